@@ -17,7 +17,7 @@ import {
 
 const MOST_TRIES = 20;
 /** How long the moments of an abort are tried again. */
-const SWEEP_MS = 500;
+const SWEEP_MS = 2_000;
 
 /** Calls whose caller does not wait any longer. */
 export const ABORT_REQUIREMENTS: readonly RingStoreRequirement[] = [
