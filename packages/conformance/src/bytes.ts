@@ -16,3 +16,32 @@ export function flipped(bytes: Uint8Array, at: number, mask = 1): Uint8Array {
 export function text(content: string): Uint8Array {
   return new TextEncoder().encode(content);
 }
+
+/** Chance that can be repeated: xorshift, 32 bits (Marsaglia 2003). For test inputs, never for keys. */
+export class Random {
+  #state: number;
+
+  constructor(seed: number) {
+    this.#state = (seed ^ 0x9e37_79b9) >>> 0 || 1;
+  }
+
+  /** A whole number from 0 to `below` − 1. */
+  below(below: number): number {
+    let x = this.#state;
+    x ^= x << 13;
+    x ^= x >>> 17;
+    x ^= x << 5;
+    this.#state = x >>> 0;
+    return this.#state % below;
+  }
+
+  bytes(length: number): Uint8Array {
+    return Uint8Array.from({ length }, () => this.below(256));
+  }
+
+  pick<T>(items: readonly T[]): T {
+    const item = items[this.below(items.length)];
+    if (item === undefined) throw new RangeError('nothing to pick from');
+    return item;
+  }
+}

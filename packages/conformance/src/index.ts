@@ -7,7 +7,6 @@
 
 export { CODEC_REQUIREMENTS, type CodecConformanceOptions, describeCodec, runCodecConformance } from './codec/suite.ts';
 export type { CodecInstance, CodecSupport, CodecTarget } from './codec/target.ts';
-export type { TestRunner } from './describe.ts';
 export { type ExecCodecTarget, type ExecOptions, execCodecTarget } from './exec/target.ts';
 export { describeKeyWrapper, KEY_WRAPPER_REQUIREMENTS, runKeyWrapperConformance } from './key-wrapper/suite.ts';
 export type {
@@ -17,10 +16,15 @@ export type {
   KeyWrapperTarget,
 } from './key-wrapper/target.ts';
 export type { ConformanceOptions } from './options.ts';
-export type { ConformanceReport, ConformanceResult, SuiteName } from './report.ts';
-export type { Requirement } from './requirement.ts';
-export type { RingStoreOptions } from './ring-store/options.ts';
+export type { ConformanceReport, ConformanceResult, Requirement, SuiteName } from './requirement.ts';
 export { describeRingStore, RING_STORE_REQUIREMENTS, runRingStoreConformance } from './ring-store/suite.ts';
-export type { RingStoreInstance, RingStoreSupport, RingStoreTarget } from './ring-store/target.ts';
-export { describeSingleUse, runSingleUseConformance, SINGLE_USE_REQUIREMENTS } from './single-use/suite.ts';
-export type { SingleUseInstance, SingleUseStoreLike, SingleUseTarget } from './single-use/target.ts';
+export type { RingStoreInstance, RingStoreOptions, RingStoreSupport, RingStoreTarget } from './ring-store/target.ts';
+export type { TestRunner } from './run.ts';
+export {
+  describeSingleUse,
+  runSingleUseConformance,
+  SINGLE_USE_REQUIREMENTS,
+  type SingleUseInstance,
+  type SingleUseStoreLike,
+  type SingleUseTarget,
+} from './single-use/suite.ts';

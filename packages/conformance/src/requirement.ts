@@ -1,3 +1,38 @@
+/** What became of one requirement. `fail` is for a MUST, `warn` for a SHOULD. */
+export interface ConformanceResult {
+  /** That of the requirement, as in `CODEC-FORGE`. */
+  readonly id: string;
+  /** A SHOULD that fails is a warning. */
+  readonly level: 'MUST' | 'SHOULD';
+  /** `not-applicable`: the target denies what the requirement is about. */
+  readonly status: 'pass' | 'fail' | 'warn' | 'not-applicable';
+  /** The smallest input found and how to repeat it, why it does not apply, or what was seen. */
+  readonly detail?: string;
+  /** Milliseconds. */
+  readonly durationMs: number;
+}
+
+/** What was tried: which of the four contracts. */
+export type SuiteName = 'codec' | 'key-wrapper' | 'ring-store' | 'single-use';
+
+/** What a run of a suite came to. */
+export interface ConformanceReport {
+  /** The target's name. */
+  readonly target: string;
+  /** Which contract. */
+  readonly suite: SuiteName;
+  /** Whether every MUST holds. */
+  readonly passed: boolean;
+  /** One for each requirement, in the order in which they were tried. A program that did not start ends the run. */
+  readonly results: readonly ConformanceResult[];
+  /** ISO 8601, UTC. */
+  readonly startedAt: string;
+  /** The version of this package. */
+  readonly kitVersion: string;
+  /** Repeats the run. */
+  readonly seed: number;
+}
+
 /** What is tried: a `MUST` that fails fails the run, a `SHOULD` warns. */
 export interface Requirement {
   /** Stable: `CODEC-ROUNDTRIP-BYTES`. */
@@ -14,44 +49,28 @@ export interface CheckedRequirement<Context> extends Requirement {
   /**
    * Tries it on a target of its suite.
    *
-   * Resolves when the requirement holds, with a remark if there is one.
+   * Resolves when the requirement holds, to what was seen if that is worth telling.
    * @throws {Finding} when it does not hold, {@link NotApplicable} when it is not claimed.
    */
   run(context: Context): void | string | Promise<void | string>;
 }
 
-/** Requirements as they are published: without their checks. */
-export function textsOf(requirements: readonly Requirement[]): readonly Requirement[] {
-  return requirements.map(({ id, level, text, source }) => ({ id, level, text, source }));
+export function must<Context>(
+  id: string,
+  text: string,
+  source: string,
+  run: CheckedRequirement<Context>['run'],
+): CheckedRequirement<Context> {
+  return { id, level: 'MUST', text, source, run };
 }
 
-/** What a requirement is tried with: each cell says what is tried, or why nothing else is. */
-export interface Tried {
-  readonly operations: string;
-  readonly bytes: string;
-  readonly lengths: string;
-  readonly order: string;
-  readonly latency: string;
-}
-
-/** A requirement, its check, and what the check covers. */
-export interface TriedRequirement<Context> extends CheckedRequirement<Context> {
-  readonly tried: Tried;
-}
-
-/** What makes a {@link Requirement} a whole one: its check, and what a suite adds. */
-type Rest<Whole extends Requirement> = Omit<Whole, keyof Requirement>;
-
-export function must(id: string, text: string, source: string): Requirement;
-export function must<Whole extends Requirement>(id: string, text: string, source: string, rest: Rest<Whole>): Whole;
-export function must(id: string, text: string, source: string, rest: object = {}): Requirement {
-  return { id, level: 'MUST', text, source, ...rest };
-}
-
-export function should(id: string, text: string, source: string): Requirement;
-export function should<Whole extends Requirement>(id: string, text: string, source: string, rest: Rest<Whole>): Whole;
-export function should(id: string, text: string, source: string, rest: object = {}): Requirement {
-  return { id, level: 'SHOULD', text, source, ...rest };
+export function should<Context>(
+  id: string,
+  text: string,
+  source: string,
+  run: CheckedRequirement<Context>['run'],
+): CheckedRequirement<Context> {
+  return { id, level: 'SHOULD', text, source, run };
 }
 
 /** A requirement does not hold. The message shows the smallest input found; never the contents of a key. */

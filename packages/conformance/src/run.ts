@@ -1,72 +1,173 @@
-import type { Settings } from './options.ts';
-import { within } from './pending.ts';
-import type { ConformanceReport, ConformanceResult, SuiteName } from './report.ts';
-import { type CheckedRequirement, DidNotStart, Finding, NotApplicable, type Requirement } from './requirement.ts';
-import { catchStrays } from './strays.ts';
+import { readFileSync } from 'node:fs';
+import type * as v from 'valibot';
+import { type ConformanceOptions, readOptions, type Settings } from './options.ts';
+import {
+  type CheckedRequirement,
+  type ConformanceReport,
+  type ConformanceResult,
+  DidNotStart,
+  Finding,
+  NotApplicable,
+  type Requirement,
+  type SuiteName,
+} from './requirement.ts';
 import { describeThrown } from './thrown.ts';
-import { kitVersion } from './version.ts';
+import { CLOSE_MS, type Trial, within } from './trial.ts';
 
-/** Longest time for the `close` of all instances of one requirement, milliseconds. */
-const CLOSE_MS = 5_000;
-/** The same, once a target has not kept to it. */
+const manifest: { readonly version: string } = JSON.parse(
+  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+);
+
+/** The version of this kit. */
+export const kitVersion: string = manifest.version;
+
+/** The functions of a test runner: vitest, jest, mocha and node:test have them. */
+export interface TestRunner {
+  readonly describe: (name: string, body: () => void) => unknown;
+  /** The third argument is the longest time of the test in milliseconds, for runners that take one there. */
+  readonly test: (name: string, body: () => Promise<void>, timeoutMs?: number) => unknown;
+}
+
+/** What makes a suite: a contract, as requirements with their checks. */
+export interface SuiteDefinition<Target, Options, Tried extends Trial> {
+  readonly name: SuiteName;
+  /** As in `runKeyWrapperConformance` and `describeKeyWrapper`. */
+  readonly title: string;
+  /** What is tried, in words. */
+  readonly noun: string;
+  /** In the order in which they are tried. */
+  readonly checks: readonly CheckedRequirement<Tried>[];
+  /** Longest time for one requirement unless the options say otherwise, milliseconds. */
+  readonly timeoutMs: number;
+  /** What its options may hold besides the common ones. */
+  readonly options?: v.ObjectEntries;
+  /** @throws {TypeError | RangeError} naming what is wrong with the target. */
+  check(owner: string, target: Target): void;
+  /** What one requirement is tried on. */
+  open(target: Target, settings: Settings, options: Options): Tried;
+}
+
+/** A suite, ready to be run. */
+export interface Suite<Target, Options> {
+  /** Without their checks. */
+  readonly requirements: readonly Requirement[];
+  readonly timeoutMs: number;
+  run(target: Target, options?: Options): Promise<ConformanceReport>;
+  describe(target: Target, runner: TestRunner, options?: Options): void;
+}
+
+/** What a test may take longer than its requirement: making and closing instances. */
+const SLACK_MS = 10_000;
+/** Longest time for the `close` of all instances of a target whose close has not ended before, milliseconds. */
 const CLOSE_AGAIN_MS = 50;
 /** Targets with a `close` that does not end: it is waited for once. */
 const neverClose = new WeakSet<object>();
 
-/** A suite: requirements with their checks, in the order in which they are tried. */
-export interface Suite<Context> {
-  readonly name: SuiteName;
-  readonly requirements: readonly CheckedRequirement<Context>[];
-  /** The requirement that instances close, which alone fails where one does not end. Default: whichever comes first. */
-  readonly closing?: string;
-}
-
-/** What one requirement is tried on. */
-export interface Opened<Context> {
-  readonly context: Context;
-  /** The calls that have not ended, by name. */
-  readonly pending: { readonly names: readonly string[] };
-  /** Undoes what the check did to the service. First, however the check ended. */
-  mend?(): Promise<void>;
-  /** Ends every instance that the check has made. */
-  close(): Promise<void>;
-  /** Removes what the check has stored. Last. */
-  cleanUp?(): Promise<void>;
+export function suiteOf<
+  Target extends { readonly name: string },
+  Options extends ConformanceOptions,
+  Tried extends Trial,
+>(definition: SuiteDefinition<Target, Options, Tried>): Suite<Target, Options> {
+  const { title, noun, checks, timeoutMs } = definition;
+  const requirements = checks.map(({ id, level, text, source }) => ({ id, level, text, source }));
+  const ids = requirements.map(({ id }) => id);
+  const read = (owner: string, target: Target, options: Options | undefined): Settings => {
+    definition.check(owner, target);
+    return readOptions(owner, options, ids, timeoutMs, definition.options);
+  };
+  const run: Suite<Target, Options>['run'] = async (target, options) => {
+    const settings = read(`run${title}Conformance`, target, options);
+    return runSuite(definition, target, settings, () => definition.open(target, settings, options ?? ({} as Options)));
+  };
+  return {
+    requirements,
+    timeoutMs,
+    run,
+    describe(target, runner, options) {
+      const settings = read(`describe${title}`, target, options);
+      runner.describe(`${target.name} ${noun}`, () => {
+        for (const requirement of requirements) {
+          const only = { ...(options as Options), only: [requirement.id] };
+          describeOne(requirement, runner, settings.timeoutMs + SLACK_MS, () => run(target, only));
+        }
+      });
+    },
+  };
 }
 
 /**
- * Tries every requirement, each on a context of its own; none after the first where the program of the target does not
- * start. Never rejects because of the target: what it throws, and what it leaves rejected behind it, is a finding.
- *
- * @param owner - The target as it was given: what is learned of its `close` is remembered for later runs.
+ * One test. What does not apply to a target is skipped with the reason, by runners that can skip a test under way
+ * (node:test, vitest, mocha); a SHOULD that fails is printed.
  */
-export async function runSuite<Context>(
-  suite: Suite<Context>,
-  target: string,
+function describeOne(
+  { id, text }: Requirement,
+  runner: TestRunner,
+  timeoutMs: number,
+  run: () => Promise<ConformanceReport>,
+): void {
+  // Rest parameters: a runner that sees one declared parameter may wait for a callback.
+  const body = async function (this: unknown, ...given: readonly unknown[]): Promise<void> {
+    const contexts = [given[0], this];
+    call(contexts, 'timeout', timeoutMs);
+    const { results } = await run();
+    for (const { status, detail = '' } of results) {
+      if (status === 'fail') throw new Error(`${id}: ${detail}`);
+      if (status === 'warn') process.emitWarning(`${id}: ${detail}`, 'ConformanceWarning');
+      if (status === 'not-applicable') skip(contexts, detail);
+    }
+  };
+  runner.test(`${id}: ${text}`, body, timeoutMs);
+}
+
+/** Mocha skips without a reason: it is put into the title. */
+function skip(contexts: readonly unknown[], reason: string): void {
+  const [, mocha] = contexts;
+  const runnable: unknown = typeof mocha === 'object' && mocha !== null ? Reflect.get(mocha, 'test') : undefined;
+  if (typeof runnable === 'object' && runnable !== null && 'title' in runnable) {
+    runnable.title = `${String(runnable.title)} (${reason})`;
+  }
+  call(contexts, 'skip', reason);
+}
+
+/** Calls a method of the first context that has it: node:test and vitest pass theirs, mocha binds its own. */
+function call(contexts: readonly unknown[], name: string, argument: unknown): void {
+  for (const context of contexts) {
+    if (typeof context !== 'object' || context === null) continue;
+    const method: unknown = Reflect.get(context, name);
+    if (typeof method === 'function') return void Reflect.apply(method, context, [argument]);
+  }
+}
+
+/**
+ * Tries every requirement, each on instances of its own; none after the first where the program of the target does not
+ * start. Never rejects because of the target: what it throws, and what it leaves rejected behind it, is a finding.
+ */
+async function runSuite<Tried extends Trial>(
+  { name, checks }: { readonly name: SuiteName; readonly checks: readonly CheckedRequirement<Tried>[] },
+  target: { readonly name: string },
   settings: Settings,
-  open: () => Opened<Context>,
-  owner: object,
+  open: () => Tried,
 ): Promise<ConformanceReport> {
   const startedAt = new Date().toISOString();
-  const wanted = suite.requirements.filter(({ id }) => settings.only === undefined || settings.only.has(id));
+  const { only, seed, onProgress } = settings;
+  const wanted = checks.filter(({ id }) => only === undefined || only.has(id));
   const results: ConformanceResult[] = [];
   for (const requirement of wanted) {
-    settings.onProgress(results.length, wanted.length, requirement.id);
-    const { result, isLast } = await tryOne(suite, requirement, settings, open(), owner);
+    onProgress(results.length, wanted.length, requirement.id);
+    const { result, isLast } = await tryOne(requirement, settings, open(), target);
     results.push(result);
     if (isLast) break;
   }
-  settings.onProgress(results.length, wanted.length, '');
+  onProgress(results.length, wanted.length, '');
   const passed = results.every(({ status }) => status !== 'fail');
-  return { target, suite: suite.name, passed, results, startedAt, kitVersion, seed: settings.seed };
+  return { target: target.name, suite: name, passed, results, startedAt, kitVersion, seed };
 }
 
-async function tryOne<Context>(
-  suite: Suite<Context>,
-  requirement: CheckedRequirement<Context>,
+async function tryOne<Tried extends Trial>(
+  requirement: CheckedRequirement<Tried>,
   { timeoutMs, seed }: Settings,
-  opened: Opened<Context>,
-  owner: object,
+  trial: Tried,
+  target: object,
 ): Promise<{ readonly result: ConformanceResult; readonly isLast: boolean }> {
   const { id, level } = requirement;
   const began = performance.now();
@@ -74,18 +175,17 @@ async function tryOne<Context>(
   let error: unknown;
   let seen: string | void = undefined;
   try {
-    seen = await inTime(async () => requirement.run(opened.context), opened, timeoutMs);
+    seen = await inTime(async () => requirement.run(trial), trial, timeoutMs);
     // A check that never yields to timers is late all the same.
     const tookMs = Math.round(performance.now() - began);
     if (tookMs > timeoutMs) throw new Finding(`it took ${tookMs} ms, more than ${timeoutMs}`);
-    const isTold = suite.closing === undefined ? !neverClose.has(owner) : suite.closing === id;
-    await end(opened, owner, isTold, timeoutMs);
+    await end(trial, target, timeoutMs);
     await stray.settle();
     error = stray.first();
   } catch (thrown) {
     error = thrown;
-    // The first failure is reported.
-    await end(opened, owner, false, timeoutMs).catch(() => undefined);
+    // The first thing that went wrong is what is told.
+    await end(trial, target, timeoutMs).catch(() => undefined);
   } finally {
     stray.stop();
   }
@@ -98,39 +198,28 @@ async function tryOne<Context>(
 }
 
 /** @throws {Finding} when it takes longer; what it throws. */
-async function inTime<T, Context>(work: () => Promise<T>, { pending }: Opened<Context>, timeoutMs: number): Promise<T> {
+async function inTime<T>(work: () => Promise<T>, trial: Trial, timeoutMs: number): Promise<T> {
   const late = Symbol('late');
   const running = work();
   const result = await within(timeoutMs, running, late);
   if (result !== late) return result;
   running.catch(() => undefined);
-  const [first, ...more] = pending.names;
+  const [first, ...more] = trial.pending;
   const others = more.length === 0 ? '' : ` and ${more.length} more`;
   throw new Finding(`no end within ${timeoutMs} ms${first === undefined ? '' : `: waiting for ${first}${others}`}`);
 }
 
-/** Whatever of it fails, the rest is done. */
-async function end<Context>(opened: Opened<Context>, owner: object, isTold: boolean, timeoutMs: number): Promise<void> {
+/** Whatever of it fails, the rest is done. A close that does not end has a requirement of its own. */
+async function end(trial: Trial, target: object, timeoutMs: number): Promise<void> {
   try {
-    await inTime(async () => opened.mend?.(), opened, timeoutMs);
+    await inTime(() => trial.mend(), trial, timeoutMs);
   } finally {
     try {
-      await closeInTime(opened, owner, isTold);
+      if (!(await trial.closesWithin(neverClose.has(target) ? CLOSE_AGAIN_MS : CLOSE_MS))) neverClose.add(target);
     } finally {
-      await opened.cleanUp?.();
+      await trial.cleanUp();
     }
   }
-}
-
-/** @throws {Finding} when `close` does not end, where it `isTold`; what `close` throws. */
-async function closeInTime<Context>(opened: Opened<Context>, owner: object, isTold: boolean): Promise<void> {
-  const ms = neverClose.has(owner) && !isTold ? CLOSE_AGAIN_MS : CLOSE_MS;
-  const late = Symbol('late');
-  const closing = opened.close();
-  if ((await within(ms, closing, late)) !== late) return;
-  closing.catch(() => undefined);
-  neverClose.add(owner);
-  if (isTold) throw new Finding(`close of an instance did not end within ${ms} ms`);
 }
 
 /** What a check came to, by what it threw, if anything. */
@@ -145,4 +234,53 @@ function outcomeOf(
   const detail = error instanceof Finding ? error.message : `unexpected: ${describeThrown(error)}`;
   const status = level === 'MUST' ? 'fail' : 'warn';
   return { status, detail: `${detail} (seed ${seed})` };
+}
+
+/** Where strays are told: one list for each requirement that is being tried just now. */
+const listeners = new Set<string[]>();
+let stopListening: (() => void) | undefined;
+
+/**
+ * What a target does besides answering: rejections that nobody handles (an asynchronous codec makes them by the
+ * thousand), errors thrown out of timers, and attempts to end the process. Each would be the end of the kit.
+ */
+function catchStrays(): { settle(): Promise<void>; first(): unknown; stop(): void } {
+  const seen: string[] = [];
+  listeners.add(seen);
+  stopListening ??= listen();
+  return {
+    settle: () => new Promise((resolve) => setImmediate(resolve)),
+    first: () => (seen[0] === undefined ? undefined : new Finding(seen[0])),
+    stop() {
+      listeners.delete(seen);
+      if (listeners.size > 0) return;
+      stopListening?.();
+      stopListening = undefined;
+    },
+  };
+}
+
+function tell(what: string): void {
+  for (const seen of listeners) seen.push(what);
+}
+
+const rejected = (error: unknown): void =>
+  tell(`a promise was rejected and nobody handled it: ${describeThrown(error)}`);
+const thrown = (error: unknown): void => tell(`an error was thrown that nobody could catch: ${describeThrown(error)}`);
+
+function refuseToEnd(): never {
+  tell('process.exit was called');
+  throw new Finding('process.exit was called');
+}
+
+function listen(): () => void {
+  const exit = Object.getOwnPropertyDescriptor(process, 'exit') ?? {};
+  process.on('unhandledRejection', rejected);
+  process.on('uncaughtException', thrown);
+  Object.defineProperty(process, 'exit', { ...exit, value: refuseToEnd });
+  return () => {
+    process.off('unhandledRejection', rejected);
+    process.off('uncaughtException', thrown);
+    Object.defineProperty(process, 'exit', exit);
+  };
 }

@@ -7,25 +7,13 @@ import { Finding } from './requirement.ts';
 const KIT = new URL('.', import.meta.url).href;
 const FRAME = /(?:\(|at (?:async )?)((?:file:\/\/|\/|[A-Za-z]:\\)[^()]+?):(\d+):\d+\)?$/;
 
-/** What a program under test says that it threw. It chose to say so, so findings show it. */
-export class ProgramError extends Error {
-  /** As findings show it. */
-  override readonly name: string;
-
-  constructor(text: string) {
-    super(text);
-    this.name = `the error ${text}`;
-  }
-}
-
 /**
  * What was thrown: its class, the line of the author's own file, and its `kind`. Its text is left out, since it may hold
  * a secret.
  */
 export function describeThrown(error: unknown): string {
   if (error instanceof Finding) return error.message;
-  if (error instanceof ProgramError) return error.name;
-  if (!types.isNativeError(error)) return `${kindOf(error)} that is not an Error`;
+  if (!types.isNativeError(error)) return `${kindOf(error)} that is no Error`;
   const [place, kind] = [placeOf(error), member(error, 'kind')];
   return `${nameOf(error)}${place === undefined ? '' : ` at ${place}`}${kind === undefined ? '' : `, ${kindText(kind)}`}`;
 }
@@ -88,4 +76,35 @@ function pathOf(file: string): string {
 function shortPath(file: string): string {
   const path = relative(process.cwd(), file);
   return path.startsWith('..') ? file : path;
+}
+
+/** Characters of a text that are shown on either side of a difference. */
+const AROUND = 20;
+
+/** Two texts that differ, and where: what looks alike is escaped. */
+export function difference(one: string, other: string): string {
+  let at = 0;
+  while (at < one.length && one[at] === other[at]) at += 1;
+  const cut = (text: string): string => {
+    const [from, to] = [Math.max(0, at - AROUND), at + AROUND];
+    return `${from > 0 ? '…' : ''}${escaped(text.slice(from, to))}${to < text.length ? '…' : ''}`;
+  };
+  const unit = (text: string): string =>
+    at < text.length ? `U+${text.charCodeAt(at).toString(16).padStart(4, '0').toUpperCase()}` : 'its end';
+  return `"${cut(one)}" and "${cut(other)}" first differ at character ${at + 1}: ${unit(one)} and ${unit(other)}`;
+}
+
+/** Printable ASCII as it is, everything else as JSON escapes it. */
+function escaped(text: string): string {
+  return Array.from(text.replaceAll(/["\\]/g, String.raw`\$&`), (char) =>
+    /^[\u0020-\u007e]$/.test(char) ? char : unicode(char),
+  ).join('');
+}
+
+/** A character as JSON escapes it: by UTF-16 code units. */
+export function unicode(char: string): string {
+  return char
+    .split('')
+    .map((unit) => String.raw`\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .join('');
 }

@@ -12,12 +12,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DefaultTreeAdapterMap, parse as parseHtml } from 'parse5';
 import { afterEach, describe, expect, test } from 'vitest';
-import { jsonReport } from '../src/cli/outputs.ts';
-import { summaryOf } from '../src/cli/summary.ts';
+import { jsonReport, prepareFile, writeWhole } from '../src/cli/outputs.ts';
+import { summaryOf } from '../src/cli/terminal.ts';
 import type { ConformanceReport, ConformanceResult } from '../src/index.ts';
 import { htmlReport } from '../src/reports/html.ts';
 import { type RunRecord, repeatOf } from '../src/reports/record.ts';
-import { prepareFile, writeWhole } from '../src/reports/write.ts';
 import type { Requirement } from '../src/requirement.ts';
 
 const NASTY =
@@ -82,7 +81,7 @@ function attribute(element: Element, name: string): string | undefined {
 }
 
 describe('the HTML report', () => {
-  test('is a page without errors, scripts, or anything to load, whatever the name of a target', async () => {
+  test('is a page without errors, scripts, and anything to load, whatever a target is called', async () => {
     const { elements, errors } = read(htmlReport(recordOf()));
     expect(errors).toEqual([]);
     const tags = new Set(elements.map(({ tagName }) => tagName));
@@ -93,7 +92,7 @@ describe('the HTML report', () => {
     expect(textOf(elements.find(({ tagName }) => tagName === 'title'))).toContain('</code></title><script>');
   });
 
-  test('shows invisible characters, and those that reverse text', async () => {
+  test('shows what nobody sees, and what turns text round', async () => {
     const page = htmlReport(recordOf());
     expect(page).not.toMatch(UNSEEN);
     const { elements } = read(page);
@@ -101,7 +100,7 @@ describe('the HTML report', () => {
     expect(textOf(elements.find((one) => attribute(one, 'id') === 'X-FAILS'))).toContain(SHOWN);
   });
 
-  test('shows what was tried and the verdict at the top, then the worst first', async () => {
+  test('says what was tried and the verdict on top, then the worst first', async () => {
     const { elements } = read(htmlReport(recordOf()));
     const header = textOf(elements.find(({ tagName }) => tagName === 'header'));
     expect(header).toContain('fails: 1 of its MUSTs does not hold.');
@@ -112,7 +111,7 @@ describe('the HTML report', () => {
     expect(details.map((one) => attribute(one, 'open') !== undefined)).toEqual([true, true, false, false, false]);
   });
 
-  test('shows for a finding the requirement, its level, its source, the input, and how to repeat it', async () => {
+  test('shows of a finding the requirement, its level, its source, the input, and how to repeat it', async () => {
     const { elements } = read(htmlReport(recordOf()));
     const failed = textOf(elements.find((one) => attribute(one, 'id') === 'X-FAILS'));
     const repeat = `npx sealring-conformance codec 'it'\\''s here.mjs' --only X-FAILS --seed 7`;
@@ -136,7 +135,7 @@ describe('the HTML report', () => {
     expect(new Set(cells.map((cell) => textOf(cell).slice(-1))).size).toBe(5);
   });
 
-  test('fits a narrow screen, and light and dark themes', async () => {
+  test('fits a narrow screen, and both light and dark', async () => {
     const page = htmlReport(recordOf());
     const { elements } = read(page);
     const viewport = elements.find((one) => attribute(one, 'name') === 'viewport');
@@ -149,7 +148,7 @@ describe('the HTML report', () => {
     expect(style).not.toMatch(/nowrap|white-space: pre;/);
   });
 
-  test('reports a pass only for a run that passed completely', async () => {
+  test('says passes only of a run that passed whole', async () => {
     const passed = recordOf({ passed: true, results: RESULTS.filter(({ status }) => status === 'pass') });
     expect(htmlReport({ ...passed, wanted: WANTED.slice(0, 1) })).toContain('passes: every MUST');
     expect(htmlReport({ ...passed, report: { ...passed.report, passed: false } })).toContain(
@@ -158,7 +157,7 @@ describe('the HTML report', () => {
   });
 });
 
-test('the JSON report is the unchanged report, and shows every character', () => {
+test('the JSON report is the report as it is, and shows every character', () => {
   for (const target of ['Ünïcode 🔑\n', NASTY]) {
     const record = recordOf({ target });
     expect(JSON.parse(jsonReport(record))).toEqual(record.report);
@@ -166,7 +165,7 @@ test('the JSON report is the unchanged report, and shows every character', () =>
   }
 });
 
-test('a cause that several requirements found is shown once, with their ids', () => {
+test('a cause that several requirements found is said once, with their ids', () => {
   const results = WANTED.map(({ id, level }) => ({
     id,
     level,
@@ -179,7 +178,7 @@ test('a cause that several requirements found is shown once, with their ids', ()
   expect(shown).toContain('Same:   X-WARNS, X-FAILS, X-APART, X-LATER');
 });
 
-test('a shell reads a command that repeats a requirement exactly as it was given', () => {
+test('a command that repeats a requirement is read back by a shell as it was given', () => {
   const record: RunRecord = { ...recordOf(), command: ['npx', 'x', 'a b', "it's", '$HOME', '`x`', 'plain/path.js'] };
   expect(repeatOf(record, 'X-1')).toBe("npx x 'a b' 'it'\\''s' '$HOME' '`x`' plain/path.js --only X-1 --seed 7");
 });
@@ -195,7 +194,7 @@ describe('a report file', () => {
     return folder;
   };
 
-  test('is replaced completely, and leaves no other file', () => {
+  test('is replaced whole, and leaves nothing beside it', () => {
     const folder = temporary();
     const path = join(folder, 'new', 'report.html');
     prepareFile(path);
@@ -207,20 +206,20 @@ describe('a report file', () => {
     expect(readdirSync(join(folder, 'new'))).toEqual(['report.html']);
   });
 
-  test('never replaces a folder or a device', () => {
+  test('is never put in the place of a folder, or of a device', () => {
     const folder = temporary();
     mkdirSync(join(folder, 'folder'));
     // A link, so that no device is lost where the law is broken.
     symlinkSync('/dev/null', join(folder, 'link'));
     for (const name of ['folder', 'link']) {
-      expect(() => prepareFile(join(folder, name))).toThrow(/the path is not a regular file/);
-      expect(() => writeWhole(join(folder, name), 'x')).toThrow(/the path is not a regular file/);
+      expect(() => prepareFile(join(folder, name))).toThrow(/what is there is no file/);
+      expect(() => writeWhole(join(folder, name), 'x')).toThrow(/what is there is no file/);
     }
     expect(readdirSync(folder)).toEqual(['folder', 'link']);
     expect(readlinkSync(join(folder, 'link'))).toBe('/dev/null');
   });
 
-  test('is reported if it cannot be written', () => {
+  test('that cannot be written is told', () => {
     const folder = temporary();
     writeFileSync(join(folder, 'file'), '');
     expect(() => prepareFile(join(folder, 'file', 'report.html'))).toThrow(/ENOTDIR|EEXIST/);

@@ -2,14 +2,94 @@
  * The process that holds the target: it may print, hang or end itself, and the command line lives on. It is asked one
  * thing at a time, and ends when nobody is left to ask.
  */
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { types } from 'node:util';
 import { Worker } from 'node:worker_threads';
-import type { SuiteName } from '../report.ts';
-import { scriptBeside } from '../target-module.ts';
-import { type LoadedTarget, loadTarget } from './load-target.ts';
-import type { Answer, Numbered, Request, TrialOptions } from './messages.ts';
-import { tryRequirement } from './suites.ts';
-import { UsageError } from './usage-error.ts';
+import { execCodecTarget } from '../exec/target.ts';
+import { DidNotStart, type SuiteName } from '../requirement.ts';
+import { exportedTarget, scriptBeside } from '../target-module.ts';
+import { describeThrown, kindOf } from '../thrown.ts';
+import {
+  type Answer,
+  type Numbered,
+  type Request,
+  type TargetSource,
+  type TrialOptions,
+  UsageError,
+} from './messages.ts';
+import { SUITES } from './suites.ts';
+
+interface LoadedTarget {
+  readonly target: unknown;
+  /** Where the target came from, for suites that try it in other processes too: a file URL. */
+  readonly module?: string;
+  /** Ends what was started for the target. */
+  close(): Promise<void>;
+}
+
+/** A program that takes longer over one answer hangs, whatever a requirement may take: milliseconds. */
+const LONGEST_ANSWER_MS = 10_000;
+
+/** @throws {UsageError} when there is no target to be had. */
+async function loadTarget(source: TargetSource, { timeoutMs }: TrialOptions): Promise<LoadedTarget> {
+  if ('module' in source) return loadModule(source.module);
+  const { exec, claims } = source;
+  const target = execCodecTarget(exec, { timeoutMs: Math.min(timeoutMs, LONGEST_ANSWER_MS), ...claims });
+  const opened = { target, close: () => target.close() };
+  try {
+    await target.create();
+  } catch (error) {
+    // Whatever else goes wrong is for the requirements to find.
+    if (!(error instanceof DidNotStart)) return opened;
+    await target.close();
+    throw new UsageError(error.message);
+  }
+  return opened;
+}
+
+async function loadModule(path: string): Promise<LoadedTarget> {
+  const { href: module } = pathToFileURL(resolve(path));
+  const exported = await importModule(path, module);
+  const [named, { close }] = [exportedTarget(exported), exported];
+  if (named === undefined) throw new UsageError(`${path} exports no target: export it as default or as target`);
+  if (close !== undefined && typeof close !== 'function') throw new UsageError(`${path}: close must be a function`);
+  const target = await makeTarget(path, module, named);
+  if (typeof target !== 'object' || target === null) {
+    throw new UsageError(
+      `${path}: the target must be an object, a function that makes one, or a promise of one, got ${kindOf(target)}`,
+    );
+  }
+  return { target, module, close: async () => void (await (close as (() => unknown) | undefined)?.()) };
+}
+
+async function importModule(path: string, module: string): Promise<Readonly<Record<string, unknown>>> {
+  try {
+    return await import(module);
+  } catch (error) {
+    throw new UsageError(`cannot load ${path}: ${nameAndPlace(error, module)}`);
+  }
+}
+
+/** What a module exports, or makes, or has promised. */
+async function makeTarget(path: string, module: string, named: unknown): Promise<unknown> {
+  try {
+    return await (typeof named === 'function' ? named() : named);
+  } catch (error) {
+    throw new UsageError(`the target of ${path} could not be made: ${nameAndPlace(error, module)}`);
+  }
+}
+
+/** What a module threw, and where. Its text may hold a secret, unless it is the loader's own. */
+function nameAndPlace(error: unknown, module: string): string {
+  if (!types.isNativeError(error)) return 'something was thrown that is no Error';
+  const { code } = error as NodeJS.ErrnoException;
+  const isLoaders = error.name === 'SyntaxError' || code?.startsWith('ERR_MODULE') === true;
+  const text = isLoaders ? `${error.name}: ${error.message.split('\n')[0] ?? ''}` : error.name;
+  const place = error.stack?.split('\n').find((line) => line.includes(module));
+  const line = place?.match(/:(\d+)(?::\d+)?\)?$/)?.[1];
+  return line === undefined ? text : `${text} in line ${line}`;
+}
 
 interface Held extends LoadedTarget {
   readonly suite: SuiteName;
@@ -27,8 +107,12 @@ async function answer(request: Request): Promise<Answer> {
       return { kind: 'opened', name: typeof name === 'string' ? name : '' };
     }
     case 'try': {
-      if (held === undefined) throw new Error('a requirement was requested before the target was loaded');
-      const { results } = await tryRequirement(held.suite, held, held.options, request.id);
+      if (held === undefined) throw new Error('asked to try before a target was opened');
+      const { suite, target, module } = held;
+      // A codec is tried in other processes, too.
+      const elsewhere = suite === 'codec' && module !== undefined ? { module } : {};
+      const options = { ...held.options, ...elsewhere, only: [request.id] };
+      const { results } = await SUITES[suite].run(target as never, options as never);
       const [result] = results;
       if (result === undefined) throw new Error(`${request.id} has no result`);
       return { kind: 'tried', result };
@@ -45,11 +129,7 @@ function refusalOf(error: unknown, { kind }: Request): Answer {
   if (kind !== 'close' && (error instanceof TypeError || error instanceof RangeError)) {
     return { kind: 'refused', message: error.message.replace(/^run\w+Conformance: /, '') };
   }
-  return { kind: 'crashed', name: nameOf(error) };
-}
-
-function nameOf(error: unknown): string {
-  return types.isNativeError(error) ? error.name : 'a value that is not an Error';
+  return { kind: 'crashed', thrown: describeThrown(error) };
 }
 
 let last = 0;
@@ -58,7 +138,7 @@ function send(request: number, body: Answer, sent: () => void = () => undefined)
   process.send?.({ request, body } satisfies Numbered<Answer>, sent);
 }
 
-// `disconnect` is not emitted while the target hangs.
+// `disconnect` is not told while the target hangs.
 new Worker(scriptBeside(import.meta.url, 'parent-watch'), {
   workerData: { parent: process.ppid, ownGroup: process.platform !== 'win32' },
   execArgv: [],
@@ -71,8 +151,8 @@ process.on('message', ({ request, body }: Numbered<Request>) => {
     (error: unknown) => send(request, refusalOf(error, body)),
   );
 });
-// Its text and stack may show a secret: only the name is reported, and nothing is printed.
+// Its text and stack may show a secret: its class and line are told, nothing is printed.
 process.on('uncaughtException', (error) => {
-  send(last, { kind: 'crashed', name: nameOf(error) }, () => process.exit(1));
+  send(last, { kind: 'crashed', thrown: describeThrown(error) }, () => process.exit(1));
 });
 process.on('disconnect', () => process.exit(0));

@@ -2,7 +2,7 @@ import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Command, Option } from 'commander';
-import { UsageError } from './usage-error.ts';
+import { UsageError } from './messages.ts';
 
 const TEMPLATES = fileURLToPath(new URL('../../templates/', import.meta.url));
 
@@ -13,49 +13,35 @@ interface Template {
   readonly commands: (folder: string) => readonly string[];
 }
 
-/** What checks the module of a target: the command line, and Node’s own test runner. */
-function commandsOf(suite: string, extension: string): Template['commands'] {
-  return (folder) => [
-    `npx sealring-conformance ${suite} ${join(folder, `target.${extension}`)} --report report.html`,
-    `node --test ${join(folder, `conformance.${extension}`)}`,
-  ];
+/** A target in `target`, and `conformance`, which checks it with Node’s own test runner. */
+function inNode(suite: string, extension: string, names: readonly string[], toFill: string): Template {
+  return {
+    files: [...names, 'target', 'conformance'].map((name) => `${name}.${extension}`),
+    toFill,
+    commands: (folder) => [
+      `npx sealring-conformance ${suite} ${join(folder, `target.${extension}`)} --report report.html`,
+      `node --test ${join(folder, `conformance.${extension}`)}`,
+    ],
+  };
 }
 
 /** By the suite that checks them and the language, a folder of templates each. */
 const ALL: Readonly<Record<string, Readonly<Record<string, Template>>>> = {
   codec: {
-    typescript: {
-      files: ['cipher.ts', 'codec.ts', 'target.ts', 'conformance.ts'],
-      toFill: 'seal and unseal',
-      commands: commandsOf('codec', 'ts'),
-    },
-    javascript: {
-      files: ['cipher.js', 'codec.js', 'target.js', 'conformance.js'],
-      toFill: 'seal and unseal',
-      commands: commandsOf('codec', 'js'),
-    },
+    typescript: inNode('codec', 'ts', ['cipher', 'codec'], 'seal and open'),
+    javascript: inNode('codec', 'js', ['cipher', 'codec'], 'seal and open'),
     python: {
       files: ['cipher.py', 'codec.py', 'sealring_codec.py'],
-      toFill: 'seal and unseal',
+      toFill: 'seal and open_sealed',
       commands: (folder) => [
         `npx sealring-conformance codec --exec "python ${join(folder, 'codec.py')}" --report report.html`,
       ],
     },
   },
   'key-wrapper': {
-    typescript: {
-      files: ['service.ts', 'key-wrapper.ts', 'target.ts', 'conformance.ts'],
-      toFill: 'encrypt, decrypt and kindOf',
-      commands: commandsOf('key-wrapper', 'ts'),
-    },
+    typescript: inNode('key-wrapper', 'ts', ['service', 'key-wrapper'], 'encrypt, decrypt and kindOf'),
   },
-  'ring-store': {
-    typescript: {
-      files: ['backend.ts', 'store.ts', 'target.ts', 'conformance.ts'],
-      toFill: 'find and swap',
-      commands: commandsOf('ring-store', 'ts'),
-    },
-  },
+  'ring-store': { typescript: inNode('ring-store', 'ts', ['backend', 'store'], 'find and swap') },
 };
 
 const EXAMPLE = `

@@ -1,9 +1,8 @@
 #!/usr/bin/env node
 import { CommanderError } from 'commander';
-import { visibleLine } from '../reports/visible.ts';
-import { EXIT_CODE } from './exit-code.ts';
+import { visibleLine } from '../reports/record.ts';
+import { EXIT_CODE, UsageError } from './messages.ts';
 import { createProgram } from './program.ts';
-import { UsageError } from './usage-error.ts';
 
 // A reader that has seen enough, as in `list | head`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

@@ -1,5 +1,15 @@
 import type { ExecOptions } from '../exec/target.ts';
-import type { ConformanceResult, SuiteName } from '../report.ts';
+import type { ConformanceResult, SuiteName } from '../requirement.ts';
+
+/** How a run ends. One that a signal ended has 128 and the signal's number, as shells have it. */
+export const EXIT_CODE = { passed: 0, failed: 1, usage: 2, SIGINT: 130, SIGTERM: 143 } as const;
+
+export type ExitCode = (typeof EXIT_CODE)[keyof typeof EXIT_CODE];
+
+/** The command line, or the target it names, is wrong: one line that says what, and exit code 2. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
 
 /** Where the target of a run comes from. */
 export type TargetSource = { readonly module: string } | { readonly exec: string; readonly claims: ProgramClaims };
@@ -11,8 +21,8 @@ export type ProgramClaims = Pick<ExecOptions, 'supports' | 'rotated'>;
 export interface TrialOptions {
   readonly seed: number;
   readonly timeoutMs: number;
-  readonly rounds?: number;
-  readonly writers?: number;
+  readonly rounds: number | undefined;
+  readonly writers: number | undefined;
 }
 
 /** What the command line asks of the process that holds the target. One at a time: each is answered. */
@@ -32,10 +42,10 @@ export type Answer =
   | { readonly kind: 'closed' }
   /** The target cannot be used at all: one line. */
   | { readonly kind: 'refused'; readonly message: string }
-  /** Something was thrown that no call was there to catch: its name. The process ends. */
-  | { readonly kind: 'crashed'; readonly name: string };
+  /** Something was thrown that no call was there to catch: its class and line. The process ends. */
+  | { readonly kind: 'crashed'; readonly thrown: string };
 
-/** Messages of the channel: numbered, so that an answer is distinguished from messages that a target itself sends. */
+/** What goes over the channel: numbered, so that an answer is told from what a target sends on its own account. */
 export interface Numbered<Body> {
   readonly request: number;
   readonly body: Body;

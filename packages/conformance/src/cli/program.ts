@@ -1,11 +1,11 @@
-import { Command } from 'commander';
-import { kitVersion } from '../version.ts';
-import { addCodecCommand } from './codec.ts';
+import { Argument, Command, InvalidArgumentError } from 'commander';
+import { LARGEST_SEED } from '../options.ts';
+import type { SuiteName } from '../requirement.ts';
+import { kitVersion } from '../run.ts';
 import { addInitCommand } from './init.ts';
-import { addKeyWrapperCommand } from './key-wrapper.ts';
-import { addListCommand } from './list.ts';
-import { addRingStoreCommand } from './ring-store.ts';
-import { addSingleUseCommand } from './single-use.ts';
+import { type CheckOptions, runCheck } from './run-check.ts';
+import { SUITES } from './suites.ts';
+import { paintFor } from './terminal.ts';
 
 const AFTER = `
 Exit code: 0 every MUST passed, 1 a MUST failed, 2 the command line or the target is wrong, 130 interrupted.
@@ -14,21 +14,184 @@ Example:
   $ npx sealring-conformance list codec
 `;
 
-/** The command line: one command for each suite, and `list`. Each command is a file of its own. */
+/** What is said of a suite, and the options that it alone takes. */
+interface SuiteCommand {
+  readonly summary: string;
+  readonly description: string;
+  /** A whole target module. */
+  readonly target: string;
+  /** Options of the example besides the target and the report. */
+  readonly example?: string;
+  readonly addOptions?: (command: Command) => Command;
+}
+
+const COMMANDS: Readonly<Record<SuiteName, SuiteCommand>> = {
+  codec: {
+    summary: 'try a requestState codec',
+    description: 'Holds a codec to the contract of requestState codecs.',
+    addOptions: (command) =>
+      command
+        .option('--exec <command>', 'instead of a module: a program in any language that speaks JSON lines')
+        .option('--no-confidentiality', 'with --exec: its tokens do not hide their payload')
+        .option('--no-cross-instance', 'with --exec: no other process of the fleet opens its tokens')
+        .option('--no-rotation', 'with --exec: it does not know the role "rotated"')
+        .option(
+          '--max-payload-bytes <n>',
+          'with --exec: longer payloads are refused',
+          wholeNumber(1, Number.MAX_SAFE_INTEGER),
+        ),
+    target: `
+  import { randomBytes } from 'node:crypto';
+  import { AesGcmRequestStateCodec } from '@sealring/core';
+
+  const [a, b] = [randomBytes(32), randomBytes(32)];
+  const codec = (...keys) => ({ codec: new AesGcmRequestStateCodec(keys) });
+  export default {
+    name: 'my codec',
+    create: () => codec(a),
+    createPeer: () => codec(a),
+    createStranger: () => codec(b),
+    createRotated: () => codec(b, a),
+  };`,
+  },
+  'key-wrapper': {
+    summary: 'try a key wrapper',
+    description: 'Holds a key wrapper to the contract of KeyWrapper.',
+    target: `
+  import { randomBytes } from 'node:crypto';
+  import { localKeyWrapper } from '@sealring/core';
+
+  const [ours, theirs] = [randomBytes(32), randomBytes(32)];
+  export default {
+    name: 'my key wrapper',
+    create: () => ({ keyWrapper: localKeyWrapper({ masterKey: ours }) }),
+    createOtherKey: () => ({ keyWrapper: localKeyWrapper({ masterKey: theirs }) }),
+    supports: { remote: false, versions: false },
+  };`,
+  },
+  'ring-store': {
+    summary: 'try a ring store',
+    description:
+      'Holds a ring store to the contract of RingStore, on its real backend: it writes documents of its own.',
+    addOptions: (command) =>
+      command
+        .option(
+          '--rounds <n>',
+          'contests between writers; default as many as three seconds allow',
+          wholeNumber(1, 100_000),
+        )
+        .option('--writers <n>', 'writers in a contest; default 20', wholeNumber(2, 1_000)),
+    example: '--rounds 5 ',
+    target: `
+  import { mkdtempSync, rmSync } from 'node:fs';
+  import { tmpdir } from 'node:os';
+  import { join } from 'node:path';
+  import { fileRing } from '@sealring/core';
+
+  const folder = mkdtempSync(join(tmpdir(), 'rings-'));
+  export default {
+    name: 'my ring store',
+    create: (ringName) => ({ store: fileRing(join(folder, ringName + '.ring')) }),
+  };
+  export const close = () => rmSync(folder, { recursive: true });`,
+  },
+  'single-use': {
+    summary: 'try a single-use store',
+    description: 'Holds a single-use store to the contract of SingleUseStore, on its real backend.',
+    target: `
+  import { memorySingleUse } from '@sealring/mcp';
+
+  const store = memorySingleUse();
+  export default { name: 'my single-use store', create: () => ({ store }) };`,
+  },
+};
+
+/** The command line: one command for each suite, `list` and `init`. */
 export function createProgram(): Command {
   const program = new Command('sealring-conformance')
-    .description('Checks a requestState codec, a key wrapper, a ring store or a single-use store.')
+    .description('Tells what is wrong with a requestState codec, a key wrapper, a ring store or a single-use store.')
     .version(kitVersion, '--version', 'print the version')
     .helpOption('--help', 'print this help')
     .exitOverride()
     // One line, a suggestion included.
     .configureOutput({ outputError: (text, write) => write(`${text.trim().replaceAll('\n', ' ')}\n`) })
     .addHelpText('after', AFTER);
-  addCodecCommand(program);
-  addKeyWrapperCommand(program);
-  addRingStoreCommand(program);
-  addSingleUseCommand(program);
-  addListCommand(program);
+  const suites = Object.keys(COMMANDS) as SuiteName[];
+  for (const suite of suites) addSuiteCommand(program, suite);
+  addListCommand(program, suites);
   addInitCommand(program);
   return program;
+}
+
+function addSuiteCommand(program: Command, suite: SuiteName): void {
+  const { summary, description, target, example = '', addOptions = (command) => command } = COMMANDS[suite];
+  const command = program
+    .command(suite)
+    .summary(summary)
+    .description(description)
+    .argument('[target]', 'module that exports a target: .js, .mjs, .ts, .mts');
+  addOptions(command)
+    .option('--report <file.html>', 'write a report for people: one page that needs nothing else')
+    .option(
+      '--json [file.json]',
+      'write the report as JSON; without a file to standard output, all else to standard error',
+    )
+    .option('--only <id>', 'try these requirements only; repeat it, or put commas between', ids)
+    .option('--seed <n>', 'repeat a run: the seed is in every report and finding', wholeNumber(0, LARGEST_SEED))
+    .option('--timeout <seconds>', 'longest time for one requirement', seconds)
+    .option('--no-color', 'no colours; NO_COLOR=1 does the same')
+    .option('--quiet', 'no progress and no table: findings and verdict only')
+    .addHelpText(
+      'after',
+      `
+The target, in a file target.mjs:
+${target}
+
+Example:
+  $ npx sealring-conformance ${suite} target.mjs ${example}--report report.html
+`,
+    )
+    .action(async (module: string | undefined, options: CheckOptions) => {
+      process.exitCode = await runCheck(suite, module, options);
+    });
+}
+
+function addListCommand(program: Command, suites: readonly SuiteName[]): void {
+  program
+    .command('list')
+    .summary('list the requirements')
+    .description('Lists the requirements of one suite, or of all: id, level, text and source.')
+    .addArgument(new Argument('[suite]', 'which suite').choices(suites))
+    .option('--no-color', 'no colours; NO_COLOR=1 does the same')
+    .addHelpText('after', '\nExample:\n  $ npx sealring-conformance list codec\n')
+    .action((given: SuiteName | undefined, { color }: { readonly color: boolean }) => {
+      const paint = paintFor(process.stdout, color);
+      const lines = (given === undefined ? suites : [given]).flatMap((suite) =>
+        SUITES[suite].requirements.map(
+          ({ id, level, text, source }) => `${paint('bold', id)}  ${level}\n  ${text}\n  Source: ${source}\n`,
+        ),
+      );
+      process.stdout.write(lines.join('\n'));
+    });
+}
+
+/** A whole number within bounds. */
+function wholeNumber(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (/^\d+$/.test(text) && value >= least && value <= most) return value;
+    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`);
+  };
+}
+
+function seconds(text: string): number {
+  const value = Number(text);
+  if (/^[\d.]+$/.test(text) && value >= 0.1 && value <= 3_600) return value;
+  throw new InvalidArgumentError('It must be a number of seconds from 0.1 to 3600.');
+}
+
+function ids(text: string, before: readonly string[] = []): readonly string[] {
+  const given = text.split(',').flatMap((id) => (id.trim() === '' ? [] : [id.trim()]));
+  if (given.length === 0) throw new InvalidArgumentError('It names no requirement.');
+  return [...before, ...given];
 }

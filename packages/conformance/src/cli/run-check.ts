@@ -1,21 +1,102 @@
-import type { ConformanceReport, ConformanceResult, SuiteName } from '../report.ts';
+import { statSync } from 'node:fs';
+import { extname } from 'node:path';
+import { LARGEST_SEED } from '../options.ts';
 import type { RunRecord } from '../reports/record.ts';
-import type { Requirement } from '../requirement.ts';
-import { kitVersion } from '../version.ts';
-import type { CheckOptions } from './check-options.ts';
-import { EXIT_CODE, type ExitCode } from './exit-code.ts';
-import { Interruption } from './interruption.ts';
-import type { ProgramClaims } from './messages.ts';
+import type { ConformanceReport, ConformanceResult, Requirement, SuiteName } from '../requirement.ts';
+import { kitVersion } from '../run.ts';
+import { EXIT_CODE, type ExitCode, type ProgramClaims, type TargetSource, UsageError } from './messages.ts';
 import { checkOutputs, writeOutputs } from './outputs.ts';
-import { paintFor } from './paint.ts';
-import { Progress } from './progress.ts';
 import { SUITES } from './suites.ts';
-import { summaryOf } from './summary.ts';
-import { readSource } from './target-source.ts';
+import { Progress, paintFor, summaryOf } from './terminal.ts';
 import { Trials } from './trials.ts';
-import { UsageError } from './usage-error.ts';
 
-const LARGEST_SEED = 2 ** 31 - 1;
+/** What commands that run a suite are given. */
+export interface CheckOptions {
+  readonly exec?: string;
+  readonly report?: string;
+  readonly json?: string | true;
+  readonly only?: readonly string[];
+  readonly seed?: number;
+  /** Seconds. */
+  readonly timeout?: number;
+  readonly rounds?: number;
+  readonly writers?: number;
+  /** Of a program: false where it claims none. */
+  readonly confidentiality?: boolean;
+  readonly crossInstance?: boolean;
+  readonly rotation?: boolean;
+  readonly maxPayloadBytes?: number;
+  readonly color: boolean;
+  readonly quiet?: boolean;
+}
+
+/** SIGINT and SIGTERM, caught while a run lasts: the first asks it to end, the second ends it at once. */
+class Interruption {
+  readonly #controller = new AbortController();
+  readonly #atOnce: () => void;
+  #code: ExitCode | undefined;
+
+  constructor(atOnce: () => void) {
+    this.#atOnce = atOnce;
+    process.on('SIGINT', this.#onSignal).on('SIGTERM', this.#onSignal);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** What to exit with, once a signal came. */
+  get code(): ExitCode | undefined {
+    return this.#code;
+  }
+
+  stop(): void {
+    process.off('SIGINT', this.#onSignal).off('SIGTERM', this.#onSignal);
+  }
+
+  readonly #onSignal = (name: NodeJS.Signals): void => {
+    if (this.#code !== undefined) this.#atOnce();
+    this.#code ??= name === 'SIGINT' ? EXIT_CODE.SIGINT : EXIT_CODE.SIGTERM;
+    this.#controller.abort();
+  };
+}
+
+const PLAIN = ['.js', '.mjs'];
+const TYPED = ['.ts', '.mts'];
+
+/** @throws {UsageError} unless exactly one target is named, and it can be loaded by this Node. */
+function readSource(module: string | undefined, exec: string | undefined, claims: ProgramClaims): TargetSource {
+  if (module !== undefined && exec !== undefined) {
+    throw new UsageError(`both a target module "${module}" and --exec "${exec}" are given: one of them`);
+  }
+  if (exec !== undefined) {
+    if (exec.trim() === '') throw new UsageError('--exec "" names no command');
+    return { exec, claims };
+  }
+  if (module === undefined) throw new UsageError('a target module is missing');
+  if (Object.keys(claims).length > 0) {
+    throw new UsageError('what a codec claims is said in its module, and on the command line with --exec only');
+  }
+  checkModule(module);
+  return { module };
+}
+
+function checkModule(module: string): void {
+  const extension = extname(module);
+  if (![...PLAIN, ...TYPED].includes(extension)) {
+    throw new UsageError(`the target module "${module}" must end in one of ${[...PLAIN, ...TYPED].join(', ')}`);
+  }
+  if (statSync(module, { throwIfNoEntry: false })?.isFile() !== true) {
+    throw new UsageError(`the target module "${module}" is not there`);
+  }
+  // False where types are not stripped; unknown to Node before 22.10.
+  const { typescript } = process.features as { readonly typescript?: unknown };
+  if (TYPED.includes(extension) && (typescript === undefined || typescript === false)) {
+    throw new UsageError(
+      `the target module "${module}" is TypeScript: that takes Node 22.18 or 23.6 or later, this is ${process.version}`,
+    );
+  }
+}
 
 /**
  * Runs a suite on a target and reports it everywhere it was asked for.
@@ -33,12 +114,7 @@ export async function runCheck(suite: SuiteName, module: string | undefined, opt
 
   const seed = options.seed ?? Math.floor(Math.random() * LARGEST_SEED);
   const timeoutMs = timeout === undefined ? SUITES[suite].timeoutMs : timeout * 1_000;
-  const trialOptions = {
-    seed,
-    timeoutMs,
-    ...(rounds !== undefined && { rounds }),
-    ...(writers !== undefined && { writers }),
-  };
+  const trialOptions = { seed, timeoutMs, rounds, writers };
   const interruption = new Interruption(() => void trials.kill());
   const trials = new Trials(suite, source, trialOptions, interruption.signal);
   const startedAt = new Date().toISOString();
@@ -77,7 +153,7 @@ function wantedOf(suite: SuiteName, only: readonly string[] | undefined): readon
   const { requirements } = SUITES[suite];
   const unknown = only?.find((id) => requirements.every((requirement) => requirement.id !== id));
   if (unknown !== undefined) {
-    throw new UsageError(`--only "${unknown}" is not a requirement of the ${suite} suite: see list ${suite}`);
+    throw new UsageError(`--only "${unknown}" is no requirement of the ${suite} suite: see list ${suite}`);
   }
   return requirements.filter(({ id }) => only === undefined || only.includes(id));
 }
@@ -112,12 +188,11 @@ function checkSomethingWasTried(only: readonly string[] | undefined, results: re
 /** The command that was given, as far as it decides what is tried and how. */
 function commandOf(suite: SuiteName, module: string | undefined, options: CheckOptions): readonly string[] {
   const { exec, timeout, rounds, writers, maxPayloadBytes, confidentiality, crossInstance, rotation } = options;
-  const valued = Object.entries({ exec, timeout, rounds, writers, 'max-payload-bytes': maxPayloadBytes }).flatMap(
-    ([name, value]) => (value === undefined ? [] : [`--${name}`, String(value)]),
+  const valued = { exec, timeout, rounds, writers, 'max-payload-bytes': maxPayloadBytes };
+  const words = Object.entries(valued).flatMap(([name, value]) =>
+    value === undefined ? [] : [`--${name}`, String(value)],
   );
-  const denied = (['confidentiality', 'cross-instance', 'rotation'] as const).filter(
-    (name) => ({ confidentiality, 'cross-instance': crossInstance, rotation })[name] === false,
-  );
-  const flags = denied.map((name) => `--no-${name}`);
-  return ['npx', 'sealring-conformance', suite, ...(module === undefined ? [] : [module]), ...valued, ...flags];
+  const claims = Object.entries({ confidentiality, 'cross-instance': crossInstance, rotation });
+  const denied = claims.flatMap(([name, claimed]) => (claimed === false ? [`--no-${name}`] : []));
+  return ['npx', 'sealring-conformance', suite, ...(module === undefined ? [] : [module]), ...words, ...denied];
 }

@@ -1,8 +1,90 @@
-import type { ConformanceResult, SuiteName } from '../report.ts';
-import type { Requirement } from '../requirement.ts';
-import type { Request, TargetSource, TrialOptions } from './messages.ts';
-import { type Outcome, TargetProcess } from './target-process.ts';
-import { UsageError } from './usage-error.ts';
+import { type ChildProcess, fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import type { ConformanceResult, Requirement, SuiteName } from '../requirement.ts';
+import { scriptBeside } from '../target-module.ts';
+import {
+  type Answer,
+  type Numbered,
+  type Request,
+  type TargetSource,
+  type TrialOptions,
+  UsageError,
+} from './messages.ts';
+
+/** What became of a request: its answer, or why there is none. */
+export type Outcome =
+  | Answer
+  | { readonly kind: 'ended'; readonly how: string }
+  | { readonly kind: 'late'; readonly afterMs: number }
+  | { readonly kind: 'interrupted' };
+
+const CHILD = fileURLToPath(scriptBeside(import.meta.url, 'child'));
+/** A group of its own, so that what a target started ends with it, and a terminal's Ctrl-C is left to the command line. */
+const OWN_GROUP = process.platform !== 'win32';
+
+/** A process that holds a target. What it prints goes to standard error: standard output is for the report. */
+export class TargetProcess {
+  readonly #child: ChildProcess;
+  #hasEnded = false;
+  #asked = 0;
+
+  constructor() {
+    this.#child = fork(CHILD, [], { stdio: ['ignore', 2, 2, 'ipc'], detached: OWN_GROUP });
+    this.#child.once('exit', () => {
+      this.#hasEnded = true;
+    });
+    // A message to a process that has just ended: its end is told by `exit`.
+    this.#child.on('error', () => undefined);
+  }
+
+  /** Asks one thing. Never rejects. */
+  ask(request: Request, timeoutMs: number, signal?: AbortSignal): Promise<Outcome> {
+    const child = this.#child;
+    const number = ++this.#asked;
+    return new Promise((resolve) => {
+      const settle = (outcome: Outcome): void => {
+        clearTimeout(timer);
+        child.off('message', onMessage);
+        child.off('exit', onExit);
+        signal?.removeEventListener('abort', onAbort);
+        resolve(outcome);
+      };
+      const onMessage = (message: unknown): void => {
+        const { request: to, body } = Object(message) as Partial<Numbered<Answer>>;
+        if (to === number && body !== undefined) settle(body);
+      };
+      const onExit = (code: number | null, name: string | null): void =>
+        settle({ kind: 'ended', how: name === null ? `with code ${code}` : `by ${name}` });
+      const onAbort = (): void => settle({ kind: 'interrupted' });
+      const timer = setTimeout(() => settle({ kind: 'late', afterMs: timeoutMs }), timeoutMs);
+      child.on('message', onMessage);
+      child.on('exit', onExit);
+      signal?.addEventListener('abort', onAbort);
+      if (signal?.aborted === true) onAbort();
+      else if (this.#hasEnded) onExit(child.exitCode, child.signalCode);
+      else child.send({ request: number, body: request } satisfies Numbered<Request>, () => undefined);
+    });
+  }
+
+  /** Ends the process, and what it started. Resolves when it has ended. */
+  async kill(): Promise<void> {
+    if (this.#hasEnded) return;
+    const ended = new Promise((resolve) => this.#child.once('exit', resolve));
+    const { pid } = this.#child;
+    if (OWN_GROUP && pid !== undefined) killGroup(pid);
+    this.#child.kill('SIGKILL');
+    await ended;
+  }
+}
+
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch (error) {
+    // It ended by itself.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
 
 /** What loading a target, and closing its instances, may take beside a requirement's own time, milliseconds. */
 const SLACK_MS = 5_000;
@@ -28,7 +110,7 @@ export class Trials {
   async start(): Promise<void> {
     const outcome = await this.#open();
     if (outcome.kind === 'opened' || outcome.kind === 'interrupted') return;
-    await this.#end();
+    await this.kill();
     if (outcome.kind === 'refused') throw new UsageError(outcome.message);
     throw new UsageError(`the target could not be loaded: ${wordsOf(outcome)}`);
   }
@@ -43,7 +125,7 @@ export class Trials {
     const answer = outcome === undefined || outcome.kind === 'opened' ? await this.#ask({ kind: 'try', id }) : outcome;
     if (answer.kind === 'tried') return answer.result;
     if (answer.kind === 'interrupted') return undefined;
-    await this.#end();
+    await this.kill();
     // A target that was there before is a finding where it does not come back.
     if (answer.kind === 'refused' && outcome === undefined) throw new UsageError(answer.message);
     const status = level === 'MUST' ? 'fail' : 'warn';
@@ -54,14 +136,9 @@ export class Trials {
   /** Lets the target close what it started, or ends it. @returns what went wrong about that, if anything. */
   async close(): Promise<string | undefined> {
     const outcome = await this.#process?.ask({ kind: 'close' }, SLACK_MS);
-    await this.#end();
+    await this.kill();
     if (outcome === undefined || outcome.kind === 'closed') return undefined;
-    return outcome.kind === 'crashed' ? `${outcome.name} was thrown` : wordsOf(outcome);
-  }
-
-  /** At once, whatever the target is doing. */
-  async kill(): Promise<void> {
-    await this.#end();
+    return outcome.kind === 'crashed' ? `${outcome.thrown} was thrown` : wordsOf(outcome);
   }
 
   async #open(): Promise<Outcome> {
@@ -77,7 +154,7 @@ export class Trials {
     return this.#process.ask(request, this.#options.timeoutMs + SLACK_MS, this.#signal);
   }
 
-  async #end(): Promise<void> {
+  async kill(): Promise<void> {
     const last = this.#process;
     this.#process = undefined;
     await last?.kill();
@@ -91,7 +168,7 @@ function wordsOf(outcome: Outcome): string {
     case 'late':
       return `no end within ${outcome.afterMs} ms: the target’s process was ended`;
     case 'crashed':
-      return `thrown where no call was there to catch it: ${outcome.name}`;
+      return `thrown where no call was there to catch it: ${outcome.thrown}`;
     case 'refused':
       return outcome.message;
     case 'opened':

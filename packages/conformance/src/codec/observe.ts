@@ -1,4 +1,4 @@
-import { createHook } from 'node:async_hooks';
+import { watchTimers } from '../watch.ts';
 
 /** What using a codec left behind in the process. */
 export interface LeftBehind {
@@ -11,7 +11,7 @@ export interface LeftBehind {
   readonly globals: readonly string[];
 }
 
-/** Settings that may have been made before the first check, and the values that reveal it. */
+/** What may have been set once and for all before anybody looked, and to what it is set to see that. */
 const ENVIRONMENT: Readonly<Record<string, string>> = { TZ: 'Etc/GMT+7', LANG: 'tlh', LC_ALL: 'tlh' };
 const EXIT_CODE = 3;
 
@@ -19,7 +19,13 @@ const EXIT_CODE = 3;
 export function observe(use: () => void): LeftBehind {
   loadGlobals();
   const before = { resources: process.getActiveResourcesInfo(), globals: globals() };
-  const timers = watchTimers(use);
+  const watched = watchTimers();
+  try {
+    watched.run(use);
+  } finally {
+    watched.stop();
+  }
+  const timers = watched.left('all');
   return {
     // A timer without a reference keeps no process alive, and is left behind all the same.
     resources: [...timers, ...leftOver(before.resources, process.getActiveResourcesInfo(), timers)],
@@ -47,23 +53,6 @@ function overwritten(use: () => void): readonly string[] {
   }
 }
 
-/** The timers and immediates that `use` started and did not take back. */
-function watchTimers(use: () => void): readonly string[] {
-  const started: { readonly type: string; readonly resource: object }[] = [];
-  const hook = createHook({
-    init(_id, type, _trigger, resource) {
-      if (type === 'Timeout' || type === 'Immediate') started.push({ type, resource });
-    },
-  });
-  hook.enable();
-  try {
-    use();
-  } finally {
-    hook.disable();
-  }
-  return started.filter(({ resource }) => Reflect.get(resource, '_destroyed') !== true).map(({ type }) => type);
-}
-
 function leftOver(before: readonly string[], after: readonly string[], told: readonly string[]): readonly string[] {
   const rest = [...before, ...told];
   return after.filter((resource) => {
@@ -79,7 +68,7 @@ function loadGlobals(): void {
   for (const name of Object.getOwnPropertyNames(globalThis)) if (/^[A-Z]/.test(name)) Reflect.get(globalThis, name);
 }
 
-/** Built-ins by name, and the properties that a patch changes. */
+/** Built-ins by name, and what of each is changed when somebody patches it. */
 function globals(): Map<string, unknown> {
   const seen = new Map<string, unknown>();
   for (const name of Reflect.ownKeys(globalThis)) {

@@ -1,9 +1,9 @@
-import { text } from '../bytes.ts';
+import type { RequestStateCodec } from '@sealring/core';
+import { text, xor } from '../bytes.ts';
 import { type CheckedRequirement, expectThat, must, NotApplicable, should } from '../requirement.ts';
 import { encodings } from '../secrets.ts';
-import { decodings } from './decodings.ts';
-import { KIT } from './sources.ts';
-import type { CodecTrial } from './trial.ts';
+import { firstSeals, readFirstTokens } from './processes.ts';
+import { type CodecTrial, decodings, KIT } from './trial.ts';
 
 const MANY_SEALS = 10_000;
 /** Where sealing is slow the time decides, milliseconds. */
@@ -17,13 +17,11 @@ const MOST_REPEATS = 256;
 
 /** What a token gives away; only where the target claims that it hides its payload. */
 export const SECRECY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
-  {
-    ...must(
-      'CODEC-REPEATS',
-      'Of many seals of one payload none comes again after another one.',
-      'NIST SP 800-38D, section 8',
-    ),
-    async run(trial) {
+  must(
+    'CODEC-REPEATS',
+    'Of many seals of one payload none comes again after another one.',
+    'NIST SP 800-38D, section 8',
+    async (trial) => {
       confidential(trial);
       const codec = await trial.create();
       const payload = trial.text('state');
@@ -38,40 +36,36 @@ export const SECRECY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
         last = token;
       }
     },
-  },
-  {
-    ...should('CODEC-DISTINCT', 'Two seals of one payload differ.', KIT),
-    async run(trial) {
-      confidential(trial);
-      const codec = await trial.create();
-      const payload = trial.text('state');
+  ),
+  should('CODEC-DISTINCT', 'Two seals of one payload differ.', KIT, async (trial) => {
+    confidential(trial);
+    const codec = await trial.create();
+    const payload = trial.text('state');
+    expectThat(
+      trial.seal(codec, payload) !== trial.seal(codec, payload),
+      'two seals of one payload are alike: whoever sees both knows that',
+    );
+  }),
+  must('CODEC-CONFIDENTIAL', 'The payload cannot be read in the token, in any usual encoding.', KIT, async (trial) => {
+    confidential(trial);
+    const codec = await trial.create();
+    for (let i = 0; i < 5; i++) {
+      const canary = text(Buffer.from(trial.random.bytes(12)).toString('hex'));
+      if (!trial.fits(canary)) throw new NotApplicable('its payloads are too short to be recognised');
+      const token = trial.seal(codec, canary);
+      const readable = [token, ...decodings(token).map((bytes) => Buffer.from(bytes).toString('latin1'))];
+      const forms = [...encodings(canary), Buffer.from(canary.toReversed()).toString('latin1')];
       expectThat(
-        trial.seal(codec, payload) !== trial.seal(codec, payload),
-        'two seals of one payload are equal, which reveals that the payloads are equal',
+        !readable.some((one) => forms.some((form) => one.includes(form))),
+        'the payload can be read in the token',
       );
-    },
-  },
-  {
-    ...must('CODEC-CONFIDENTIAL', 'The payload cannot be read in the token, in any usual encoding.', KIT),
-    async run(trial) {
-      confidential(trial);
-      const codec = await trial.create();
-      for (let i = 0; i < 5; i++) {
-        const canary = text(Buffer.from(trial.random.bytes(12)).toString('hex'));
-        if (!trial.fits(canary)) throw new NotApplicable('its payloads are too short to be recognised');
-        const token = trial.seal(codec, canary);
-        const readable = [token, ...decodings(token).map((bytes) => Buffer.from(bytes).toString('latin1'))];
-        const forms = [...encodings(canary), Buffer.from(canary.toReversed()).toString('latin1')];
-        expectThat(
-          !readable.some((one) => forms.some((form) => one.includes(form))),
-          'the payload can be read in the token',
-        );
-      }
-    },
-  },
-  {
-    ...must('CODEC-PATTERN', 'Repetitions in payloads do not show in tokens.', 'NIST SP 800-38A, sections 5.3 and 6.1'),
-    async run(trial) {
+    }
+  }),
+  must(
+    'CODEC-PATTERN',
+    'Repetitions in payloads do not show in tokens.',
+    'NIST SP 800-38A, sections 5.3 and 6.1',
+    async (trial) => {
       confidential(trial);
       const [short, long] = [1_024, 1_040];
       if (!trial.fits(new Uint8Array(long))) throw new NotApplicable('its payloads are too short to show a pattern');
@@ -89,17 +83,15 @@ export const SECRECY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
       const shared = repeats(one ?? head, two ?? head) - always;
       expectThat(shared <= MOST_REPEATS, `the tokens of payloads that begin alike are alike in ${shared} places`);
     },
-  },
-  {
-    ...must(
-      'CODEC-NO-COMPRESSION',
-      'Payloads of one length have tokens of one length.',
-      'CRIME and BREACH: compression before encryption',
-    ),
-    async run(trial) {
+  ),
+  must(
+    'CODEC-NO-COMPRESSION',
+    'Payloads of one length have tokens of one length.',
+    'CRIME and BREACH: compression before encryption',
+    async (trial) => {
       confidential(trial);
       const codec = await trial.create();
-      for (const length of [64, 1_000, 16_000].filter((one) => one <= trial.subject.supports.maxPayloadBytes)) {
+      for (const length of [64, 1_000, 16_000].filter((one) => one <= trial.supports.maxPayloadBytes)) {
         const lengths = (payload: () => Uint8Array): [number, number] => {
           const all = Array.from({ length: SEALS_OF_A_LENGTH }, () => trial.seal(codec, payload()).length);
           return [Math.min(...all), Math.max(...all)];
@@ -113,11 +105,11 @@ export const SECRECY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
         );
       }
     },
-  },
+  ),
 ];
 
-export function confidential(trial: CodecTrial): void {
-  if (!trial.subject.supports.confidentiality) throw new NotApplicable('supports.confidentiality is false');
+function confidential(trial: CodecTrial): void {
+  if (!trial.supports.confidentiality) throw new NotApplicable('supports.confidentiality is false');
 }
 
 /** How many pieces of tokens, in bytes, stood in them before. */
@@ -136,4 +128,209 @@ function repetitions(tokens: readonly string[]): number {
     return again;
   });
   return Math.max(0, ...counts);
+}
+
+const LENGTH = 64;
+const PAIRS = 128;
+/**
+ * Two codecs seal the same two payloads, each in an order that is drawn. Where a place follows from anything but the
+ * payload, it is as likely to side with the other payload as with its own: that it sides with its own 96 times more often
+ * in 128 pairs has a chance below 2^-61, at each of some thousand places.
+ */
+const MOST_AHEAD = 96;
+
+/** What a token tells of its payload to somebody who has no key. */
+export const KEYLESS_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
+  must('CODEC-KEYLESS', 'Nothing of a token follows from the payload alone, without any key.', KIT, async (trial) => {
+    confidential(trial);
+    if (!trial.fits(new Uint8Array(LENGTH))) throw new NotApplicable('its payloads are too short to be recognised');
+    const [codec, stranger] = [await trial.create(), await trial.createStranger()];
+    const pairs = Array.from({ length: PAIRS }, () => {
+      const payloads = [trial.random.bytes(LENGTH), trial.random.bytes(LENGTH)] as const;
+      return { here: sealBoth(trial, codec, payloads), there: sealBoth(trial, stranger, payloads) };
+    });
+    const telling = tellingPlaces(pairs);
+    expectThat(telling === 0, `${telling} places of a token follow from the payload without any key`);
+  }),
+];
+
+type Two = readonly [string, string];
+
+interface Pair {
+  readonly here: Two;
+  readonly there: Two;
+}
+
+/** At how many places, characters or bytes, counted from the start or from the end. */
+function tellingPlaces(pairs: readonly Pair[]): number {
+  const read = pairs.map(({ here, there }) => [...here, ...there].map((token) => decodings(token)));
+  const forms = read[0]?.[0]?.length ?? 0;
+  let most = 0;
+  for (let form = 0; form < forms; form++) {
+    const tokens = read.map((four) => four.map((decoded) => decoded[form] ?? new Uint8Array(0)));
+    const places = Math.min(...tokens.flat().map(({ length }) => length));
+    for (const fromEnd of [false, true]) {
+      let found = 0;
+      for (let place = 0; place < places; place++) {
+        const ahead = tokens.reduce((sum, four) => sum + Math.sign(sidesAt(four, fromEnd ? -1 - place : place)), 0);
+        if (ahead >= MOST_AHEAD) found += 1;
+      }
+      most = Math.max(most, found);
+    }
+  }
+  return most;
+}
+
+/** The tokens of two payloads, sealed in an order that is drawn: a clock or a counter tells nothing then. */
+function sealBoth(trial: CodecTrial, codec: RequestStateCodec, [one, other]: readonly [Uint8Array, Uint8Array]): Two {
+  if (trial.random.below(256) < 128) return [trial.seal(codec, one), trial.seal(codec, other)];
+  const last = trial.seal(codec, other);
+  return [trial.seal(codec, one), last];
+}
+
+/** How much more often a place agrees with that of the same payload than with that of the other one. */
+function sidesAt(four: readonly Uint8Array[], place: number): number {
+  const [a, b, c, d] = four.map((bytes) => bytes.at(place));
+  return Number(a === c) + Number(b === d) - Number(a === d) - Number(b === c);
+}
+
+/** Shorter payloads are no proof: of many pairs, 96 bits agree by chance in one of 2^61. */
+export const LEAST_BYTES = 12;
+
+/** A payload of at least {@link LEAST_BYTES}, and its token. */
+export interface Sealed {
+  readonly payload: Uint8Array;
+  readonly token: string;
+}
+
+/** The bits of a number that a double holds. */
+const HIGH = 2 ** 21;
+
+/**
+ * Whether two of many tokens hide their payloads with the same key stream: the exclusive or of token and payload is the
+ * same for both, somewhere. Payloads are random, and of one length.
+ */
+export function sharedStream(sealed: readonly Sealed[]): boolean {
+  const [first] = sealed;
+  if (first === undefined) return false;
+  const all = sealed.map(({ token }) => decodings(token));
+  for (const form of formsOf(first)) {
+    const tokens = all.map((forms) => Buffer.from(forms[form] ?? []));
+    const last = Math.max(...lengthsOf(tokens)) - first.payload.length;
+    for (let at = 0; at <= last; at++) if (sharedAt(sealed, tokens, at)) return true;
+  }
+  return false;
+}
+
+/** Which decodings of a token are long enough to hold its payload; each once. */
+function formsOf({ payload, token }: Sealed): readonly number[] {
+  const forms = decodings(token).map((bytes) => Buffer.from(bytes).toString('latin1'));
+  return forms.flatMap((form, i) => (form.length >= payload.length && forms.indexOf(form) === i ? [i] : []));
+}
+
+function lengthsOf(tokens: readonly Buffer[]): ReadonlySet<number> {
+  return new Set(tokens.map(({ length }) => length));
+}
+
+function sharedAt(sealed: readonly Sealed[], tokens: readonly Buffer[], at: number): boolean {
+  // A number for each, so that alike ones are found by sorting.
+  const streams = new Float64Array(sealed.length);
+  for (const [i, { payload }] of sealed.entries()) streams[i] = beginningOf(payload, tokens[i], at) ?? -1 - i;
+  const sorted = streams.toSorted();
+  const again = new Set(sorted.filter((stream, i) => stream >= 0 && stream === sorted[i + 1]));
+  if (again.size === 0) return false;
+  const seen = new Set<string>();
+  for (const [i, { payload }] of sealed.entries()) {
+    if (!again.has(streams[i] ?? -1)) continue;
+    const stream = Buffer.from(payload.map((byte, j) => byte ^ (tokens[i]?.[at + j] ?? 0))).toString('latin1');
+    if (seen.has(stream)) return true;
+    seen.add(stream);
+  }
+  return false;
+}
+
+/** 53 bits of the key stream at a place. */
+function beginningOf(payload: Uint8Array, token: Buffer | undefined, at: number): number | undefined {
+  if (token === undefined || at + payload.length > token.length) return undefined;
+  const plain = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
+  const high = (token.readUInt32BE(at) ^ plain.readUInt32BE(0)) >>> 0;
+  const low = (token.readUInt32BE(at + 4) ^ plain.readUInt32BE(4)) >>> 11;
+  return high * HIGH + low;
+}
+
+const STREAM_BYTES = 48;
+/** Fewer bytes than this turn up in one another by chance. */
+const TELLING_LENGTH = 8;
+/** In so many a nonce of 24 bits comes again a dozen times. */
+const MANY_PAYLOADS = 20_000;
+const MANY_LENGTH = 24;
+
+/** Whether a nonce is used twice: between codecs, between many payloads, and between processes. */
+export const KEY_STREAM_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
+  must(
+    'CODEC-KEYSTREAM',
+    'Two tokens never hide their payloads with the same key stream.',
+    'NIST SP 800-38D, section 8',
+    async (trial) => {
+      confidential(trial);
+      if (trial.supports.maxPayloadBytes < TELLING_LENGTH) {
+        throw new NotApplicable('its payloads are too short to be recognised');
+      }
+      await betweenInstances(trial);
+      await betweenPayloads(trial);
+      return betweenProcesses(trial);
+    },
+  ),
+];
+
+/** One instance, and fresh peers at the same ordinal: a counter that starts anew shows there. */
+async function betweenInstances(trial: CodecTrial): Promise<void> {
+  const alone = await trial.create();
+  const codecs: RequestStateCodec[] = [alone, alone];
+  for (let i = 0; i < 4; i++) {
+    codecs.push(await (i % 2 === 0 ? trial.create() : trial.createPeerOrSelf()));
+  }
+  for (let ordinal = 0; ordinal < 3; ordinal++) {
+    const sealed = codecs.map((codec) => {
+      const payload = trial.bytes(STREAM_BYTES);
+      return { payload, forms: decodings(trial.seal(codec, payload)) };
+    });
+    for (const [i, one] of sealed.entries()) {
+      for (const other of sealed.slice(i + 1)) {
+        const difference = xor(one.payload, other.payload);
+        for (const [form, bytes] of one.forms.entries()) {
+          const found = xor(bytes, other.forms[form] ?? new Uint8Array(0));
+          expectThat(
+            !found.includes(difference),
+            `two tokens, number ${ordinal + 1} of their codecs, share a key stream`,
+          );
+        }
+      }
+    }
+  }
+}
+
+/** A nonce that is short, or follows from the payload, comes again among many. */
+async function betweenPayloads(trial: CodecTrial): Promise<void> {
+  if (trial.supports.maxPayloadBytes < LEAST_BYTES) return;
+  const codecs = [await trial.create(), await trial.createPeerOrSelf()];
+  const until = performance.now() + SEALING_MS;
+  const sealed: Sealed[] = [];
+  while (sealed.length < MANY_PAYLOADS && (sealed.length % 64 !== 0 || performance.now() < until)) {
+    const payload = trial.bytes(MANY_LENGTH);
+    sealed.push({ payload, token: trial.seal(codecs[sealed.length % 2] as RequestStateCodec, payload) });
+  }
+  expectThat(!sharedStream(sealed), `of the tokens of ${sealed.length} payloads two share a key stream`);
+}
+
+/** A counter of the module starts anew in every process. */
+async function betweenProcesses(trial: CodecTrial): Promise<string | undefined> {
+  const { module } = trial;
+  if (module === undefined || trial.supports.maxPayloadBytes < LEAST_BYTES) return undefined;
+  const [one, other] = [trial.random.below(2 ** 31), trial.random.below(2 ** 31)];
+  const first = await firstSeals(module, one);
+  const second = await firstSeals(module, other, first.tokens[0]?.token);
+  const isShared = sharedStream([first, second].flatMap(({ tokens }) => readFirstTokens(tokens)));
+  expectThat(!isShared, 'the first tokens of two processes share a key stream');
+  return second.opened ? undefined : 'two processes that load the module have other keys: nothing to compare there';
 }

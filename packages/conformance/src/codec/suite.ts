@@ -1,23 +1,46 @@
 import * as v from 'valibot';
-import { anObject, checkArgument } from '../arguments.ts';
-import { describeSuite, type TestRunner } from '../describe.ts';
-import { type ConformanceOptions, readOptions } from '../options.ts';
-import type { ConformanceReport } from '../report.ts';
-import { type CheckedRequirement, type Requirement, textsOf } from '../requirement.ts';
-import { runSuite, type Suite } from '../run.ts';
+import type { ConformanceOptions } from '../options.ts';
+import { type CheckedRequirement, type ConformanceReport, NotApplicable, type Requirement } from '../requirement.ts';
+import { type Suite, suiteOf, type TestRunner } from '../run.ts';
 import { INTEGRITY_CHECKS } from './integrity.ts';
-import { ISOLATION_CHECKS } from './isolation.ts';
-import { KEY_STREAM_CHECKS } from './key-stream.ts';
-import { KEYLESS_CHECKS } from './keyless.ts';
+import { ISOLATION_CHECKS, WORKER_CHECKS } from './isolation.ts';
 import { PURITY_CHECKS } from './purity.ts';
-import { REFUSAL_CHECKS } from './refusals.ts';
+import { REFUSAL_CHECKS, TIMING_CHECKS } from './refusals.ts';
 import { ROUND_TRIP_CHECKS } from './round-trip.ts';
-import { SECRECY_CHECKS } from './secrecy.ts';
-import { type CodecTarget, readCodecTarget } from './target.ts';
-import { TIMING_CHECKS } from './timing.ts';
+import { KEY_STREAM_CHECKS, KEYLESS_CHECKS, SECRECY_CHECKS } from './secrecy.ts';
+import { type CodecTarget, checkCodecTarget } from './target.ts';
 import { CodecTrial } from './trial.ts';
-import { unlessUnseen } from './unseen.ts';
-import { WORKER_CHECKS } from './workers.ts';
+
+/** What cannot be seen of a codec that is asked through a pipe, and why. */
+export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
+  'CODEC-SYNCHRONOUS': 'an answer that was waited for looks like any other',
+  'CODEC-ROUNDTRIP-VIEW': 'the program makes the buffer that it seals itself',
+  'CODEC-CALLERS-BUFFER': 'the program makes the buffer that it seals itself',
+  'CODEC-OWN-RESULT': 'only a copy of the bytes arrives here',
+  // Many languages cannot even pass such a value to a codec, and would fail in reading the request.
+  'CODEC-NOT-TEXT': 'the protocol carries tokens as text',
+  'CODEC-NOT-TEXT-CLASS': 'the protocol carries tokens as text',
+  'CODEC-QUIET': 'what the program prints may not be the codec’s',
+  'CODEC-NO-TIMERS': 'they are in another process',
+  'CODEC-ENDS': 'they are in another process',
+  'CODEC-HUGE-QUICK': 'the way through the pipe takes longer than the refusal',
+  'CODEC-NO-GLOBALS': 'they are in another process',
+  'CODEC-NO-EXIT': 'a program that ends is found by every requirement',
+  'CODEC-TIMING': 'the way through the pipe takes longer than the refusal',
+};
+
+/** The same check, for codecs that it can be tried on. */
+function unlessUnseen(check: CheckedRequirement<CodecTrial>): CheckedRequirement<CodecTrial> {
+  const why = UNSEEN_THROUGH_PIPE[check.id];
+  if (why === undefined) return check;
+  return {
+    ...check,
+    run(trial) {
+      if (trial.throughPipe) throw new NotApplicable(`cannot be seen through a pipe: ${why}`);
+      return check.run(trial);
+    },
+  };
+}
 
 const CODEC_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   ...ROUND_TRIP_CHECKS,
@@ -32,12 +55,6 @@ const CODEC_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   ...TIMING_CHECKS,
 ].map(unlessUnseen);
 
-/** What every codec is held to, in the order in which it is tried. */
-export const CODEC_REQUIREMENTS: readonly Requirement[] = textsOf(CODEC_CHECKS);
-
-/** The suite of codecs. */
-const CODEC_SUITE: Suite<CodecTrial> = { name: 'codec', requirements: CODEC_CHECKS, closing: 'CODEC-CLOSES' };
-
 /** How the suite of codecs is run. */
 export interface CodecConformanceOptions extends ConformanceOptions {
   /**
@@ -47,17 +64,27 @@ export interface CodecConformanceOptions extends ConformanceOptions {
   readonly module?: string | URL;
 }
 
-const MODULE = anObject({
-  module: v.optional(
-    v.pipe(
-      v.union([v.string(), v.instance(URL)], 'must be a URL'),
-      v.check((url) => URL.canParse(String(url)) && new URL(url).protocol === 'file:', 'must be a file: URL'),
+/** The suite. */
+export const CODEC_SUITE: Suite<CodecTarget, CodecConformanceOptions> = suiteOf({
+  name: 'codec',
+  title: 'Codec',
+  noun: 'codec',
+  checks: CODEC_CHECKS,
+  timeoutMs: 60_000,
+  options: {
+    module: v.optional(
+      v.pipe(
+        v.union([v.string(), v.instance(URL)], 'must be a URL'),
+        v.check((url) => URL.canParse(String(url)) && new URL(url).protocol === 'file:', 'must be a file: URL'),
+      ),
     ),
-  ),
+  },
+  check: (owner, target) => checkCodecTarget(owner, target),
+  open: (target, { seed }, { module }) => new CodecTrial(target, seed, module),
 });
 
-const IDS = CODEC_REQUIREMENTS.map(({ id }) => id);
-const OWNER = 'runCodecConformance';
+/** What every codec is held to, in the order in which it is tried. */
+export const CODEC_REQUIREMENTS: readonly Requirement[] = CODEC_SUITE.requirements;
 
 /**
  * Holds a codec to the contract of `requestState` codecs. Resolves to a report whatever the codec does.
@@ -81,19 +108,11 @@ const OWNER = 'runCodecConformance';
  * console.log(report.passed);
  * ```
  */
-export async function runCodecConformance(
+export function runCodecConformance(
   target: CodecTarget,
   options: CodecConformanceOptions = {},
 ): Promise<ConformanceReport> {
-  const { module, ...others } = options;
-  checkArgument(OWNER, MODULE, { module });
-  const subject = { ...readCodecTarget(OWNER, target), ...(module !== undefined && { module: String(module) }) };
-  const settings = readOptions(OWNER, others, IDS);
-  const open = () => {
-    const context = new CodecTrial(subject, settings.seed);
-    return { context, pending: context.pending, close: () => context.close() };
-  };
-  return runSuite(CODEC_SUITE, subject.name, settings, open, target);
+  return CODEC_SUITE.run(target, options);
 }
 
 /**
@@ -102,11 +121,5 @@ export async function runCodecConformance(
  * @throws {TypeError | RangeError} for a target or an option that is wrong, naming it.
  */
 export function describeCodec(target: CodecTarget, runner: TestRunner, options: CodecConformanceOptions = {}): void {
-  const { name } = readCodecTarget('describeCodec', target);
-  const { module, ...others } = options;
-  checkArgument('describeCodec', MODULE, { module });
-  const { timeoutMs } = readOptions('describeCodec', others, IDS);
-  describeSuite(`${name} codec`, CODEC_REQUIREMENTS, runner, others, timeoutMs, (only) =>
-    runCodecConformance(target, module === undefined ? only : { ...only, module }),
-  );
+  CODEC_SUITE.describe(target, runner, options);
 }

@@ -1,6 +1,6 @@
 import type { RequestStateCodec } from '@sealring/core';
 import * as v from 'valibot';
-import { aFlag, aFunction, anObject, aText, aWholeNumber, checkArgument } from '../arguments.ts';
+import { aFlag, aFunction, anObject, aText, aWholeNumber, checkArgument } from '../options.ts';
 
 /** A codec, and what ends it. */
 export interface CodecInstance {
@@ -16,7 +16,7 @@ export interface CodecSupport {
   readonly confidentiality?: boolean;
   /** The longest payload it takes; a longer one must be refused by `seal`, not cut. Default: no limit below 64 KiB. */
   readonly maxPayloadBytes?: number;
-  /** Whether another process of the same fleet unseals its tokens. Default true. */
+  /** Whether another process of the same fleet opens its tokens. Default true. */
   readonly crossInstance?: boolean;
 }
 
@@ -30,22 +30,12 @@ export interface CodecTarget {
   createPeer(): Promise<CodecInstance> | CodecInstance;
   /** Another service: other keys. */
   createStranger(): Promise<CodecInstance> | CodecInstance;
-  /** The fleet after a rotation: seals with B and still unseals A. */
+  /** The fleet after a rotation: seals with B and still opens A. */
   createRotated?(): Promise<CodecInstance> | CodecInstance;
   /** What the codec claims; requirements beyond it do not apply. */
   readonly supports?: CodecSupport;
   /** The name of the error that refuses a token. Default `InvalidRequestState`. */
   readonly refusal?: string;
-}
-
-/** A checked target, with every default filled in. */
-export interface CodecSubject extends Omit<CodecTarget, 'supports' | 'refusal'> {
-  readonly supports: Required<CodecSupport>;
-  readonly refusal: string;
-  /** The URL of the module that the target was exported by, if that is known. */
-  readonly module?: string;
-  /** See {@link THROUGH_PIPE}. */
-  readonly throughPipe: boolean;
 }
 
 /** The longest payload of the suite, bytes. */
@@ -77,20 +67,6 @@ const TARGET = anObject({
 });
 
 /** @throws {TypeError | RangeError} naming what is wrong with the target. */
-export function readCodecTarget(owner: string, target: CodecTarget): CodecSubject {
+export function checkCodecTarget(owner: string, target: unknown): asserts target is CodecTarget {
   checkArgument(owner, TARGET, target);
-  const { name, supports = {}, refusal = 'InvalidRequestState' } = target;
-  const { confidentiality = true, maxPayloadBytes = Number.MAX_SAFE_INTEGER, crossInstance = true } = supports;
-  return {
-    name,
-    create: () => target.create(),
-    createPeer: () => target.createPeer(),
-    createStranger: () => target.createStranger(),
-    ...(target.createRotated !== undefined && {
-      createRotated: async () => target.createRotated?.() as CodecInstance | Promise<CodecInstance>,
-    }),
-    supports: { confidentiality, maxPayloadBytes, crossInstance },
-    refusal,
-    throughPipe: THROUGH_PIPE in target,
-  };
 }

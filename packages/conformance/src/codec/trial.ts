@@ -1,48 +1,77 @@
 import { inspect, types } from 'node:util';
 import type { RequestStateCodec } from '@sealring/core';
-import { Pending } from '../pending.ts';
-import { Random } from '../random.ts';
+import { sameBytes } from '../bytes.ts';
 import { expectThat, Finding, NotApplicable } from '../requirement.ts';
 import { describeThrown, kindOf } from '../thrown.ts';
-import type { CodecInstance, CodecSubject } from './target.ts';
+import { Trial } from '../trial.ts';
+import { type CodecSupport, type CodecTarget, THROUGH_PIPE } from './target.ts';
+
+/** Where the requirements of codecs come from. */
+export const CONTRACT = 'RequestStateCodec of the MCP Python SDK 2.3.0 (mcp.server.request_state)';
+export const SPEC = 'MCP 2026-07-28, multi round-trip requests: requestState is untrusted when it comes back';
+export const RFC4648 = 'RFC 4648, section 3.5: canonical encoding';
+export const KIT = 'Sealring conformance kit';
+
+/** Bytes that a token may stand for: whole, and each part of it, by the usual encodings. */
+export function decodings(token: string): readonly Uint8Array[] {
+  const parts = [token, ...token.split(/[.~]/), token.replace(/^[^.]*\./, '')];
+  return parts.flatMap((part) => [
+    Buffer.from(part, 'base64url'),
+    Buffer.from(part, 'hex'),
+    Buffer.from(part, 'latin1'),
+  ]);
+}
 
 /** What the calls of one check may take where they can be fewer: a slow codec is reported within a minute. */
 export const BUDGET_MS = 1_500;
 
 /** What a check of a codec works with: fresh instances, and the words for what it saw. */
-export class CodecTrial {
-  readonly subject: CodecSubject;
-  readonly random: Random;
-  readonly pending: Pending = new Pending();
-  readonly #open: CodecInstance[] = [];
+export class CodecTrial extends Trial {
+  readonly supports: Required<CodecSupport>;
+  /** The URL of the module that the target was exported by, if that is known. */
+  readonly module: string | undefined;
+  /** Whether the codec is asked through a pipe: what happens in its process cannot be seen. */
+  readonly throughPipe: boolean;
+  readonly #target: CodecTarget;
 
-  constructor(subject: CodecSubject, seed: number) {
-    this.subject = subject;
-    this.random = new Random(seed);
+  constructor(target: CodecTarget, seed: number, module?: string | URL) {
+    super(seed);
+    this.#target = target;
+    const {
+      confidentiality = true,
+      maxPayloadBytes = Number.MAX_SAFE_INTEGER,
+      crossInstance = true,
+    } = target.supports ?? {};
+    this.supports = { confidentiality, maxPayloadBytes, crossInstance };
+    this.module = module === undefined ? undefined : String(module);
+    this.throughPipe = THROUGH_PIPE in target;
   }
 
   create(): Promise<RequestStateCodec> {
-    return this.#started('create', () => this.subject.create());
+    return this.#create('create');
   }
 
   createPeer(): Promise<RequestStateCodec> {
-    if (!this.subject.supports.crossInstance) throw new NotApplicable('supports.crossInstance is false');
-    return this.#started('createPeer', () => this.subject.createPeer());
+    if (!this.supports.crossInstance) throw new NotApplicable('supports.crossInstance is false');
+    return this.#create('createPeer');
   }
 
   /** Another process with the same keys, or where there can be none, another instance. */
   createPeerOrSelf(): Promise<RequestStateCodec> {
-    return this.subject.supports.crossInstance ? this.createPeer() : this.create();
+    return this.supports.crossInstance ? this.createPeer() : this.create();
   }
 
   createStranger(): Promise<RequestStateCodec> {
-    return this.#started('createStranger', () => this.subject.createStranger());
+    return this.#create('createStranger');
   }
 
   createRotated(): Promise<RequestStateCodec> {
-    const { createRotated } = this.subject;
-    if (createRotated === undefined) throw new NotApplicable('the target has no createRotated');
-    return this.#started('createRotated', createRotated);
+    if (this.#target.createRotated === undefined) throw new NotApplicable('the target has no createRotated');
+    return this.#create('createRotated');
+  }
+
+  #create(name: 'create' | 'createPeer' | 'createStranger' | 'createRotated'): Promise<RequestStateCodec> {
+    return this.start<RequestStateCodec>(name, () => this.#target[name]?.(), 'codec', ['seal', 'unseal']);
   }
 
   /** Seals, and holds the answer against what every token is: text that is there at once. */
@@ -56,7 +85,7 @@ export class CodecTrial {
     return token;
   }
 
-  /** Unseals what must be valid. @throws {Finding} when it is refused. */
+  /** Opens what must open. @throws {Finding} when it does not. */
   unseal(codec: RequestStateCodec, token: string, what = 'a token of its own'): Uint8Array {
     const payload: unknown = attempt(() => codec.unseal(token), `unseal of ${what}`);
     if (types.isPromise(payload)) {
@@ -67,14 +96,20 @@ export class CodecTrial {
     return payload;
   }
 
-  /** The error that refuses an invalid token. @throws {Finding} when something is returned. */
-  refusal(codec: RequestStateCodec, token: unknown, what: string): unknown {
+  /** @throws {Finding} unless a token opens to exactly this payload. */
+  expectPayload(codec: RequestStateCodec, token: string, payload: Uint8Array, what?: string): void {
+    const back = this.unseal(codec, token, what);
+    expectThat(sameBytes(back, payload), `${what ?? `the token of ${bytesText(payload)}`} opens to ${bytesText(back)}`);
+  }
+
+  /** What refuses a token that must not open. @throws {Finding} when something is returned. */
+  refused(codec: RequestStateCodec, token: unknown, what: string): unknown {
     const outcome = this.outcome(codec, token);
     if ('refusal' in outcome) return outcome.refusal;
     throw new Finding(`${what} was not refused: unseal returned ${kindOf(outcome.answer)}`);
   }
 
-  /** The result of an unseal, where another requirement decides whether it must be refused. */
+  /** What becomes of a token, where it is for another requirement to say that it must not open. */
   outcome(codec: RequestStateCodec, token: unknown): { readonly refusal: unknown } | { readonly answer: unknown } {
     let answer: unknown;
     try {
@@ -91,7 +126,10 @@ export class CodecTrial {
   /** By name: a codec may carry its own copy of the class. @throws {Finding} */
   expectRefusalClass(error: unknown, what: string): void {
     const name = types.isNativeError(error) ? error.name : kindOf(error);
-    expectThat(types.isNativeError(error) && name === this.subject.refusal, `${what} was refused by ${name}`);
+    expectThat(
+      types.isNativeError(error) && name === (this.#target.refusal ?? 'InvalidRequestState'),
+      `${what} was refused by ${name}`,
+    );
   }
 
   /**
@@ -113,33 +151,17 @@ export class CodecTrial {
 
   /** A text as a payload, cut to what the target takes. */
   text(content: string): Uint8Array {
-    return new TextEncoder().encode(content).slice(0, this.subject.supports.maxPayloadBytes);
+    return new TextEncoder().encode(content).slice(0, this.supports.maxPayloadBytes);
   }
 
   /** Random bytes, as many of them as the target takes. */
   bytes(length: number): Uint8Array {
-    return this.random.bytes(Math.min(length, this.subject.supports.maxPayloadBytes));
+    return this.random.bytes(Math.min(length, this.supports.maxPayloadBytes));
   }
 
   /** Payloads of the suite that the target takes. */
   fits(payload: Uint8Array): boolean {
-    return payload.length <= this.subject.supports.maxPayloadBytes;
-  }
-
-  async close(): Promise<void> {
-    for (const instance of this.#open.splice(0)) await this.pending.wait('close', () => instance.close?.());
-  }
-
-  async #started(name: string, create: () => Promise<CodecInstance> | CodecInstance): Promise<RequestStateCodec> {
-    const instance: unknown = await this.pending.wait(name, create);
-    expectThat(
-      typeof instance === 'object' && instance !== null && 'codec' in instance,
-      `${name} returned no { codec }`,
-    );
-    this.#open.push(instance as CodecInstance);
-    const { codec } = instance as CodecInstance;
-    expectThat(typeof codec.seal === 'function' && typeof codec.unseal === 'function', `${name}: no seal and unseal`);
-    return codec;
+    return payload.length <= this.supports.maxPayloadBytes;
   }
 }
 

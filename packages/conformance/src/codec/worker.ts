@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { sameBytes } from '../bytes.ts';
 import { loadTarget } from '../target-module.ts';
-import { type FirstTokens, firstTokens } from './first-tokens.ts';
-import { readCodecTarget } from './target.ts';
+import { type FirstTokens, firstTokens } from './processes.ts';
+import { checkCodecTarget } from './target.ts';
 import { CodecTrial } from './trial.ts';
 
 /** What a thread found; before that it says `ready`, and waits for a word. */
@@ -21,9 +21,11 @@ const port = parentPort as MessagePort;
 const { module, seed } = workerData as { readonly module: string; readonly seed: number };
 
 async function work(): Promise<WorkerAnswer> {
-  const trial = new CodecTrial(readCodecTarget('runCodecConformance', (await loadTarget(module)) as never), seed);
+  const target = await loadTarget(module);
+  checkCodecTarget('runCodecConformance', target);
+  const trial = new CodecTrial(target, seed);
   const codec = await trial.create();
-  const length = Math.min(32, trial.subject.supports.maxPayloadBytes);
+  const length = Math.min(32, trial.supports.maxPayloadBytes);
   const tokens = firstTokens(trial, codec);
   const begin = once(port, 'message');
   port.postMessage('ready', []);
@@ -34,7 +36,7 @@ async function work(): Promise<WorkerAnswer> {
     const token = trial.seal(codec, payload);
     // Others have their turn between the two.
     await new Promise((resolve) => setImmediate(resolve));
-    if (!sameBytes(trial.unseal(codec, token), payload)) return { finding: 'a token was unsealed to another payload' };
+    if (!sameBytes(trial.unseal(codec, token), payload)) return { finding: 'a token opened to another payload' };
   }
   await trial.close();
   return { tokens };

@@ -1,5 +1,6 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
-import type { Order, Outcome, ProgramOptions, ThreadData } from './messages.ts';
+import { scriptBeside } from '../target-module.ts';
+import type { Order, Outcome, ProgramOptions, ThreadData } from './program.ts';
 
 /** What ending a program may take beyond the wait for its answer. */
 const SLACK_MS = 30_000;
@@ -56,9 +57,9 @@ export class SyncProgram {
     const { port1: port, port2 } = new MessageChannel();
     const bell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
     const workerData: ThreadData = { program: this.#options, port: port2, bell };
-    const file = import.meta.url.endsWith('.ts') ? './thread.ts' : './thread.js';
-    const worker = new Worker(new URL(file, import.meta.url), { workerData, transferList: [port2], execArgv: [] });
-    // It then gives no answer, which is reported.
+    const thread = scriptBeside(import.meta.url, 'thread');
+    const worker = new Worker(thread, { workerData, transferList: [port2], execArgv: [] });
+    // It then gives no answer, which is told.
     worker.on('error', () => undefined);
     // Who forgets to close ends all the same.
     worker.unref();
@@ -66,10 +67,7 @@ export class SyncProgram {
   }
 }
 
-/**
- * The thread stores, then notifies: the notification for the previous answer may arrive during this wait, so only the
- * stored value counts.
- */
+/** The thread rings, then wakes: its waking for the answer before may come as late as this wait, so the bell alone counts. */
 function waitForBell(bell: Int32Array, longestMs: number): void {
   const until = performance.now() + longestMs;
   while (Atomics.load(bell, 0) === 0) {

@@ -1,6 +1,5 @@
 import type { RequestStateCodec } from '@sealring/core';
 import * as v from 'valibot';
-import { aFlag, anObject, aText, aWholeNumber, checkArgument } from '../arguments.ts';
 import {
   CODEC_SUPPORT,
   type CodecInstance,
@@ -8,8 +7,8 @@ import {
   type CodecTarget,
   THROUGH_PIPE,
 } from '../codec/target.ts';
+import { aFlag, anObject, aText, aWholeNumber, checkArgument } from '../options.ts';
 import { DidNotStart, Finding } from '../requirement.ts';
-import { ProgramError } from '../thrown.ts';
 import { type Answer, type Request, type Role, readAnswer, WrongAnswer } from './answer.ts';
 import { asciiJson, shownRequest, shownText } from './shown.ts';
 import { SyncProgram } from './sync-program.ts';
@@ -33,7 +32,7 @@ export interface ExecOptions {
 
 /** A target that has to be closed. */
 export interface ExecCodecTarget extends CodecTarget {
-  /** Ends the program: first its input ends, then it is asked to exit, then it is killed. */
+  /** Ends the program: its input ends, then it is told to, then it is killed. */
   close(): Promise<void>;
 }
 
@@ -56,9 +55,8 @@ const ARGUMENTS = anObject({
 
 /**
  * A codec in any language: a program that reads requests from its standard input and writes answers to its standard
- * output, JSON in lines. It is started by the first request, and again after it hung, crashed or answered wrongly, each
- * of which is a finding that shows the request. Where it does not answer the first request the run ends with that
- * finding.
+ * output, JSON in lines. It is started by the first request, and anew after it hung, crashed or answered wrongly, each
+ * of which is a finding that shows the request. Where it does not answer the first request the run ends with that finding.
  *
  * @param command - A command line for the shell, as in an npm script; or a program and its arguments, for none.
  * @throws {TypeError | RangeError} for a command or an option that is wrong, naming it.
@@ -153,7 +151,8 @@ class PipedFleet {
   #thrown(answer: Answer): Error {
     if (answer.kind === 'invalid') return named(this.#refusal, answer.reason);
     const text = answer.kind === 'error' ? answer.text : '';
-    return new ProgramError(quoted(text));
+    // Findings show the name of what was thrown.
+    return named(`the error ${quoted(text)}`, text);
   }
 
   /** @throws {Finding} for anything that the protocol does not say; the run of the program is over then. */

@@ -1,6 +1,5 @@
 import { workerData } from 'node:worker_threads';
-import type { Order, Outcome, ThreadData } from './messages.ts';
-import { Program } from './program.ts';
+import { type Order, type Outcome, Program, type ThreadData } from './program.ts';
 
 // Runs in a thread of its own, while the main thread sleeps until the bell rings.
 const { program: options, port, bell }: ThreadData = workerData;
@@ -29,7 +28,7 @@ async function obey(order: Order): Promise<Outcome> {
   return {};
 }
 
-/** After a failure the program is gone: the next request starts a new one. */
+/** After a failure there is no program any more: the next request starts a new one. */
 async function orGone(outcome: Outcome): Promise<Outcome> {
   if (outcome.failure !== undefined) {
     await program?.kill();

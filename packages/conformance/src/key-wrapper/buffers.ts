@@ -1,91 +1,75 @@
 import { types } from 'node:util';
 import type { KeyWrapper } from '@sealring/core';
 import { flipped, sameBytes, text } from '../bytes.ts';
-import { expectThat } from '../requirement.ts';
-import { CONTRACT, clause, type KeyWrapperRequirement, KIT, LOCAL_CALLS, must, should, tried } from './requirement.ts';
-import { bytesOf, copyOf, type KeyWrapperTrial, type Made, OPTIONS, wrappedKeyOf } from './trial.ts';
+import { expectThat, must, should } from '../requirement.ts';
+import {
+  bytesOf,
+  CONTRACT,
+  clause,
+  copyOf,
+  type KeyWrapperRequirement,
+  type KeyWrapperTrial,
+  KIT,
+  type Made,
+  OPTIONS,
+  wrappedKeyOf,
+} from './trial.ts';
 
 const ENTRY = '{"ring":"conformance","id":"AAAAAAAAAAAAAAAA"}';
 
 /** Whose bytes are whose. */
 export const BUFFER_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
-  must(
-    'WRAP-VIEW',
-    'A view of a larger buffer is read within its own bounds.',
-    clause(1),
-    tried('wrap unwrap sign verify', 'generate is given no bytes; owns and close read none', {
-      bytes: 'views in the middle of a Uint8Array, and of Node’s pool of Buffers',
-      order: 'each call with each kind of view',
-    }),
-    async (trial) => {
-      const keyWrapper = await trial.create();
-      for (const [viewOf, kind] of [
-        [(bytes: Uint8Array) => viewIn(trial, bytes), 'a view of a larger buffer'],
-        [(bytes: Uint8Array) => Buffer.from(bytes), 'a pooled Buffer'],
-      ] as const) {
-        const dataKey = trial.dataKey(keyWrapper);
-        const what = `wrap of ${kind}`;
-        const wrapped = wrappedKeyOf(await trial.answer(() => keyWrapper.wrap(viewOf(dataKey), OPTIONS), what), what);
-        await trial.expectOpens(keyWrapper, { dataKey, wrapped }, `the ${what}`);
-        const stored = { ...wrapped, wrapped: viewOf(wrapped.wrapped) };
-        const opened = await trial.answer(() => keyWrapper.unwrap(stored, OPTIONS), `unwrap of ${kind}`);
-        expectThat(sameBytes(bytesOf(opened, 'unwrap'), dataKey), `unwrap of ${kind} gave other bytes`);
-        if (keyWrapper.sign === undefined || keyWrapper.verify === undefined) continue;
-        const entry = text(ENTRY);
-        const signature = bytesOf(
-          await trial.answer(() => keyWrapper.sign?.(viewOf(entry)), `sign of ${kind}`),
-          'sign',
-        );
-        expectThat(keyWrapper.verify(entry, signature), `the signature of ${kind} does not verify for its bytes`);
-        expectThat(keyWrapper.verify(viewOf(entry), viewOf(signature)), `verify of ${kind} says false`);
-      }
-    },
-  ),
-  must(
-    'WRAP-OWN-BYTES',
-    'The bytes that a call returns are the caller’s to overwrite.',
-    clause(1),
-    tried('wrap unwrap generate sign', 'verify, owns and close return no bytes', {
-      order: 'each call twice; the first answer is overwritten, then the second is read and the call made again',
-    }),
-    async (trial) => {
-      const keyWrapper = await trial.create();
-      const made = await trial.make(keyWrapper);
-      const stored = { dataKey: made.dataKey, wrapped: copyOf(made.wrapped) };
-      made.wrapped.wrapped.fill(0);
-      for (const { name, start } of trial.calls(keyWrapper, stored)) {
-        // The later one is under way when the earlier one is overwritten.
-        const [one, other] = [trial.answer(() => start(), name), trial.answer(() => start(), name)];
-        other.catch(() => undefined);
-        const first = answered(await one);
-        first.forEach((bytes) => bytes.fill(0));
-        const second = answered(await other);
-        const before = second.map((bytes) => Uint8Array.from(bytes));
-        first.forEach((bytes) => bytes.fill(0xff));
-        const isKept = second.every((bytes, i) => sameBytes(bytes, before[i] ?? bytes.subarray(1)));
-        expectThat(isKept, `overwriting the bytes of one ${name} changes those of another`);
-        const isFilled = second.every((bytes) => bytes.some((byte) => byte !== 0));
-        expectThat(isFilled, `overwriting the bytes of one ${name} overwrites those of another`);
-      }
-      const back = await trial.unwrap(keyWrapper, stored.wrapped);
-      expectThat(
-        sameBytes(back, stored.dataKey),
-        'after returned bytes were overwritten, a wrapped key unwraps to others',
-      );
-      if ((await trial.makeEach(keyWrapper)).length === 1) return;
-      const generated = await trial.generate(keyWrapper);
-      const kept = { dataKey: Uint8Array.from(generated.dataKey), wrapped: copyOf(generated.wrapped) };
-      generated.dataKey.fill(0);
-      await trial.expectOpens(keyWrapper, kept, 'what was generated, after its data key was overwritten,');
-    },
-  ),
+  must('WRAP-VIEW', 'A view of a larger buffer is read within its own bounds.', clause(1), async (trial) => {
+    const keyWrapper = await trial.create();
+    for (const [viewOf, kind] of [
+      [(bytes: Uint8Array) => viewIn(trial, bytes), 'a view of a larger buffer'],
+      [(bytes: Uint8Array) => Buffer.from(bytes), 'a pooled Buffer'],
+    ] as const) {
+      const dataKey = trial.dataKey(keyWrapper);
+      const what = `wrap of ${kind}`;
+      const wrapped = wrappedKeyOf(await trial.answer(() => keyWrapper.wrap(viewOf(dataKey), OPTIONS), what), what);
+      await trial.expectOpens(keyWrapper, { dataKey, wrapped }, `the ${what}`);
+      const stored = { ...wrapped, wrapped: viewOf(wrapped.wrapped) };
+      const opened = await trial.answer(() => keyWrapper.unwrap(stored, OPTIONS), `unwrap of ${kind}`);
+      expectThat(sameBytes(bytesOf(opened, 'unwrap'), dataKey), `unwrap of ${kind} gave other bytes`);
+      if (keyWrapper.sign === undefined || keyWrapper.verify === undefined) continue;
+      const entry = text(ENTRY);
+      const signature = bytesOf(await trial.answer(() => keyWrapper.sign?.(viewOf(entry)), `sign of ${kind}`), 'sign');
+      expectThat(keyWrapper.verify(entry, signature), `the signature of ${kind} does not verify for its bytes`);
+      expectThat(keyWrapper.verify(viewOf(entry), viewOf(signature)), `verify of ${kind} says false`);
+    }
+  }),
+  must('WRAP-OWN-BYTES', 'The bytes that a call returns are the caller’s to overwrite.', clause(1), async (trial) => {
+    const keyWrapper = await trial.create();
+    const made = await trial.make(keyWrapper);
+    const stored = { dataKey: made.dataKey, wrapped: copyOf(made.wrapped) };
+    made.wrapped.wrapped.fill(0);
+    for (const { name, start } of trial.calls(keyWrapper, stored)) {
+      // The later one is under way when the earlier one is overwritten.
+      const [one, other] = [trial.answer(() => start(), name), trial.answer(() => start(), name)];
+      other.catch(() => undefined);
+      const first = answered(await one);
+      first.forEach((bytes) => bytes.fill(0));
+      const second = answered(await other);
+      const before = second.map((bytes) => Uint8Array.from(bytes));
+      first.forEach((bytes) => bytes.fill(0xff));
+      const isKept = second.every((bytes, i) => sameBytes(bytes, before[i] ?? bytes.subarray(1)));
+      expectThat(isKept, `overwriting the bytes of one ${name} changes those of another`);
+      const isFilled = second.every((bytes) => bytes.some((byte) => byte !== 0));
+      expectThat(isFilled, `overwriting the bytes of one ${name} overwrites those of another`);
+    }
+    const back = await trial.unwrap(keyWrapper, stored.wrapped);
+    expectThat(sameBytes(back, stored.dataKey), 'after returned bytes were overwritten, a wrapped key opens to others');
+    if ((await trial.makeEach(keyWrapper)).length === 1) return;
+    const generated = await trial.generate(keyWrapper);
+    const kept = { dataKey: Uint8Array.from(generated.dataKey), wrapped: copyOf(generated.wrapped) };
+    generated.dataKey.fill(0);
+    await trial.expectOpens(keyWrapper, kept, 'what was generated, after its data key was overwritten,');
+  }),
   must(
     'WRAP-CALLERS-BYTES',
     'No call changes the bytes it was given, or looks at them after it has ended.',
     clause(1),
-    tried('wrap unwrap sign verify', 'generate is given no bytes; owns and close read none', {
-      order: 'calls that succeed, and calls that fail: aborted, or of a changed wrapped key',
-    }),
     async (trial) => {
       const keyWrapper = await trial.create();
       const dataKey = trial.dataKey(keyWrapper);
@@ -107,13 +91,6 @@ export const BUFFER_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     'WRAP-CALLERS-BYTES-AT-ONCE',
     'wrap reads the data key, and sign the entry, before they first wait for anything.',
     KIT,
-    tried(
-      'wrap sign',
-      `generate is given no bytes; what unwrap is given is stored, and stays as it is; ${LOCAL_CALLS}`,
-      {
-        order: 'what was given is overwritten while the call is under way',
-      },
-    ),
     async (trial) => {
       const keyWrapper = await trial.create();
       const dataKey = trial.dataKey(keyWrapper);
@@ -146,9 +123,6 @@ export const BUFFER_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     'WRAP-SIGNAL-AFTER',
     'A signal that aborts after its call has ended changes nothing.',
     `${CONTRACT}, WrapOptions`,
-    tried('wrap unwrap generate sign', LOCAL_CALLS, {
-      order: 'one signal for all calls, aborted when they have ended',
-    }),
     async (trial) => {
       const keyWrapper = await trial.create();
       const made = await trial.make(keyWrapper);

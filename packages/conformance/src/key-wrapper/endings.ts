@@ -1,8 +1,21 @@
-import { expectThat } from '../requirement.ts';
-import { describeThrown } from '../thrown.ts';
-import { expectKind } from './errors.ts';
-import { clause, type KeyWrapperRequirement, LOCAL_CALLS, must, NO_BYTES, tried } from './requirement.ts';
-import { type Call, type KeyWrapperTrial, type Outcome, promptly } from './trial.ts';
+import { getEventListeners } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
+import { sameBytes } from '../bytes.ts';
+import { expectThat, must, NotApplicable, should } from '../requirement.ts';
+import { describeThrown, isThenable, kindOf } from '../thrown.ts';
+import type { Outcome } from '../trial.ts';
+import { expectNoTimers } from '../watch.ts';
+import {
+  type Call,
+  CONTRACT,
+  clause,
+  expectKind,
+  isKeyWrapperError,
+  type KeyWrapperRequirement,
+  type KeyWrapperTrial,
+  KIT,
+  promptly,
+} from './trial.ts';
 
 const NOWHERE = 'with a service that cannot be reached';
 /** When a call is aborted: after so many turns of the event loop. At 0 no answer of a service can have come. */
@@ -14,11 +27,6 @@ export const ENDING_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     'WRAP-UNREACHABLE',
     'A service that cannot be reached is unavailable, in bounded time.',
     clause(5),
-    tried('wrap unwrap generate sign', `${LOCAL_CALLS}; verify is WRAP-VERIFY-LOCAL’s`, {
-      bytes: NO_BYTES,
-      order: 'all calls at once, then all once more',
-      latency: 'a service that refuses connections, or never answers: whichever the target makes',
-    }),
     async (trial) => {
       const unreachable = await trial.createUnreachable();
       const made = await trial.make(await trial.create());
@@ -35,11 +43,6 @@ export const ENDING_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     'WRAP-ABORT',
     'A call under way ends at once, as unavailable, when its signal aborts.',
     clause(5),
-    tried('wrap unwrap generate sign', LOCAL_CALLS, {
-      bytes: 'reasons of the signal: the usual one, an Error, a text, a KeyWrapperError of another kind',
-      order: `aborted after ${TURNS.join(', ')} turns of the event loop`,
-      latency: 'the service’s own, and a service that cannot be reached',
-    }),
     async (trial) => {
       const [keyWrapper, unasked] = [await trial.create(), await trial.createUnasked()];
       const made = await trial.make(keyWrapper);
@@ -54,58 +57,39 @@ export const ENDING_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
             // An answer may come before the abort, and what wraps within the process is always done before.
             if (outcome === undefined) continue;
             if ('value' in outcome) {
-              expectThat(turns > 0 || !trial.subject.supports.remote, `${what}, continued and succeeded`);
+              expectThat(turns > 0 || !trial.supports.remote, `${what}, went on and succeeded`);
             } else expectKind(outcome.error, 'unavailable', what);
           }
         }
       }
     },
   ),
-  must(
-    'WRAP-ABORT-ALONE',
-    'Aborting one call ends no other.',
-    clause(5),
-    tried('wrap unwrap generate sign', LOCAL_CALLS, {
-      bytes: 'the same arguments in both calls',
-      order: 'two calls at once, either of which is aborted',
-    }),
-    async (trial) => {
-      const { keyWrapper, ...made } = await trial.createOpened();
-      for (const { name, start } of trial.calls(keyWrapper, made)) {
-        for (const isFirst of [true, false]) {
-          const controller = new AbortController();
-          const other = new AbortController();
-          const signals = isFirst ? [controller, other] : [other, controller];
-          const calls = signals.map(({ signal }) => trial.settle(() => start(signal), name));
-          controller.abort();
-          const kept = (await Promise.all(calls))[isFirst ? 1 : 0] as Outcome;
-          const failed = 'error' in kept ? describeThrown(kept.error) : '';
-          expectThat(failed === '', `a ${name} that was not aborted failed beside one that was: ${failed}`);
+  must('WRAP-ABORT-ALONE', 'Aborting one call ends no other.', clause(5), async (trial) => {
+    const { keyWrapper, ...made } = await trial.createOpened();
+    for (const { name, start } of trial.calls(keyWrapper, made)) {
+      for (const isFirst of [true, false]) {
+        const controller = new AbortController();
+        const other = new AbortController();
+        const signals = isFirst ? [controller, other] : [other, controller];
+        const calls = signals.map(({ signal }) => trial.settle(() => start(signal), name));
+        controller.abort();
+        const kept = (await Promise.all(calls))[isFirst ? 1 : 0] as Outcome;
+        const failed = 'error' in kept ? describeThrown(kept.error) : '';
+        expectThat(failed === '', `a ${name} that was not aborted failed beside one that was: ${failed}`);
+      }
+    }
+  }),
+  must('WRAP-ABORTED', 'A call with a signal that has aborted is unavailable.', clause(5), async (trial) => {
+    const { keyWrapper, ...made } = await trial.createOpened();
+    for (const asked of [keyWrapper, await trial.createUnasked()]) {
+      for (const { name, start } of trial.calls(asked, made)) {
+        for (const reason of REASONS) {
+          const what = `${name} with a signal that has aborted`;
+          await trial.expectUnavailable(() => start(AbortSignal.abort(reason)), what);
         }
       }
-    },
-  ),
-  must(
-    'WRAP-ABORTED',
-    'A call with a signal that has aborted is unavailable.',
-    clause(5),
-    tried('wrap unwrap generate sign', LOCAL_CALLS, {
-      bytes: 'reasons of the signal: the usual one, an Error, a text, a KeyWrapperError of another kind',
-      order: 'on an instance that has unwrapped the wrapped key, and on one whose service cannot be reached',
-    }),
-    async (trial) => {
-      const { keyWrapper, ...made } = await trial.createOpened();
-      for (const asked of [keyWrapper, await trial.createUnasked()]) {
-        for (const { name, start } of trial.calls(asked, made)) {
-          for (const reason of REASONS) {
-            const what = `${name} with a signal that has aborted`;
-            const refused = trial.refusal(() => start(AbortSignal.abort(reason)), what);
-            expectKind(await promptly(refused, what), 'unavailable', what);
-          }
-        }
-      }
-    },
-  ),
+    }
+  }),
 ];
 
 /** What a signal may give as its reason: whatever that is, the call is `unavailable`. */
@@ -116,7 +100,7 @@ const REASONS: readonly unknown[] = [
   Object.assign(new Error('the caller’s own'), { name: 'KeyWrapperError', kind: 'corrupt' }),
 ];
 
-/** How it ends; undefined for a call that ended before an answer could have been awaited. */
+/** How it ends; undefined for what ended before anybody could have waited for an answer. */
 async function abortedUnderWay(
   trial: KeyWrapperTrial,
   { name, start }: Call,
@@ -137,3 +121,114 @@ async function abortedUnderWay(
   controller.abort(reason);
   return call;
 }
+
+/** What close ends, and what it leaves alone. Tried last: who closes what others share spoils all that comes after it. */
+export const CLOSING_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
+  must(
+    'WRAP-CLOSE-ALONE',
+    'close ends no other instance: a client that was given stays open.',
+    `${CONTRACT}, close`,
+    async (trial) => {
+      const [keyWrapper, before] = [await trial.create(), await trial.create()];
+      if (keyWrapper.close === undefined) throw new NotApplicable('the key wrapper has no close');
+      const made = await trial.make(keyWrapper);
+      await trial.closeKeyWrapper(keyWrapper);
+      for (const other of [before, await trial.create()]) {
+        for (const { name, start } of trial.calls(other, made)) {
+          await trial.answer(() => start(), `${name} of one instance, after another one was closed,`);
+        }
+      }
+    },
+  ),
+  must(
+    'WRAP-CLOSE',
+    'close returns a promise that ends, and so does every call under way and after it.',
+    clause(5),
+    async (trial) => {
+      const made = await trial.make(await trial.create());
+      for (const asked of [await trial.create(), await trial.createUnasked(), await trial.create()]) {
+        if (asked.close === undefined) throw new NotApplicable('the key wrapper has no close');
+        const calls = trial.calls(asked, made);
+        const underWay = calls.map(({ name, start }) => [name, trial.settle(() => start(), name)] as const);
+        await trial.closeKeyWrapper(asked);
+        for (const [name, call] of underWay) {
+          expectEnd(
+            await promptly(call, `a ${name} under way when it was closed`),
+            made.dataKey,
+            `a ${name} under way`,
+          );
+        }
+        for (const { name, start } of calls) {
+          const late = trial.settle(() => start(), `${name} after close`);
+          expectEnd(await promptly(late, `${name} after close`), made.dataKey, `${name} after close`);
+        }
+      }
+      const unused = await trial.create();
+      let closing: unknown;
+      const call = trial.settle(() => {
+        closing = unused.close?.();
+        return closing;
+      }, 'close');
+      await promptly(call, 'close of an instance that was never used');
+      expectThat(isThenable(closing), `close returned ${kindOf(closing)}, not a promise`);
+    },
+  ),
+  should('WRAP-CLOSED', 'After close, calls are unavailable, and a second close does nothing.', KIT, async (trial) => {
+    const { keyWrapper, ...made } = await trial.createOpened();
+    if (keyWrapper.close === undefined) throw new NotApplicable('the key wrapper has no close');
+    await trial.closeKeyWrapper(keyWrapper);
+    for (const { name, start } of trial.calls(keyWrapper, made)) {
+      const what = `${name} after close`;
+      await trial.expectUnavailable(() => start(), what);
+    }
+    await Promise.all([trial.closeKeyWrapper(keyWrapper), trial.closeKeyWrapper(keyWrapper)]);
+  }),
+  must('WRAP-INSTANCE-CLOSES', 'The target’s close of an instance ends.', KIT, async (trial) => {
+    await trial.createOpened();
+    await trial.expectCloses();
+  }),
+];
+
+/** It may still succeed, or fail as every call may. */
+function expectEnd(outcome: Outcome, dataKey: Uint8Array, what: string): void {
+  if ('error' in outcome) {
+    expectThat(isKeyWrapperError(outcome.error), `${what} failed with ${describeThrown(outcome.error)}`);
+  } else if (what.includes('unwrap')) {
+    expectThat(sameBytes(outcome.value as Uint8Array, dataKey), `${what} gave other bytes than the data key`);
+  }
+}
+
+/** What a key wrapper leaves behind in the process. */
+export const PURITY_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
+  should('WRAP-NO-TIMERS', 'A key wrapper that was closed leaves no timers behind.', KIT, async (trial) => {
+    await expectNoTimers(async () => {
+      for (const keyWrapper of [await trial.create(), await trial.createUnasked()]) {
+        const made = await trial.make(await trial.create());
+        for (const { name, start } of trial.calls(keyWrapper, made)) {
+          const controller = new AbortController();
+          const signals = [undefined, AbortSignal.abort(), controller.signal];
+          const calls = signals.map((signal) => trial.settle(() => start(signal), name));
+          controller.abort();
+          await Promise.all(calls);
+        }
+        await trial.settle(() => keyWrapper.close?.(), 'close');
+      }
+      await trial.close();
+    });
+  }),
+  should(
+    'WRAP-SIGNAL-LEFT',
+    'A call that has ended leaves no listener on its signal.',
+    `${CONTRACT}, WrapOptions`,
+    async (trial) => {
+      const { keyWrapper, ...made } = await trial.createOpened();
+      const { signal } = new AbortController();
+      for (const { name, start } of trial.calls(keyWrapper, made)) {
+        for (let i = 0; i < 3; i++) await trial.answer(() => start(signal), name);
+        await pause(1);
+        const { length } = getEventListeners(signal, 'abort');
+        expectThat(length === 0, `after ${name}, ${length} listeners are left on its signal`);
+      }
+    },
+  ),
+];

@@ -1,27 +1,22 @@
-import { describeSuite, type TestRunner } from '../describe.ts';
-import { type ConformanceOptions, readOptions } from '../options.ts';
-import type { ConformanceReport } from '../report.ts';
-import { type Requirement, textsOf } from '../requirement.ts';
-import { runSuite, type Suite } from '../run.ts';
+import type { ConformanceOptions } from '../options.ts';
+import type { ConformanceReport, Requirement } from '../requirement.ts';
+import { type Suite, suiteOf, type TestRunner } from '../run.ts';
 import { BUFFER_REQUIREMENTS } from './buffers.ts';
-import { CLOSING_REQUIREMENTS } from './closing.ts';
 import { CONTEXT_REQUIREMENTS } from './context.ts';
 import { CONTROL_REQUIREMENTS } from './control.ts';
-import { ENDING_REQUIREMENTS } from './endings.ts';
+import { CLOSING_REQUIREMENTS, ENDING_REQUIREMENTS, PURITY_REQUIREMENTS } from './endings.ts';
 import { FAILURE_REQUIREMENTS } from './failures.ts';
 import { INTEGRITY_REQUIREMENTS } from './integrity.ts';
 import { OTHER_KEY_REQUIREMENTS } from './other-keys.ts';
-import { PURITY_REQUIREMENTS } from './purity.ts';
 import { RECORD_REQUIREMENTS } from './records.ts';
-import type { KeyWrapperRequirement } from './requirement.ts';
 import { ROUND_TRIP_REQUIREMENTS } from './round-trip.ts';
 import { SIGNATURE_REQUIREMENTS } from './signatures.ts';
-import { type KeyWrapperTarget, readKeyWrapperTarget } from './target.ts';
-import { KeyWrapperTrial } from './trial.ts';
+import { checkKeyWrapperTarget, type KeyWrapperTarget } from './target.ts';
+import { type KeyWrapperRequirement, KeyWrapperTrial } from './trial.ts';
 import { WRONG_ARGUMENT_REQUIREMENTS } from './wrong-arguments.ts';
 
 /** Every requirement with its check and what that covers, in the order in which they are tried. */
-export const KEY_WRAPPER_CHECKS: readonly KeyWrapperRequirement[] = [
+const KEY_WRAPPER_CHECKS: readonly KeyWrapperRequirement[] = [
   ...ROUND_TRIP_REQUIREMENTS,
   ...BUFFER_REQUIREMENTS,
   ...RECORD_REQUIREMENTS,
@@ -37,18 +32,19 @@ export const KEY_WRAPPER_CHECKS: readonly KeyWrapperRequirement[] = [
   ...PURITY_REQUIREMENTS,
 ];
 
-/** What every key wrapper is held to, in the order in which it is tried. */
-export const KEY_WRAPPER_REQUIREMENTS: readonly Requirement[] = textsOf(KEY_WRAPPER_CHECKS);
-
-/** The suite of key wrappers. */
-const KEY_WRAPPER_SUITE: Suite<KeyWrapperTrial> = {
+/** The suite. */
+export const KEY_WRAPPER_SUITE: Suite<KeyWrapperTarget, ConformanceOptions> = suiteOf({
   name: 'key-wrapper',
-  requirements: KEY_WRAPPER_CHECKS,
-  closing: 'WRAP-INSTANCE-CLOSES',
-};
+  title: 'KeyWrapper',
+  noun: 'key wrapper',
+  checks: KEY_WRAPPER_CHECKS,
+  timeoutMs: 60_000,
+  check: checkKeyWrapperTarget,
+  open: (target, { seed }) => new KeyWrapperTrial(target, seed),
+});
 
-const IDS = KEY_WRAPPER_REQUIREMENTS.map(({ id }) => id);
-const OWNER = 'runKeyWrapperConformance';
+/** What every key wrapper is held to, in the order in which it is tried. */
+export const KEY_WRAPPER_REQUIREMENTS: readonly Requirement[] = KEY_WRAPPER_SUITE.requirements;
 
 /**
  * Holds a key wrapper to the contract of `KeyWrapper`, with some nine hundred calls that reach its service. Resolves to a
@@ -71,17 +67,11 @@ const OWNER = 'runKeyWrapperConformance';
  * console.log(report.passed);
  * ```
  */
-export async function runKeyWrapperConformance(
+export function runKeyWrapperConformance(
   target: KeyWrapperTarget,
   options?: ConformanceOptions,
 ): Promise<ConformanceReport> {
-  const subject = readKeyWrapperTarget(OWNER, target);
-  const settings = readOptions(OWNER, options, IDS);
-  const open = () => {
-    const context = new KeyWrapperTrial(subject, settings.seed);
-    return { context, pending: context.pending, close: () => context.close() };
-  };
-  return runSuite(KEY_WRAPPER_SUITE, subject.name, settings, open, target);
+  return KEY_WRAPPER_SUITE.run(target, options);
 }
 
 /**
@@ -95,9 +85,5 @@ export function describeKeyWrapper(
   runner: TestRunner,
   options: ConformanceOptions = {},
 ): void {
-  const { name } = readKeyWrapperTarget('describeKeyWrapper', target);
-  const { timeoutMs } = readOptions('describeKeyWrapper', options, IDS);
-  describeSuite(`${name} key wrapper`, KEY_WRAPPER_REQUIREMENTS, runner, options, timeoutMs, (only) =>
-    runKeyWrapperConformance(target, only),
-  );
+  KEY_WRAPPER_SUITE.describe(target, runner, options);
 }

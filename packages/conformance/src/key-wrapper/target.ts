@@ -1,6 +1,6 @@
 import type { KeyWrapper } from '@sealring/core';
 import * as v from 'valibot';
-import { aFlag, aFunction, anObject, aText, checkArgument } from '../arguments.ts';
+import { aFlag, aFunction, anObject, aText, checkArgument } from '../options.ts';
 
 /** A key wrapper, and what ends it. */
 export interface KeyWrapperInstance {
@@ -15,7 +15,7 @@ export interface KeyWrapperSupport {
   readonly remote?: boolean;
   /** Whether wraps made after a rotation name another version of the KMS key. Default true. */
   readonly versions?: boolean;
-  /** Whether it signs, where its unwraps do not authenticate the origin. Default true. */
+  /** Whether it signs, where its unwraps prove no origin. Default true. */
   readonly signatures?: boolean;
 }
 
@@ -24,10 +24,10 @@ export interface KeyWrapperSupport {
  * `enable` go together, and so do `deny` and `allow`: the key is left as it was found, but for its rotations.
  */
 export interface KeyWrapperControl {
-  /** Disables the KMS key for all callers. */
+  /** Disables the KMS key for everybody. */
   disable?(): Promise<void> | void;
   enable?(): Promise<void> | void;
-  /** Removes the caller's permission to use the key. */
+  /** Takes from the caller the right to use the key. */
   deny?(): Promise<void> | void;
   allow?(): Promise<void> | void;
   /** Makes a new version, with which wraps are made from now on. */
@@ -45,16 +45,6 @@ export interface KeyWrapperTarget {
   createUnreachable?(): Promise<KeyWrapperInstance> | KeyWrapperInstance;
   readonly control?: KeyWrapperControl;
   readonly supports?: KeyWrapperSupport;
-}
-
-/** A checked target, with every default filled in. */
-export interface KeyWrapperSubject {
-  readonly name: string;
-  readonly create: () => Promise<KeyWrapperInstance> | KeyWrapperInstance;
-  readonly createOtherKey: () => Promise<KeyWrapperInstance> | KeyWrapperInstance;
-  readonly createUnreachable: (() => Promise<KeyWrapperInstance> | KeyWrapperInstance) | undefined;
-  readonly control: KeyWrapperControl;
-  readonly supports: Required<KeyWrapperSupport>;
 }
 
 const SUPPORT = anObject({
@@ -86,10 +76,9 @@ const PAIRS = [
 ] as const;
 
 /** @throws {TypeError | RangeError} naming what is wrong with the target. */
-export function readKeyWrapperTarget(owner: string, target: KeyWrapperTarget): KeyWrapperSubject {
+export function checkKeyWrapperTarget(owner: string, target: KeyWrapperTarget): void {
   checkArgument(owner, TARGET, target);
-  const { name, control = {}, supports = {} } = target;
-  const { remote = true, versions = true, signatures = true } = supports;
+  const { control = {}, supports: { remote = true } = {} } = target;
   if (remote !== (target.createUnreachable !== undefined)) {
     const words = remote
       ? 'is missing: only supports.remote: false is without it'
@@ -101,12 +90,4 @@ export function readKeyWrapperTarget(owner: string, target: KeyWrapperTarget): K
     if (given === undefined || more.length > 0) continue;
     throw new TypeError(`${owner}: control.${given} is given without control.${pair.find((one) => one !== given)}`);
   }
-  return {
-    name,
-    create: () => target.create(),
-    createOtherKey: () => target.createOtherKey(),
-    createUnreachable: target.createUnreachable?.bind(target),
-    control,
-    supports: { remote, versions, signatures },
-  };
 }

@@ -1,12 +1,51 @@
 import { types } from 'node:util';
 import type { KeyWrapper, WrapOptions, WrappedKey } from '@sealring/core';
 import { sameBytes } from '../bytes.ts';
-import { Pending, within } from '../pending.ts';
-import { Random } from '../random.ts';
-import { expectThat, Finding, NotApplicable } from '../requirement.ts';
-import { describeThrown, kindOf } from '../thrown.ts';
-import { expectKind } from './errors.ts';
-import type { KeyWrapperControl, KeyWrapperInstance, KeyWrapperSubject } from './target.ts';
+import { type CheckedRequirement, expectThat, Finding, NotApplicable } from '../requirement.ts';
+import { describeThrown, isObject, kindOf } from '../thrown.ts';
+import { Trial, within } from '../trial.ts';
+import type { KeyWrapperControl, KeyWrapperSupport, KeyWrapperTarget } from './target.ts';
+
+/** A requirement of key wrappers and its check. docs/key-wrapper-requirements.md says what each is tried with. */
+export type KeyWrapperRequirement = CheckedRequirement<KeyWrapperTrial>;
+
+/** Where requirements come from. */
+export const CONTRACT = 'KeyWrapper of @sealring/core';
+export const RING = 'Sealring ring document: what it stores of a wrapped key';
+export const KIT = 'Sealring conformance kit';
+
+export function clause(...numbers: readonly number[]): string {
+  return numbers.map((number) => `${CONTRACT}, clause ${number}`).join('; ');
+}
+
+const KINDS: readonly unknown[] = ['throttled', 'unavailable', 'denied', 'disabled', 'not-found', 'corrupt'];
+
+/** Whether it is a `KeyWrapperError`, by name: an adapter may carry its own copy of the class. */
+export function isKeyWrapperError(
+  error: unknown,
+): error is Error & { readonly kind: unknown; readonly summary: unknown } {
+  return types.isNativeError(error) && error.name === 'KeyWrapperError' && KINDS.includes(Reflect.get(error, 'kind'));
+}
+
+export function isArgumentError(error: unknown): boolean {
+  return types.isNativeError(error) && (error.name === 'TypeError' || error.name === 'RangeError');
+}
+
+/** @throws {Finding} unless it is a `KeyWrapperError` of this kind. */
+export function expectKind(error: unknown, kind: string, what: string): void {
+  const isKind = isKeyWrapperError(error) && error.kind === kind;
+  expectThat(isKind, `${what}: expected kind "${kind}", got ${describeThrown(error)}`);
+}
+
+/** @throws {Finding} unless it is a `TypeError` or a `RangeError`. */
+export function expectArgumentError(error: unknown, what: string): void {
+  expectThat(isArgumentError(error), `${what}: expected a TypeError or RangeError, got ${describeThrown(error)}`);
+}
+
+/** @throws {Finding} unless it is a wrong argument's error, or a `KeyWrapperError` of kind `corrupt`. */
+export function expectArgumentErrorOrCorrupt(error: unknown, what: string): void {
+  if (!isArgumentError(error)) expectKind(error, 'corrupt', what);
+}
 
 /** What every wrap is bound to, unless a check says otherwise. A service may hold a caller to this ring's name. */
 export const CONTEXT: WrapOptions['context'] = Object.freeze({
@@ -18,9 +57,6 @@ export const OPTIONS: WrapOptions = Object.freeze({ context: CONTEXT });
 
 /** What a call may take that is to end at once, on a busy machine too: milliseconds. */
 const PROMPT_MS = 5_000;
-
-/** How a call ended. */
-export type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
 /** A call that goes to the service, by its name. */
 export interface Call {
@@ -35,39 +71,44 @@ export interface Made {
 }
 
 /** What a check of a key wrapper works with: fresh instances, and the words for what it saw. */
-export class KeyWrapperTrial {
-  readonly subject: KeyWrapperSubject;
-  readonly random: Random;
-  readonly pending: Pending = new Pending();
-  readonly #open: KeyWrapperInstance[] = [];
-  readonly #closed = new Set<KeyWrapper>();
+export class KeyWrapperTrial extends Trial {
+  readonly target: KeyWrapperTarget;
+  readonly supports: Required<KeyWrapperSupport>;
   #doesGenerate: Promise<boolean> | undefined;
 
-  constructor(subject: KeyWrapperSubject, seed: number) {
-    this.subject = subject;
-    this.random = new Random(seed);
+  constructor(target: KeyWrapperTarget, seed: number) {
+    super(seed);
+    this.target = target;
+    const { remote = true, versions = true, signatures = true } = target.supports ?? {};
+    this.supports = { remote, versions, signatures };
   }
 
   create(): Promise<KeyWrapper> {
-    return this.#started('create', this.subject.create);
+    return this.#create('create');
   }
 
   createOtherKey(): Promise<KeyWrapper> {
-    return this.#started('createOtherKey', this.subject.createOtherKey);
+    return this.#create('createOtherKey');
   }
 
   createUnreachable(): Promise<KeyWrapper> {
-    const { createUnreachable } = this.subject;
-    if (createUnreachable === undefined) throw new NotApplicable('supports.remote is false');
-    return this.#started('createUnreachable', createUnreachable);
+    if (this.target.createUnreachable === undefined) throw new NotApplicable('supports.remote is false');
+    return this.#create('createUnreachable');
+  }
+
+  async #create(name: 'create' | 'createOtherKey' | 'createUnreachable'): Promise<KeyWrapper> {
+    const create = (): unknown => this.target[name]?.();
+    const keyWrapper = await this.start<KeyWrapper>(name, create, 'keyWrapper', ['wrap', 'unwrap']);
+    expectThat(isObject(keyWrapper.supports), `${name}: no supports`);
+    return keyWrapper;
   }
 
   /** One that shows whether a service was asked: where there is a service, it cannot be reached. */
   createUnasked(): Promise<KeyWrapper> {
-    return this.subject.createUnreachable === undefined ? this.create() : this.createUnreachable();
+    return this.target.createUnreachable === undefined ? this.create() : this.createUnreachable();
   }
 
-  /** A key wrapper, and a wrapped key that it has unwrapped once: what it remembers is tried too. */
+  /** A key wrapper, and a wrapped key that it has opened once: what it remembers is tried too. */
   async createOpened(): Promise<Made & { readonly keyWrapper: KeyWrapper }> {
     const keyWrapper = await this.create();
     const made = await this.make(keyWrapper);
@@ -77,10 +118,10 @@ export class KeyWrapperTrial {
 
   /** @throws {NotApplicable} where the target cannot do that. */
   control<Name extends keyof KeyWrapperControl>(...names: readonly Name[]): Pick<Required<KeyWrapperControl>, Name> {
-    const { control } = this.subject;
+    const { control = {} } = this.target;
     const missing = names.find((name) => control[name] === undefined);
     if (missing !== undefined) throw new NotApplicable(`the target has no control.${missing}`);
-    const named = names.map((name) => [name, () => this.pending.wait(`control.${name}`, () => control[name]?.())]);
+    const named = names.map((name) => [name, () => this.wait(`control.${name}`, () => control[name]?.())]);
     return Object.fromEntries(named) as Required<KeyWrapperControl>;
   }
 
@@ -123,7 +164,7 @@ export class KeyWrapperTrial {
     return generatedOf(answer, keyWrapper);
   }
 
-  /** Every way to a wrapped key that the key wrapper has: wrap, and generate where it works, which WRAP-GENERATE checks. */
+  /** Every way to a wrapped key that the key wrapper has: wrap, and generate where it works, which WRAP-GENERATE tells. */
   async makeEach(
     keyWrapper: KeyWrapper,
     options: Partial<WrapOptions> = {},
@@ -134,7 +175,7 @@ export class KeyWrapperTrial {
     return [wrapped, { by: 'generate', dataKey: Uint8Array.from(dataKey), wrapped: generated }];
   }
 
-  /** The same, each on an instance of its own that has unwrapped it once. */
+  /** The same, each on an instance of its own that has opened it once. */
   async createEach(): Promise<readonly (Made & { readonly by: string; readonly keyWrapper: KeyWrapper })[]> {
     const [first, second] = [await this.create(), await this.create()];
     const [, ...others] = await this.makeEach(second);
@@ -146,7 +187,7 @@ export class KeyWrapperTrial {
     return all;
   }
 
-  /** Whether the wrap of a generated data key unwraps to it. Tried once. */
+  /** Whether generate makes a data key that its wrap opens to. Asked once. */
   async #generates(keyWrapper: KeyWrapper): Promise<boolean> {
     if (keyWrapper.generate === undefined) return false;
     this.#doesGenerate ??= (async () => {
@@ -160,7 +201,7 @@ export class KeyWrapperTrial {
     return this.#doesGenerate;
   }
 
-  /** Unwraps what must be valid. @throws {Finding} when it is refused. */
+  /** Opens what must open. @throws {Finding} when it does not. */
   async unwrap(
     keyWrapper: KeyWrapper,
     wrapped: WrappedKey,
@@ -171,7 +212,7 @@ export class KeyWrapperTrial {
     return bytesOf(await this.answer(() => keyWrapper.unwrap(copyOf(wrapped), { ...OPTIONS, ...options }), name), name);
   }
 
-  /** @throws {Finding} unless the wrapped key unwraps to its data key. */
+  /** @throws {Finding} unless the wrapped key opens to its data key. */
   async expectOpens(
     keyWrapper: KeyWrapper,
     { dataKey, wrapped }: Made,
@@ -179,7 +220,7 @@ export class KeyWrapperTrial {
     options?: Partial<WrapOptions>,
   ): Promise<void> {
     const back = await this.unwrap(keyWrapper, wrapped, options, what);
-    expectThat(sameBytes(back, dataKey), `${what} unwraps to ${back.length} other bytes`);
+    expectThat(sameBytes(back, dataKey), `${what} opens to ${back.length} other bytes`);
   }
 
   /** @throws {Finding} unless `wrapped` is refused as corrupt. */
@@ -193,65 +234,22 @@ export class KeyWrapperTrial {
     expectKind(await this.refusal(start, what), 'corrupt', what);
   }
 
-  /** How a call ends, whether it throws or rejects. A call that does not end is reported with `what`. */
-  async settle(start: () => unknown, what: string): Promise<Outcome> {
-    try {
-      return { value: await this.pending.wait(what, start) };
-    } catch (error) {
-      return { error };
-    }
-  }
-
-  /** What a call that must succeed gave. @throws {Finding} when it fails. */
-  async answer(start: () => unknown, what: string): Promise<unknown> {
-    const outcome = await this.settle(start, what);
-    if ('error' in outcome) throw new Finding(`${what} failed: ${describeThrown(outcome.error)}`);
-    return outcome.value;
-  }
-
-  /** What refuses a call that must fail. @throws {Finding} when it succeeds. */
-  async refusal(start: () => unknown, what: string): Promise<unknown> {
-    const outcome = await this.settle(start, what);
-    if ('error' in outcome) return outcome.error;
-    throw new Finding(`${what} was not refused: the call gave ${kindOf(outcome.value)}`);
+  /** @throws {Finding} unless a call is soon refused as unavailable. */
+  async expectUnavailable(start: () => unknown, what: string): Promise<void> {
+    expectKind(await promptly(this.refusal(start, what), what), 'unavailable', what);
   }
 
   /** What closes a key wrapper that a check closes itself: its instance may then fail to close once more. */
   async closeKeyWrapper(keyWrapper: KeyWrapper): Promise<void> {
-    this.#closed.add(keyWrapper);
+    this.closed.add(keyWrapper);
     await promptly(
       this.answer(() => keyWrapper.close?.(), 'close'),
       'close',
     );
   }
-
-  async close(): Promise<void> {
-    for (const instance of this.#open.splice(0)) {
-      const outcome = await this.settle(() => instance.close?.(), 'close of an instance');
-      if ('error' in outcome && !this.#closed.has(instance.keyWrapper)) {
-        throw new Finding(`close of an instance failed: ${describeThrown(outcome.error)}`);
-      }
-    }
-  }
-
-  async #started(name: string, create: () => Promise<KeyWrapperInstance> | KeyWrapperInstance): Promise<KeyWrapper> {
-    const instance: unknown = await this.answer(create, name);
-    expectThat(
-      typeof instance === 'object' && instance !== null && 'keyWrapper' in instance,
-      `${name} returned no { keyWrapper }`,
-    );
-    this.#open.push(instance as KeyWrapperInstance);
-    const { keyWrapper } = instance as KeyWrapperInstance;
-    expectThat(
-      typeof keyWrapper?.wrap === 'function' && typeof keyWrapper.unwrap === 'function',
-      `${name}: no wrap and unwrap`,
-    );
-    expectThat(typeof keyWrapper.supports === 'object' && keyWrapper.supports !== null, `${name}: no supports`);
-    return keyWrapper;
-  }
 }
 
-/** @throws {Finding} when it takes too long to count as immediate. */
+/** @throws {Finding} when it takes longer than anybody would call at once. */
 export async function promptly<T>(work: Promise<T>, what: string): Promise<T> {
   const late = Symbol('late');
   const outcome = await within(PROMPT_MS, work, late);

@@ -1,17 +1,77 @@
-import { STYLE } from './html-style.ts';
-import { html, raw } from './markup.ts';
-import { type Row, type RowStatus, type RunRecord, repeatOf, rowsOf } from './record.ts';
-import { strip } from './strip.ts';
-import { visible } from './visible.ts';
-import { countsOf, STATUS_ORDER, STATUS_WORDS, verdictOf } from './words.ts';
+import {
+  countsOf,
+  type Row,
+  type RowStatus,
+  type RunRecord,
+  repeatOf,
+  rowsOf,
+  STATUS_ORDER,
+  STATUSES,
+  verdictOf,
+  visible,
+} from './record.ts';
 
-const HEADINGS: Readonly<Record<RowStatus, string>> = {
-  fail: 'What fails',
-  warn: 'What warns',
-  'not-tried': 'What was not tried',
-  'not-applicable': 'What does not apply',
-  pass: 'What holds',
+/** Text that is HTML: every value in it was escaped. */
+class Markup {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  toString(): string {
+    return this.text;
+  }
+}
+
+const ESCAPES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
 };
+
+/** HTML from a template: values are escaped, unless they are {@link Markup}; those of an array follow one another. */
+function html(parts: TemplateStringsArray, ...values: readonly unknown[]): Markup {
+  return new Markup(parts.map((part, i) => part + (i < values.length ? escaped(values[i]) : '')).join(''));
+}
+
+/** Text of our own, as it is. */
+function raw(text: string): Markup {
+  return new Markup(text);
+}
+
+function escaped(value: unknown): string {
+  if (value instanceof Markup) return value.text;
+  if (Array.isArray(value)) return value.map(escaped).join('');
+  return String(value).replaceAll(/[&<>"']/g, (char) => ESCAPES[char] ?? char);
+}
+
+const COLUMNS = 13;
+const CELL = 24;
+const GAP = 4;
+
+/** A picture of a run: one cell for each requirement, in the order in which they were tried. */
+function strip(rows: readonly Row[]): unknown {
+  const lines = Math.ceil(rows.length / COLUMNS);
+  return html`<svg class="strip" role="img" aria-label="${rows.length} requirements: ${countsOf(rows)}"
+ viewBox="0 0 ${size(COLUMNS)} ${size(lines)}">
+${rows.map((row, i) => cell(row, (i % COLUMNS) * (CELL + GAP), Math.floor(i / COLUMNS) * (CELL + GAP)))}
+</svg>`;
+}
+
+/** The width, or the height, of some cells in a row. */
+function size(cells: number): number {
+  return cells * (CELL + GAP) - GAP;
+}
+
+function cell({ id, status }: Row, x: number, y: number): unknown {
+  const { word, sign, colour } = STATUSES[status];
+  return html`<g class="${status}"><title>${id}: ${word}</title>
+<rect x="${x}" y="${y}" width="${CELL}" height="${CELL}" rx="4" fill="${colour}"/>
+<text x="${x + CELL / 2}" y="${y + CELL / 2}" dy=".35em" text-anchor="middle" fill="#fff">${sign}</text></g>`;
+}
 
 /** Nothing is loaded and nothing runs, whatever a target put into its name. */
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'";
@@ -61,7 +121,7 @@ function section(record: RunRecord, status: RowStatus, rows: readonly Row[]): un
   const its = rows.filter((row) => row.status === status);
   if (its.length === 0) return '';
   return html`<section>
-<h2>${HEADINGS[status]} (${its.length})</h2>
+<h2>${STATUSES[status].heading} (${its.length})</h2>
 ${its.map((row) => entry(record, row))}
 </section>`;
 }
@@ -71,7 +131,7 @@ function entry(record: RunRecord, row: Row): unknown {
   const isFinding = status === 'fail' || status === 'warn';
   const detailWord = isFinding ? 'Found' : status === 'pass' ? 'Seen' : 'Why';
   return html`<details class="${status}" id="${id}"${raw(isFinding ? ' open' : '')}>
-<summary><b>${STATUS_WORDS[status]}</b> ${id}</summary>
+<summary><b>${STATUSES[status].word}</b> ${id}</summary>
 <dl>
 <dt>Tried</dt><dd>${text}</dd>
 <dt>Level</dt><dd>${level}</dd>
@@ -83,3 +143,31 @@ ${status === 'not-tried' ? '' : html`<dt>Took</dt><dd>${durationMs} ms</dd>`}
 </details>
 `;
 }
+
+/** The style of the HTML report: one column, no width fixed, so that it fits 360 px; light and dark by the reader's choice. */
+const STYLE = `
+:root { color-scheme: light dark; --ink: #1b1f24; --dim: #59636e; --paper: #fff; --card: #f6f8fa; --line: #d1d9e0;
+  --pass: #1a7f37; --fail: #cf222e; --warn: #9a6700; --rest: #6e7781; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --dim: #9198a1; --paper: #0d1117; --card: #151b23;
+  --line: #3d444d; --pass: #3fb950; --fail: #f85149; --warn: #d29922; --rest: #9198a1; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 50rem; padding: 1rem; background: var(--paper); color: var(--ink);
+  font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
+h1 { font-size: 1.4rem; line-height: 1.25; }
+h2 { font-size: 1.1rem; margin-top: 2rem; }
+.verdict { border-left: .4rem solid var(--rest); padding: .2rem .8rem; font-weight: 600; }
+.verdict.pass { border-color: var(--pass); }
+.verdict.fail { border-color: var(--fail); }
+dl { margin: .5rem 0; }
+dt { color: var(--dim); font-size: .85rem; }
+dd { margin: 0 0 .5rem; }
+.strip { display: block; width: 100%; max-width: 30rem; height: auto; margin: 1rem 0; font: 700 14px system-ui, sans-serif; }
+details { background: var(--card); border: 1px solid var(--line); border-radius: .4rem; margin: .5rem 0; padding: .5rem .8rem; }
+summary { cursor: pointer; }
+summary b { color: var(--rest); }
+details.pass summary b { color: var(--pass); }
+details.fail summary b { color: var(--fail); }
+details.warn summary b { color: var(--warn); }
+code { font: .9em/1.4 ui-monospace, monospace; white-space: pre-wrap; }
+footer { color: var(--dim); font-size: .85rem; margin-top: 2rem; }
+`;

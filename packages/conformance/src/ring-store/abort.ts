@@ -1,14 +1,23 @@
 import type { RingStore, StoredRing } from '@sealring/core';
-import { expectThat, Finding } from '../requirement.ts';
-import { describeThrown, kindOf } from '../thrown.ts';
-import { type Moment, moments } from './moments.ts';
-import { CONTRACT, must, type RingStoreRequirement, SIGNAL } from './requirement.ts';
+import { expectThat, Finding, must } from '../requirement.ts';
+import { kindOf } from '../thrown.ts';
+import type { Outcome } from '../trial.ts';
 import { labelled } from './sizes.ts';
-import { documentText, isConflict, isFailure, type Outcome, type RingStoreTrial, revisionOf } from './trial.ts';
+import {
+  CONTRACT,
+  documentText,
+  expectUnavailable,
+  type Moment,
+  moments,
+  type RingStoreRequirement,
+  type RingStoreTrial,
+  revisionOf,
+  SIGNAL,
+} from './trial.ts';
 
 const MOST_TRIES = 20;
 /** How long the moments of an abort are tried again. */
-const SWEEP_MS = 500;
+const SWEEP_MS = 2_000;
 
 /** Calls whose caller does not wait any longer. */
 export const ABORT_REQUIREMENTS: readonly RingStoreRequirement[] = [
@@ -16,10 +25,6 @@ export const ABORT_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-ABORTED',
     'A call with an aborted signal rejects with unavailable and writes nothing.',
     SIGNAL,
-    {
-      operations: 'read; writes that would create, replace and conflict; then each with a signal that does not abort',
-      order: 'where nothing is stored, and over a ring; read on both connections',
-    },
     async (trial) => {
       const [store, other] = await trial.openPair();
       const signal = AbortSignal.abort();
@@ -40,16 +45,10 @@ export const ABORT_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-ABORT-READ',
     'A read aborted on its way is right or unavailable, and disturbs no other call.',
     SIGNAL,
-    {
-      operations:
-        'read, with reads on the same connection that start before it, every other time, and after it; then write',
-      lengths: 'an absent ring, a few bytes, and the longest',
-      order: 'aborted after 0 to 8 turns of the event loop, and after 5 to 150 % of the time that a read takes',
-    },
     async (trial) => {
       const [store, other] = await trial.openPair();
       let current: StoredRing | undefined;
-      for (const document of [undefined, 'one', labelled(trial.subject.supports.maxDocumentBytes)]) {
+      for (const document of [undefined, 'one', labelled(trial.supports.maxDocumentBytes)]) {
         if (document !== undefined) {
           current = { document, revision: await trial.write(other, document, current?.revision) };
         }
@@ -65,12 +64,8 @@ export const ABORT_REQUIREMENTS: readonly RingStoreRequirement[] = [
           const after = expectCurrent('a read that another read was aborted before');
           await trial.all<unknown>([Promise.resolve(before), after, aborted]);
           const outcome = await aborted;
-          if (outcome.status === 'rejected') {
-            expectThat(
-              isFailure(outcome.error, 'unavailable'),
-              `${what} rejected with ${describeThrown(outcome.error)}`,
-            );
-          } else {
+          if ('error' in outcome) expectUnavailable(outcome.error, what);
+          else {
             // It may have been quicker; it never says that the ring is another than it is.
             const found = outcome.value as StoredRing | undefined;
             const isRight = found?.document === current?.document && found?.revision === current?.revision;
@@ -86,23 +81,18 @@ export const ABORT_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-ABORT-WRITE',
     'A write aborted on its way is done whole or not at all, and the store stays usable.',
     SIGNAL,
-    {
-      operations: 'write; then read and write on another connection, read and write on the same one',
-      lengths: '500 bytes, and the longest',
-      order: 'aborted after 0 to 8 turns of the event loop, and after 5 to 150 % of the time that a write takes',
-    },
     async (trial) => {
-      for (const length of [500, trial.subject.supports.maxDocumentBytes]) {
+      for (const length of [500, trial.supports.maxDocumentBytes]) {
         const [store, other] = await trial.openPair();
         let revision = await trial.write(store, 'start', undefined);
         const measured = await moments(async () => {
           revision = await trial.write(store, labelled(length), revision);
         });
-        const began = performance.now();
         // A moment may miss on a busy machine: a quick store is given each of them several times.
         const several = [measured, measured, measured].flat();
-        for (const [i, moment] of several.entries()) {
-          if (i >= measured.length && performance.now() - began > SWEEP_MS) break;
+        let i = 0;
+        for (const moment of trial.inTime(several, measured.length, SWEEP_MS)) {
+          i += 1;
           const before = { document: `before ${i}`, revision: await trial.write(store, `before ${i}`, revision) };
           const document = `${i}: ${labelled(length)}`.slice(0, length);
           revision = await abortWrite(trial, [store, other], before, document, moment);
@@ -111,30 +101,17 @@ export const ABORT_REQUIREMENTS: readonly RingStoreRequirement[] = [
       }
     },
   ),
-  must(
-    'RING-ABORT-CREATE',
-    'The same holds for a write that creates a ring.',
-    SIGNAL,
-    {
-      operations: 'write where nothing is stored; then read and write on another connection, read on the same one',
-      order: 'as RING-ABORT-WRITE, each with a new ring',
-    },
-    async (trial) => {
-      const measured = await moments(async () => {
-        const store = await trial.open();
-        return async () => trial.write(store, 'timed', undefined);
-      });
-      for (const moment of measured) await abortWrite(trial, await trial.openPair(), undefined, 'created', moment);
-    },
-  ),
+  must('RING-ABORT-CREATE', 'The same holds for a write that creates a ring.', SIGNAL, async (trial) => {
+    const measured = await moments(async () => {
+      const store = await trial.open();
+      return async () => trial.write(store, 'timed', undefined);
+    });
+    for (const moment of measured) await abortWrite(trial, await trial.openPair(), undefined, 'created', moment);
+  }),
   must(
     'RING-ABORT-OTHERS',
     'An aborted write does not disturb other calls on its connection.',
     CONTRACT,
-    {
-      operations: 'a write that is aborted; reads, and a write of another ring’s store, made at the same time',
-      order: 'one call before it and one after it, on the same connection',
-    },
     async (trial) => {
       const store = await trial.open();
       const elsewhere = await trial.open();
@@ -171,7 +148,7 @@ async function abortedCall(
 ): Promise<Outcome> {
   const controller = new AbortController();
   const began = performance.now();
-  const ended = trial.outcome(() => call(controller.signal), what);
+  const ended = trial.promised(() => call(controller.signal), what);
   // It is waited for below; until then nobody handles it.
   ended.catch(() => undefined);
   await moment(began);
@@ -190,9 +167,7 @@ async function abortWrite(
   const name = 'a write aborted on its way';
   const expected = before?.revision;
   const outcome = await abortedCall(trial, moment, (signal) => store.write(document, { expected, signal }), name);
-  if (outcome.status === 'rejected') {
-    expectThat(isFailure(outcome.error, 'unavailable'), `${name} rejected with ${describeThrown(outcome.error)}`);
-  }
+  if ('error' in outcome) expectUnavailable(outcome.error, name);
   const found = await trial.read(other, `a read after ${name}`);
   const what = found === undefined ? 'no ring' : documentText(found.document);
   const isNew = found?.document === document;
@@ -202,7 +177,7 @@ async function abortWrite(
     isNew !== isOld,
     `${name} left ${what} with the revision of ${isNew ? 'the document before' : 'another document'}`,
   );
-  if (outcome.status === 'resolved') {
+  if ('value' in outcome) {
     const isThere = isNew && found?.revision === revisionOf(outcome.value, name);
     expectThat(isThere, `${name} resolved, and a read finds ${what}`);
   }
@@ -217,9 +192,8 @@ async function supersede(trial: RingStoreTrial, store: RingStore, document: stri
   for (let i = 0; i < MOST_TRIES; i++) {
     const found = await trial.read(store, 'a read after an aborted write');
     const expected = found?.revision;
-    const outcome = await trial.outcome(() => store.write(document, { expected }), what);
-    if (outcome.status === 'resolved') return revisionOf(outcome.value, what);
-    if (!isConflict(outcome.error)) throw new Finding(`${what} rejected with ${describeThrown(outcome.error)}`);
+    const revision = await trial.attempt(store, document, expected, what);
+    if (revision !== undefined) return revision;
   }
   throw new Finding('no write wins after an aborted one');
 }

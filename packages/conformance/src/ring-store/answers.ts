@@ -1,21 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { types } from 'node:util';
 import type { RingStore } from '@sealring/core';
-import { expectThat } from '../requirement.ts';
+import { expectThat, Finding, must, NotApplicable, should } from '../requirement.ts';
 import { contentsOf, shows } from '../secrets.ts';
 import { describeThrown, isObject, kindOf } from '../thrown.ts';
-import {
-  CONTRACT,
-  ERRORS,
-  KIT,
-  must,
-  NO_DOCUMENT,
-  ONE_STORE,
-  type RingStoreRequirement,
-  should,
-} from './requirement.ts';
 import { MAX_DOCUMENT_BYTES } from './target.ts';
-import { type RingStoreTrial } from './trial.ts';
+import { CONTRACT, DATE, ERRORS, isFailure, KIT, type RingStoreRequirement, type RingStoreTrial } from './trial.ts';
 
 /** The caller's deadline for a backend that is out of reach, milliseconds; a store may have a shorter one of its own. */
 const LONGEST_OUTAGE_MS = 8_000;
@@ -27,7 +17,6 @@ export const ANSWER_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-SHAPE',
     'A store has a kind, read and write; watch and close, where present, are functions.',
     CONTRACT,
-    { operations: 'none is called', bytes: NO_DOCUMENT, lengths: NO_DOCUMENT, order: 'on a new store' },
     async (trial) => {
       const store = await trial.open();
       expectThat(typeof store.kind === 'string' && store.kind !== '', `kind is ${kindOf(store.kind)}, not a name`);
@@ -44,20 +33,15 @@ export const ANSWER_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-ASYNCHRONOUS',
     'read and write return promises: they reject and never throw synchronously.',
     CONTRACT,
-    {
-      operations: 'read and write: good, aborted, conflicting and too large; watch is synchronous',
-      lengths: 'one byte, and one byte more than a ring may have',
-      order: ONE_STORE,
-    },
     async (trial) => {
       const store = await trial.open();
       const signal = AbortSignal.abort();
-      await trial.outcome(() => store.read(), 'a read');
-      await trial.outcome(() => store.read({ signal }), 'an aborted read');
-      await trial.outcome(() => store.write('x', { expected: undefined }), 'a write');
-      await trial.outcome(() => store.write('x', { expected: undefined }), 'a write that conflicts');
-      await trial.outcome(() => store.write('x', { expected: undefined, signal }), 'an aborted write');
-      await trial.outcome(
+      await trial.promised(() => store.read(), 'a read');
+      await trial.promised(() => store.read({ signal }), 'an aborted read');
+      await trial.promised(() => store.write('x', { expected: undefined }), 'a write');
+      await trial.promised(() => store.write('x', { expected: undefined }), 'a write that conflicts');
+      await trial.promised(() => store.write('x', { expected: undefined, signal }), 'an aborted write');
+      await trial.promised(
         () => store.write('x'.repeat(MAX_DOCUMENT_BYTES + 1), { expected: undefined }),
         'a write that is too large',
       );
@@ -67,7 +51,6 @@ export const ANSWER_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-RESULT',
     'read resolves to undefined or { document, revision }, write to { revision }; all are strings.',
     CONTRACT,
-    { operations: 'read of an absent and of a present ring; write that creates, and that replaces', order: ONE_STORE },
     async (trial) => {
       const store = await trial.open();
       await trial.read(store, 'a read of an absent ring');
@@ -80,7 +63,6 @@ export const ANSWER_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-OWN-RESULT',
     'Changing the result of a read or a write changes nothing in the store.',
     KIT,
-    { operations: 'read and write', order: 'each result is changed before the next call, on one connection' },
     async (trial) => {
       const store = await trial.open();
       let expected: string | undefined;
@@ -98,15 +80,10 @@ export const ANSWER_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-ERROR-TEXT',
     'An error shows neither the document, nor a credential, nor a vendor’s error.',
     `${ERRORS}; F33`,
-    {
-      operations: 'read and write: conflicting, too large, aborted, and out of reach on used and on new connections',
-      bytes: 'a random text, looked for in every usual encoding',
-      lengths: 'a few bytes, and one byte more than the store takes',
-    },
     async (trial) => {
       const store = await trial.open();
       const canary = Buffer.from(trial.random.bytes(12)).toString('hex');
-      const most = trial.subject.supports.maxDocumentBytes;
+      const most = trial.supports.maxDocumentBytes;
       const revision = await trial.write(store, `${canary} one`, undefined);
       const calls = {
         'a conflict': () => store.write(`${canary} two`, { expected: undefined }),
@@ -116,10 +93,10 @@ export const ANSWER_REQUIREMENTS: readonly RingStoreRequirement[] = [
         'an aborted read': () => store.read({ signal: AbortSignal.abort() }),
       };
       for (const [what, call] of Object.entries(calls)) {
-        const outcome = await trial.outcome(call, what);
-        if (outcome.status === 'rejected') expectDiscreet(outcome.error, canary, what);
+        const outcome = await trial.promised(call, what);
+        if ('error' in outcome) expectDiscreet(outcome.error, canary, what);
       }
-      if (trial.subject.breakConnection === undefined) return;
+      if (trial.target.breakConnection === undefined) return;
       const failures = await failuresOutOfReach(trial, store, `${canary} three`, revision);
       for (const [what, error] of failures) expectDiscreet(error, canary, what);
     },
@@ -160,11 +137,13 @@ async function failuresOutOfReach(
   const ended = await Promise.all(
     calls.map(async ([what, call]) => {
       const outcome = await Promise.race([
-        trial.outcome(() => call(AbortSignal.timeout(deadlineMs)), what),
+        trial.promised(() => call(AbortSignal.timeout(deadlineMs)), what),
         // Whether it ends is for other requirements to say.
         pause(deadlineMs + SLACK_MS, undefined, { ref: false }),
       ]);
-      return outcome?.status === 'rejected' ? [[`${what} out of reach of the backend`, outcome.error] as const] : [];
+      return outcome !== undefined && 'error' in outcome
+        ? [[`${what} out of reach of the backend`, outcome.error] as const]
+        : [];
     }),
   );
   return ended.flat();
@@ -183,4 +162,153 @@ function expectDiscreet(error: unknown, canary: string, what: string): void {
     .flatMap((member) => Reflect.get(error, member))
     .find((value) => types.isNativeError(value) && !OURS.includes(value.name));
   expectThat(attached === undefined, `the error of ${what}, ${name}, holds another one: ${describeThrown(attached)}`);
+}
+
+/** Calls that TypeScript rejects. */
+const WRITES: readonly (readonly [string, readonly unknown[]])[] = [
+  ['no document', [undefined, { expected: undefined }]],
+  ['a number', [1, { expected: undefined }]],
+  ['bytes', [Buffer.from('x'), { expected: undefined }]],
+  ['an object', [{ keys: [] }, { expected: undefined }]],
+  ['an empty document', ['', { expected: undefined }]],
+  ['a lone surrogate', ['\ud800', { expected: undefined }]],
+  ['no options', ['x']],
+  ['an expectation left out', ['x', {}]],
+  ['a null expectation', ['x', { expected: null }]],
+  ['a number for an expectation', ['x', { expected: 1 }]],
+];
+
+/** No document at all: as wrong as an argument as it is corrupt as a document. */
+const NO_DOCUMENTS = ['an empty document', 'a lone surrogate'];
+
+/** The caller's mistakes. */
+export const ARGUMENT_REQUIREMENTS: readonly RingStoreRequirement[] = [
+  should(
+    'RING-WRITE-ARGUMENTS',
+    'A write without a document, or without expected, rejects with a TypeError.',
+    `${KIT}; F17`,
+    async (trial) => {
+      const [store, other] = await trial.openPair();
+      for (const [name, given] of WRITES) {
+        const what = `a write with ${name}`;
+        const call = () => Reflect.apply(Reflect.get(store, 'write'), store, given);
+        await expectTypeError(trial, call, what, NO_DOCUMENTS.includes(name));
+        await trial.expectAbsent(other, `a read after ${what}`);
+      }
+    },
+  ),
+  should(
+    'RING-READ-ARGUMENTS',
+    'A read with options that are not an object rejects with a TypeError.',
+    `${KIT}; F17`,
+    async (trial) => {
+      const store = await trial.open();
+      for (const given of [null, 'x', 1]) {
+        const call = () => Reflect.apply(Reflect.get(store, 'read'), store, [given]);
+        await expectTypeError(trial, call, `a read with ${kindOf(given)} for options`);
+      }
+    },
+  ),
+];
+
+async function expectTypeError(
+  trial: RingStoreTrial,
+  call: () => unknown,
+  what: string,
+  mayBeCorrupt = false,
+): Promise<void> {
+  const outcome = await trial.promised(call, what);
+  if ('value' in outcome) throw new Finding(`${what} resolved to ${kindOf(outcome.value)}`);
+  const { error } = outcome;
+  const isRight =
+    (error instanceof Error && error.name === 'TypeError') || (mayBeCorrupt && isFailure(error, 'corrupt'));
+  expectThat(isRight, `${what} rejected with ${describeThrown(error)}, not a TypeError`);
+}
+
+/** Less than a quarter of an hour, by which the nearest time zones differ. */
+const FURTHEST_MS = 10 * 60 * 1_000;
+/** Dates of HTTP are whole seconds: after this one has passed, milliseconds. */
+const A_SECOND_MS = 1_200;
+
+/** The date that the service puts on its answers. */
+export const SERVICE_DATE_REQUIREMENTS: readonly RingStoreRequirement[] = [
+  must(
+    'RING-SERVICE-DATE',
+    'Every read calls onServiceDate before it resolves, or none does, as the target says.',
+    `${DATE}; F13`,
+    async (trial) => {
+      const declared = trial.supports.serviceDate;
+      if (declared === undefined) throw new NotApplicable('supports.serviceDate is not declared');
+      for (const { what, dates } of await reportedDates(trial)) {
+        if (!declared) expectThat(dates.length === 0, `supports.serviceDate is false, and ${what} reported a date`);
+        else if (what.startsWith('a read')) expectThat(dates.length > 0, `${what} resolved without a date`);
+      }
+    },
+  ),
+  must(
+    'RING-SERVICE-DATE-VALID',
+    'A reported date is a Date, of the answer, at most ten minutes from this clock.',
+    `${DATE}; F13`,
+    async (trial) => {
+      const reported = await reportedDates(trial);
+      for (const { what, dates } of reported) {
+        for (const date of dates) {
+          expectThat(types.isDate(date), `${what} reported ${kindOf(date)}, not a Date`);
+          // For seconds taken as milliseconds, for a local time taken as UTC, and for dates that are none.
+          const isNear = Math.abs(date.getTime() - Date.now()) < FURTHEST_MS;
+          const shown = Number.isNaN(date.getTime()) ? 'an invalid date' : date.toISOString();
+          expectThat(isNear, `${what} reported ${shown}, at ${new Date().toISOString()} of this clock`);
+        }
+      }
+      if (reported.every(({ dates }) => dates.length === 0)) throw new NotApplicable('the store reported no date');
+      await expectProgress(trial);
+    },
+  ),
+];
+
+/** A date that stands still is not that of the answer: of the document, of the connection, or of a cache. */
+async function expectProgress(trial: RingStoreTrial): Promise<void> {
+  const [absent, present] = [await trial.open(), await trial.open()];
+  await trial.write(present, 'one', undefined);
+  const looks = { 'a read of an absent ring': absent, 'a read of a ring': present };
+  const first = new Map<string, unknown>();
+  for (const waitMs of [0, A_SECOND_MS]) {
+    await pause(waitMs);
+    for (const [what, store] of Object.entries(looks)) {
+      let last: unknown;
+      await trial.read(store, what, { onServiceDate: (date) => void (last = date) });
+      if (waitMs === 0) first.set(what, last);
+      const before = first.get(what);
+      if (waitMs === 0 || !types.isDate(last) || !types.isDate(before)) continue;
+      const isLater = last.getTime() > before.getTime();
+      expectThat(isLater, `${what} reported ${last.toISOString()} again, ${A_SECOND_MS} ms later`);
+    }
+  }
+}
+
+/** What each call had reported when it resolved. */
+async function reportedDates(
+  trial: RingStoreTrial,
+): Promise<readonly { readonly what: string; readonly dates: readonly unknown[] }[]> {
+  const stores = await trial.openPair();
+  const reported: { readonly what: string; readonly dates: readonly unknown[] }[] = [];
+  const noting = async (what: string, call: (onServiceDate: (date: Date) => void) => Promise<unknown>) => {
+    const dates: unknown[] = [];
+    await call((date) => void dates.push(date));
+    reported.push({ what, dates: [...dates] });
+  };
+  const read = async (what: string): Promise<void> => {
+    for (const store of [...stores, ...stores]) {
+      await noting(what, (onServiceDate) => trial.read(store, what, { onServiceDate }));
+    }
+  };
+  await read('a read of an absent ring');
+  let revision: string | undefined;
+  for (const what of ['a write that creates a ring', 'a write']) {
+    await noting(what, async (onServiceDate) => {
+      revision = await trial.write(stores[0], what, revision, what, { onServiceDate });
+    });
+  }
+  await read('a read');
+  return reported;
 }

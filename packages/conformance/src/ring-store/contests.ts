@@ -1,11 +1,57 @@
-import type { RingStore } from '@sealring/core';
-import { expectThat, Finding } from '../requirement.ts';
+import type { RingStore, StoredRing } from '@sealring/core';
+import { expectThat, must } from '../requirement.ts';
 import { describeThrown } from '../thrown.ts';
-import { CONNECTIONS, contest, FEW_WRITERS } from './contest.ts';
-import { moments } from './moments.ts';
-import { AT_ONCE, must, REVISION, type RingStoreRequirement, SWAP } from './requirement.ts';
 import { labelled } from './sizes.ts';
-import { documentText, isConflict, isFailure, type RingStoreTrial, revisionOf, textOf } from './trial.ts';
+import {
+  documentText,
+  expectUnavailable,
+  isConflict,
+  moments,
+  REVISION,
+  type RingStoreRequirement,
+  type RingStoreTrial,
+  revisionOf,
+  SWAP,
+  textOf,
+} from './trial.ts';
+
+/** Connections that the writers share. */
+export const CONNECTIONS = 4;
+
+/** Writers of the longest documents: more would measure the network. */
+export const FEW_WRITERS = 4;
+
+/** All write at once, with the same expectation. Resolves to what the one winner wrote. */
+export async function contest(
+  trial: RingStoreTrial,
+  stores: readonly RingStore[],
+  expected: string | undefined,
+  title: string,
+  documentOf: (writer: number) => string = (writer) => `${title} of ${writer}`,
+  writers: number = trial.writers,
+): Promise<StoredRing> {
+  const documents = Array.from({ length: writers }, (_, writer) => documentOf(writer));
+  const outcomes = await Promise.all(
+    documents.map((document, writer) => {
+      const store = stores[writer % stores.length] as RingStore;
+      return trial.promised(() => store.write(document, { expected }), `a write in ${title}`);
+    }),
+  );
+  const won: StoredRing[] = [];
+  const failures = new Map<string, number>();
+  for (const [writer, outcome] of outcomes.entries()) {
+    if ('value' in outcome) {
+      won.push({ document: documents[writer] ?? '', revision: revisionOf(outcome.value, `a write in ${title}`) });
+    } else if (!isConflict(outcome.error)) {
+      failures.set(describeThrown(outcome.error), (failures.get(describeThrown(outcome.error)) ?? 0) + 1);
+    }
+  }
+  const [winner] = won;
+  const those = [...failures].map(([name, count]) => `, ${count} got ${name}`).join('');
+  const finding = `${title}: of ${writers} who wrote at once, ${won.length} won${those}`;
+  expectThat(winner !== undefined && won.length === 1 && failures.size === 0, finding);
+  return winner;
+}
 
 const LEAST_CONTESTS = 20;
 const MOST_CREATED = 5;
@@ -26,10 +72,6 @@ export const CONTEST_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-CREATE-ONE-WINNER',
     'When many create a ring at once, one wins and all others get a conflict.',
     `${SWAP}; F8`,
-    {
-      operations: 'write where nothing is stored, of different and of equal documents; read; another write',
-      order: AT_ONCE,
-    },
     async (trial) => {
       for (let round = 0; round < Math.min(trial.rounds, MOST_CREATED); round++) {
         const stores = await trial.openMany(CONNECTIONS);
@@ -45,11 +87,6 @@ export const CONTEST_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-CAS-ONE-WINNER',
     'When many write at once, one wins and all others get a conflict, every time.',
     `${SWAP}; F32`,
-    {
-      operations: 'write; read of the winner’s document',
-      lengths: 'a few bytes; the longest has RING-CAS-LARGEST',
-      order: AT_ONCE,
-    },
     async (trial) => {
       const stores = await trial.openMany(CONNECTIONS);
       let revision = await trial.write(stores[0] as RingStore, 'start', undefined);
@@ -72,15 +109,9 @@ export const CONTEST_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-CAS-LARGEST',
     'The same holds for documents as long as the store accepts.',
     `${SWAP}; F32`,
-    {
-      operations: 'write; read of the winner’s document on every connection',
-      bytes: 'ASCII, in which every place can be recognised',
-      lengths: 'the longest',
-      order: 'four writers at once, a connection each',
-    },
     async (trial) => {
       const stores = await trial.openMany(FEW_WRITERS);
-      const most = trial.subject.supports.maxDocumentBytes;
+      const most = trial.supports.maxDocumentBytes;
       let revision: string | undefined;
       for (let round = 0; round <= Math.min(trial.rounds, MOST_LONG); round++) {
         const documentOf = (writer: number): string => `${round} of ${writer}${labelled(most - 7)}${writer}`;
@@ -97,11 +128,6 @@ export const CONTEST_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-WRITE-REVISION',
     'A write resolves to its own revision, also when others write right after it.',
     REVISION,
-    {
-      operations: 'read and write; each revision is compared with all others',
-      order:
-        'eight writers on four connections, each writes as soon as it reads something new; and a ring that is removed and created again, from 0 to 150 % of a write until it has ended',
-    },
     async (trial) => {
       const stores = await trial.openMany(CONNECTIONS);
       await trial.write(stores[0] as RingStore, 'start', undefined);
@@ -119,12 +145,10 @@ export const CONTEST_REQUIREMENTS: readonly RingStoreRequirement[] = [
           expectThat(found !== undefined, 'a read among writers says that the ring is absent');
           note(found.document, found.revision);
           const document = `write ${i} of ${chaser}`;
-          const write = () => store.write(document, { expected: found.revision });
-          const outcome = await trial.outcome(write, 'a write among others');
-          if (outcome.status === 'resolved') {
-            note(document, revisionOf(outcome.value, 'a write among others'));
-            left--;
-          } else expectLost(outcome.error, 'a write among others');
+          const revision = await trial.attempt(store, document, found.revision, 'a write among others');
+          if (revision === undefined) continue;
+          note(document, revision);
+          left--;
         }
       };
       await trial.all(
@@ -134,14 +158,13 @@ export const CONTEST_REQUIREMENTS: readonly RingStoreRequirement[] = [
           }),
         ),
       );
-      if (trial.subject.remove !== undefined) await replaceAtOnce(trial);
+      if (trial.target.remove !== undefined) await replaceAtOnce(trial);
     },
   ),
   must(
     'RING-NO-LOST-UPDATE',
     'When many read, add and write, no addition that resolved is lost.',
     SWAP,
-    { operations: 'read, then write of the sum; read of the last sum on every connection', order: AT_ONCE },
     async (trial) => {
       const stores = await trial.openMany(CONNECTIONS);
       await trial.write(stores[0] as RingStore, '0', undefined);
@@ -158,7 +181,7 @@ export const CONTEST_REQUIREMENTS: readonly RingStoreRequirement[] = [
   ),
 ];
 
-/** While a ring is being created, another writer removes and creates it, which needs no revision. */
+/** While a ring is being created it is removed and created by somebody else, who needs no revision for that. */
 async function replaceAtOnce(trial: RingStoreTrial): Promise<void> {
   const measured = await moments(async () => {
     const store = await trial.open();
@@ -172,7 +195,7 @@ async function replaceAtOnce(trial: RingStoreTrial): Promise<void> {
     const began = performance.now();
     const what = 'a write whose ring is removed and created again';
     const over = new AbortController();
-    const first = trial.outcome(() => store.write('first', { expected: undefined }), what);
+    const first = trial.promised(() => store.write('first', { expected: undefined }), what);
     const ended = first.finally(() => over.abort());
     // It is waited for below; until then nobody handles it.
     ended.catch(() => undefined);
@@ -182,16 +205,16 @@ async function replaceAtOnce(trial: RingStoreTrial): Promise<void> {
       // It may not be there yet.
       await trial.remove(name).catch(() => undefined);
       const document = `other ${i}`;
-      const outcome = await trial.outcome(() => other.write(document, { expected: undefined }), 'another write');
-      if (outcome.status === 'resolved') revisions.push(revisionOf(outcome.value, 'another write'));
+      const outcome = await trial.promised(() => other.write(document, { expected: undefined }), 'another write');
+      if ('value' in outcome) revisions.push(revisionOf(outcome.value, 'another write'));
     }
     const outcome = await ended;
-    if (outcome.status === 'resolved') {
+    if ('value' in outcome) {
       const revision = revisionOf(outcome.value, what);
       const isOthers = revisions.includes(revision);
       expectThat(!isOthers, `${what} resolved to the revision of another write, ${textOf(revision)}`);
-      // A disturbed writer may give up: with a conflict, or because the result of its write is unknown.
-    } else if (!isFailure(outcome.error, 'unavailable')) expectLost(outcome.error, what);
+      // Whoever is disturbed may give up: with a conflict, or because it does not know what became of its write.
+    } else if (!isConflict(outcome.error)) expectUnavailable(outcome.error, what);
   }
 }
 
@@ -209,13 +232,7 @@ async function add(trial: RingStoreTrial, store: RingStore): Promise<void> {
   for (let done = 0; done < ADDITIONS; ) {
     const found = await trial.read(store);
     expectThat(found !== undefined, 'a read among writers says that the ring is absent');
-    const write = () => store.write(String(Number(found.document) + 1), { expected: found.revision });
-    const outcome = await trial.outcome(write, 'an addition');
-    if (outcome.status === 'resolved') done++;
-    else expectLost(outcome.error, 'an addition');
+    const sum = String(Number(found.document) + 1);
+    if ((await trial.attempt(store, sum, found.revision, 'an addition')) !== undefined) done++;
   }
-}
-
-function expectLost(error: unknown, what: string): void {
-  if (!isConflict(error)) throw new Finding(`${what} rejected with ${describeThrown(error)}`);
 }

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { ABSENT, CLOSE, DURABLE, must, type RingStoreRequirement, should } from './requirement.ts';
-import { documentText, type RingStoreTrial } from './trial.ts';
+import { must, should } from '../requirement.ts';
+import { ABSENT, CLOSE, DURABLE, documentText, type RingStoreRequirement, type RingStoreTrial } from './trial.ts';
 
 /** What languages, formats and backends change on the way: a text for each, as one that fits no format is often left alone. */
 const DOCUMENTS: readonly string[] = [
@@ -41,17 +41,11 @@ const A_WHILE_MS = 1_200;
 export const DOCUMENT_REQUIREMENTS: readonly RingStoreRequirement[] = [
   must(
     'RING-ABSENT',
-    'read resolves to undefined for a ring that was never created, on every connection.',
+    'read resolves to undefined for a ring that nobody created, on every connection.',
     ABSENT,
-    {
-      operations: 'read; a write where nothing is has RING-REVISION-FOREIGN',
-      bytes: 'none is there',
-      lengths: 'none',
-      order: 'twice on each of two connections',
-    },
     async (trial) => {
       for (const store of await trial.openPair()) {
-        for (let i = 0; i < 2; i++) await trial.expectAbsent(store, 'a read of a ring that was never created');
+        for (let i = 0; i < 2; i++) await trial.expectAbsent(store, 'a read of a ring that nobody created');
       }
     },
   ),
@@ -59,62 +53,39 @@ export const DOCUMENT_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-ROUNDTRIP',
     'A read returns what was written, character for character, on every connection.',
     DURABLE,
-    {
-      operations: 'write, then read on the same and on another connection',
-      bytes:
-        'every ASCII character; control, white-space, combining, wide and private characters; the escapes of usual formats; random ones. NUL has RING-NUL',
-      lengths: 'up to 200 characters, and 72 000 of one line and of many',
-    },
     async (trial) => {
       const [store, other] = await trial.openPair();
       const random = Array.from({ length: RANDOM_DOCUMENTS }, () => randomDocument(trial));
       const long = ['one line '.repeat(8_000), 'line\n'.repeat(8_000)].filter((one) => fits(trial, one));
-      let revision: string | undefined;
-      for (const document of [...DOCUMENTS, ...random, ...long]) {
-        revision = await trial.write(store, document, revision, `a write of ${documentText(document)}`);
-        for (const reader of [store, other]) await trial.expectStored(reader, document, revision);
-      }
+      const documents = [...DOCUMENTS, ...random, ...long].map((one) => [one, documentText(one)] as const);
+      await trial.expectWhole(documents, store, store, other);
     },
   ),
-  must(
-    'RING-NUL',
-    'A document with a NUL is stored whole or refused, never changed.',
-    DURABLE,
-    {
-      operations: 'a write that creates, and one that replaces; read elsewhere',
-      bytes: 'NUL inside, at the end, and alone',
-    },
-    async (trial) => {
-      for (const document of ['a\0b', 'a\0', '\0']) {
-        const [store, other] = await trial.openPair();
-        const what = documentText(document);
-        const created = await trial.outcome(() => store.write(document, { expected: undefined }), `a write of ${what}`);
-        if (created.status === 'resolved') await trial.expectDocument(other, document, `a read of ${what}`);
-        else {
-          await trial.expectAbsent(other, `a read after ${what} was refused`);
-          const revision = await trial.write(store, 'one', undefined);
-          const again = await trial.outcome(() => store.write(document, { expected: revision }), `a write of ${what}`);
-          const stored = again.status === 'resolved' ? document : 'one';
-          await trial.expectDocument(other, stored, `a read after ${what} was refused, and written over a document,`);
-        }
+  must('RING-NUL', 'A document with a NUL is stored whole or refused, never changed.', DURABLE, async (trial) => {
+    for (const document of ['a\0b', 'a\0', '\0']) {
+      const [store, other] = await trial.openPair();
+      const what = documentText(document);
+      const created = await trial.promised(() => store.write(document, { expected: undefined }), `a write of ${what}`);
+      if ('value' in created) await trial.expectDocument(other, document, `a read of ${what}`);
+      else {
+        await trial.expectAbsent(other, `a read after ${what} was refused`);
+        const revision = await trial.write(store, 'one', undefined);
+        const again = await trial.promised(() => store.write(document, { expected: revision }), `a write of ${what}`);
+        const stored = 'value' in again ? document : 'one';
+        await trial.expectDocument(other, stored, `a read after ${what} was refused, and written over a document,`);
       }
-    },
-  ),
+    }
+  }),
   must(
     'RING-DURABLE',
     'What was written is still stored after every store was closed, and a second later.',
     DURABLE,
-    {
-      operations: 'write, close, read, write',
-      order: 'all stores of a ring are closed, then another one is made',
-      latency: '1.2 s later, too: what expires later than that is not found',
-    },
     async (trial) => {
       const name = trial.freshName();
       const [store, other] = await trial.openPair(name);
       const first = await trial.write(store, 'one', undefined);
       const revision = await trial.write(other, 'two', first);
-      for (const one of [store, other]) await trial.closeOne(one);
+      for (const one of [store, other]) await trial.closeEarly(one);
       const again = await trial.open(name);
       await trial.expectStored(again, 'two', revision, 'a read after every store was closed');
       await pause(A_WHILE_MS);
@@ -122,34 +93,29 @@ export const DOCUMENT_REQUIREMENTS: readonly RingStoreRequirement[] = [
       await trial.write(again, 'three', revision, 'a write after every store was closed');
     },
   ),
-  should(
-    'RING-CLOSE-OTHERS',
-    'Closing one store leaves the other stores usable.',
-    CLOSE,
-    {
-      operations: 'close; then read and write on the other connection, and on another ring. Watchers: RING-WATCH-ENDS',
-      order: 'after the other stores were used, and while they are being used',
-    },
-    async (trial) => {
-      const name = trial.freshName();
-      const [store, other] = await trial.openPair(name);
-      const third = await trial.open();
-      const revision = await trial.write(store, 'one', undefined);
-      const elsewhere = await trial.write(third, 'elsewhere', undefined);
-      await trial.all([
-        trial.expectStored(other, 'one', revision, 'a read while another store was being closed'),
-        trial.expectStored(third, 'elsewhere', elsewhere, 'a read of another ring while a store was being closed'),
-        trial.closeOne(store),
-      ]);
-      await trial.expectStored(other, 'one', revision, 'a read after another store was closed');
-      await trial.write(other, 'two', revision, 'a write after another store was closed');
-      await trial.expectStored(third, 'elsewhere', elsewhere, 'a read of another ring after a store was closed');
-    },
-  ),
+  must('RING-INSTANCE-CLOSES', 'The close of a store ends: the target’s, or else its own.', CLOSE, async (trial) => {
+    await trial.write(await trial.open(), 'one', undefined);
+    await trial.expectCloses();
+  }),
+  should('RING-CLOSE-OTHERS', 'Closing one store leaves the other stores usable.', CLOSE, async (trial) => {
+    const name = trial.freshName();
+    const [store, other] = await trial.openPair(name);
+    const third = await trial.open();
+    const revision = await trial.write(store, 'one', undefined);
+    const elsewhere = await trial.write(third, 'elsewhere', undefined);
+    await trial.all([
+      trial.expectStored(other, 'one', revision, 'a read while another store was being closed'),
+      trial.expectStored(third, 'elsewhere', elsewhere, 'a read of another ring while a store was being closed'),
+      trial.closeEarly(store),
+    ]);
+    await trial.expectStored(other, 'one', revision, 'a read after another store was closed');
+    await trial.write(other, 'two', revision, 'a write after another store was closed');
+    await trial.expectStored(third, 'elsewhere', elsewhere, 'a read of another ring after a store was closed');
+  }),
 ];
 
 function fits(trial: RingStoreTrial, document: string): boolean {
-  return Buffer.byteLength(document) <= trial.subject.supports.maxDocumentBytes;
+  return Buffer.byteLength(document) <= trial.supports.maxDocumentBytes;
 }
 
 /** Characters from all over Unicode, without NUL and surrogates. */
@@ -164,4 +130,99 @@ function randomDocument({ random }: RingStoreTrial): string {
     const [from, to] = random.pick(ranges);
     return String.fromCodePoint(from + random.below(to - from));
   }).join('');
+}
+
+const SOURCE = 'F25: rings of different names share nothing';
+
+/** Characters of a ring's name. */
+const LONGEST_NAME = 64;
+
+/** What programs put beside a file, or take off its name. */
+const SUFFIXES =
+  '.bak .lock .tmp .temp .json .txt .old .new .orig .part .meta .swp .gz .d .git .0 .1 -lock -tmp _bak'.split(' ');
+
+const ROUNDS = 5;
+
+/** Rings of different names. */
+export const NAME_REQUIREMENTS: readonly RingStoreRequirement[] = [
+  must(
+    'RING-NAMES-SEPARATE',
+    'Rings of different names share nothing, however similar the names are.',
+    SOURCE,
+    async (trial) => {
+      for (const isReversed of [false, true]) {
+        const name = trial.freshName();
+        const alike = alikeNames(name);
+        await expectSeparate(trial, name, isReversed ? [...alike, name] : [name, ...alike]);
+      }
+    },
+  ),
+  must(
+    'RING-NAMES-AT-ONCE',
+    'Calls for rings of different names do not disturb each other when made at once.',
+    SOURCE,
+    async (trial) => {
+      const rings = await Promise.all(
+        Array.from({ length: 8 }, async (_, i) => ({
+          i,
+          store: await trial.open(),
+          revision: undefined as string | undefined,
+        })),
+      );
+      for (let round = 0; round <= ROUNDS; round++) {
+        await trial.all(
+          rings.map(async (ring) => {
+            const what = 'a write while other rings were written';
+            ring.revision = await trial.write(ring.store, `ring ${ring.i}, ${round}`, ring.revision, what);
+          }),
+        );
+        await trial.all(
+          rings.map(({ i, store, revision }) =>
+            trial.expectStored(store, `ring ${i}, ${round}`, revision, 'a read while other rings were read'),
+          ),
+        );
+      }
+    },
+  ),
+];
+
+/** Names that a store may take for this one, or for each other. */
+function alikeNames(name: string): readonly string[] {
+  // The longest, which differ in their last character, or in their first one.
+  const [head, tail] = [name.padEnd(LONGEST_NAME - 1, 'x'), name.padStart(LONGEST_NAME - 1, 'x')];
+  return [
+    ...['1', '.a', '-a', '_a', '..a', '--a', '__a', '-', '_', ...SUFFIXES].map((suffix) => name + suffix),
+    ...['x', '.', '-', '_'].map((prefix) => prefix + name),
+    name.slice(1),
+    name.slice(0, -1),
+    `${head}1`,
+    `${head}2`,
+    `1${tail}`,
+    `2${tail}`,
+  ];
+}
+
+async function expectSeparate(trial: RingStoreTrial, changed: string, names: readonly string[]): Promise<void> {
+  const rings = await trial.all(names.map(async (name) => ({ name, store: await trial.open(name) })));
+  const revisions = new Map<string, string>();
+  for (const { name, store } of rings) {
+    await trial.expectAbsent(store, `a read of ${name}, while only others exist,`);
+    revisions.set(name, await trial.write(store, `of ${name}`, undefined, `the write that creates ${name}`));
+  }
+  const expectOthers = (when: string): Promise<unknown> =>
+    trial.all(
+      rings
+        .filter(({ name }) => name !== changed)
+        .map(({ name, store }) =>
+          trial.expectStored(store, `of ${name}`, revisions.get(name), `a read of ${name} ${when}`),
+        ),
+    );
+  await expectOthers('after every ring was created');
+  const store = await trial.open(changed);
+  await trial.expectStored(store, `of ${changed}`, revisions.get(changed), `a read of ${changed}`);
+  const second = await trial.write(store, 'changed', revisions.get(changed));
+  await expectOthers(`after ${changed} was written`);
+  await trial.write(store, 'changed again', second);
+  await trial.expectConflict(store, second, 'a write with the revision of an earlier version');
+  await expectOthers(`after ${changed} was written twice, with a conflict`);
 }

@@ -1,9 +1,20 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { RingStore } from '@sealring/core';
-import { expectThat, Finding } from '../requirement.ts';
+import { expectThat, Finding, must } from '../requirement.ts';
 import { describeThrown } from '../thrown.ts';
-import { ABSENT, DURABLE, must, type RingStoreRequirement, SIGNAL, SWAP } from './requirement.ts';
-import { isConflict, isFailure, type RingStoreTrial, revisionOf } from './trial.ts';
+import type { Outcome } from '../trial.ts';
+import {
+  ABSENT,
+  DURABLE,
+  expectUnavailable,
+  isConflict,
+  isFailure,
+  type RingStoreRequirement,
+  type RingStoreTrial,
+  revisionOf,
+  SIGNAL,
+  SWAP,
+} from './trial.ts';
 
 /** The caller's deadline, milliseconds; a store may have a shorter one of its own. */
 const DEADLINE_MS = 8_000;
@@ -17,113 +28,75 @@ const UNDER_WAY_MS: readonly number[] = [0, 0.5, 1, 2];
 
 /** A backend that cannot be reached, and one that comes back. */
 export const OUTAGE_REQUIREMENTS: readonly RingStoreRequirement[] = [
-  must(
-    'RING-ABORT-ENDS',
-    'A call to a backend out of reach ends when its signal aborts.',
-    SIGNAL,
-    {
-      operations: 'read and write, at once',
-      order: 'on a connection that was used, and on a new one',
-      latency: 'no answer for 500 ms: the kit cannot slow a backend down, only cut it off',
-    },
-    async (trial) => {
-      trial.expectBreakable();
-      const name = trial.freshName();
-      const [store, unused] = await trial.openPair(name);
-      const revision = await trial.write(store, 'one', undefined);
-      await trial.breakConnection();
-      await expectUnavailable(trial, SHORT_DEADLINE_MS, [
-        ['a read', (signal) => store.read({ signal })],
-        ['a write', (signal) => store.write('two', { expected: revision, signal })],
-        ['a first read', (signal) => unused.read({ signal })],
-        ['a first write', (signal) => unused.write('two', { expected: revision, signal })],
-      ]);
-    },
-  ),
-  must(
-    'RING-UNREACHABLE',
-    'A backend out of reach is unavailable, never absent.',
-    `${ABSENT}; F9`,
-    {
-      operations: 'read of a present and of an absent ring; writes that would create and replace',
-      order: 'on connections that were used, that are new, and that are made during the outage; all at once',
-      latency: 'no answer for 8 s; the store may end the call earlier',
-    },
-    async (trial) => {
-      trial.expectBreakable();
-      const name = trial.freshName();
-      const store = await trial.open(name);
-      const revision = await trial.write(store, 'one', undefined);
-      const [unused, creator] = await trial.openPair(name);
-      const [absent, first] = await trial.openPair();
-      // What was read before is no answer while nobody can be asked.
-      await trial.expectStored(store, 'one', revision, 'a read before the outage');
-      await trial.breakConnection();
-      await expectUnavailable(trial, DEADLINE_MS, [
-        ['a read', (signal) => store.read({ signal })],
-        ['a first read', (signal) => unused.read({ signal })],
-        ['a read of an absent ring', (signal) => absent.read({ signal })],
-        ['a write', (signal) => store.write('two', { expected: revision, signal })],
-        ['a write that would create a ring', (signal) => first.write('two', { expected: undefined, signal })],
-        ['the same where a ring is', (signal) => creator.write('two', { expected: undefined, signal })],
-      ]);
-    },
-  ),
-  must(
-    'RING-RECOVERS',
-    'A backend that comes back is used again, and holds what it held.',
-    DURABLE,
-    {
-      operations: 'read and write, on each connection',
-      order: 'on connections that failed to read, that failed to write, and that were not used',
-      latency: 'an outage as long as the store’s own deadline, at most 8 s',
-    },
-    async (trial) => {
-      trial.expectBreakable();
-      const name = trial.freshName();
-      const [store, other] = await trial.openPair(name);
-      const idle = await trial.open(name);
-      const revision = await trial.write(store, 'one', undefined);
-      await trial.read(idle);
-      await trial.breakConnection();
-      await expectUnavailable(trial, DEADLINE_MS, [
-        ['a read', (signal) => other.read({ signal })],
-        ['a write', (signal) => store.write('two', { expected: revision, signal })],
-      ]);
-      await trial.mend();
-      const stores = { 'the store that wrote': store, 'another store': other, 'a store that was not used': idle };
-      for (const [what, one] of Object.entries(stores)) {
-        await trial.until(() => readsAgain(one), `${what} did not read again after the outage`);
-        const found = await trial.read(one, 'a read after an outage');
-        // A write that ended as unavailable may have been done all the same; nothing else may have happened.
-        const isOld = found?.document === 'one' && found.revision === revision;
-        const isNew = found?.document === 'two' && found.revision !== revision;
-        expectThat(
-          isOld || isNew,
-          `after an outage ${what} finds neither what was there nor what was written meanwhile`,
-        );
-      }
-      for (const [what, one] of Object.entries(stores)) {
-        await trial.until(async () => (await writeAgain(one, `${what} again`)) !== undefined, `${what} did not write`);
-      }
-    },
-  ),
+  must('RING-ABORT-ENDS', 'A call to a backend out of reach ends when its signal aborts.', SIGNAL, async (trial) => {
+    trial.expectBreakable();
+    const name = trial.freshName();
+    const [store, unused] = await trial.openPair(name);
+    const revision = await trial.write(store, 'one', undefined);
+    await trial.breakConnection();
+    await allUnavailable(trial, SHORT_DEADLINE_MS, [
+      ['a read', (signal) => store.read({ signal })],
+      ['a write', (signal) => store.write('two', { expected: revision, signal })],
+      ['a first read', (signal) => unused.read({ signal })],
+      ['a first write', (signal) => unused.write('two', { expected: revision, signal })],
+    ]);
+  }),
+  must('RING-UNREACHABLE', 'A backend out of reach is unavailable, never absent.', `${ABSENT}; F9`, async (trial) => {
+    trial.expectBreakable();
+    const name = trial.freshName();
+    const store = await trial.open(name);
+    const revision = await trial.write(store, 'one', undefined);
+    const [unused, creator] = await trial.openPair(name);
+    const [absent, first] = await trial.openPair();
+    // What was read before is no answer while nobody can be asked.
+    await trial.expectStored(store, 'one', revision, 'a read before the outage');
+    await trial.breakConnection();
+    await allUnavailable(trial, DEADLINE_MS, [
+      ['a read', (signal) => store.read({ signal })],
+      ['a first read', (signal) => unused.read({ signal })],
+      ['a read of an absent ring', (signal) => absent.read({ signal })],
+      ['a write', (signal) => store.write('two', { expected: revision, signal })],
+      ['a write that would create a ring', (signal) => first.write('two', { expected: undefined, signal })],
+      ['the same where a ring is', (signal) => creator.write('two', { expected: undefined, signal })],
+    ]);
+  }),
+  must('RING-RECOVERS', 'A backend that comes back is used again, and holds what it held.', DURABLE, async (trial) => {
+    trial.expectBreakable();
+    const name = trial.freshName();
+    const [store, other] = await trial.openPair(name);
+    const idle = await trial.open(name);
+    const revision = await trial.write(store, 'one', undefined);
+    await trial.read(idle);
+    await trial.breakConnection();
+    await allUnavailable(trial, DEADLINE_MS, [
+      ['a read', (signal) => other.read({ signal })],
+      ['a write', (signal) => store.write('two', { expected: revision, signal })],
+    ]);
+    await trial.mend();
+    const stores = { 'the store that wrote': store, 'another store': other, 'a store that was not used': idle };
+    for (const [what, one] of Object.entries(stores)) {
+      await trial.until(() => readsAgain(one), `${what} did not read again after the outage`);
+      const found = await trial.read(one, 'a read after an outage');
+      // A write that ended as unavailable may have been done all the same; nothing else may have happened.
+      const isOld = found?.document === 'one' && found.revision === revision;
+      const isNew = found?.document === 'two' && found.revision !== revision;
+      expectThat(isOld || isNew, `after an outage ${what} finds neither what was there nor what was written meanwhile`);
+    }
+    for (const [what, one] of Object.entries(stores)) {
+      await trial.until(async () => (await writeAgain(one, `${what} again`)) !== undefined, `${what} did not write`);
+    }
+  }),
   must(
     'RING-OUTAGE-LATER',
     'A write that failed in an outage never replaces what is written after it.',
     SWAP,
-    {
-      operations: 'writes that would create and replace during the outage; writes after it; read',
-      order: 'after the outage another connection writes first',
-      latency: 'read at once, and 1.5 s after the outage: what is sent again later than that is not found',
-    },
     async (trial) => {
       trial.expectBreakable();
       const [store, other] = await trial.openPair();
       const [creator, afterwards] = await trial.openPair();
       const revision = await trial.write(store, 'one', undefined);
       await trial.breakConnection();
-      await expectUnavailable(trial, SHORT_DEADLINE_MS, [
+      await allUnavailable(trial, SHORT_DEADLINE_MS, [
         ['a write', (signal) => store.write('two', { expected: revision, signal })],
         ['a write that would create a ring', (signal) => creator.write('two', { expected: undefined, signal })],
       ]);
@@ -148,11 +121,6 @@ export const OUTAGE_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-OUTAGE-UNDER-WAY',
     'A call that an outage interrupts is right or unavailable, and a write that resolved is stored.',
     `${SWAP}; F9`,
-    {
-      operations: 'read, write and a write that creates a ring',
-      order: 'the outage comes after 0 to 2 ms of a call, four times',
-      latency: 'no answer for 500 ms',
-    },
     async (trial) => {
       trial.expectBreakable();
       for (const waitMs of UNDER_WAY_MS) await interrupt(trial, waitMs);
@@ -167,23 +135,21 @@ async function interrupt(trial: RingStoreTrial, waitMs: number): Promise<void> {
   const revision = await trial.write(store, 'one', undefined);
   const signal = AbortSignal.timeout(SHORT_DEADLINE_MS);
   const calls = trial.all([
-    trial.outcome(() => creator.read({ signal }), 'a read'),
-    trial.outcome(() => store.write('two', { expected: revision, signal }), 'a write'),
-    trial.outcome(() => absent.write('two', { expected: undefined, signal }), 'a write that creates a ring'),
+    trial.promised(() => creator.read({ signal }), 'a read'),
+    trial.promised(() => store.write('two', { expected: revision, signal }), 'a write'),
+    trial.promised(() => absent.write('two', { expected: undefined, signal }), 'a write that creates a ring'),
   ]);
   // It is waited for below; until then nobody handles it.
   calls.catch(() => undefined);
   const began = performance.now();
   while (performance.now() - began < waitMs) await new Promise((resolve) => setImmediate(resolve));
   await trial.breakConnection();
-  const [read, write, create] = await calls;
+  const [read, write, create] = (await calls) as [Outcome, Outcome, Outcome];
   await trial.mend();
   for (const one of [read, write, create]) {
-    if (one?.status !== 'rejected') continue;
-    const name = describeThrown(one.error);
-    expectThat(isFailure(one.error, 'unavailable'), `a call that an outage interrupts rejected with ${name}`);
+    if ('error' in one) expectUnavailable(one.error, 'a call that an outage interrupts');
   }
-  if (read?.status === 'resolved') {
+  if ('value' in read) {
     const found = read.value as { readonly document?: unknown } | undefined;
     expectThat(
       found?.document === 'one' || found?.document === 'two',
@@ -194,28 +160,19 @@ async function interrupt(trial: RingStoreTrial, waitMs: number): Promise<void> {
     [store, write, 'one'],
     [absent, create, undefined],
   ] as const) {
-    await trial.until(() => answersAgain(one), 'a store did not read again after the outage');
+    await trial.until(() => readsAgain(one, true), 'a store did not read again after the outage');
     const found = await trial.read(one, 'a read after the outage');
-    if (outcome?.status === 'resolved') {
+    if ('value' in outcome) {
       const isThere = found?.document === 'two' && found.revision === revisionOf(outcome.value, 'a write');
       expectThat(isThere, 'a write that an outage interrupts resolved, and a read does not find it');
     } else expectThat(found?.document === before || found?.document === 'two', 'an outage left another document');
   }
 }
 
-async function answersAgain(store: RingStore): Promise<boolean> {
+/** Whether a store reads, and finds a ring unless there need be none. */
+async function readsAgain(store: RingStore, mayBeAbsent = false): Promise<boolean> {
   try {
-    await store.read({ signal: AbortSignal.timeout(DEADLINE_MS) });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** And finds the ring. */
-async function readsAgain(store: RingStore): Promise<boolean> {
-  try {
-    return (await store.read({ signal: AbortSignal.timeout(DEADLINE_MS) })) !== undefined;
+    return (await store.read({ signal: AbortSignal.timeout(DEADLINE_MS) })) !== undefined || mayBeAbsent;
   } catch {
     return false;
   }
@@ -235,7 +192,7 @@ async function writeAgain(store: RingStore, document: string): Promise<string | 
 }
 
 /** All at once: each waits for its deadline. */
-async function expectUnavailable(
+async function allUnavailable(
   trial: RingStoreTrial,
   deadlineMs: number,
   calls: readonly (readonly [string, (signal: AbortSignal) => unknown])[],
@@ -244,21 +201,17 @@ async function expectUnavailable(
   await trial.all(
     calls.map(async ([what, call]) => {
       const outcome = await Promise.race([
-        trial.outcome(() => call(AbortSignal.timeout(deadlineMs)), what),
+        trial.promised(() => call(AbortSignal.timeout(deadlineMs)), what),
         pause(deadlineMs + slackMs, undefined, { ref: false }),
       ]);
       if (outcome === undefined) {
         throw new Finding(`${what} out of reach of the backend had not ended ${slackMs} ms after its signal aborted`);
       }
-      if (outcome.status === 'resolved') {
+      if ('value' in outcome) {
         const says = outcome.value === undefined ? ': it says that the ring is absent' : '';
         throw new Finding(`${what} out of reach of the backend resolved${says}`);
       }
-      const { error } = outcome;
-      expectThat(
-        isFailure(error, 'unavailable'),
-        `${what} out of reach of the backend rejected with ${describeThrown(error)}`,
-      );
+      expectUnavailable(outcome.error, `${what} out of reach of the backend`);
     }),
   );
 }

@@ -1,10 +1,9 @@
 import { setImmediate as otherWork, setTimeout as pause } from 'node:timers/promises';
 import type { RingStore, StoredRing } from '@sealring/core';
-import { expectThat } from '../requirement.ts';
-import { CONNECTIONS, contest, FEW_WRITERS } from './contest.ts';
-import { AT_ONCE, CONTRACT, DURABLE, KIT, must, type RingStoreRequirement, SWAP, should } from './requirement.ts';
-import type { RingStoreSubject } from './target.ts';
-import { documentText, type RingStoreTrial } from './trial.ts';
+import type { Settings } from '../options.ts';
+import { expectThat, must, should } from '../requirement.ts';
+import { CONNECTIONS, contest, FEW_WRITERS } from './contests.ts';
+import { CONTRACT, DURABLE, documentText, KIT, type RingStoreRequirement, type RingStoreTrial, SWAP } from './trial.ts';
 
 const READERS = 3;
 const LEAST_CONTESTS = 5;
@@ -32,7 +31,7 @@ interface Observation {
 interface Observed {
   /** Who won, in order; first what was there at the start. */
   readonly winners: readonly StoredRing[];
-  /** What a writer wrote, whether it won or lost. */
+  /** What somebody wrote, whether it won or lost. */
   readonly written: ReadonlySet<string>;
   readonly observations: readonly Observation[];
 }
@@ -43,7 +42,6 @@ export const READING_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-READ-AFTER-WRITE',
     'A read that starts after a write resolved sees it, on every connection.',
     DURABLE,
-    { operations: 'write, then read', order: 'twenty writes on three connections by turns, read on all three at once' },
     async (trial) => {
       const stores = await trial.openMany(3);
       let revision: string | undefined;
@@ -60,48 +58,33 @@ export const READING_REQUIREMENTS: readonly RingStoreRequirement[] = [
       }
     },
   ),
-  must(
-    'RING-READ-OVERLAPPED',
-    'The same holds while earlier reads are still under way.',
-    DURABLE,
-    {
-      operations: 'write, then read',
-      lengths: 'a few bytes, and 8 192, which take longer to read',
-      order: 'eight reads are under way on each of two connections all the time',
-    },
-    async (trial) => {
-      const stores = await trial.openMany(2);
-      const over = new AbortController();
-      const readOn = async (store: RingStore): Promise<void> => {
-        while (!over.signal.aborted) {
-          await trial.read(store, 'a read among reads');
-          await otherWork();
-        }
-      };
-      const write = async (): Promise<void> => {
-        let revision: string | undefined;
-        for (let i = 0; i < WRITES; i++) {
-          const document = i % 2 === 0 ? `write ${i}` : longDocument(trial, `write ${i}`);
-          revision = await trial.write(stores[i % 2] as RingStore, document, revision);
-          const written = revision;
-          const what = `a read after write ${i + 1}, with earlier reads under way,`;
-          await trial.all(stores.map((store) => trial.expectStored(store, document, written, what)));
-        }
-      };
-      const end = (): void => over.abort();
-      const readers = stores.flatMap((store) => Array.from({ length: UNDER_WAY }, () => readOn(store).finally(end)));
-      await trial.all([write().finally(end), ...readers]);
-    },
-  ),
+  must('RING-READ-OVERLAPPED', 'The same holds while earlier reads are still under way.', DURABLE, async (trial) => {
+    const stores = await trial.openMany(2);
+    const over = new AbortController();
+    const readOn = async (store: RingStore): Promise<void> => {
+      while (!over.signal.aborted) {
+        await trial.read(store, 'a read among reads');
+        await otherWork();
+      }
+    };
+    const write = async (): Promise<void> => {
+      let revision: string | undefined;
+      for (let i = 0; i < WRITES; i++) {
+        const document = i % 2 === 0 ? `write ${i}` : longDocument(trial, `write ${i}`);
+        revision = await trial.write(stores[i % 2] as RingStore, document, revision);
+        const written = revision;
+        const what = `a read after write ${i + 1}, with earlier reads under way,`;
+        await trial.all(stores.map((store) => trial.expectStored(store, document, written, what)));
+      }
+    };
+    const end = (): void => over.abort();
+    const readers = stores.flatMap((store) => Array.from({ length: UNDER_WAY }, () => readOn(store).finally(end)));
+    await trial.all([write().finally(end), ...readers]);
+  }),
   must(
     'RING-READ-CREATED',
     'A read while others create a ring finds it absent, or whole.',
     `${DURABLE}; F8`,
-    {
-      operations: 'write where nothing is stored; read',
-      lengths: 'up to 8 192 bytes',
-      order: 'many writers at once, two readers all the time',
-    },
     async (trial) => {
       for (let round = 0; round < Math.min(trial.rounds, MOST_CREATED); round++) {
         const name = trial.freshName();
@@ -134,11 +117,6 @@ export const READING_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-READ-WHOLE',
     'A read while others write returns one document that was written, with its revision.',
     `${DURABLE}; F32`,
-    {
-      operations: 'write, read',
-      lengths: 'up to 8 192 bytes, and the longest',
-      order: 'many writers at once, three readers all the time',
-    },
     async (trial) => {
       for (const isLongest of [false, true]) {
         const { winners, written, observations } = await (isLongest ? observe(trial, true) : observeOnce(trial));
@@ -146,7 +124,7 @@ export const READING_REQUIREMENTS: readonly RingStoreRequirement[] = [
         for (const { found } of observations) {
           if (found === undefined) continue;
           const what = documentText(found.document);
-          expectThat(written.has(found.document), `a read among writers found ${what}, which was never written`);
+          expectThat(written.has(found.document), `a read among writers found ${what}, which nobody wrote`);
           const revision = revisions.get(found.document) ?? found.revision;
           expectThat(
             revision === found.revision,
@@ -160,11 +138,6 @@ export const READING_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-READ-CURRENT',
     'A read while others write never finds less than what had resolved before.',
     DURABLE,
-    {
-      operations: 'write, read',
-      lengths: 'up to 8 192 bytes',
-      order: 'many writers at once, three readers all the time, and half a second after the last write',
-    },
     async (trial) => {
       const { winners, observations } = await observeOnce(trial);
       for (const { found, wonBefore } of observations) {
@@ -181,11 +154,6 @@ export const READING_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-READ-MONOTONE',
     'On one connection, a later read never finds an earlier version.',
     KIT,
-    {
-      operations: 'write, read',
-      lengths: 'up to 8 192 bytes',
-      order: 'many writers at once, three readers all the time',
-    },
     async (trial) => {
       const { winners, observations } = await observeOnce(trial);
       for (let reader = 0; reader < READERS; reader++) {
@@ -202,11 +170,6 @@ export const READING_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-LOSER-NEVER-APPEARS',
     'The document of a write that lost is never read, not even later.',
     SWAP,
-    {
-      operations: 'write, read',
-      lengths: 'up to 8 192 bytes',
-      order: 'many writers at once, three readers all the time, and half a second after the last write',
-    },
     async (trial) => {
       const { winners, observations } = await observeOnce(trial);
       for (const { found } of observations) {
@@ -216,34 +179,28 @@ export const READING_REQUIREMENTS: readonly RingStoreRequirement[] = [
       }
     },
   ),
-  must(
-    'RING-PARALLEL-READS',
-    'Many reads at once all find the ring.',
-    CONTRACT,
-    { operations: 'read', lengths: 'a few bytes, and 8 192', order: AT_ONCE },
-    async (trial) => {
-      const [store, other] = await trial.openPair();
-      let revision: string | undefined;
-      for (const document of ['one', longDocument(trial, 'two')]) {
-        revision = await trial.write(store, document, revision);
-        const written = revision;
-        const what = `one of ${PARALLEL_READS} reads at once`;
-        await trial.all(
-          Array.from({ length: PARALLEL_READS }, (_, i) =>
-            trial.expectStored(i % 2 === 0 ? store : other, document, written, what),
-          ),
-        );
-      }
-    },
-  ),
+  must('RING-PARALLEL-READS', 'Many reads at once all find the ring.', CONTRACT, async (trial) => {
+    const [store, other] = await trial.openPair();
+    let revision: string | undefined;
+    for (const document of ['one', longDocument(trial, 'two')]) {
+      revision = await trial.write(store, document, revision);
+      const written = revision;
+      const what = `one of ${PARALLEL_READS} reads at once`;
+      await trial.all(
+        Array.from({ length: PARALLEL_READS }, (_, i) =>
+          trial.expectStored(i % 2 === 0 ? store : other, document, written, what),
+        ),
+      );
+    }
+  }),
 ];
 
 /** What was observed of a target in a run: four requirements are about the same. */
-const observed = new WeakMap<RingStoreSubject, Observed>();
+const observed = new WeakMap<Settings, Observed>();
 
 async function observeOnce(trial: RingStoreTrial): Promise<Observed> {
-  const known = observed.get(trial.subject) ?? (await observe(trial));
-  observed.set(trial.subject, known);
+  const known = observed.get(trial.settings) ?? (await observe(trial));
+  observed.set(trial.settings, known);
   return known;
 }
 
@@ -254,7 +211,7 @@ async function observe(trial: RingStoreTrial, isLongest: boolean = false): Promi
   const readers = await trial.openMany(READERS, name);
   const written = new Set<string>();
   const documentOf = (title: string, writer: number): string => {
-    const most = trial.subject.supports.maxDocumentBytes;
+    const most = trial.supports.maxDocumentBytes;
     const document = longDocument(trial, `${title} of ${writer}`, isLongest ? most : undefined);
     written.add(document);
     return document;
@@ -312,8 +269,8 @@ async function observe(trial: RingStoreTrial, isLongest: boolean = false): Promi
 }
 
 /** Of a length of its own, and of one character: what is put together of two shows. */
-function longDocument({ random, subject }: RingStoreTrial, title: string, length?: number): string {
-  const most = Math.min(LONGEST_DOCUMENT, subject.supports.maxDocumentBytes - 100);
+function longDocument({ random, supports }: RingStoreTrial, title: string, length?: number): string {
+  const most = Math.min(LONGEST_DOCUMENT, supports.maxDocumentBytes - 100);
   const character = String.fromCodePoint(0x61 + random.below(26));
   const count = length === undefined ? 1 + random.below(most) : length - 100 - random.below(length / 4);
   return `${title}:${character.repeat(count)}.`;

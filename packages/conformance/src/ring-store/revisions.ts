@@ -1,7 +1,18 @@
-import { expectThat, NotApplicable } from '../requirement.ts';
-import { ABSENT, KIT, must, REVISION, type RingStoreRequirement, should } from './requirement.ts';
+import type { RingStore } from '@sealring/core';
+import { expectThat, Finding, must, NotApplicable, should } from '../requirement.ts';
+import { kindOf } from '../thrown.ts';
 import { labelled } from './sizes.ts';
-import { documentText, type RingStoreTrial, textOf } from './trial.ts';
+import {
+  ABSENT,
+  documentText,
+  ERRORS,
+  KIT,
+  REVISION,
+  type RingStoreRequirement,
+  type RingStoreTrial,
+  SWAP,
+  textOf,
+} from './trial.ts';
 
 const VERSIONS = 20;
 const READS = 5;
@@ -15,11 +26,6 @@ export const REVISION_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-REVISION-STABLE',
     'Every read of one version returns the revision that its write returned.',
     REVISION,
-    {
-      operations: 'write, then reads and writes of another ring by turns',
-      lengths: 'a few bytes, and 65 536',
-      order: 'five times on each of two connections',
-    },
     async (trial) => {
       const stores = await trial.openPair();
       const elsewhere = await trial.open();
@@ -34,41 +40,25 @@ export const REVISION_REQUIREMENTS: readonly RingStoreRequirement[] = [
       }
     },
   ),
-  must(
-    'RING-REVISION-OF-ONE',
-    'Two different documents never have the same revision.',
-    REVISION,
-    {
-      operations: 'write on two connections by turns; reads have RING-REVISION-STABLE',
-      bytes: 'documents that differ in case, white space, order or composition only',
-      lengths:
-        'of one length: eleven characters, and 65 536 that differ in one of 17 places or in two that are exchanged',
-      order: 'one after the other as fast as they go; at once: RING-WRITE-REVISION',
-    },
-    async (trial) => {
-      const stores = await trial.openPair();
-      const documents = new Map<string, string>();
-      let revision: string | undefined;
-      const versions = Array.from({ length: VERSIONS }, (_, i) => `version ${String(i).padStart(3, '0')}`);
-      for (const [i, document] of [...versions, ...similar(), ...similarLong(trial)].entries()) {
-        revision = await trial.write(stores[i % 2] ?? stores[0], document, revision);
-        const other = documents.get(revision);
-        const pair = `${documentText(other ?? '')} and ${documentText(document)}`;
-        expectThat(other === undefined, `${pair} have the revision ${textOf(revision)}`);
-        documents.set(revision, document);
-      }
-    },
-  ),
+  must('RING-REVISION-OF-ONE', 'Two different documents never have the same revision.', REVISION, async (trial) => {
+    const stores = await trial.openPair();
+    const documents = new Map<string, string>();
+    let revision: string | undefined;
+    const versions = Array.from({ length: VERSIONS }, (_, i) => `version ${String(i).padStart(3, '0')}`);
+    for (const [i, document] of [...versions, ...similar(), ...similarLong(trial)].entries()) {
+      revision = await trial.write(stores[i % 2] ?? stores[0], document, revision);
+      const other = documents.get(revision);
+      const pair = `${documentText(other ?? '')} and ${documentText(document)}`;
+      expectThat(other === undefined, `${pair} have the revision ${textOf(revision)}`);
+      documents.set(revision, document);
+    }
+  }),
   must(
     'RING-REVISION-UNIQUE',
     'A document that is written again has another revision, where the target says so.',
     REVISION,
-    {
-      operations: 'write, then write with each earlier revision',
-      order: 'the same documents again, also one right after itself',
-    },
     async (trial) => {
-      if (!trial.subject.supports.uniqueRevisions) throw new NotApplicable('supports.uniqueRevisions is not declared');
+      if (!trial.supports.uniqueRevisions) throw new NotApplicable('supports.uniqueRevisions is not declared');
       const [store, other] = await trial.openPair();
       const revisions: string[] = [];
       for (const document of ['a', 'b', 'a', 'b', 'a', 'a']) {
@@ -81,32 +71,22 @@ export const REVISION_REQUIREMENTS: readonly RingStoreRequirement[] = [
       }
     },
   ),
-  must(
-    'RING-REMOVED',
-    'A ring that was removed is absent, and can be created again.',
-    ABSENT,
-    {
-      operations: 'read and write after a removal behind the store’s back',
-      order: 'each on two connections that knew the ring',
-    },
-    async (trial) => {
-      const name = trial.freshName();
-      const stores = await trial.openPair(name);
-      const [store, other] = stores;
-      const first = await trial.write(store, 'one', undefined);
-      await trial.expectStored(other, 'one', first, 'a read before the removal');
-      await trial.remove(name);
-      for (const one of stores) await trial.expectAbsent(one, 'a read after the removal');
-      const revision = await trial.write(other, 'two', undefined, 'a write that creates the ring after the removal');
-      for (const one of stores)
-        await trial.expectStored(one, 'two', revision, 'a read of the ring that was created again');
-    },
-  ),
+  must('RING-REMOVED', 'A ring that was removed is absent, and can be created again.', ABSENT, async (trial) => {
+    const name = trial.freshName();
+    const stores = await trial.openPair(name);
+    const [store, other] = stores;
+    const first = await trial.write(store, 'one', undefined);
+    await trial.expectStored(other, 'one', first, 'a read before the removal');
+    await trial.remove(name);
+    for (const one of stores) await trial.expectAbsent(one, 'a read after the removal');
+    const revision = await trial.write(other, 'two', undefined, 'a write that creates the ring after the removal');
+    for (const one of stores)
+      await trial.expectStored(one, 'two', revision, 'a read of the ring that was created again');
+  }),
   should(
     'RING-REVISION-REMOVED',
     'A revision from before a removal never wins after it.',
     `${KIT}; F31`,
-    { operations: 'writes with each earlier revision', order: 'after each of two or three writes since the removal' },
     async (trial) => {
       const name = trial.freshName();
       const [store, other] = await trial.openPair(name);
@@ -115,7 +95,7 @@ export const REVISION_REQUIREMENTS: readonly RingStoreRequirement[] = [
       await trial.remove(name);
       let revision: string | undefined;
       // Where a revision is a hash it comes back with its document, and that loses nothing.
-      for (const document of trial.subject.supports.uniqueRevisions ? ['one', 'two', 'three'] : ['three', 'four']) {
+      for (const document of trial.supports.uniqueRevisions ? ['one', 'two', 'three'] : ['three', 'four']) {
         revision = await trial.write(other, document, revision, 'a write after the removal');
         for (const expected of [first, second]) {
           await trial.expectConflict(store, expected, 'a write with a revision from before the removal');
@@ -145,7 +125,7 @@ function similar(): readonly string[] {
 }
 
 function longest(trial: RingStoreTrial): string {
-  return labelled(Math.min(LONGEST, trial.subject.supports.maxDocumentBytes));
+  return labelled(Math.min(LONGEST, trial.supports.maxDocumentBytes));
 }
 
 /** Long documents that differ in one place, or in the order of two. */
@@ -165,4 +145,155 @@ function similarLong(trial: RingStoreTrial): readonly string[] {
       exchanged[1] +
       long.slice(other + 8),
   ];
+}
+
+/** What languages and services take for nothing, for anything, or for a version. */
+const FOREIGN: readonly string[] = [
+  '',
+  "' OR 1=1 --",
+  ...'absent undefined null none false NaN AAAA 0 -1 00 1e9 9007199254740993 * "*" % _ .* $ {} {"$ne":null}'.split(' '),
+];
+
+/** What wins, and what loses, one after the other. */
+export const EXPECTATION_REQUIREMENTS: readonly RingStoreRequirement[] = [
+  must(
+    'RING-CREATE-ONLY-ABSENT',
+    'expected: undefined loses where a document is stored, and changes nothing.',
+    SWAP,
+    async (trial) => {
+      const [store, other] = await trial.openPair();
+      let revision: string | undefined;
+      for (const document of ['one', 'two']) {
+        revision = await trial.write(store, document, revision);
+        for (const one of [store, other]) {
+          for (const written of ['never', document]) {
+            const what = `a write of ${textOf(written)} with expected: undefined, over ${textOf(document)},`;
+            await expectLost(trial, one, undefined, what, written);
+            await trial.expectStored(one, document, revision, 'a read after that');
+          }
+        }
+      }
+    },
+  ),
+  must(
+    'RING-STALE-LOSES',
+    'A revision that is not the current one loses, and changes nothing.',
+    SWAP,
+    async (trial) => {
+      const name = trial.freshName();
+      const [store, other] = await trial.openPair(name);
+      const revisions: string[] = [];
+      for (const document of ['one', 'two', 'three']) {
+        revisions.push(await trial.write(other, document, revisions.at(-1)));
+        for (const stale of revisions.slice(0, -1)) {
+          // Also of the stored document: it was somebody else who wrote it.
+          for (const written of ['never', document]) {
+            const what = `a write of ${textOf(written)} with the revision of an earlier version, over ${textOf(document)},`;
+            await expectLost(trial, store, stale, what, written);
+            await trial.expectStored(store, document, revisions.at(-1), 'a read after that');
+            await trial.expectStored(other, document, revisions.at(-1), 'a read elsewhere after that');
+          }
+        }
+      }
+      if (trial.target.remove === undefined) return;
+      await trial.remove(name);
+      for (const stale of revisions) {
+        await expectLost(trial, store, stale, 'a write with a revision from before the removal, on the absent ring,');
+        await trial.expectAbsent(other, 'a read after that');
+      }
+    },
+  ),
+  must('RING-CONFLICT-ERROR', 'A write that loses rejects with RingConflictError.', ERRORS, async (trial) => {
+    const [store, other] = await trial.openPair();
+    const first = await trial.write(store, 'one', undefined);
+    for (const one of [store, other])
+      await trial.expectConflict(one, undefined, 'a second write that would create the ring');
+    await trial.write(store, 'two', first);
+    await trial.expectConflict(other, first, 'a write with the revision of an earlier version');
+    await trial.expectConflict(store, first, 'the same on the connection that wrote that version');
+  }),
+  must(
+    'RING-FOREIGN-LOSES',
+    'Text that is not the current revision never wins, not even the empty text or an asterisk.',
+    SWAP,
+    async (trial) => {
+      const [store, other] = await trial.openPair();
+      for (const expected of FOREIGN) {
+        await expectLost(trial, store, expected, `a write that expects ${textOf(expected)} of an absent ring`);
+      }
+      await trial.expectAbsent(other, 'a read after that');
+      const revision = await trial.write(store, 'one', undefined);
+      for (const expected of FOREIGN.filter((one) => one !== revision)) {
+        await expectLost(trial, store, expected, `a write that expects ${textOf(expected)}`);
+        await trial.expectStored(other, 'one', revision, 'a read after that');
+      }
+    },
+  ),
+  must(
+    'RING-REVISION-FOREIGN',
+    'The revision of another ring loses, also where no ring is stored.',
+    SWAP,
+    async (trial) => {
+      const [store, other] = await trial.openPair();
+      const another = await trial.open();
+      const earlier = await trial.write(another, 'earlier', undefined);
+      await expectLost(trial, store, earlier, 'a write with the revision of another ring, on an absent ring,');
+      await trial.expectAbsent(other, 'a read after that');
+      const revision = await trial.write(store, 'one', undefined);
+      const later = await trial.write(another, 'later', earlier);
+      for (const [when, expected] of [
+        ['an earlier', earlier],
+        ['a later', later],
+      ] as const) {
+        // Rings may be counted apart: then two revisions are the same.
+        if (expected === revision) continue;
+        await expectLost(trial, store, expected, `a write with ${when} revision of another ring`);
+        await trial.expectStored(other, 'one', revision, 'a read after that');
+      }
+    },
+  ),
+  should(
+    'RING-FOREIGN-CONFLICT',
+    'Text that is no revision of the store is a conflict, however similar it is.',
+    SWAP,
+    async (trial) => {
+      const store = await trial.open();
+      const revision = await trial.write(store, 'one', undefined);
+      const foreign = [...FOREIGN, 'é', '0'.repeat(1_000)];
+      const around = [' ', '\n', '0', 'x', '.0', '"', '='];
+      const alike = [
+        ...around.flatMap((one) => [`${revision}${one}`, `${one}${revision}`]),
+        revision.toUpperCase(),
+        revision.toLowerCase(),
+        revision.slice(0, -1),
+        revision.slice(1),
+        `W/"${revision}"`,
+      ];
+      for (const expected of [...foreign, ...alike].filter((one) => one !== revision)) {
+        await trial.expectConflict(store, expected, `a write that expects ${textOf(expected)}`);
+        await trial.expectStored(store, 'one', revision, 'a read after that');
+      }
+    },
+  ),
+  must('RING-REWRITE', 'The same document once more, with the current revision, wins.', SWAP, async (trial) => {
+    const [store, other] = await trial.openPair();
+    let revision = await trial.write(store, 'one', undefined);
+    for (const writer of [store, other, store]) {
+      revision = await trial.write(writer, 'one', revision, 'a write of the stored document');
+      for (const reader of [store, other]) await trial.expectStored(reader, 'one', revision, 'a read after that');
+    }
+    await trial.write(other, 'two', revision);
+  }),
+];
+
+/** With whatever error: it has to say that it lost. */
+async function expectLost(
+  trial: RingStoreTrial,
+  store: RingStore,
+  expected: string | undefined,
+  what: string,
+  document = 'never',
+): Promise<void> {
+  const outcome = await trial.promised(() => store.write(document, { expected }), what);
+  if ('value' in outcome) throw new Finding(`${what} won: it resolved to ${kindOf(outcome.value)}`);
 }

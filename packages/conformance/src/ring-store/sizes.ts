@@ -1,7 +1,6 @@
-import { expectThat, NotApplicable } from '../requirement.ts';
-import { ABSENT, BOUND, CONTRACT, DURABLE, must, ONE_STORE, type RingStoreRequirement, should } from './requirement.ts';
+import { expectThat, must, NotApplicable, should } from '../requirement.ts';
 import { MAX_DOCUMENT_BYTES } from './target.ts';
-import type { RingStoreTrial } from './trial.ts';
+import { ABSENT, BOUND, CONTRACT, DURABLE, type RingStoreRequirement, type RingStoreTrial } from './trial.ts';
 
 /** Sizes that programs give to lines, packets, rows, pages, parts and buffers. */
 const PART_BYTES: readonly number[] = [
@@ -26,82 +25,47 @@ export const SIZE_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-LENGTHS',
     'Documents of any length are stored whole, each after a longer or a shorter one.',
     DURABLE,
-    {
-      operations: 'write, then read on another connection',
-      bytes: 'ASCII, in which every place can be recognised; other characters have RING-BOUNDARIES',
-      lengths:
-        'usual sizes of lines, packets, rows, pages and buffers; one byte more and one byte less, as far as five seconds allow',
-      order: 'by turns a short one and a long one',
-    },
     async (trial) => {
       const [store, other] = await trial.openPair();
       const sizes = PART_BYTES.filter((one) => isWithin(trial, one));
       const lengths = [sizes, sizes.map((one) => one - 1), sizes.map((one) => one + 1)].flatMap(byTurns);
-      let revision: string | undefined;
-      for (const length of trial.inTime(lengths, sizes.length, LENGTHS_MS)) {
-        if (!isWithin(trial, length)) continue;
-        const document = labelled(length);
-        revision = await trial.write(store, document, revision, `a write of ${length} bytes`);
-        await trial.expectStored(other, document, revision, `a read of ${length} bytes`);
-      }
+      const documents = lengths
+        .filter((length) => isWithin(trial, length))
+        .map((length) => [labelled(length), `${length} bytes`] as const);
+      await trial.expectWhole(trial.inTime(documents, sizes.length, LENGTHS_MS), store, other);
     },
   ),
   must(
     'RING-BOUNDARIES',
     'A character is never cut in two, wherever it is in the document.',
     DURABLE,
-    {
-      operations: 'write, then read on another connection',
-      bytes: 'characters of 2, 3 and 4 bytes, with and without one byte before the first',
-      lengths: 'the longest: whatever the size of a part, one of two documents has a character across its end',
-    },
     async (trial) => {
       const [store, other] = await trial.openPair();
-      const most = trial.subject.supports.maxDocumentBytes;
-      let revision: string | undefined;
-      for (const [first, bytes, count] of RUNS) {
-        for (const shift of [0, 1]) {
+      const most = trial.supports.maxDocumentBytes;
+      const documents = RUNS.flatMap(([first, bytes, count]) =>
+        [0, 1].map((shift) => {
           const characters = Array.from({ length: Math.floor((most - shift) / bytes) }, (_, i) => first + (i % count));
           const document = 'x'.repeat(shift) + characters.map((code) => String.fromCodePoint(code)).join('');
-          const what = `${Buffer.byteLength(document)} bytes, in characters of ${bytes} after ${shift}`;
-          revision = await trial.write(store, document, revision, `a write of ${what}`);
-          await trial.expectStored(other, document, revision, `a read of ${what}`);
-        }
-      }
+          return [document, `${Buffer.byteLength(document)} bytes, in characters of ${bytes} after ${shift}`] as const;
+        }),
+      );
+      await trial.expectWhole(documents, store, other);
     },
   ),
-  must(
-    'RING-LARGEST',
-    'A document as long as the store accepts is stored whole.',
-    BOUND,
-    {
-      operations: 'a write that creates, then writes that replace; read on both connections',
-      bytes: 'one character over and over, and text that does not compress',
-      lengths: 'the longest in bytes, of 65 536 to 262 144 characters',
-    },
-    async (trial) => {
-      const stores = await trial.openPair();
-      const most = trial.subject.supports.maxDocumentBytes;
-      const documents = ['x', '\n', 'é', '😀'].map((one) => one.repeat(most / Buffer.byteLength(one)));
-      documents.push(Buffer.from(trial.random.bytes(most)).toString('base64').slice(0, most), labelled(most));
-      let revision: string | undefined;
-      for (const document of documents) {
-        revision = await trial.write(stores[0], document, revision, `a write of ${most} bytes`);
-        for (const store of stores) await trial.expectStored(store, document, revision, `a read of ${most} bytes`);
-      }
-    },
-  ),
+  must('RING-LARGEST', 'A document as long as the store accepts is stored whole.', BOUND, async (trial) => {
+    const stores = await trial.openPair();
+    const most = trial.supports.maxDocumentBytes;
+    const documents = ['x', '\n', 'é', '😀'].map((one) => one.repeat(most / Buffer.byteLength(one)));
+    documents.push(Buffer.from(trial.random.bytes(most)).toString('base64').slice(0, most), labelled(most));
+    const named = documents.map((document) => [document, `${most} bytes`] as const);
+    await trial.expectWhole(named, stores[0], ...stores);
+  }),
   must(
     'RING-TOO-LARGE',
     'A document of one byte more is rejected with too-large, and nothing is changed.',
     `${BOUND}; F23`,
-    {
-      operations: 'writes that would create, replace and conflict; read on another connection',
-      bytes: 'one and two bytes a character, easy to compress and not',
-      lengths: 'one byte more than the longest, and four times as long',
-    },
     async (trial) => {
-      const most = trial.subject.supports.maxDocumentBytes;
+      const most = trial.supports.maxDocumentBytes;
       const [store, other] = await trial.openPair();
       const longer = [
         'x'.repeat(most + 1),
@@ -126,18 +90,12 @@ export const SIZE_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-TOO-LARGE-THERE',
     'A longer document in the store is read as too-large, never as absent.',
     `${BOUND}; F9, F23`,
-    {
-      operations: 'read, a write that would create, read',
-      bytes: 'two bytes a character: fewer characters than the bound has bytes',
-      lengths: 'one byte more than a ring may have: backends differ in what else fits',
-      order: ONE_STORE,
-    },
     async (trial) => {
       const store = await trial.open(await plantTooLarge(trial));
       const what = 'a read of 262 145 bytes that were planted';
       await trial.expectFailure(() => store.read(), 'too-large', what);
-      const created = await trial.outcome(() => store.write('x', { expected: undefined }), 'a write in their place');
-      expectThat(created.status === 'rejected', 'a ring was created over 262 145 bytes that were planted');
+      const created = await trial.promised(() => store.write('x', { expected: undefined }), 'a write in their place');
+      expectThat('error' in created, 'a ring was created over 262 145 bytes that were planted');
       await trial.expectFailure(() => store.read(), 'too-large', `${what}, after that`);
     },
   ),
@@ -145,57 +103,45 @@ export const SIZE_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-TOO-LARGE-REPLACED',
     'The error about such a document has its revision, which one write can replace.',
     `${CONTRACT}, 4: by which one write can replace it`,
-    {
-      operations: 'read, two writes with the revision of the error, read',
-      lengths: 'one byte more than a ring may have',
-      order: ONE_STORE,
-    },
     async (trial) => {
       const store = await trial.open(await plantTooLarge(trial));
       const what = 'a read of 262 145 bytes that were planted';
-      const found = await trial.outcome(() => store.read(), what);
-      expectThat(found.status === 'rejected', `${what} resolved`);
+      const found = await trial.promised(() => store.read(), what);
+      expectThat('error' in found, `${what} resolved`);
       const expected: unknown = found.error instanceof Error ? Reflect.get(found.error, 'revision') : undefined;
       expectThat(typeof expected === 'string', `${what} rejected without a revision`);
       const revision = await trial.write(store, 'x', expected, 'a write over them');
       await trial.expectStored(store, 'x', revision, 'a read after they were replaced');
-      const again = await trial.outcome(() => store.write('y', { expected }), 'another write over them');
-      expectThat(again.status === 'rejected', 'they were replaced twice');
+      const again = await trial.promised(() => store.write('y', { expected }), 'another write over them');
+      expectThat('error' in again, 'they were replaced twice');
     },
   ),
   must(
     'RING-EMPTY-THERE',
     'An empty document in the store is never read as absent.',
     `${ABSENT}; F9`,
-    { operations: 'read', lengths: 'none: it is planted, as no store has to write it', order: ONE_STORE },
     async (trial) => {
       const name = trial.freshName();
       await trial.plant(name, '');
       const store = await trial.open(name);
-      const found = await trial.outcome(() => store.read(), 'a read of an empty document');
-      if (found.status === 'rejected') return;
+      const found = await trial.promised(() => store.read(), 'a read of an empty document');
+      if ('error' in found) return;
       expectThat(
         found.value !== undefined,
         'a read of an empty document that was planted says that the ring is absent',
       );
     },
   ),
-  should(
-    'RING-EMPTY-CORRUPT',
-    'An empty document in the store is read as corrupt.',
-    `${ABSENT}; F9`,
-    { operations: 'read', lengths: 'none: it is planted', order: ONE_STORE },
-    async (trial) => {
-      const name = trial.freshName();
-      await trial.plant(name, '');
-      const store = await trial.open(name);
-      await trial.expectFailure(() => store.read(), 'corrupt', 'a read of an empty document that was planted');
-    },
-  ),
+  should('RING-EMPTY-CORRUPT', 'An empty document in the store is read as corrupt.', `${ABSENT}; F9`, async (trial) => {
+    const name = trial.freshName();
+    await trial.plant(name, '');
+    const store = await trial.open(name);
+    await trial.expectFailure(() => store.read(), 'corrupt', 'a read of an empty document that was planted');
+  }),
 ];
 
 function isWithin(trial: RingStoreTrial, bytes: number): boolean {
-  return bytes <= trial.subject.supports.maxDocumentBytes;
+  return bytes <= trial.supports.maxDocumentBytes;
 }
 
 /** Of sorted numbers, by turns one from the start and one from the end. */

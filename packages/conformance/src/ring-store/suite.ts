@@ -1,27 +1,21 @@
-import { describeSuite, type TestRunner } from '../describe.ts';
-import type { ConformanceReport } from '../report.ts';
-import { type Requirement, textsOf } from '../requirement.ts';
-import { runSuite, type Suite } from '../run.ts';
+import * as v from 'valibot';
+import { aWholeNumber } from '../options.ts';
+import type { ConformanceReport, Requirement } from '../requirement.ts';
+import { type Suite, suiteOf, type TestRunner } from '../run.ts';
 import { ABORT_REQUIREMENTS } from './abort.ts';
-import { ANSWER_REQUIREMENTS } from './answers.ts';
-import { ARGUMENT_REQUIREMENTS } from './call-arguments.ts';
+import { ANSWER_REQUIREMENTS, ARGUMENT_REQUIREMENTS, SERVICE_DATE_REQUIREMENTS } from './answers.ts';
 import { CONTEST_REQUIREMENTS } from './contests.ts';
-import { DOCUMENT_REQUIREMENTS } from './documents.ts';
-import { EXPECTATION_REQUIREMENTS } from './expectations.ts';
-import { NAME_REQUIREMENTS } from './names.ts';
-import { type RingStoreOptions, readRingStoreOptions } from './options.ts';
+import { DOCUMENT_REQUIREMENTS, NAME_REQUIREMENTS } from './documents.ts';
 import { OUTAGE_REQUIREMENTS } from './outages.ts';
 import { READING_REQUIREMENTS } from './reading.ts';
-import type { RingStoreRequirement } from './requirement.ts';
-import { REVISION_REQUIREMENTS } from './revisions.ts';
-import { SERVICE_DATE_REQUIREMENTS } from './service-date.ts';
+import { EXPECTATION_REQUIREMENTS, REVISION_REQUIREMENTS } from './revisions.ts';
 import { SIZE_REQUIREMENTS } from './sizes.ts';
-import { type RingStoreTarget, readRingStoreTarget } from './target.ts';
-import { RingStoreTrial } from './trial.ts';
+import { checkRingStoreTarget, type RingStoreOptions, type RingStoreTarget } from './target.ts';
+import { type RingStoreRequirement, RingStoreTrial } from './trial.ts';
 import { WATCH_REQUIREMENTS } from './watch.ts';
 
 /** Every requirement with its check and what that covers, in the order in which they are tried. */
-export const RING_STORE_CHECKS: readonly RingStoreRequirement[] = [
+const RING_STORE_CHECKS: readonly RingStoreRequirement[] = [
   ...ANSWER_REQUIREMENTS,
   ...DOCUMENT_REQUIREMENTS,
   ...NAME_REQUIREMENTS,
@@ -37,17 +31,21 @@ export const RING_STORE_CHECKS: readonly RingStoreRequirement[] = [
   ...ARGUMENT_REQUIREMENTS,
 ];
 
-/** What every ring store is held to, in the order in which it is tried. */
-export const RING_STORE_REQUIREMENTS: readonly Requirement[] = textsOf(RING_STORE_CHECKS);
-
-/** The suite of ring stores. */
-const RING_STORE_SUITE: Suite<RingStoreTrial> = {
+/** The suite. */
+export const RING_STORE_SUITE: Suite<RingStoreTarget, RingStoreOptions> = suiteOf({
   name: 'ring-store',
-  requirements: RING_STORE_CHECKS,
-};
+  title: 'RingStore',
+  noun: 'ring store',
+  checks: RING_STORE_CHECKS,
+  // A store far away takes its time for 200 contests.
+  timeoutMs: 600_000,
+  options: { rounds: v.optional(aWholeNumber(1, 100_000)), writers: v.optional(aWholeNumber(2, 1_000)) },
+  check: checkRingStoreTarget,
+  open: (target, settings, options) => new RingStoreTrial(target, settings, options),
+});
 
-const IDS = RING_STORE_REQUIREMENTS.map(({ id }) => id);
-const OWNER = 'runRingStoreConformance';
+/** What every ring store is held to, in the order in which it is tried. */
+export const RING_STORE_REQUIREMENTS: readonly Requirement[] = RING_STORE_SUITE.requirements;
 
 /**
  * Holds a ring store to the contract of `RingStore`. Resolves to a report whatever the store does. Needs a real backend:
@@ -66,19 +64,11 @@ const OWNER = 'runRingStoreConformance';
  * console.log(report.passed);
  * ```
  */
-export async function runRingStoreConformance(
+export function runRingStoreConformance(
   target: RingStoreTarget,
   options?: RingStoreOptions,
 ): Promise<ConformanceReport> {
-  const subject = readRingStoreTarget(OWNER, target);
-  const settings = readRingStoreOptions(OWNER, options, IDS);
-  const open = () => {
-    const context = new RingStoreTrial(subject, settings);
-    const { pending } = context;
-    const [mend, close, cleanUp] = [() => context.mend(), () => context.close(), () => context.cleanUp()];
-    return { context, pending, mend, close, cleanUp };
-  };
-  return runSuite(RING_STORE_SUITE, subject.name, settings, open, target);
+  return RING_STORE_SUITE.run(target, options);
 }
 
 /**
@@ -87,9 +77,5 @@ export async function runRingStoreConformance(
  * @throws {TypeError | RangeError} for a target or an option that is wrong, naming it.
  */
 export function describeRingStore(target: RingStoreTarget, runner: TestRunner, options: RingStoreOptions = {}): void {
-  const { name } = readRingStoreTarget('describeRingStore', target);
-  const { timeoutMs } = readRingStoreOptions('describeRingStore', options, IDS);
-  describeSuite(`${name} ring store`, RING_STORE_REQUIREMENTS, runner, options, timeoutMs, (only) =>
-    runRingStoreConformance(target, only),
-  );
+  RING_STORE_SUITE.describe(target, runner, options);
 }

@@ -1,6 +1,16 @@
 import type { RingStore } from '@sealring/core';
 import * as v from 'valibot';
-import { aFlag, aFunction, anObject, aText, aWholeNumber, checkArgument } from '../arguments.ts';
+import { aFlag, aFunction, anObject, aText, aWholeNumber, type ConformanceOptions, checkArgument } from '../options.ts';
+
+/** How the suite of ring stores is run. */
+export interface RingStoreOptions extends ConformanceOptions {
+  /** Longest time for one requirement, milliseconds; 100 to 3 600 000. Default 600 000. */
+  readonly timeoutMs?: number;
+  /** Contests between writers; 1 to 100 000. Default as many as three seconds allow, 20 to 200. */
+  readonly rounds?: number;
+  /** Writers in a contest; 2 to 1 000. Default 20. Fewer for a service that refuses so many calls at once. */
+  readonly writers?: number;
+}
 
 /** A store, and what ends it. */
 export interface RingStoreInstance {
@@ -11,9 +21,9 @@ export interface RingStoreInstance {
 
 /** What a store claims, where stores may differ. */
 export interface RingStoreSupport {
-  /** Whether `watch` reports writes of other stores. Default: whether the store has `watch`. */
+  /** Whether `watch` tells what other stores wrote. Default: whether the store has `watch`. */
   readonly push?: boolean;
-  /** Whether every answer to a read has the service's date. Default: reported dates are checked, but none is required. */
+  /** Whether every answer to a read has the service's date. Default: what is told is tried, whether it is told is not. */
   readonly serviceDate?: boolean;
   /** Whether a document that comes back has another revision than before; not so where it is a hash. Default false. */
   readonly uniqueRevisions?: boolean;
@@ -33,17 +43,12 @@ export interface RingStoreTarget {
   remove?(ringName: string): Promise<void> | void;
   /** Puts a document there without a store, whatever it is. */
   plant?(ringName: string, document: string): Promise<void> | void;
-  /** Makes the backend unreachable, for existing and future stores; resolves to a function that restores it. */
+  /** Makes the backend unreachable, for stores that are open and those that will be; resolves to what mends it. */
   breakConnection?(): Promise<() => Promise<void> | void>;
   readonly supports?: RingStoreSupport;
 }
 
-/** A checked target. */
-export interface RingStoreSubject extends Omit<RingStoreTarget, 'supports'> {
-  readonly supports: RingStoreSupport & { readonly uniqueRevisions: boolean; readonly maxDocumentBytes: number };
-}
-
-/** Bytes a ring document may have: rule 4 of the contract of `RingStore`. */
+/** Bytes a ring document may have: law 4 of the contract of `RingStore`. */
 export const MAX_DOCUMENT_BYTES: number = 256 * 1024;
 
 const SUPPORT = anObject({
@@ -63,18 +68,6 @@ const TARGET = anObject({
 });
 
 /** @throws {TypeError | RangeError} naming what is wrong with the target. */
-export function readRingStoreTarget(owner: string, target: RingStoreTarget): RingStoreSubject {
+export function checkRingStoreTarget(owner: string, target: RingStoreTarget): void {
   checkArgument(owner, TARGET, target);
-  const { name, supports = {} } = target;
-  const { uniqueRevisions = false, maxDocumentBytes = MAX_DOCUMENT_BYTES } = supports;
-  return {
-    name,
-    create: (ringName) => target.create(ringName),
-    ...(target.remove !== undefined && { remove: (ringName) => target.remove?.(ringName) }),
-    ...(target.plant !== undefined && { plant: (ringName, document) => target.plant?.(ringName, document) }),
-    ...(target.breakConnection !== undefined && {
-      breakConnection: async () => target.breakConnection?.() as Promise<() => Promise<void> | void>,
-    }),
-    supports: { ...supports, uniqueRevisions, maxDocumentBytes },
-  };
 }

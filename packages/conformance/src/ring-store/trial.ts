@@ -1,18 +1,64 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { setImmediate as otherWork, setTimeout as pause } from 'node:timers/promises';
 import { inspect, types } from 'node:util';
 import type { RingStore, RingStoreCallOptions, RingStoreErrorKind, StoredRing } from '@sealring/core';
-import { Pending } from '../pending.ts';
-import { Random } from '../random.ts';
-import { expectThat, Finding, NotApplicable } from '../requirement.ts';
-import { describeThrown, isObject, isThenable, kindOf } from '../thrown.ts';
-import type { RingStoreSettings } from './options.ts';
-import type { RingStoreInstance, RingStoreSubject } from './target.ts';
+import type { Settings } from '../options.ts';
+import { type CheckedRequirement, expectThat, Finding, NotApplicable } from '../requirement.ts';
+import { describeThrown, isObject, kindOf } from '../thrown.ts';
+import { Trial } from '../trial.ts';
+import { MAX_DOCUMENT_BYTES, type RingStoreOptions, type RingStoreSupport, type RingStoreTarget } from './target.ts';
 
-/** What became of a call. */
-export type Outcome =
-  | { readonly status: 'resolved'; readonly value: unknown }
-  | { readonly status: 'rejected'; readonly error: unknown };
+/** A requirement of ring stores and its check. docs/ring-store-requirements.md says what each is tried with. */
+export type RingStoreRequirement = CheckedRequirement<RingStoreTrial>;
 
+/** Where requirements come from. */
+export const CONTRACT: string = 'RingStore of @sealring/core (ring-store.ts)';
+export const ABSENT: string = `${CONTRACT}, 1: undefined only when known to be absent`;
+export const SWAP: string = `${CONTRACT}, 2: write is one atomic compare-and-swap`;
+export const DURABLE: string = `${CONTRACT}, 3: a write that resolved is durable and seen by every later read`;
+export const BOUND: string = `${CONTRACT}, 4: documents over 262 144 bytes are refused in both directions`;
+export const REVISION: string = `${CONTRACT}: a revision is opaque, and equal for equal versions`;
+export const SIGNAL: string = `${CONTRACT}: signal ends the call early, it then rejects with kind unavailable`;
+export const WATCH: string = `${CONTRACT}: watch calls soon after somebody writes, and returns what ends it`;
+export const DATE: string = `${CONTRACT}: onServiceDate is called with the date that the service puts on its answer`;
+export const ERRORS: string = `${CONTRACT}: RingConflictError, RingStoreError and its kinds`;
+export const CLOSE: string = `${CONTRACT}: close ends what the store itself has opened`;
+export const KIT: string = 'Sealring conformance kit';
+
+/** Calls that are timed before the first one is aborted. */
+const TIMED = 5;
+/** Parts of the time that a call takes, after which it is aborted; more than 1 is after its end. */
+const PARTS: readonly number[] = [0.05, 0.15, 0.25, 0.35, 0.45, 0.5, 0.55, 0.65, 0.75, 0.85, 0.95, 1.1, 1.5];
+/** The same in turns of the event loop, for a store that needs few. */
+const TURNS: readonly number[] = [0, 1, 2, 3, 4, 6, 8];
+
+export type Moment = (began: number) => Promise<void>;
+
+/** When calls are aborted, by how long one takes. `once` makes one, or prepares it and returns what makes it. */
+export async function moments(once: () => Promise<void | (() => Promise<unknown>)>): Promise<readonly Moment[]> {
+  const times: number[] = [];
+  for (let i = 0; i < TIMED; i++) {
+    let began = performance.now();
+    const prepared = await once();
+    if (prepared !== undefined) {
+      began = performance.now();
+      await prepared();
+    }
+    times.push(performance.now() - began);
+  }
+  const tookMs = times.toSorted((one, other) => one - other)[Math.floor(TIMED / 2)] ?? 0;
+  return [
+    ...TURNS.map((turns) => async () => {
+      for (let i = 0; i < turns; i++) await otherWork();
+    }),
+    // A timer is too coarse for a call of two milliseconds.
+    ...PARTS.map((part) => async (began: number) => {
+      while (performance.now() - began < part * tookMs) await otherWork();
+    }),
+  ];
+}
+
+/** Longest time for the contests of one requirement that were not asked for by their number, milliseconds. */
+const CONTESTS_MS = 3_000;
 /** Longest wait for what has to come: push, recovery. Less where a requirement has less than two minutes. */
 const PATIENCE_MS = 30_000;
 const LOOK_AGAIN_MS = 20;
@@ -22,25 +68,26 @@ const CLEAN_UP_MS = 10_000;
 let names = 0;
 
 /** What a check of a ring store works with: fresh names, stores on them, and the words for what it saw. */
-export class RingStoreTrial {
-  readonly subject: RingStoreSubject;
-  readonly random: Random;
-  readonly pending: Pending = new Pending();
+export class RingStoreTrial extends Trial {
+  readonly target: RingStoreTarget;
+  readonly supports: RingStoreSupport & { readonly uniqueRevisions: boolean; readonly maxDocumentBytes: number };
+  readonly settings: Settings;
   readonly rounds: number;
   readonly writers: number;
   readonly patienceMs: number;
   readonly #contestsMs: number;
-  readonly #open = new Map<RingStore, RingStoreInstance>();
   readonly #names = new Set<string>();
-  #mend: (() => Promise<void> | void) | undefined;
 
-  constructor(subject: RingStoreSubject, { seed, rounds, writers, timeoutMs, contestsMs }: RingStoreSettings) {
-    this.subject = subject;
-    this.random = new Random(seed);
-    this.rounds = rounds;
+  constructor(target: RingStoreTarget, settings: Settings, { rounds, writers = 20 }: RingStoreOptions) {
+    super(settings.seed);
+    this.target = target;
+    const { uniqueRevisions = false, maxDocumentBytes = MAX_DOCUMENT_BYTES } = target.supports ?? {};
+    this.supports = { ...target.supports, uniqueRevisions, maxDocumentBytes };
+    this.settings = settings;
+    this.rounds = rounds ?? 200;
     this.writers = writers;
-    this.patienceMs = Math.min(PATIENCE_MS, timeoutMs / 4);
-    this.#contestsMs = contestsMs;
+    this.patienceMs = Math.min(PATIENCE_MS, settings.timeoutMs / 4);
+    this.#contestsMs = rounds === undefined ? CONTESTS_MS : Number.POSITIVE_INFINITY;
   }
 
   /** Numbers of contests, from 1: as many as the time allows, within bounds. */
@@ -65,12 +112,11 @@ export class RingStoreTrial {
 
   async open(name: string = this.freshName()): Promise<RingStore> {
     this.#names.add(name);
-    const instance: unknown = await this.pending.wait('create', () => this.subject.create(name));
-    expectThat(isObject(instance) && isObject(instance['store']), 'create returned no { store }');
-    const { store } = instance as unknown as RingStoreInstance;
-    this.#open.set(store, instance as unknown as RingStoreInstance);
-    expectThat(typeof store.read === 'function' && typeof store.write === 'function', 'a store without read and write');
-    return store;
+    return this.start<RingStore>('create', () => this.target.create(name), 'store', ['read', 'write']);
+  }
+
+  protected override closeByItself(made: object): unknown {
+    return (made as RingStore).close?.();
   }
 
   openMany(count: number, name: string = this.freshName()): Promise<readonly RingStore[]> {
@@ -81,64 +127,33 @@ export class RingStoreTrial {
     return [await this.open(name), await this.open(name)];
   }
 
-  /** Ends one store before the requirement ends. */
-  async closeOne(store: RingStore): Promise<void> {
-    const instance = this.#open.get(store);
-    this.#open.delete(store);
-    await this.pending.wait('close', () => (instance?.close === undefined ? store.close?.() : instance.close()));
-  }
-
   /** @throws {NotApplicable} where the target cannot. */
   async remove(name: string): Promise<void> {
-    if (this.subject.remove === undefined) throw new NotApplicable('the target has no remove');
-    await this.pending.wait('remove', () => this.subject.remove?.(name));
+    if (this.target.remove === undefined) throw new NotApplicable('the target has no remove');
+    await this.wait('remove', () => this.target.remove?.(name));
   }
 
   /** @throws {NotApplicable} where the target cannot. */
   async plant(name: string, document: string): Promise<void> {
-    if (this.subject.plant === undefined) throw new NotApplicable('the target has no plant');
+    if (this.target.plant === undefined) throw new NotApplicable('the target has no plant');
     this.#names.add(name);
-    await this.pending.wait('plant', () => this.subject.plant?.(name, document));
+    await this.wait('plant', () => this.target.plant?.(name, document));
   }
 
-  /** Until {@link mend}, or the end of the requirement. @throws {NotApplicable} where the target cannot. */
-  async breakConnection(): Promise<void> {
-    const mend: unknown = await this.pending.wait('breakConnection', () => this.subject.breakConnection?.());
-    expectThat(typeof mend === 'function', 'breakConnection resolved to no function that restores the connection');
-    this.#mend = mend as () => Promise<void>;
+  /** Until it is mended, or the end of the requirement. @throws {NotApplicable} where the target cannot. */
+  breakConnection(): Promise<void> {
+    return this.breakBy(this.target);
   }
 
   /** @throws {NotApplicable} where the target cannot break its connection. */
   expectBreakable(): void {
-    if (this.subject.breakConnection === undefined) throw new NotApplicable('the target has no breakConnection');
-  }
-
-  async mend(): Promise<void> {
-    const mend = this.#mend;
-    this.#mend = undefined;
-    await this.pending.wait('what breakConnection returned', () => mend?.());
-  }
-
-  /** A call, held against what every call does: it returns a promise, whatever becomes of it. */
-  async outcome(call: () => unknown, what: string): Promise<Outcome> {
-    let promise: unknown;
-    try {
-      promise = call();
-    } catch (error) {
-      throw new Finding(`${what} threw ${describeThrown(error)} at once instead of rejecting`);
-    }
-    expectThat(isThenable(promise), `${what} returned ${kindOf(promise)}, not a promise`);
-    try {
-      return { status: 'resolved', value: await this.pending.wait(what, () => promise) };
-    } catch (error) {
-      return { status: 'rejected', error };
-    }
+    if (this.target.breakConnection === undefined) throw new NotApplicable('the target has no breakConnection');
   }
 
   /** Reads what must be readable. */
   async read(store: RingStore, what = 'a read', options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
-    const outcome = await this.outcome(() => (options === undefined ? store.read() : store.read(options)), what);
-    if (outcome.status === 'rejected') throw new Finding(`${what} rejected with ${describeThrown(outcome.error)}`);
+    const outcome = await this.promised(() => (options === undefined ? store.read() : store.read(options)), what);
+    if ('error' in outcome) throw new Finding(`${what} rejected with ${describeThrown(outcome.error)}`);
     return storedRing(outcome.value, what);
   }
 
@@ -150,22 +165,48 @@ export class RingStoreTrial {
     what = 'a write with the right expectation',
     options: RingStoreCallOptions = {},
   ): Promise<string> {
-    const outcome = await this.outcome(() => store.write(document, { ...options, expected }), what);
-    if (outcome.status === 'rejected') throw new Finding(`${what} rejected with ${describeThrown(outcome.error)}`);
+    const outcome = await this.promised(() => store.write(document, { ...options, expected }), what);
+    if ('error' in outcome) throw new Finding(`${what} rejected with ${describeThrown(outcome.error)}`);
     return revisionOf(outcome.value, what);
+  }
+
+  /** Writes among others. @returns the revision, or `undefined` where it lost. @throws {Finding} for another error. */
+  async attempt(
+    store: RingStore,
+    document: string,
+    expected: string | undefined,
+    what: string,
+  ): Promise<string | undefined> {
+    const outcome = await this.promised(() => store.write(document, { expected }), what);
+    if ('value' in outcome) return revisionOf(outcome.value, what);
+    if (!isConflict(outcome.error)) throw new Finding(`${what} rejected with ${describeThrown(outcome.error)}`);
+    return undefined;
+  }
+
+  /** Writes one document after the other: each is read whole on every reader. */
+  async expectWhole(
+    documents: Iterable<readonly [document: string, what: string]>,
+    writer: RingStore,
+    ...readers: readonly RingStore[]
+  ): Promise<void> {
+    let revision: string | undefined;
+    for (const [document, what] of documents) {
+      revision = await this.write(writer, document, revision, `a write of ${what}`);
+      for (const reader of readers) await this.expectStored(reader, document, revision, `a read of ${what}`);
+    }
   }
 
   /** Writes what must lose: by the error that says so. */
   async expectConflict(store: RingStore, expected: string | undefined, what: string): Promise<void> {
-    const outcome = await this.outcome(() => store.write('never', { expected }), what);
-    if (outcome.status === 'resolved') throw new Finding(`${what} won: it resolved to ${kindOf(outcome.value)}`);
+    const outcome = await this.promised(() => store.write('never', { expected }), what);
+    if ('value' in outcome) throw new Finding(`${what} won: it resolved to ${kindOf(outcome.value)}`);
     expectThat(isConflict(outcome.error), `${what} lost with ${describeThrown(outcome.error)}, not RingConflictError`);
   }
 
   /** A call that must fail as the contract says. */
   async expectFailure(call: () => unknown, kind: RingStoreErrorKind, what: string): Promise<void> {
-    const outcome = await this.outcome(call, what);
-    if (outcome.status === 'resolved') throw new Finding(`${what} resolved to ${kindOf(outcome.value)}, not ${kind}`);
+    const outcome = await this.promised(call, what);
+    if ('value' in outcome) throw new Finding(`${what} resolved to ${kindOf(outcome.value)}, not ${kind}`);
     expectThat(
       isFailure(outcome.error, kind),
       `${what} rejected with ${describeThrown(outcome.error)}, not RingStoreError ${kind}`,
@@ -200,15 +241,6 @@ export class RingStoreTrial {
     );
   }
 
-  /** Waits for all, however they end, and throws what the first of them threw. */
-  async all<T>(running: readonly Promise<T>[]): Promise<readonly T[]> {
-    const ended = await Promise.allSettled(running);
-    return ended.map((one) => {
-      if (one.status === 'rejected') throw one.reason;
-      return one.value;
-    });
-  }
-
   /** Waits for what has to come. */
   async until(holds: () => boolean | Promise<boolean>, finding: string): Promise<void> {
     const deadline = performance.now() + this.patienceMs;
@@ -218,17 +250,11 @@ export class RingStoreTrial {
     }
   }
 
-  /** Closes all stores at once. */
-  async close(): Promise<void> {
-    await this.all([...this.#open.keys()].map((store) => this.closeOne(store)));
-  }
-
   /** Removes what was written, where the target can. */
-  async cleanUp(): Promise<void> {
-    const { remove } = this.subject;
-    if (remove === undefined) return;
+  override async cleanUp(): Promise<void> {
+    if (this.target.remove === undefined) return;
     // Much of it was never written; that it cannot be removed then is no finding.
-    const removed = Promise.allSettled([...this.#names].map(async (name) => remove(name)));
+    const removed = Promise.allSettled([...this.#names].map(async (name) => this.target.remove?.(name)));
     this.#names.clear();
     await Promise.race([removed, pause(CLEAN_UP_MS, undefined, { ref: false })]);
   }
@@ -239,8 +265,8 @@ function storedRing(value: unknown, what: string): StoredRing | undefined {
   if (value === undefined) return undefined;
   expectThat(isObject(value), `${what} resolved to ${kindOf(value)}, neither undefined nor { document, revision }`);
   const { document, revision } = value;
-  expectThat(typeof document === 'string', `${what} resolved to a document that is ${kindOf(document)}, not a string`);
-  expectThat(typeof revision === 'string', `${what} resolved to a revision that is ${kindOf(revision)}, not a string`);
+  expectThat(typeof document === 'string', `${what} resolved to a document that is ${kindOf(document)}, no string`);
+  expectThat(typeof revision === 'string', `${what} resolved to a revision that is ${kindOf(revision)}, no string`);
   return { document, revision };
 }
 
@@ -248,13 +274,18 @@ function storedRing(value: unknown, what: string): StoredRing | undefined {
 export function revisionOf(value: unknown, what: string): string {
   expectThat(isObject(value), `${what} resolved to ${kindOf(value)}, not { revision }`);
   const { revision } = value;
-  expectThat(typeof revision === 'string', `${what} resolved to a revision that is ${kindOf(revision)}, not a string`);
+  expectThat(typeof revision === 'string', `${what} resolved to a revision that is ${kindOf(revision)}, no string`);
   return revision;
 }
 
 /** By name: a store may carry its own copy of the class. */
 export function isConflict(error: unknown): boolean {
   return types.isNativeError(error) && error.name === 'RingConflictError';
+}
+
+/** @throws {Finding} for an error that is not `unavailable`: how a call ends whose caller or backend has gone. */
+export function expectUnavailable(error: unknown, what: string): void {
+  expectThat(isFailure(error, 'unavailable'), `${what} rejected with ${describeThrown(error)}`);
 }
 
 export function isFailure(error: unknown, kind: RingStoreErrorKind): boolean {

@@ -1,11 +1,11 @@
-"""The functions to implement."""
+"""What is yours to write."""
 
 
 def seal(key: bytes, payload: bytes) -> bytes:
-    """Encrypts and authenticates a payload. What it returns comes back to `unseal`."""
-    raise NotImplementedError("implement seal")
+    """Encrypts and authenticates a payload. What it returns comes back to `open_sealed`."""
+    raise NotImplementedError("seal is yours to write")
 
 
-def unseal(key: bytes, sealed: bytes) -> bytes | None:
+def open_sealed(key: bytes, sealed: bytes) -> bytes | None:
     """Undoes `seal`; None for bytes that `seal` did not make with this key."""
-    raise NotImplementedError("implement unseal")
+    raise NotImplementedError("open_sealed is yours to write")

@@ -286,18 +286,18 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
         throw Object.assign(new RingConflictError(), { cause: error });
       }),
   })),
-  wrapped('shows which statement failed', 'RING-ERROR-TEXT', (sound) => ({
+  wrapped('tells which statement failed', 'RING-ERROR-TEXT', (sound) => ({
     write: (document: string, options: WriteOptions) =>
       sound.write(document, options).catch((error: unknown) => {
         throw Object.assign(error as Error, { statement: `UPDATE ring SET document = '${document}'` });
       }),
   })),
   outOfReach(
-    'shows where it cannot log in',
+    'tells where it cannot log in',
     () => new RingStoreError('unavailable', `zoo://app:${randomUUID()}@10.0.0.7/ring`),
   ),
   outOfReach(
-    'shows its connection string',
+    'tells its connection string',
     () => new RingStoreError('unavailable', `Host=db;Password=${randomUUID()}`),
   ),
   outOfReach('keeps the driver’s error', (error) => Object.assign(error, { original: new Error('ECONNREFUSED') })),
@@ -362,6 +362,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       return [...backend.rows].find(([name]) => like.test(name))?.[1];
     },
   }),
+  wrapped('never ends its close', 'RING-INSTANCE-CLOSES', () => ({ close: () => new Promise(() => undefined) })),
   wrapped('one connection for all', 'RING-CLOSE-OTHERS', (sound, backend) => ({
     async read(options?: RingStoreCallOptions) {
       if (closed.has(backend)) throw new RingStoreError('unavailable', 'the client is closed');
@@ -424,7 +425,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
     revise: () => String(Math.floor(Date.now() / 1_000)),
   }),
   broken('a hash that claims to be unique', 'RING-REVISION-UNIQUE', { revise: hash }),
-  broken('a counter that starts again', 'RING-REVISION-REMOVED', {
+  broken('a counter that starts anew', 'RING-REVISION-REMOVED', {
     revise: (_, before) => String(Number(before?.revision ?? 0) + 1),
   }),
   wrapped('remembers what it wrote', 'RING-REMOVED', (sound) => {
@@ -443,9 +444,9 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
   broken('undefined matches anything', 'RING-CREATE-ONLY-ABSENT', {
     matches: (row, expected) => expected === undefined || SOUND.matches(row, expected),
   }),
-  idempotent('creates what is there already', 'RING-CREATE-ONLY-ABSENT', (expected) => expected === undefined),
+  idempotent('founds what is there already', 'RING-CREATE-ONLY-ABSENT', (expected) => expected === undefined),
   idempotent('takes what is there for its own write', 'RING-STALE-LOSES', (expected) => expected !== undefined),
-  broken('creates where what it expects is gone', 'RING-STALE-LOSES', {
+  broken('founds where what it expects is gone', 'RING-STALE-LOSES', {
     matches: (row, expected) => row === undefined || SOUND.matches(row, expected),
   }),
   broken('ignores what is expected', 'RING-STALE-LOSES', { matches: () => true }),
@@ -637,7 +638,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
         throw error;
       }),
   })),
-  broken('waits forever', 'RING-ABORT-ENDS', {
+  broken('waits for ever', 'RING-ABORT-ENDS', {
     async travel(backend) {
       while (backend.isDown) await pause(50, undefined, { ref: false });
       await pause(backend.tripMs());
@@ -686,11 +687,11 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
   }),
 
   // Dates.
-  wrapped('reports no date', 'RING-SERVICE-DATE', (sound) => ({
+  wrapped('tells no date', 'RING-SERVICE-DATE', (sound) => ({
     read: ({ signal }: RingStoreCallOptions = {}) => sound.read(signal === undefined ? {} : { signal }),
   })),
   {
-    target: zooRingTarget('reports dates and denies it', {}, { supports: { serviceDate: false } }),
+    target: zooRingTarget('tells dates and denies it', {}, { supports: { serviceDate: false } }),
     caughtBy: 'RING-SERVICE-DATE',
   },
   wrapped('seconds for milliseconds', 'RING-SERVICE-DATE-VALID', (sound) => ({
@@ -727,7 +728,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       return () => undefined;
     },
   })),
-  wrapped('unsubscribes every watcher', 'RING-WATCH-ENDS', (sound, backend, name) => ({
+  wrapped('unsubscribes everybody', 'RING-WATCH-ENDS', (sound, backend, name) => ({
     watch(changed: () => void) {
       sound.watch?.(changed);
       return () => backend.watchers.get(name)?.clear();

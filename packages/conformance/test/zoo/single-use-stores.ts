@@ -79,7 +79,7 @@ export const BROKEN_SINGLE_USE: readonly BrokenSingleUse[] = [
     caughtBy: 'USE-CLOCK-SKEW',
   },
   {
-    target: zooSingleUse('reports a larger margin than it was given', sound, false, 86_400),
+    target: zooSingleUse('tells a larger margin than it was given', sound, false, 86_400),
     caughtBy: 'USE-CLOCK-SKEW',
   },
   {
@@ -97,5 +97,12 @@ export const BROKEN_SINGLE_USE: readonly BrokenSingleUse[] = [
     target: zooSingleUse('knows no end', async (used, id) => !used.has(id) && used.set(id, 0) === used),
     caughtBy: 'USE-PAST-END',
   },
-  { target: zooSingleUse('accepts what it cannot check', sound, true), caughtBy: 'USE-UNREACHABLE' },
+  { target: zooSingleUse('lets through what it cannot tell', sound, true), caughtBy: 'USE-UNREACHABLE' },
+  {
+    target: {
+      name: 'never closes',
+      create: () => ({ store: { claim: async () => true, close: () => new Promise<void>(() => undefined) } }),
+    },
+    caughtBy: 'USE-INSTANCE-CLOSES',
+  },
 ];

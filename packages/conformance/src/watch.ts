@@ -1,6 +1,9 @@
+import { AsyncLocalStorage, createHook } from 'node:async_hooks';
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
+import { setTimeout as pause } from 'node:timers/promises';
 import { inspect } from 'node:util';
+import { expectThat } from './requirement.ts';
 
 const CONSOLE = ['log', 'info', 'warn', 'error', 'debug', 'trace', 'dir', 'table'] as const;
 /** What writes to a descriptor, past the streams. */
@@ -65,4 +68,54 @@ export function watchOutput(isShown: boolean): Output {
       syncBuiltinESMExports();
     },
   };
+}
+
+/** What ends soon is not left behind: it is looked at again and again. */
+const LOOKS = 10;
+const PAUSE_MS = 100;
+
+/** Notes the timers that some work starts, and nobody else’s: a test runner has its own. */
+export function watchTimers(): {
+  run<T>(work: () => T): T;
+  left(which?: 'alive' | 'all'): readonly string[];
+  stop(): void;
+} {
+  const mark = new AsyncLocalStorage<true>();
+  const started: { readonly type: string; readonly timer: object }[] = [];
+  const hook = createHook({
+    init(_id, type, _trigger, resource) {
+      if ((type === 'Timeout' || type === 'Immediate') && mark.getStore() === true)
+        started.push({ type, timer: resource });
+    },
+  });
+  hook.enable();
+  return {
+    run: (work) => mark.run(true, work),
+    /** The types of those that have not ended: the ones that keep the process alive, unless all are wanted. */
+    left: (which = 'alive') =>
+      started.flatMap(({ type, timer }) => (hasEnded(timer) || (which === 'alive' && !isAlive(timer)) ? [] : [type])),
+    stop: () => void hook.disable(),
+  };
+}
+
+function hasEnded(timer: object): boolean {
+  return Reflect.get(timer, '_destroyed') === true;
+}
+
+function isAlive(timer: object): boolean {
+  const hasRef: unknown = Reflect.get(timer, 'hasRef');
+  return typeof hasRef !== 'function' || Reflect.apply(hasRef, timer, []) === true;
+}
+
+/** @throws {Finding} where timers that keep the process alive are left for longer than what ends soon takes. */
+export async function expectNoTimers(work: () => Promise<void>): Promise<void> {
+  const watched = watchTimers();
+  try {
+    await watched.run(work);
+    for (let look = 1; watched.left().length > 0 && look < LOOKS; look++) await pause(PAUSE_MS);
+    const { length } = watched.left();
+    expectThat(length === 0, `${length} timers keep the process alive after close`);
+  } finally {
+    watched.stop();
+  }
 }

@@ -1,0 +1,47 @@
+/*
+ * Runs in a process of its own, which has loaded nothing but the target's module: what is printed, left behind or
+ * changed here was so by the codec. Called with the module's URL and a task, see processes.ts.
+ */
+import { writeSync } from 'node:fs';
+import { loadTarget } from '../target-module.ts';
+import { builtIns, type LeftBehind, observe, patches } from './observe.ts';
+import { type FirstSeals, firstTokens, type Task } from './processes.ts';
+import { checkCodecTarget } from './target.ts';
+import { CodecTrial, useOnce } from './trial.ts';
+
+const [module = '', given = ''] = process.argv.slice(2);
+const task = JSON.parse(given) as Task;
+
+async function trialOf(seed: number): Promise<CodecTrial> {
+  const target = await loadTarget(module);
+  checkCodecTarget('runCodecConformance', target);
+  return new CodecTrial(target, seed);
+}
+
+async function probe(mark: string): Promise<LeftBehind> {
+  const putMark = (): void => [1, 2].forEach((stream) => writeSync(stream, mark));
+  // Before the module is loaded: it may patch them then.
+  const before = builtIns();
+  const codec = await (await trialOf(0)).create();
+  putMark();
+  try {
+    const left = observe(() => useOnce(codec));
+    return { ...left, globals: [...new Set([...left.globals, ...patches(before)])] };
+  } finally {
+    putMark();
+  }
+}
+
+async function seal(seed: number, token: string): Promise<FirstSeals> {
+  const trial = await trialOf(seed);
+  const codec = await trial.create();
+  return { tokens: firstTokens(trial, codec), opened: 'answer' in trial.outcome(codec, token) };
+}
+
+function tell(seen: object): void {
+  process.send?.(seen, () => process.exit());
+}
+
+(task.mark === undefined ? seal(task.seed, task.token) : probe(task.mark)).then(tell, (error: unknown) =>
+  tell({ failed: error instanceof Error ? error.name : 'something' }),
+);

@@ -1,0 +1,92 @@
+import { fork } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import type { RequestStateCodec } from '@sealring/core';
+import { Finding } from '../requirement.ts';
+import { scriptBeside } from '../target-module.ts';
+import type { LeftBehind } from './observe.ts';
+import type { Sealed } from './secrecy.ts';
+import type { CodecTrial } from './trial.ts';
+
+/** Longest time for a process to start, load the module and do what it is asked, milliseconds. */
+const PROCESS_MS = 30_000;
+/** First tokens, how many: a process may have sealed something before. */
+const TOKENS = 16;
+const LENGTH = 24;
+
+/** What a process is asked: to use the codec between two marks in its output, or to seal and to open `token`. */
+export type Task =
+  | { readonly mark: string }
+  | { readonly mark?: undefined; readonly seed: number; readonly token: string };
+
+/** The first payloads and tokens of a codec, as they go from one process or thread to another. */
+export type FirstTokens = readonly { readonly payload: string; readonly token: string }[];
+
+/** The first tokens of a codec in a fresh process, and whether it opened one from elsewhere. */
+export interface FirstSeals {
+  readonly tokens: FirstTokens;
+  readonly opened: boolean;
+}
+
+/** What a codec left behind in a process of its own, and how many characters it printed there. */
+export interface ProbedCodec extends LeftBehind {
+  readonly printed: number;
+}
+
+export function firstTokens(trial: CodecTrial, codec: RequestStateCodec): FirstTokens {
+  return Array.from({ length: TOKENS }, () => {
+    const payload = trial.bytes(LENGTH);
+    return { payload: Buffer.from(payload).toString('base64'), token: trial.seal(codec, payload) };
+  });
+}
+
+export function readFirstTokens(tokens: FirstTokens): readonly Sealed[] {
+  return tokens.map(({ payload, token }) => ({ payload: Buffer.from(payload, 'base64'), token }));
+}
+
+/** Uses the codec of a module once, in a process of its own. @throws {Finding} as {@link inProcess} does. */
+export async function probeModule(module: string): Promise<ProbedCodec> {
+  const mark = `\n${randomUUID()}\n`;
+  const { answer, printed } = await inProcess(module, { mark }, 'used the codec once');
+  return {
+    ...(answer as LeftBehind),
+    printed: printed.reduce((sum, text) => sum + (text.split(mark)[1] ?? '').length, 0),
+  };
+}
+
+/**
+ * Seals in a process of its own, which has loaded nothing but the module.
+ *
+ * @param seed - Of the payloads.
+ * @param token - To be opened there.
+ * @throws {Finding} as {@link inProcess} does.
+ */
+export async function firstSeals(module: string, seed: number, token = ''): Promise<FirstSeals> {
+  return (await inProcess(module, { seed, token }, 'sealed')).answer as FirstSeals;
+}
+
+/** @throws {Finding} when the process ends before it has told what it saw, or does not end. */
+async function inProcess(
+  module: string,
+  task: Task,
+  what: string,
+): Promise<{ readonly answer: object; readonly printed: readonly string[] }> {
+  const child = fork(scriptBeside(import.meta.url, 'child'), [module, JSON.stringify(task)], {
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    // Not those of a test runner.
+    execArgv: [],
+  });
+  const printed: [string, string] = ['', ''];
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => (printed[0] += text));
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => (printed[1] += text));
+  let answer: object | undefined;
+  child.on('message', (message) => (answer = message as object));
+  const timer = setTimeout(() => child.kill('SIGKILL'), PROCESS_MS);
+  const ended = await new Promise<string>((resolve) => {
+    child.on('error', (error) => resolve(error.name));
+    child.on('close', (code, signal) => resolve(signal === null ? `code ${code}` : signal));
+  });
+  clearTimeout(timer);
+  if (answer === undefined) throw new Finding(`a process that ${what} ended with ${ended}`);
+  if ('failed' in answer) throw new Finding(`a process that ${what} failed: ${String(answer.failed)}`);
+  return { answer, printed };
+}
