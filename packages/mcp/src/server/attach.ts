@@ -8,7 +8,7 @@ import {
   type RequestIdentity,
 } from '../boundary/request-identity.ts';
 import { hasMethods, knownOptions } from '../shared/option-checks.ts';
-import { policyOf, type SecurityPolicy } from './policy.ts';
+import { policyOf, resolveAudience, type SecurityPolicy } from './policy.ts';
 import type { RequestStateSecurity } from './security.ts';
 import { ServerGuard } from './server-guard.ts';
 import { carriedBy, type Watcher, watch } from './tripwire.ts';
@@ -67,7 +67,7 @@ export function protectRequestState<T extends McpServer | Server>(
   const target = attachable(server);
   const policy = policyOf(security);
   const { defaultAudience } = knownOptions(OWNER, options, ['defaultAudience']);
-  const audience = resolveAudience(policy, defaultAudience);
+  const audience = resolveAudience(OWNER, 'defaultAudience', policy, defaultAudience);
   refuseLate(target);
   interpose(target, policy, audience);
   target[PROTECTED] = true;
@@ -91,19 +91,6 @@ function attachable(server: unknown): AttachableServer {
 
 function isAttachable(value: unknown): value is AttachableServer {
   return hasMethods(value, SERVER_METHODS);
-}
-
-function resolveAudience(policy: SecurityPolicy, defaultAudience: unknown): string | null {
-  if (defaultAudience !== undefined && defaultAudience !== null && typeof defaultAudience !== 'string') {
-    throw optionTypeError(`${OWNER}: defaultAudience must be a string or null, got ${show(defaultAudience)}`);
-  }
-  const audience = policy.audience === undefined ? defaultAudience : policy.audience;
-  if (audience === undefined) {
-    throw optionTypeError(
-      `${OWNER}: an audience is required, in the policy or in defaultAudience; set null for tokens without one`,
-    );
-  }
-  return audience;
 }
 
 /** Throws for a handler that is already registered: it would stay unprotected, and nothing else would show that. */
