@@ -139,7 +139,7 @@ export async function serveProtected(
 }
 
 /** A web-standard handler on a socket of the loopback interface. */
-async function serveFetch(
+export async function serveFetch(
   handler: (request: Request) => Response | Promise<Response>,
 ): Promise<AsyncDisposable & { readonly url: string }> {
   const { address, close } = await new Promise<{ address: AddressInfo; close: () => Promise<void> }>((listening) => {

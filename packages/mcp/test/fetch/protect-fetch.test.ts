@@ -10,7 +10,17 @@ import {
   RequestStateSecurity,
 } from '../../src/index.ts';
 import { clockAt } from '../support/exchange.ts';
-import { gate, modern, NOT_SEALED, REFUSED, registerRefund, serveHttp, tokenOf, YES } from '../support/served.ts';
+import {
+  gate,
+  modern,
+  NOT_SEALED,
+  REFUSED,
+  registerRefund,
+  serveHttp,
+  signedIn,
+  tokenOf,
+  YES,
+} from '../support/served.ts';
 import { clientOf, codec, plainHandler, serveProtected } from './fetch-server.ts';
 
 const REFUND = { name: 'refund', arguments: { order: 'A1' } };
@@ -408,8 +418,8 @@ describe('routes without MCP', () => {
       { audience: null, bindPrincipal: null },
     );
     const request = new Request('http://127.0.0.1/mcp', { method: 'POST', body: JSON.stringify({ method: 'ping' }) });
-    const response = await handle(Object.assign(request, { auth: 'ada' }), { name: 'env' });
-    expect(await response.json()).toEqual({ name: 'env', auth: 'ada' });
+    const response = await handle(Object.assign(request, { auth: signedIn('ada') }), { name: 'env' });
+    expect(await response.json()).toEqual({ name: 'env', auth: signedIn('ada') });
   });
 });
 
