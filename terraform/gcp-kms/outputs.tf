@@ -6,7 +6,7 @@ output "key_name" {
 output "codec_options" {
   description = "Options of createGcpKmsCodec: `keyId` and `ringName`."
   value = {
-    keyId  = google_kms_crypto_key.this.id
+    keyId    = google_kms_crypto_key.this.id
     ringName = var.ring_name
   }
 }
@@ -23,10 +23,10 @@ output "environment" {
   description = "The same for containers, as a map of variables. No secrets."
   value = {
     SEALRING_GCP_KMS_KEY_ID = google_kms_crypto_key.this.id
-    SEALRING_GCS_BUCKET       = google_storage_bucket.ring.name
-    SEALRING_GCS_OBJECT       = local.object_name
-    SEALRING_RING_NAME        = var.ring_name
-    SEALRING_RING_STORE       = "gcs"
+    SEALRING_GCS_BUCKET     = google_storage_bucket.ring.name
+    SEALRING_GCS_OBJECT     = local.object_name
+    SEALRING_RING_NAME      = var.ring_name
+    SEALRING_RING_STORE     = "gcs"
   }
 }
 

@@ -1,9 +1,9 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { type KmsCodec, memoryRing, type RingStore, SealUnavailableError, staticRing } from '@sealring/core';
 import { createGcpKmsCodec, type GcpKmsClient, type GcpKmsCodecOptions } from '@sealring/gcp-kms';
 import { afterAll, describe, expect, test } from 'vitest';
 import { kmsBounds } from '../fleet/kms-bounds.ts';
 import { clientOf, type RunningGcpKms, realClient, Status, startGcpKms } from '../support/gcp-kms/index.ts';
+import { until } from '../support/until.ts';
 
 const payload = new TextEncoder().encode('{"order":"A1"}');
 const TO_ENCRYPT = 'cloudkms.cryptoKeyVersions.useToEncrypt';
@@ -26,7 +26,7 @@ const shortPolicy = {
   missRefreshSeconds: 10,
 };
 /** Longest wait for an expected change; its time is checked afterwards. */
-const WAIT_MS = 60_000;
+const WAIT_SECONDS = 60;
 
 type Role = 'member' | 'reader';
 type Extra = Partial<GcpKmsCodecOptions>;
@@ -105,15 +105,6 @@ function refusalOfSeal(codec: KmsCodec): string | undefined {
   } catch (error) {
     if (!(error instanceof SealUnavailableError)) throw error;
     return error.reason;
-  }
-}
-
-/** Not `expect.poll`, which belongs to one test at a time. */
-async function until(condition: () => boolean): Promise<void> {
-  const deadline = Date.now() + WAIT_MS;
-  while (!condition()) {
-    if (Date.now() > deadline) throw new Error('it did not come about');
-    await pause(50);
   }
 }
 
@@ -272,7 +263,7 @@ describe.concurrent('a key that a fleet may no longer use (F10)', () => {
         const opened = fleet.some((codec) => opens(codec, token));
         if (opened) lastOpenMs = Date.now();
         return !opened;
-      });
+      }, WAIT_SECONDS);
       // A denial counts a third time before it stops: 10 s more.
       const more = kind === 'kms disabled' ? 0 : 10;
       expect((lastSealMs - stoppedMs) / 1_000).toBeLessThanOrEqual(refused.lastSeal + more);
@@ -291,8 +282,8 @@ describe.concurrent('a key that a fleet may no longer use (F10)', () => {
       }
 
       allow(world);
-      await until(() => [a, b].every((codec) => refusalOfSeal(codec) === undefined));
-      await until(() => fleet.every((codec) => opens(codec, token)));
+      await until(() => [a, b].every((codec) => refusalOfSeal(codec) === undefined), WAIT_SECONDS);
+      await until(() => fleet.every((codec) => opens(codec, token)), WAIT_SECONDS);
       expect(fleet.map((codec) => codec.health().keys)).toEqual(keys);
     },
   );

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { startRedis, type TestServer } from '../support/redis.ts';
 import { startOrSkip } from '../support/servers.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { until } from '../support/until.ts';
 import { Fleet } from './fleet.ts';
 
 /** Fifty with SEALRING_MEMBERS=50, on a machine that has cores for them: their calls have a second each. */
@@ -89,11 +90,6 @@ async function secondsUntilRotation(): Promise<number> {
 
 function healthOfAll() {
   return Promise.all(fleet.members.map((member) => member.tell('health', undefined)));
-}
-
-async function until(condition: () => boolean | Promise<boolean>, seconds: number): Promise<void> {
-  const end = performance.now() + seconds * 1_000;
-  while (!(await condition()) && performance.now() < end) await pause(200);
 }
 
 /** Every member replaced by a new process, some at a time. */

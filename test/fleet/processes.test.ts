@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from 'vitest';
+import { until } from '../support/until.ts';
 import { Fleet } from './fleet.ts';
 import { fleetPolicy } from './fleet-policy.ts';
 import type { Calls } from './member-process.ts';
@@ -34,11 +35,6 @@ function storedKeyIds(): string[] {
 function sum(calls: readonly Calls[]): Calls {
   const add = (pick: (each: Calls) => number): number => calls.reduce((total, each) => total + pick(each), 0);
   return { generate: add((each) => each.generate), wrap: add((each) => each.wrap), unwrap: add((each) => each.unwrap) };
-}
-
-async function until(condition: () => boolean, seconds: number): Promise<void> {
-  const end = performance.now() + seconds * 1_000;
-  while (!condition() && performance.now() < end) await pause(100);
 }
 
 describe(`${MEMBERS} processes on one file ring`, { timeout: 180_000 }, () => {

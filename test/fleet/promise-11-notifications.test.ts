@@ -7,6 +7,7 @@ import { afterAll, describe, expect, type TestContext, test } from 'vitest';
 import { startPostgres } from '../support/postgres.ts';
 import { startRedis, type TestServer } from '../support/redis.ts';
 import { startOrSkip } from '../support/servers.ts';
+import { until } from '../support/until.ts';
 import { Fleet, type Member } from './fleet.ts';
 import type { RingPlace } from './member-ring.ts';
 
@@ -61,7 +62,7 @@ async function judgeFlood(context: TestContext, ring: RingPlace, flood: () => Pr
   const healths = () => Promise.all(fleet.members.map((member) => member.tell('health', undefined)));
   // That push works is seen by a key that all have long before their next refresh.
   await revoker.tell('rotate', { emergency: false });
-  await until(async () => (await healths()).every(({ keys }) => keys.length === 2));
+  await until(async () => (await healths()).every(({ keys }) => keys.length === 2), 20);
 
   // Nobody opens tokens: one with a key that is not known yet causes a read too.
   const failures: string[] = [];
@@ -106,14 +107,6 @@ async function judgeFlood(context: TestContext, ring: RingPlace, flood: () => Pr
   for (const [i, count] of after.entries()) {
     expect(count - (before[i] ?? 0)).toBeGreaterThan(0);
     expect(count - (before[i] ?? 0)).toBeLessThanOrEqual(most);
-  }
-}
-
-async function until(condition: () => Promise<boolean>, seconds = 20): Promise<void> {
-  const end = performance.now() + seconds * 1_000;
-  while (!(await condition())) {
-    if (performance.now() > end) throw new Error(`not within ${seconds} s: ${String(condition)}`);
-    await pause(20);
   }
 }
 

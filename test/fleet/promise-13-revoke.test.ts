@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { CreateBucketCommand, GetObjectCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, inject, type TestContext, test } from 'vitest';
 import { type Ended, runProgram } from '../support/run-program.ts';
+import { until } from '../support/until.ts';
 import { Fleet } from './fleet.ts';
 
 const MAIN = fileURLToPath(new URL('../../packages/cli/dist/main.js', import.meta.url));
@@ -103,14 +104,6 @@ class Scene {
   async sealingKeys(): Promise<ReadonlySet<string>> {
     const sealed = await Promise.all(this.fleet.members.map((member) => member.tell('seal', ['state'])));
     return new Set(sealed.flatMap((each) => each.sealed.map(({ token }) => token.slice(4, 16))));
-  }
-}
-
-async function until(condition: () => Promise<boolean>, seconds: number): Promise<void> {
-  const end = performance.now() + seconds * 1_000;
-  while (!(await condition())) {
-    if (performance.now() > end) throw new Error(`not within ${seconds} s: ${String(condition)}`);
-    await pause(20);
   }
 }
 

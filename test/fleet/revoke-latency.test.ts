@@ -4,6 +4,7 @@ import { afterAll, describe, expect, inject, type TestContext, test } from 'vite
 import { startRedis, type TestServer } from '../support/redis.ts';
 import { startOrSkip } from '../support/servers.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { until } from '../support/until.ts';
 import { Fleet, type Member } from './fleet.ts';
 import { emulatorClient } from './kms-fleet.ts';
 
@@ -130,14 +131,6 @@ class Scene {
   /** Seconds from `from` to the last seal with a key, by a member. */
   lastSeal(member: Member, keyId: string, from: number): number {
     return Math.max(0, ((this.#lastSeals.get(member)?.get(keyId) ?? 0) - from) / 1_000);
-  }
-}
-
-async function until(condition: () => Promise<boolean>, seconds: number): Promise<void> {
-  const end = performance.now() + seconds * 1_000;
-  while (!(await condition())) {
-    if (performance.now() > end) throw new Error(`not within ${seconds} s: ${String(condition)}`);
-    await pause(20);
   }
 }
 

@@ -4,6 +4,7 @@ import { createClient } from 'redis';
 import { afterAll, describe, expect, test } from 'vitest';
 import { startRedis, type TestServer } from '../support/redis.ts';
 import { startOrSkip } from '../support/servers.ts';
+import { until } from '../support/until.ts';
 import { Fleet, type Member } from './fleet.ts';
 import { fleetPolicy } from './fleet-policy.ts';
 import type { Calls } from './member-process.ts';
@@ -55,11 +56,6 @@ async function storedKeys(): Promise<readonly StoredKey[] | undefined> {
 
 async function storedKeyIds(): Promise<string[] | undefined> {
   return (await storedKeys())?.map(({ id }) => id);
-}
-
-async function until(condition: () => boolean | Promise<boolean>, seconds: number): Promise<void> {
-  const end = performance.now() + seconds * 1_000;
-  while (!(await condition()) && performance.now() < end) await pause(100);
 }
 
 type Statuses = ReadonlyMap<Member, Set<string>>;

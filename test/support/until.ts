@@ -1,6 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** Waits for a condition, 10 s at most. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  for (let waited = 0; waited < 10_000 && !(await condition()); waited += 20) await pause(20);
+/**
+ * Waits for a condition. Not `expect.poll`, which belongs to one test at a time.
+ *
+ * @param seconds - Longest wait. Default 10.
+ * @throws {Error} with the text of the condition, if it is still false then.
+ */
+export async function until(condition: () => boolean | Promise<boolean>, seconds = 10): Promise<void> {
+  const end = performance.now() + seconds * 1_000;
+  while (!(await condition())) {
+    if (performance.now() > end) throw new Error(`not within ${seconds} s: ${String(condition)}`);
+    await pause(20);
+  }
 }

@@ -20,7 +20,7 @@ function documentOf(by?: By, at = '2026-01-01T00:00:00Z', id = ID): string {
     created: time,
     activates: time,
     sealsUntil: '2026-01-02T00:00:00Z',
-    unsealsUntil: '2027-01-01T00:00:00Z',
+    opensUntil: '2027-01-01T00:00:00Z',
   };
   const macs = Object.fromEntries(Object.entries(by ?? {}).map(([signer, mac]) => [signer, macOf(mac)]));
   const wraps = [{ provider: 'local', keyId: 'k', wrapped: macOf('wrapped'), mac: macOf('wrap') }];

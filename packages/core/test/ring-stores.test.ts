@@ -51,7 +51,10 @@ async function revisionOf(ring: RingStore): Promise<string | undefined> {
 }
 
 async function until(condition: () => boolean): Promise<void> {
-  for (let waited = 0; !condition() && waited < 5_000; waited += 10) await pause(10);
+  for (let waited = 0; !condition(); waited += 10) {
+    if (waited > 10_000) throw new Error(`not within 10 s: ${String(condition)}`);
+    await pause(10);
+  }
 }
 
 /** Everybody writes at once, all with the same expectation: the one winner's document. */

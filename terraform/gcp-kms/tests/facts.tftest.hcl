@@ -210,10 +210,10 @@ run "outputs" {
   assert {
     condition = output.environment == {
       SEALRING_GCP_KMS_KEY_ID = output.key_name
-      SEALRING_GCS_BUCKET       = "payments-sealring"
-      SEALRING_GCS_OBJECT       = "payments.ring"
-      SEALRING_RING_NAME        = "payments"
-      SEALRING_RING_STORE       = "gcs"
+      SEALRING_GCS_BUCKET     = "payments-sealring"
+      SEALRING_GCS_OBJECT     = "payments.ring"
+      SEALRING_RING_NAME      = "payments"
+      SEALRING_RING_STORE     = "gcs"
     }
     error_message = "The environment must say all of it."
   }
