@@ -51,11 +51,11 @@ describe.each(Object.keys(FRAMEWORKS))('protectFetch around %s', (name) => {
     ['other arguments', { arguments: { order: 'A2' } }, 'ada', 'request binding'],
     ['another user', {}, 'mallory', 'principal'],
   ])('refuses %s', async (_name, change, user, reason) => {
-    const { ask, events } = await serve();
-    const requestState = tokenOf(Object(await ask(REFUND)));
+    const desk = await serve();
+    const requestState = tokenOf(Object(await desk.ask(REFUND)));
     expect(requestState).toMatch(/^v1\./);
-    expect(await ask({ ...REFUND, requestState, ...change }, { user })).toMatchObject({ error: REFUSED });
-    expect(events).toEqual([{ direction: 'inbound', method: 'tools/call', reason }]);
+    expect(await desk.ask({ ...REFUND, requestState, ...change }, { user })).toMatchObject({ error: REFUSED });
+    expect(desk.events).toEqual([{ direction: 'inbound', method: 'tools/call', reason }]);
   });
 
   test('serves a client of a 2025 revision, which sends no state', async () => {
