@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import {
   createMcpHandler,
@@ -13,7 +15,6 @@ import {
 import { AesGcmRequestStateCodec } from '@sealring/core';
 import { createProtectedMcpServer, protectFetch, RequestStateSecurity } from '@sealring/mcp';
 import { describe, expect, test } from 'vitest';
-import { newProject, runCli } from '../../packages/cli/test/cli-process.ts';
 
 const KEY = randomBytes(32);
 const info = { name: 'desk', version: '1.0.0' };
@@ -111,13 +112,28 @@ async function listening(listener: Parameters<typeof createServer>[1]): Promise<
 const REFUND = ['--tool', 'refund', '--arguments', '{"order":"A1"}'];
 const USERS = { SEALRING_PROBE_TOKEN: 'ada', SEALRING_PROBE_OTHER_TOKEN: 'grace' };
 
-async function probe(url: string, args: readonly string[] = [...REFUND, '--lifetime', '1'], env: object = USERS) {
-  const project = newProject();
-  try {
-    return await runCli(['probe', url, ...args], { cwd: project.cwd, env: { ...env } });
-  } finally {
-    project.remove();
-  }
+const MAIN = fileURLToPath(new URL('../../packages/cli/dist/main.js', import.meta.url));
+
+interface Ended {
+  readonly code: number | undefined;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function probe(
+  url: string,
+  args: readonly string[] = [...REFUND, '--lifetime', '1'],
+  env: object = USERS,
+): Promise<Ended> {
+  const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:NO|FORCE)_COLOR$/.test(name)));
+  return new Promise((resolve) => {
+    const child = execFile(
+      process.execPath,
+      [MAIN, 'probe', url, ...args],
+      { env: { ...clean, ...env } },
+      (_error, stdout, stderr) => resolve({ code: child.exitCode ?? undefined, stdout, stderr }),
+    );
+  });
 }
 
 /** What `probe --json` says of each check. */
