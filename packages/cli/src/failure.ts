@@ -10,6 +10,7 @@ export type FailureCode =
   | 'no-sealing-key'
   | 'not-a-token'
   | 'not-confirmed'
+  | 'not-probed'
   | 'revocation-lost'
   | 'ring-absent'
   | 'ring-exists'

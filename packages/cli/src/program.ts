@@ -8,6 +8,7 @@ import { addImportCommand } from './commands/import.ts';
 import { addInitCommand } from './commands/init.ts';
 import { addInspectCommand } from './commands/inspect.ts';
 import { addPolicyCommand } from './commands/policy.ts';
+import { addProbeCommand } from './commands/probe.ts';
 import { addRevokeCommand } from './commands/revoke.ts';
 import { addRotateCommand } from './commands/rotate.ts';
 import { addStatusCommand } from './commands/status.ts';
@@ -18,9 +19,9 @@ Configuration: the file of --config, else sealring.config.js, .mjs, .ts or .mts
 in the working directory, else the SEALRING_* variables. No option takes a
 secret.
 
-Exit codes: 0 done; 1 the KMS or the store rejected the operation, or the doctor
-found an error; 2 wrong command line or configuration; 3 only "status": the ring
-works, and something needs attention.
+Exit codes: 0 done; 1 the KMS or the store rejected the operation, the doctor
+found an error, or the probe a hole; 2 wrong command line or configuration; 3
+only "status": the ring works, and something needs attention.
 
 Example:
   $ npx sealring init --local
@@ -49,6 +50,7 @@ export function createProgram(): Command {
   addImportCommand(program);
   addPolicyCommand(program);
   addBenchCommand(program);
+  addProbeCommand(program);
   addCompleteCommand(program);
   return program;
 }

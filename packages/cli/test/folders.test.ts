@@ -8,12 +8,13 @@ const SOURCE = join(import.meta.dirname, '..', 'src');
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   terminal: [],
   policy: [],
+  probe: [],
   settings: ['terminal'],
   ring: ['settings', 'terminal'],
   doctor: ['ring', 'settings'],
   migration: ['ring', 'settings'],
   revocation: ['ring'],
-  commands: ['doctor', 'migration', 'policy', 'revocation', 'ring', 'settings', 'terminal'],
+  commands: ['doctor', 'migration', 'policy', 'probe', 'revocation', 'ring', 'settings', 'terminal'],
 };
 
 /** What lies beside the folders and every folder may import: it imports none of them. */

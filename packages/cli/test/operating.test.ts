@@ -17,6 +17,7 @@ const COMMANDS = [
   'import',
   'policy',
   'bench',
+  'probe',
   'complete',
 ];
 

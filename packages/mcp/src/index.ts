@@ -11,11 +11,17 @@ export { type MemorySingleUseOptions, memorySingleUse } from './boundary/memory-
 export { REJECT_REASONS, type RejectEvent, type RejectReason } from './boundary/refusal.ts';
 export { CARRIER_METHODS, type CarrierMethod } from './boundary/request-identity.ts';
 export type { SingleUseStore } from './boundary/single-use.ts';
+export {
+  type FetchHandler,
+  type FetchPrincipal,
+  type ProtectFetchOptions,
+  protectFetch,
+} from './fetch/protect-fetch.ts';
 export { type ProtectRequestStateOptions, protectRequestState } from './server/attach.ts';
 export { createProtectedMcpServer, type ProtectedMcpServerOptions } from './server/create-protected-mcp-server.ts';
 export { BOUNDARY_EVENTS, type BoundaryEvents } from './server/events.ts';
 export type { OnInvalid } from './server/policy.ts';
-export { authenticatedPrincipal } from './server/principal.ts';
+export { type AuthenticatedContext, authenticatedPrincipal } from './server/principal.ts';
 export {
   type RequestStatePolicyOptions,
   RequestStateSecurity,

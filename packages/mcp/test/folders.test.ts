@@ -10,11 +10,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   boundary: ['shared'],
   typescript: ['boundary', 'shared'],
   server: ['boundary', 'shared'],
+  fetch: ['server', 'boundary', 'shared'],
   mcpd: ['server', 'boundary', 'shared'],
 };
 const SDK = '@modelcontextprotocol/';
 /** Those that know the SDK, by its types. */
-const MAY_KNOW_SDK: readonly string[] = ['typescript', 'server', 'mcpd'];
+const MAY_KNOW_SDK: readonly string[] = ['typescript', 'server', 'fetch', 'mcpd'];
 
 interface SourceFile {
   readonly folder: string;

@@ -1,5 +1,5 @@
 import type { McpServer, Server, ServerContext } from '@modelcontextprotocol/server';
-import { optionTypeError, show } from '@sealring/core/adapter';
+import { flag, optionTypeError, show } from '@sealring/core/adapter';
 import { Refusal } from '../boundary/refusal.ts';
 import {
   CARRIER_METHODS,
@@ -8,7 +8,7 @@ import {
   type RequestIdentity,
 } from '../boundary/request-identity.ts';
 import { hasMethods, knownOptions } from '../shared/option-checks.ts';
-import { policyOf, type SecurityPolicy } from './policy.ts';
+import { policyOf, resolveAudience, type SecurityPolicy } from './policy.ts';
 import type { RequestStateSecurity } from './security.ts';
 import { ServerGuard } from './server-guard.ts';
 import { carriedBy, type Watcher, watch } from './tripwire.ts';
@@ -20,6 +20,11 @@ const OWNER = 'protectRequestState';
 export interface ProtectRequestStateOptions {
   /** The audience if the policy has none; null for tokens without an audience. Required if the policy has none. */
   readonly defaultAudience?: string | null;
+  /**
+   * Whether to protect handlers that are registered already, for a server that a framework constructs. Replaces them in the
+   * SDK's private list of handlers, and throws if the SDK has no such list. Default: false, which rejects such a server.
+   */
+  readonly adopt?: boolean;
 }
 
 type Handler = (request: unknown, ctx: ServerContext) => unknown;
@@ -30,6 +35,7 @@ interface AttachableServer {
   onerror?: (error: Error) => void;
   fallbackRequestHandler?: unknown;
   readonly transport?: unknown;
+  readonly _requestHandlers?: unknown;
   setRequestHandler(method: unknown, schemasOrHandler: unknown, maybeHandler?: unknown): void;
   assertCanSetRequestHandler(method: string): void;
   getNegotiatedProtocolVersion(): string | undefined;
@@ -44,13 +50,14 @@ const PROTECTED = Symbol('sealring.protected');
  * only for the request and the principal that it was sealed for. Handlers read `ctx.mcpReq.requestState()` and return
  * `requestState` in plaintext. Applies to `tools/call`, `prompts/get` and `resources/read` only.
  *
- * Call it before you register anything. An `McpServer` with `capabilities: { tools: {} }` registers handlers in its
- * constructor: use {@link createProtectedMcpServer} for it. A `ServerOptions.requestState.verify` of your own runs first
- * and gets the sealed token; it must accept the token and return nothing.
+ * Call it before you register anything, or with `adopt: true` before you connect the server. An `McpServer` with
+ * `capabilities: { tools: {} }` registers handlers in its constructor: use {@link createProtectedMcpServer} for it. A
+ * `ServerOptions.requestState.verify` of your own runs first and gets the sealed token; it must accept the token and return
+ * nothing. For a handler that was adopted it runs second and gets the state.
  *
  * @returns `server`, the same object.
- * @throws {TypeError} for a value that is not a server of the SDK; for a server that is connected, is already protected or
- *   has a handler for one of the methods; for an unknown option; and if neither the policy nor `defaultAudience` gives an
+ * @throws {TypeError} for a value that is not a server of the SDK; for a server that is connected, is already protected or,
+ *   without `adopt`, has a handler for one of the methods; for an unknown option; and if neither the policy nor `defaultAudience` gives an
  *   audience.
  *
  * @example
@@ -66,10 +73,10 @@ export function protectRequestState<T extends McpServer | Server>(
 ): T {
   const target = attachable(server);
   const policy = policyOf(security);
-  const { defaultAudience } = knownOptions(OWNER, options, ['defaultAudience']);
-  const audience = resolveAudience(policy, defaultAudience);
-  refuseLate(target);
-  interpose(target, policy, audience);
+  const { defaultAudience, adopt = false } = knownOptions(OWNER, options, ['defaultAudience', 'adopt']);
+  const audience = resolveAudience(OWNER, 'defaultAudience', policy, defaultAudience);
+  const registered = handlersToAdopt(target, flag(OWNER, 'adopt', adopt));
+  interpose(target, policy, audience, registered);
   target[PROTECTED] = true;
   noteAttached(security);
   return server;
@@ -93,37 +100,49 @@ function isAttachable(value: unknown): value is AttachableServer {
   return hasMethods(value, SERVER_METHODS);
 }
 
-function resolveAudience(policy: SecurityPolicy, defaultAudience: unknown): string | null {
-  if (defaultAudience !== undefined && defaultAudience !== null && typeof defaultAudience !== 'string') {
-    throw optionTypeError(`${OWNER}: defaultAudience must be a string or null, got ${show(defaultAudience)}`);
-  }
-  const audience = policy.audience === undefined ? defaultAudience : policy.audience;
-  if (audience === undefined) {
-    throw optionTypeError(
-      `${OWNER}: an audience is required, in the policy or in defaultAudience; set null for tokens without one`,
-    );
-  }
-  return audience;
-}
+/** The SDK's own list of handlers, by method. */
+type Registered = Map<unknown, unknown>;
 
-/** Throws for a handler that is already registered: it would stay unprotected, and nothing else would show that. */
-function refuseLate(server: AttachableServer): void {
+/**
+ * Throws for a handler that is already registered: it would stay unprotected, and nothing else would show that.
+ * @returns with `adopt`, the list that has these handlers.
+ */
+function handlersToAdopt(server: AttachableServer, adopt: boolean): Registered | undefined {
   if (server[PROTECTED] === true) throw optionTypeError(`${OWNER}: this server is already protected`);
   if (server.transport !== undefined)
     throw optionTypeError(`${OWNER}: this server is already connected; protect it before you connect it`);
-  for (const method of CARRIER_METHODS) {
-    try {
-      server.assertCanSetRequestHandler(method);
-    } catch {
-      throw optionTypeError(
-        `${OWNER}: this server already has a handler for ${method}; protect it before you register handlers`,
-      );
-    }
+  const methods = CARRIER_METHODS.filter((method) => hasHandler(server, method));
+  const [method] = methods;
+  if (method === undefined) return undefined;
+  if (!adopt) {
+    throw optionTypeError(
+      `${OWNER}: this server already has a handler for ${method}; protect it before you register handlers, or set adopt: true`,
+    );
+  }
+  const { _requestHandlers: registered } = server;
+  if (!(registered instanceof Map && methods.every((one) => isHandler(registered.get(one))))) {
+    throw optionTypeError(`${OWNER}: adopt: true does not support this version of the SDK; use protectFetch`);
+  }
+  return registered;
+}
+
+function hasHandler(server: AttachableServer, method: CarrierMethod): boolean {
+  try {
+    server.assertCanSetRequestHandler(method);
+    return false;
+  } catch {
+    return true;
   }
 }
 
-function interpose(server: AttachableServer, policy: SecurityPolicy, audience: string | null): void {
+function interpose(
+  server: AttachableServer,
+  policy: SecurityPolicy,
+  audience: string | null,
+  registered: Registered | undefined,
+): void {
   const interposed = new Interposed(server, new ServerGuard(server, policy, policy.boundaryFor(audience)));
+  if (registered !== undefined) interposed.adopt(registered);
   server.setRequestHandler = (method, schemasOrHandler, maybeHandler) => {
     interposed.setRequestHandler(method, schemasOrHandler, maybeHandler);
   };
@@ -155,6 +174,16 @@ class Interposed implements Watcher {
     if (isCarrierMethod(method) && !this.#methods.includes(method)) this.#methods.push(method);
   }
 
+  /** Guards handlers as the SDK stored them: with its checks, and with its rounds in process for clients of the 2025 era. */
+  adopt(registered: Registered): void {
+    for (const method of CARRIER_METHODS) {
+      const handler = registered.get(method);
+      if (!isHandler(handler)) continue;
+      registered.set(method, this.#unparsed(method, handler));
+      this.#methods.push(method);
+    }
+  }
+
   async connect(transport: unknown): Promise<void> {
     this.#guardFallback();
     watch(transport, this);
@@ -166,7 +195,7 @@ class Interposed implements Watcher {
     const method: unknown = Reflect.get(Object(message), 'method');
     // Other methods ignore it, as in the MCP Python SDK.
     if (!isCarrierMethod(method) || carriedBy(message) === undefined) return true;
-    if (this.#methods.includes(method) || (isFallbackGuarded && !this.#hasHandler(method))) return true;
+    if (this.#methods.includes(method) || (isFallbackGuarded && !hasHandler(this.#server, method))) return true;
     this.#guard.reject('inbound', method, new Refusal('unverified requestState'));
     return false;
   }
@@ -190,6 +219,15 @@ class Interposed implements Watcher {
     return [identifying(schemasOrHandler, (params) => guard.identify(method, params)), handler];
   }
 
+  /** Guards a handler that gets the request as it was sent. */
+  #unparsed(method: CarrierMethod, handler: Handler): (request: unknown, ctx: ServerContext) => Promise<unknown> {
+    const guard = this.#guard;
+    return (request, ctx) => {
+      const identity = guard.identify(method, paramsOf(request));
+      return guard.run({ method, identity, ctx, isShimmed: false }, handler, request);
+    };
+  }
+
   /**
    * Wraps the fallback handler, which the SDK calls for a method without a handler. One that is assigned later is wrapped
    * at the next message: a setter on the server would make every access to it slow.
@@ -199,24 +237,12 @@ class Interposed implements Watcher {
     const handler = this.#server.fallbackRequestHandler;
     // Without this, code that reads the property and assigns it again would have every state sealed twice.
     if (!isHandler(handler) || guardedFallbacks.has(handler)) return true;
-    const guard = this.#guard;
     const guarded = async (request: unknown, ctx: ServerContext): Promise<unknown> => {
       const method: unknown = Reflect.get(Object(request), 'method');
-      if (!isCarrierMethod(method)) return handler(request, ctx);
-      const identity = guard.identify(method, paramsOf(request));
-      return guard.run({ method, identity, ctx, isShimmed: false }, handler, request);
+      return isCarrierMethod(method) ? this.#unparsed(method, handler)(request, ctx) : handler(request, ctx);
     };
     guardedFallbacks.add(guarded);
     return Reflect.set(this.#server, 'fallbackRequestHandler', guarded);
-  }
-
-  #hasHandler(method: CarrierMethod): boolean {
-    try {
-      this.#server.assertCanSetRequestHandler(method);
-      return false;
-    } catch {
-      return true;
-    }
   }
 }
 

@@ -42,3 +42,22 @@ export function policyOf(security: unknown): SecurityPolicy {
   if (policy === undefined) throw optionTypeError(`security must be a RequestStateSecurity, got ${show(security)}`);
   return policy;
 }
+
+/** The audience in force. @throws {TypeError} if neither the policy nor the option `name` gives one. */
+export function resolveAudience(
+  owner: string,
+  name: string,
+  { audience: ofPolicy }: SecurityPolicy,
+  fallback: unknown,
+): string | null {
+  if (fallback !== undefined && fallback !== null && typeof fallback !== 'string') {
+    throw optionTypeError(`${owner}: ${name} must be a string or null, got ${show(fallback)}`);
+  }
+  const audience = ofPolicy === undefined ? fallback : ofPolicy;
+  if (audience === undefined) {
+    throw optionTypeError(
+      `${owner}: an audience is required, in the policy or in ${name}; set null for tokens without one`,
+    );
+  }
+  return audience;
+}

@@ -3,7 +3,7 @@ import type { ServerContext } from '@modelcontextprotocol/server';
 import { warnOnce } from '../shared/warn-once.ts';
 import { principalWithoutSubject } from './events.ts';
 import type { SecurityPolicy } from './policy.ts';
-import { authenticatedPrincipal, subjectOf } from './principal.ts';
+import { type AuthenticatedContext, authenticatedPrincipal, subjectOf } from './principal.ts';
 
 /** Clients that are remembered for each policy as reported; beyond them the oldest is forgotten, and reported again. */
 const MAX_CLIENTS = 1000;
@@ -16,21 +16,28 @@ const reportedByPolicy = new WeakMap<SecurityPolicy, Set<string>>();
  * `requireSubject` the function throws instead, also for a request without an access token.
  */
 export function principalBinder(policy: SecurityPolicy): (ctx: ServerContext) => unknown {
-  const { bindPrincipal, requireSubject } = policy;
+  const { bindPrincipal } = policy;
   if (bindPrincipal === null) return () => null;
   if (bindPrincipal !== authenticatedPrincipal) return bindPrincipal;
-  return (ctx) => {
-    const principal = authenticatedPrincipal(ctx);
-    // An empty subject counts as none.
-    if ((subjectOf(ctx) ?? '') !== '') return principal;
-    if (requireSubject) {
-      warnNoSubject();
-      throw new TypeError('the request has no subject');
-    }
-    if (principal === null) return null;
-    report(policy, ctx.http?.authInfo?.clientId ?? '');
-    return principal;
-  };
+  return (ctx) => accessTokenPrincipal(policy, ctx);
+}
+
+/** The principal by the default `bindPrincipal`. @throws {TypeError} when `requireSubject` refuses it. */
+export function accessTokenPrincipal(policy: SecurityPolicy, ctx: AuthenticatedContext): string | null {
+  const principal = authenticatedPrincipal(ctx);
+  // An empty subject counts as none.
+  if ((subjectOf(ctx) ?? '') !== '') return principal;
+  refuseNoSubject(policy);
+  if (principal === null) return null;
+  report(policy, ctx.http?.authInfo?.clientId ?? '');
+  return principal;
+}
+
+/** @throws {TypeError} under `requireSubject`, for a request that has no subject. */
+export function refuseNoSubject(policy: SecurityPolicy): void {
+  if (!policy.requireSubject) return;
+  warnNoSubject();
+  throw new TypeError('the request has no subject');
 }
 
 /** Warns once per process: without the warning, nothing on the server shows why every state is refused. */
@@ -38,8 +45,8 @@ function warnNoSubject(): void {
   warnOnce(
     'SEALRING_NO_SUBJECT',
     'requireSubject refused a requestState, because the request has no subject. Set request.auth (authInfo of ' +
-      'handler.fetch) to the result of your token verifier, with the user in extra.sub: see ' +
-      'docs/guides/wire-a-verifier.md. If your server has no users, set bindPrincipal: null',
+      'handler.fetch) to the result of your token verifier, with the user in extra.sub; with protectFetch, ' +
+      'return that result from bindPrincipal. See docs/guides/wire-a-verifier.md. If your server has no users, set bindPrincipal: null',
   );
 }
 

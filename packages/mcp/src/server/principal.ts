@@ -1,6 +1,11 @@
-import type { ServerContext } from '@modelcontextprotocol/server';
+import type { AuthInfo } from '@modelcontextprotocol/server';
 import { compactJson } from '../boundary/compact-json.ts';
 import { ownMember } from '../shared/own-member.ts';
+
+/** The part of a `ServerContext` that says who sent a request. */
+export interface AuthenticatedContext {
+  readonly http?: { readonly authInfo?: AuthInfo | undefined } | undefined;
+}
 
 /**
  * The default principal: OAuth client, issuer and subject of the access token; null for a request without one.
@@ -17,7 +22,7 @@ import { ownMember } from '../shared/own-member.ts';
  * new RequestStateSecurity({ codec, bindPrincipal: authenticatedPrincipal, requireSubject: true });
  * ```
  */
-export function authenticatedPrincipal(ctx: ServerContext): string | null {
+export function authenticatedPrincipal(ctx: AuthenticatedContext): string | null {
   const auth = ctx.http?.authInfo;
   if (auth === undefined || auth === null) return null;
   const clientId: unknown = auth.clientId;
@@ -27,7 +32,7 @@ export function authenticatedPrincipal(ctx: ServerContext): string | null {
 }
 
 /** The subject of the access token, or null. @throws {TypeError} for a subject that is not a string. */
-export function subjectOf(ctx: ServerContext): string | null {
+export function subjectOf(ctx: AuthenticatedContext): string | null {
   const subject = ownMember(ctx.http?.authInfo?.extra, 'sub') ?? null;
   if (subject !== null && typeof subject !== 'string') throw new TypeError('authInfo.extra.sub must be a string');
   return subject;

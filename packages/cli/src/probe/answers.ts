@@ -1,0 +1,53 @@
+import { member } from './member.ts';
+
+/** Answers that agree to every question of a server. Values are the simplest that the schema of a question accepts. */
+export function answersTo(questions: unknown): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(Object(questions)).map(([key, question]) => [key, answerTo(question)]));
+}
+
+function answerTo(question: unknown): unknown {
+  const method = member(question, 'method');
+  if (method === 'roots/list') return { roots: [] };
+  if (method === 'sampling/createMessage') {
+    return {
+      role: 'assistant',
+      model: 'sealring-probe',
+      content: { type: 'text', text: 'probe' },
+      stopReason: 'endTurn',
+    };
+  }
+  const properties = member(member(member(question, 'params'), 'requestedSchema'), 'properties');
+  const content = Object.entries(Object(properties)).map(([name, schema]) => [name, valueFor(schema)]);
+  return { action: 'accept', content: Object.fromEntries(content) };
+}
+
+function valueFor(schema: unknown): unknown {
+  const preset = member(schema, 'default') ?? first(member(schema, 'enum')) ?? constant(schema);
+  if (preset !== undefined) return preset;
+  switch (member(schema, 'type')) {
+    case 'boolean':
+      return true;
+    case 'number':
+    case 'integer':
+      return member(schema, 'minimum') ?? 1;
+    case 'array':
+      return [first(member(member(schema, 'items'), 'enum')) ?? constant(member(schema, 'items')) ?? 'probe'];
+    default:
+      return textFor(member(schema, 'format'));
+  }
+}
+
+function constant(schema: unknown): unknown {
+  return member(first(member(schema, 'oneOf') ?? member(schema, 'anyOf')), 'const');
+}
+
+function first(values: unknown): unknown {
+  return Array.isArray(values) ? values[0] : undefined;
+}
+
+function textFor(format: unknown): string {
+  if (format === 'email') return 'probe@example.com';
+  if (format === 'uri') return 'https://example.com/';
+  if (format === 'date') return '2026-01-01';
+  return format === 'date-time' ? '2026-01-01T00:00:00Z' : 'probe';
+}

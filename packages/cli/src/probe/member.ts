@@ -1,0 +1,6 @@
+/** A member of an unchecked value; undefined if it has none of this name. */
+export function member(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+    ? Reflect.get(value, name)
+    : undefined;
+}

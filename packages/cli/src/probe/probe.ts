@@ -1,0 +1,179 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { Failure } from '../failure.ts';
+import { answersTo } from './answers.ts';
+import { otherParams } from './other-params.ts';
+import type { Outcome, ProbedServer, Target } from './server.ts';
+import { altered, isReadable } from './state-text.ts';
+
+/** After the lifetime of a token: the clocks of the servers may differ. */
+const EXPIRY_MARGIN_MS = 1_000;
+
+/** What is checked. */
+type CheckId = 'encryption' | 'tampering' | 'arguments' | 'user' | 'expiry';
+
+/** The outcome of one check. */
+export interface CheckResult {
+  readonly id: CheckId;
+  readonly verdict: 'ok' | 'hole' | 'unchecked';
+  readonly what: string;
+  readonly remedy?: string;
+}
+
+/** What is needed to probe a server. */
+export interface ProbeInput {
+  readonly target: Target;
+  /** The same target for another purpose; undefined to change the arguments of {@link target}. */
+  readonly otherTarget: Target | undefined;
+  /** The input responses of the second round; undefined to agree to every question. */
+  readonly answers: Record<string, unknown> | undefined;
+  readonly token: string | undefined;
+  readonly otherToken: string | undefined;
+  /** How long tokens live; undefined to leave their expiry unchecked. Seconds. */
+  readonly lifetimeSeconds: number | undefined;
+}
+
+type Asked = Outcome & { readonly kind: 'asked' };
+
+/** Attacks a server with its own states. Each attack has a state of its own: a server may accept a state only once. */
+export class Probe {
+  readonly #server: ProbedServer;
+  readonly #input: ProbeInput;
+  #first: Asked | undefined;
+
+  constructor(server: ProbedServer, input: ProbeInput) {
+    this.#server = server;
+    this.#input = input;
+  }
+
+  /** @throws {Failure} `not-probed` when the server sends no state, or refuses the state of a call that nobody changed. */
+  async run(): Promise<readonly CheckResult[]> {
+    const state = await this.#state();
+    const accepted = await this.#answer(state, {});
+    if (!this.#isAccepted(accepted)) {
+      throw new Failure('not-probed', `the server does not accept its own state (${describe(accepted)})`);
+    }
+    return [
+      await this.#encryption(state),
+      await this.#tampering(),
+      await this.#arguments(),
+      await this.#user(),
+      await this.#expiry(),
+    ];
+  }
+
+  async #encryption(state: string): Promise<CheckResult> {
+    const hole = isReadable(state)
+      ? 'the client can read the state'
+      : state === (await this.#state())
+        ? 'two calls get the same state'
+        : undefined;
+    const remedy = 'Seal the state: protectRequestState, createProtectedMcpServer or protectFetch of @sealring/mcp do.';
+    return hole === undefined
+      ? { id: 'encryption', verdict: 'ok', what: 'the client cannot read the state' }
+      : { id: 'encryption', verdict: 'hole', what: hole, remedy };
+  }
+
+  async #tampering(): Promise<CheckResult> {
+    // Not the end: the last character of base64 may have bits that are not read.
+    for (const share of [0.2, 0.5, 0.8]) {
+      const state = altered(await this.#state(), share);
+      if (state === undefined || !this.#isAccepted(await this.#answer(state, {}))) continue;
+      const remedy = 'Authenticate the state: protectRequestState or protectFetch of @sealring/mcp does.';
+      return { id: 'tampering', verdict: 'hole', what: 'a state that was changed is accepted', remedy };
+    }
+    return { id: 'tampering', verdict: 'ok', what: 'a state that was changed is refused' };
+  }
+
+  async #arguments(): Promise<CheckResult> {
+    const id = 'arguments';
+    const other = this.#input.otherTarget ?? otherParams(this.#input.target);
+    if (other === undefined) {
+      return { id, verdict: 'unchecked', what: 'the call has no arguments to change', remedy: OTHER_ARGUMENTS };
+    }
+    const control = await this.#server.call(other, this.#input.token);
+    if (control.kind !== 'asked') {
+      const what = `the server does not ask for other arguments (${describe(control)})`;
+      return { id, verdict: 'unchecked', what, remedy: OTHER_ARGUMENTS };
+    }
+    const outcome = await this.#answer(await this.#state(), { target: other, first: control });
+    if (!this.#isAccepted(outcome, control)) {
+      return { id, verdict: 'ok', what: 'a state for other arguments is refused' };
+    }
+    const remedy = 'Bind the state to the request: protectRequestState or protectFetch of @sealring/mcp does.';
+    return { id, verdict: 'hole', what: 'a state for other arguments is accepted', remedy };
+  }
+
+  async #user(): Promise<CheckResult> {
+    const id = 'user';
+    const { token, otherToken, target } = this.#input;
+    if (token === undefined || otherToken === undefined) {
+      const remedy = 'Set SEALRING_PROBE_TOKEN and SEALRING_PROBE_OTHER_TOKEN to access tokens of two users.';
+      return { id, verdict: 'unchecked', what: 'access tokens of two users are required', remedy };
+    }
+    const control = await this.#server.call(target, otherToken);
+    if (control.kind !== 'asked') {
+      const what = `the server does not ask the other user (${describe(control)})`;
+      return { id, verdict: 'unchecked', what, remedy: 'Use two users who may both make this call.' };
+    }
+    const outcome = await this.#answer(await this.#state(), { token: otherToken, first: control });
+    if (!this.#isAccepted(outcome, control)) {
+      return { id, verdict: 'ok', what: 'the state of another user is refused' };
+    }
+    const remedy = 'Bind the state to the user: set requireSubject, and see docs/guides/wire-a-verifier.md.';
+    return { id, verdict: 'hole', what: 'the state of another user is accepted', remedy };
+  }
+
+  async #expiry(): Promise<CheckResult> {
+    const id = 'expiry';
+    const { lifetimeSeconds } = this.#input;
+    if (lifetimeSeconds === undefined) {
+      const remedy = 'Pass --lifetime with the seconds that a state is to be accepted; the probe waits as long.';
+      return { id, verdict: 'unchecked', what: 'the lifetime of a state is unknown', remedy };
+    }
+    const state = await this.#state();
+    await sleep(lifetimeSeconds * 1_000 + EXPIRY_MARGIN_MS);
+    if (!this.#isAccepted(await this.#answer(state, {}))) {
+      return { id, verdict: 'ok', what: `a state is refused after ${lifetimeSeconds} s` };
+    }
+    const remedy = 'Let the state expire: set ttlSeconds of RequestStateSecurity.';
+    return { id, verdict: 'hole', what: `a state is accepted after ${lifetimeSeconds} s`, remedy };
+  }
+
+  /** A state that the server just made for the target. */
+  async #state(): Promise<string> {
+    const outcome = await this.#server.call(this.#input.target, this.#input.token);
+    if (outcome.kind !== 'asked') throw new Failure('not-probed', `the server does not ask (${describe(outcome)})`);
+    this.#first = outcome;
+    if (typeof outcome.state !== 'string') throw new Failure('not-probed', 'the server asks without a requestState');
+    return outcome.state;
+  }
+
+  async #answer(
+    requestState: string,
+    { target = this.#input.target, token = this.#input.token, first = this.#first }: Attack,
+  ): Promise<Outcome> {
+    const inputResponses = this.#input.answers ?? answersTo(first?.questions);
+    return await this.#server.call(target, token, { requestState, inputResponses });
+  }
+
+  /** Whether the server used the state: it neither refused it nor asked again as if there were none. */
+  #isAccepted(outcome: Outcome, first: Asked | undefined = this.#first): boolean {
+    if (outcome.kind === 'asked') return !isDeepStrictEqual(outcome.questions, first?.questions);
+    return outcome.kind === 'done' && !outcome.isError;
+  }
+}
+
+interface Attack {
+  readonly target?: Target;
+  readonly token?: string | undefined;
+  readonly first?: Asked | undefined;
+}
+
+const OTHER_ARGUMENTS = 'Pass --other-arguments or --other-resource with a call that the server asks about, too.';
+
+function describe(outcome: Outcome): string {
+  if (outcome.kind === 'refused') return outcome.why;
+  if (outcome.kind === 'asked') return 'it asks again';
+  return outcome.isError ? 'the tool reports an error' : 'it completes the call';
+}

@@ -1,0 +1,40 @@
+/** Fewer bytes may be text by chance. */
+const SHORTEST_TEXT = 12;
+/** A state without a part of this length holds no key id and no authentication tag, and is no random handle either. */
+const SHORTEST_TOKEN = 16;
+
+/** Whether anyone can read the state: it is text, or text in base64 or hexadecimal, whole or in a part of it. */
+export function isReadable(state: string): boolean {
+  // No encoding of bytes has other characters.
+  if (!/^[\w.~*+/=:-]*$/.test(state)) return true;
+  const parts = state.split(/[.:~*]/);
+  return parts.every(({ length }) => length < SHORTEST_TOKEN) || parts.some((part) => decodings(part).some(isText));
+}
+
+/** The state with one letter or digit changed to another, at the given share of its length; undefined if it has none. */
+export function altered(state: string, share: number): string | undefined {
+  const from = Math.floor((state.length - 1) * share);
+  const places = Array.from(state, (_, index) => index).toSorted((a, b) => Math.abs(a - from) - Math.abs(b - from));
+  const at = places.find((place) => /[A-Za-z0-9]/.test(state[place] ?? ''));
+  if (at === undefined) return undefined;
+  return state.slice(0, at) + next(state[at] ?? '') + state.slice(at + 1);
+}
+
+/** The fourth one after it. */
+function next(character: string): string {
+  const alphabet = ['ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz', '0123456789'].find((one) =>
+    one.includes(character),
+  );
+  return alphabet === undefined ? character : (alphabet[(alphabet.indexOf(character) + 4) % alphabet.length] ?? '');
+}
+
+function decodings(part: string): Buffer[] {
+  const encodings: Buffer[] = [];
+  if (/^[\w+/-]+=*$/.test(part)) encodings.push(Buffer.from(part, 'base64'));
+  if (/^(?:[0-9a-f]{2})+$/i.test(part)) encodings.push(Buffer.from(part, 'hex'));
+  return encodings.filter(({ length }) => length >= SHORTEST_TEXT);
+}
+
+function isText(bytes: Buffer): boolean {
+  return !/[\p{Cc}\uFFFD]/u.test(bytes.toString('utf8').replaceAll(/[\n\r\t]/g, ''));
+}

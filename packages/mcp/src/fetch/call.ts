@@ -1,0 +1,148 @@
+import type { BoundaryRequest, Round } from '../boundary/boundary.ts';
+import { Refusal, type WireError } from '../boundary/refusal.ts';
+import { type CarrierMethod, isCarrierMethod, type RequestIdentity } from '../boundary/request-identity.ts';
+import { isInputRequired, type StateGuard, withoutState } from '../server/state-guard.ts';
+import { ownMember } from '../shared/own-member.ts';
+
+/** Determines the principal of one HTTP request; called at most once for it, and only if a state needs it. */
+export type Principal = () => unknown;
+
+/** One JSON-RPC request whose result may carry a state. */
+export class Call implements BoundaryRequest {
+  readonly method: CarrierMethod;
+  readonly identity: RequestIdentity | Refusal;
+  readonly signal: AbortSignal;
+  readonly #guard: StateGuard;
+  readonly #message: object;
+  readonly #principal: Principal;
+  #bound: { readonly principal: unknown } | { readonly error: unknown } | undefined;
+  #round: Round | undefined;
+  #carried = false;
+
+  constructor(
+    guard: StateGuard,
+    message: object,
+    context: { readonly method: CarrierMethod; readonly signal: AbortSignal; readonly principal: Principal },
+  ) {
+    this.method = context.method;
+    this.signal = context.signal;
+    this.identity = guard.identify(context.method, ownMember(message, 'params'));
+    this.#guard = guard;
+    this.#message = message;
+    this.#principal = context.principal;
+  }
+
+  get id(): unknown {
+    return ownMember(this.#message, 'id');
+  }
+
+  /** The request with the plaintext in place of the token. @throws {WireError} the answer to a token that is refused. */
+  async unsealed(): Promise<unknown> {
+    const params = withoutPrototype(ownMember(this.#message, 'params'));
+    const message = { ...withoutPrototype(this.#message) };
+    if (params === undefined) return message;
+    const { requestState: wire, ...rest } = params;
+    if (wire === undefined || wire === null) return { ...message, params: rest };
+    this.#carried = true;
+    await this.#bind();
+    const accepted = await this.#guard.unseal(this, wire);
+    this.#round = accepted?.round;
+    if (accepted !== undefined) return { ...message, params: { ...rest, requestState: accepted.state } };
+    // The input responses are removed too: a client could send an "accept" that belongs to no state.
+    const { inputResponses: _, ...first } = rest;
+    return { ...message, params: first };
+  }
+
+  /** The result with a token in place of the plaintext. @throws {WireError} the answer when the state must not be sent. */
+  async sealed(result: unknown): Promise<unknown> {
+    if (!isInputRequired(result)) {
+      if (isPrinted(result)) throw this.#guard.refuseOutbound(this.method, new Refusal('unsealed requestState'));
+      return this.#guard.complete(this.method, result, this.#carried);
+    }
+    const state = result['requestState'];
+    if (state === undefined) return result;
+    if (typeof state !== 'string') {
+      throw this.#guard.refuseOutbound(this.method, new Refusal('non-string requestState'));
+    }
+    if (this.#round === undefined) await this.#bind();
+    const token = await this.#guard.seal(this, state, this.#round);
+    return token === undefined ? withoutState(result) : { ...result, requestState: token };
+  }
+
+  bindPrincipal(): unknown {
+    if (this.#bound === undefined) throw new TypeError('the principal was not determined');
+    if ('error' in this.#bound) throw this.#bound.error;
+    return this.#bound.principal;
+  }
+
+  warn(message: string): void {
+    this.#guard.report(`${message} on ${this.method}`);
+  }
+
+  async #bind(): Promise<void> {
+    if (this.#bound !== undefined) return;
+    try {
+      this.#bound = { principal: await this.#principal() };
+    } catch (error) {
+      this.#bound = { error };
+    }
+    this.signal.throwIfAborted();
+  }
+}
+
+/** The method of a request whose result may carry a state; undefined for any other message. */
+export function carrierMethodOf(message: unknown): CarrierMethod | undefined {
+  const method = ownMember(message, 'method');
+  return isCarrierMethod(method) ? method : undefined;
+}
+
+/** Whether a message can be answered. */
+export function hasId(message: unknown): boolean {
+  const id = ownMember(message, 'id');
+  return typeof id === 'string' || typeof id === 'number';
+}
+
+/** Whether a message has a state. */
+export function carriesState(message: unknown): boolean {
+  const state = ownMember(ownMember(message, 'params'), 'requestState');
+  return state !== undefined && state !== null;
+}
+
+/** The answer to a request, as JSON-RPC. */
+export function errorAnswer(id: unknown, { code, message, data }: WireError): object {
+  return { jsonrpc: '2.0', id: id ?? null, error: { code, message, ...(data === undefined ? {} : { data }) } };
+}
+
+/**
+ * The members of an object, without one of the name `__proto__`: a handler that copies the object with `Object.assign` would
+ * inherit the members of that one, and among them a state that nobody verified.
+ */
+function withoutPrototype(value: unknown): Record<string, unknown> | undefined {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+  return Object.fromEntries(Object.entries(value).filter(([key]) => key !== '__proto__'));
+}
+
+/**
+ * Whether a framework that does not know `input_required` results printed one into the text of a tool: the client could
+ * not answer it, and would see the state in plaintext.
+ */
+function isPrinted(result: unknown): boolean {
+  const content = ownMember(result, 'content');
+  if (isInputRequired(ownMember(result, 'structuredContent'))) return true;
+  return Array.isArray(content) && content.some((item) => isPrintedText(ownMember(item, 'text')));
+}
+
+function isPrintedText(text: unknown): boolean {
+  if (typeof text !== 'string' || !text.includes('"input_required"') || !text.includes('"requestState"')) return false;
+  try {
+    return isInputRequired(JSON.parse(text));
+  } catch {
+    return false;
+  }
+}
+
+/** Whether a JSON value is a message of JSON-RPC, or a batch with one. */
+export function isRpc(value: unknown): boolean {
+  if (Array.isArray(value)) return value.some((one) => !Array.isArray(one) && isRpc(one));
+  return ownMember(value, 'jsonrpc') !== undefined || ownMember(value, 'method') !== undefined;
+}

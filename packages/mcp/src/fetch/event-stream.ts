@@ -1,0 +1,95 @@
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+
+/** Returns the message in place of `message`, or `message` itself. */
+type Rewrite = (message: unknown) => Promise<unknown>;
+
+/**
+ * Rewrites the JSON messages of a stream of server-sent events. Every other event leaves byte for byte as it came, and
+ * every event leaves as soon as it is complete.
+ * @param tooLarge - called before the stream fails, for an event of more than `maxEventBytes`.
+ */
+export function rewriteEvents(
+  rewrite: Rewrite,
+  maxEventBytes: number,
+  tooLarge: () => void,
+): TransformStream<Uint8Array, Uint8Array> {
+  const splitter = new EventSplitter();
+  return new TransformStream<Uint8Array, Uint8Array>({
+    async transform(chunk, controller) {
+      for (const event of splitter.push(chunk)) controller.enqueue(await rewriteEvent(event, rewrite));
+      if (splitter.pending > maxEventBytes) {
+        tooLarge();
+        controller.error(new RangeError(`a server-sent event has more than ${maxEventBytes} bytes`));
+      }
+    },
+    async flush(controller) {
+      const event = splitter.rest();
+      // Incomplete events are ignored by clients, but not by every one.
+      if (event.byteLength > 0) controller.enqueue(await rewriteEvent(event, rewrite));
+    },
+  });
+}
+
+/** Divides a stream into events, each with the blank line that ends it. */
+class EventSplitter {
+  #parts: Uint8Array[] = [];
+  #isLineEmpty = true;
+  #isAfterReturn = false;
+  pending = 0;
+
+  push(chunk: Uint8Array): Uint8Array[] {
+    const events: Uint8Array[] = [];
+    let start = 0;
+    for (let at = 0; at < chunk.byteLength; at += 1) {
+      if (!this.#endsEvent(chunk[at])) continue;
+      this.#parts.push(chunk.subarray(start, at + 1));
+      events.push(this.rest());
+      start = at + 1;
+    }
+    if (start < chunk.byteLength) this.#parts.push(chunk.subarray(start));
+    this.pending += chunk.byteLength - start;
+    return events;
+  }
+
+  rest(): Uint8Array {
+    const event = Buffer.concat(this.#parts);
+    this.#parts = [];
+    this.pending = 0;
+    return event;
+  }
+
+  #endsEvent(byte: number | undefined): boolean {
+    const isPair = byte === LINE_FEED && this.#isAfterReturn;
+    this.#isAfterReturn = byte === CARRIAGE_RETURN;
+    if (isPair) return false;
+    if (byte !== LINE_FEED && byte !== CARRIAGE_RETURN) {
+      this.#isLineEmpty = false;
+      return false;
+    }
+    const ends = this.#isLineEmpty;
+    this.#isLineEmpty = true;
+    return ends;
+  }
+}
+
+async function rewriteEvent(event: Uint8Array, rewrite: Rewrite): Promise<Uint8Array> {
+  const lines = new TextDecoder().decode(event).split(/\r\n|\n|\r/);
+  const data = lines.flatMap((line) => dataOf(line) ?? []).join('\n');
+  if (data === '') return event;
+  let message: unknown;
+  try {
+    message = JSON.parse(data);
+  } catch {
+    return event;
+  }
+  const rewritten = await rewrite(message);
+  if (rewritten === message) return event;
+  const others = lines.filter((line) => line !== '' && dataOf(line) === undefined);
+  return Buffer.from([...others, `data: ${JSON.stringify(rewritten)}`, '', ''].join('\n'));
+}
+
+function dataOf(line: string): string | undefined {
+  if (line === 'data') return '';
+  return line.startsWith('data:') ? line.slice(line[5] === ' ' ? 6 : 5) : undefined;
+}

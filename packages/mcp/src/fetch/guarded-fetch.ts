@@ -1,0 +1,164 @@
+import { internalError, invalidRequestStateError, Refusal, type WireError } from '../boundary/refusal.ts';
+import { isInputRequired, type StateGuard } from '../server/state-guard.ts';
+import { ownMember } from '../shared/own-member.ts';
+import { Call, carrierMethodOf, carriesState, errorAnswer, hasId, isRpc } from './call.ts';
+import { rewriteEvents } from './event-stream.ts';
+import { type RequestBody, readRequestBody, withBody, withMessage } from './request-body.ts';
+
+/** Bytes. */
+interface Limits {
+  readonly maxRequestBytes: number;
+  readonly maxResponseBytes: number;
+}
+
+/** One HTTP request. */
+interface Exchange {
+  readonly principal: () => Promise<unknown>;
+  readonly handle: (request: Request) => Promise<Response>;
+}
+
+/** Guards the requests and answers of one handler. */
+export class GuardedFetch {
+  readonly #guard: StateGuard;
+  readonly #limits: Limits;
+
+  constructor(guard: StateGuard, limits: Limits) {
+    this.#guard = guard;
+    this.#limits = limits;
+  }
+
+  async serve(request: Request, { principal, handle }: Exchange): Promise<Response> {
+    const body = await readRequestBody(request, this.#limits.maxRequestBytes);
+    if (body.kind === 'refused') return refusedBody(body);
+    if (body.kind === 'other') return await this.#outgoing(await handle(body.request), undefined, false);
+    const { value: message } = body;
+    const method = carrierMethodOf(message);
+    if (method === undefined || !hasId(message)) {
+      if (!isRpc(message)) {
+        return await this.#outgoing(await handle(withBody(request, body.bytes, request.headers)), undefined, false);
+      }
+      if (this.#mayPass(message)) {
+        return await this.#outgoing(await handle(withMessage(request, body.bytes)), undefined, true);
+      }
+      return Response.json(errorAnswer(null, invalidRequestStateError()), { status: 400 });
+    }
+    const call = new Call(this.#guard, Object(message), { method, signal: request.signal, principal });
+    let unsealed: unknown;
+    try {
+      unsealed = await call.unsealed();
+    } catch (error) {
+      return Response.json(errorAnswer(call.id, wireError(error)));
+    }
+    return await this.#outgoing(await handle(withMessage(request, JSON.stringify(unsealed))), call, true);
+  }
+
+  /**
+   * Whether a message other than a carrier's request may reach the handler. A batch may hold no state: the protocol revision
+   * with states has no batches.
+   */
+  #mayPass(message: unknown): boolean {
+    const messages: readonly unknown[] = Array.isArray(message) ? message : [message];
+    const bad = messages.find((one) => carrierMethodOf(one) !== undefined && carriesState(one));
+    if (bad === undefined) return true;
+    this.#guard.reject('inbound', carrierMethodOf(bad) ?? 'unknown', new Refusal('unverified requestState'));
+    return false;
+  }
+
+  async #outgoing(response: Response, call: Call | undefined, ofRpc: boolean): Promise<Response> {
+    const { body } = response;
+    const type = response.headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? '';
+    const isEvents = type === 'text/event-stream';
+    const isJson = ofRpc && (type === 'application/json' || type.endsWith('+json'));
+    if (body === null || !(isEvents || isJson)) return response;
+    const encoding = response.headers.get('content-encoding') ?? 'identity';
+    if (encoding !== 'identity') {
+      await body.cancel();
+      this.#guard.report('an answer is compressed and cannot be read');
+      return this.#unsent(call);
+    }
+    const rewrite = (message: unknown): Promise<unknown> => this.#rewrite(message, call);
+    if (isEvents) {
+      const tooLarge = (): void => this.#tooLarge();
+      return withAnswer(response, body.pipeThrough(rewriteEvents(rewrite, this.#limits.maxResponseBytes, tooLarge)));
+    }
+    const bytes = await readWithin(body, this.#limits.maxResponseBytes);
+    if (bytes === undefined) {
+      this.#tooLarge();
+      return this.#unsent(call);
+    }
+    let message: unknown;
+    try {
+      message = JSON.parse(new TextDecoder().decode(bytes));
+    } catch {
+      return new Response(Buffer.from(bytes), response);
+    }
+    const rewritten = await rewrite(message);
+    return rewritten === message
+      ? new Response(Buffer.from(bytes), response)
+      : withAnswer(response, JSON.stringify(rewritten));
+  }
+
+  /** A message of the server as it may be sent. */
+  async #rewrite(message: unknown, call: Call | undefined): Promise<unknown> {
+    if (Array.isArray(message)) return await this.#rewriteBatch(message);
+    if (typeof message !== 'object' || message === null || !Object.hasOwn(message, 'result')) return message;
+    const result = ownMember(message, 'result');
+    const id = ownMember(message, 'id');
+    try {
+      if (call === undefined || id !== call.id) {
+        // Only the answer to a request that was read can be bound to it.
+        if (!isInputRequired(result) || result['requestState'] === undefined) return message;
+        throw this.#guard.refuseOutbound('unknown', new Refusal('unsealed requestState'));
+      }
+      const sealed = await call.sealed(result);
+      return sealed === result ? message : { ...message, result: sealed };
+    } catch (error) {
+      return errorAnswer(id, wireError(error));
+    }
+  }
+
+  async #rewriteBatch(messages: readonly unknown[]): Promise<unknown> {
+    const rewritten = await Promise.all(messages.map((message) => this.#rewrite(message, undefined)));
+    return rewritten.every((message, index) => message === messages[index]) ? messages : rewritten;
+  }
+
+  #tooLarge(): void {
+    this.#guard.report(`an answer has more than ${this.#limits.maxResponseBytes} bytes`);
+  }
+
+  #unsent(call: Call | undefined): Response {
+    return Response.json(errorAnswer(call?.id, internalError()), { status: call === undefined ? 500 : 200 });
+  }
+}
+
+/** Only these two reach a client. */
+function wireError(error: unknown): WireError {
+  return isWireError(error) ? error : internalError();
+}
+
+function isWireError(error: unknown): error is WireError {
+  const code = error instanceof Error ? ownMember(error, 'code') : undefined;
+  return code === internalError().code || code === invalidRequestStateError().code;
+}
+
+function refusedBody({ status, message }: RequestBody & { readonly kind: 'refused' }): Response {
+  return Response.json({ jsonrpc: '2.0', id: null, error: { code: -32_000, message } }, { status });
+}
+
+function withAnswer(response: Response, body: ReadableStream<Uint8Array> | string): Response {
+  const headers = new Headers(response.headers);
+  for (const name of ['content-length', 'etag', 'content-digest']) headers.delete(name);
+  const { status, statusText } = response;
+  return new Response(body, { status, statusText, headers });
+}
+
+async function readWithin(body: ReadableStream<Uint8Array>, maxBytes: number): Promise<Uint8Array | undefined> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    chunks.push(chunk);
+    size += chunk.byteLength;
+    if (size > maxBytes) return undefined;
+  }
+  return Buffer.concat(chunks);
+}

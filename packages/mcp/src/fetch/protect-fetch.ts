@@ -1,0 +1,133 @@
+import type { AuthInfo } from '@modelcontextprotocol/server';
+import { integerWithin, optionTypeError, show } from '@sealring/core/adapter';
+import { policyOf, resolveAudience, type SecurityPolicy } from '../server/policy.ts';
+import { authenticatedPrincipal } from '../server/principal.ts';
+import { accessTokenPrincipal, refuseNoSubject } from '../server/principal-binder.ts';
+import type { RequestStateSecurity } from '../server/security.ts';
+import { StateGuard } from '../server/state-guard.ts';
+import { noteAttached } from '../server/unattached-warning.ts';
+import { callback, isFunction, knownOptions } from '../shared/option-checks.ts';
+import { ownMember } from '../shared/own-member.ts';
+import { GuardedFetch } from './guarded-fetch.ts';
+
+const OWNER = 'protectFetch';
+// The limit of the SDK.
+const DEFAULT_MAX_REQUEST_BYTES = 4_194_304;
+const DEFAULT_MAX_RESPONSE_BYTES = 67_108_864;
+const LARGEST_MAX_BYTES = 1_073_741_824;
+
+/** A handler of web-standard requests, with the further arguments of its runtime. */
+export type FetchHandler<Rest extends readonly unknown[] = readonly []> = (
+  request: Request,
+  ...rest: Rest
+) => Response | Promise<Response>;
+
+/** The user of a request: the access token that was verified, a text of your own, or null for none. */
+export type FetchPrincipal = AuthInfo | string | null | undefined;
+
+/** Options of {@link protectFetch}. */
+export interface ProtectFetchOptions<Rest extends readonly unknown[] = readonly []> {
+  /** The audience if the policy has none; null for tokens without an audience. Required if the policy has none. */
+  readonly audience?: string | null;
+  /**
+   * Returns who sent the request. Verify the access token here, or read what was verified before: an unverified token names
+   * any user. From `AuthInfo` the principal is the one of {@link authenticatedPrincipal}, which servers with
+   * `protectRequestState` accept as well. Called only for requests that carry a state, or whose result does. With null
+   * instead of a function, no state is bound to a principal. Required, unless `bindPrincipal` of the policy is null.
+   */
+  readonly bindPrincipal?: ((request: Request, ...rest: Rest) => FetchPrincipal | Promise<FetchPrincipal>) | null;
+  /** Largest JSON body of a request, on every route. Bytes, up to 1 073 741 824. Default: 4 194 304, as the SDK. */
+  readonly maxRequestBytes?: number;
+  /** Largest JSON answer, and largest server-sent event. Bytes, up to 1 073 741 824. Default: 67 108 864. */
+  readonly maxResponseBytes?: number;
+  /** Called with each failure and refusal, as `onerror` of an SDK server. Holds no part of a token or a state. */
+  readonly onerror?: (error: Error) => void;
+}
+
+/**
+ * Protects an MCP server behind a web-standard handler, whichever framework it uses: seals every `requestState` in the
+ * answers of `handler`, JSON and server-sent events, and verifies every `requestState` in requests before `handler` gets
+ * them. The handler reads and returns plaintext. Refusals are the same as those of `protectRequestState`.
+ *
+ * Requests that are not JSON-RPC reach the handler unchanged. Give it the request before its body is read.
+ *
+ * @throws {TypeError} for a wrong or unknown option, and if the audience or `bindPrincipal` is missing.
+ * @throws {RangeError} for a limit out of range.
+ *
+ * @example
+ * ```ts
+ * export default {
+ *   fetch: protectFetch(handler, security, {
+ *     audience: 'refund-desk',
+ *     bindPrincipal: (request) => verifier.verifyAccessToken(bearerToken(request)),
+ *   }),
+ * };
+ * ```
+ */
+export function protectFetch<Rest extends readonly unknown[] = readonly []>(
+  handler: FetchHandler<Rest>,
+  security: RequestStateSecurity,
+  options: ProtectFetchOptions<Rest> = {},
+): (request: Request, ...rest: Rest) => Promise<Response> {
+  if (!isFunction(handler)) throw optionTypeError(`${OWNER}: handler must be a function, got ${show(handler)}`);
+  const policy = policyOf(security);
+  const known = ['audience', 'bindPrincipal', 'maxRequestBytes', 'maxResponseBytes', 'onerror'];
+  const {
+    audience,
+    maxRequestBytes = DEFAULT_MAX_REQUEST_BYTES,
+    maxResponseBytes = DEFAULT_MAX_RESPONSE_BYTES,
+    onerror,
+  } = knownOptions(OWNER, options, known);
+  const boundary = policy.boundaryFor(resolveAudience(OWNER, 'audience', policy, audience));
+  const report = callback(OWNER, 'onerror', onerror);
+  const guarded = new GuardedFetch(new StateGuard(policy, boundary, (error) => report?.(error)), {
+    maxRequestBytes: integerWithin(OWNER, 'maxRequestBytes', maxRequestBytes, 1, LARGEST_MAX_BYTES),
+    maxResponseBytes: integerWithin(OWNER, 'maxResponseBytes', maxResponseBytes, 1, LARGEST_MAX_BYTES),
+  });
+  const bindPrincipal = principalOption(policy, options.bindPrincipal);
+  noteAttached(security);
+  return async (request, ...rest) => {
+    refuseParsed(request, rest[0]);
+    return await guarded.serve(request, {
+      principal: async () => checkedPrincipal(policy, await bindPrincipal?.(request, ...rest)),
+      handle: async (inner) => await handler(inner, ...rest),
+    });
+  };
+}
+
+/** @throws {TypeError} for a body that was read before: what the handler gets would not be verified. */
+function refuseParsed(request: Request, options: unknown): void {
+  if (request.bodyUsed || ownMember(options, 'parsedBody') !== undefined) {
+    throw optionTypeError(`${OWNER}: the body of the request was read before; pass the request as it arrived`);
+  }
+}
+
+function principalOption<Rest extends readonly unknown[]>(
+  policy: SecurityPolicy,
+  bindPrincipal: ProtectFetchOptions<Rest>['bindPrincipal'],
+): NonNullable<ProtectFetchOptions<Rest>['bindPrincipal']> | undefined {
+  if (isFunction(bindPrincipal)) return bindPrincipal;
+  if (bindPrincipal !== undefined && bindPrincipal !== null) {
+    throw optionTypeError(`${OWNER}: bindPrincipal must be a function or null, got ${show(bindPrincipal)}`);
+  }
+  if (bindPrincipal === undefined && policy.bindPrincipal !== null) {
+    throw optionTypeError(`${OWNER}: bindPrincipal is required; set null for states that belong to no user`);
+  }
+  if (policy.requireSubject) throw optionTypeError(`${OWNER}: requireSubject: true requires a function bindPrincipal`);
+  return undefined;
+}
+
+/** @throws {TypeError} for any other value, and for none under `requireSubject`. */
+function checkedPrincipal(policy: SecurityPolicy, value: unknown): string | null {
+  if (value === undefined || value === null || value === '') refuseNoSubject(policy);
+  if (value === undefined || value === null) return null;
+  if (typeof value === 'string') return value;
+  if (!isAuthInfo(value) || (policy.bindPrincipal !== null && policy.bindPrincipal !== authenticatedPrincipal)) {
+    throw new TypeError('bindPrincipal did not return a principal');
+  }
+  return accessTokenPrincipal(policy, { http: { authInfo: value } });
+}
+
+function isAuthInfo(value: unknown): value is AuthInfo {
+  return typeof ownMember(value, 'clientId') === 'string';
+}

@@ -1,0 +1,112 @@
+/** The first bytes of a message's JSON: `{` and `[`. */
+const FIRST: readonly number[] = [0x7b, 0x5b];
+/** The bytes that may precede them: white space and the byte order mark. */
+const PRECEDING: readonly number[] = [0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf];
+
+/** What a request holds. */
+export type RequestBody =
+  | { readonly kind: 'json'; readonly bytes: Uint8Array; readonly value: unknown }
+  /** Nothing that a JSON parser reads. `request` has the body that was sent. */
+  | { readonly kind: 'other'; readonly request: Request }
+  /** A body that a handler could read in another way than this package, or that is too large. */
+  | { readonly kind: 'refused'; readonly status: 413 | 415; readonly message: string };
+
+/**
+ * Reads the body of a request if it may be JSON. Content type and path are ignored: a handler may ignore them as well, and
+ * the client chooses them. A body of another kind is not buffered.
+ */
+export async function readRequestBody(request: Request, maxBytes: number): Promise<RequestBody> {
+  const { body } = request;
+  if (body === null) return { kind: 'other', request: acceptingPlain(request) };
+  const encoding = refusedEncoding(request.headers);
+  if (encoding !== undefined) return { kind: 'refused', status: 415, message: `Unsupported Media Type: ${encoding}` };
+  const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader();
+  const read: Uint8Array[] = [];
+  let size = 0;
+  let isJson = false;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    read.push(value);
+    if (!isJson) {
+      const first = value.find((byte) => !PRECEDING.includes(byte));
+      isJson = first !== undefined && FIRST.includes(first);
+      if (first !== undefined && !isJson) return { kind: 'other', request: withRest(request, read, reader) };
+    }
+    size += value.byteLength;
+    if (size > maxBytes || (isJson && Number(request.headers.get('content-length')) > maxBytes)) {
+      await reader.cancel();
+      const message = `Payload Too Large: Request body must not exceed ${maxBytes} bytes`;
+      return { kind: 'refused', status: 413, message };
+    }
+  }
+  const bytes = Buffer.concat(read);
+  try {
+    return { kind: 'json', bytes, value: JSON.parse(new TextDecoder().decode(bytes)) };
+  } catch {
+    // Not JSON: every parser of the handler's refuses it as well.
+    return { kind: 'other', request: withBody(request, bytes, new Headers(request.headers)) };
+  }
+}
+
+/** The same message with another body. Compressed answers are not asked for: they could not be read. */
+export function withMessage(request: Request, body: Uint8Array | string): Request {
+  const headers = plainHeaders(request);
+  headers.delete('content-length');
+  return withBody(request, body, headers);
+}
+
+/** The same request with a body that was read. */
+export function withBody(request: Request, body: Uint8Array | string, headers: Headers): Request {
+  return carriedOver(request, new Request(request, { method: request.method, headers, body: Buffer.from(body) }));
+}
+
+/** The same request with the part of its body that was read, and the rest as it comes. */
+function withRest(
+  request: Request,
+  read: readonly Uint8Array[],
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+): Request {
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const chunk of read) controller.enqueue(chunk);
+    },
+    async pull(controller) {
+      const { done, value } = await reader.read();
+      if (done) controller.close();
+      else controller.enqueue(value);
+    },
+    cancel: (reason) => reader.cancel(reason),
+  });
+  const { method, headers } = request;
+  return carriedOver(request, new Request(request, { method, headers, body, duplex: 'half' }));
+}
+
+/** The same request; one for a stream of events asks for one that is not compressed. */
+function acceptingPlain(request: Request): Request {
+  const { headers } = request;
+  if (!headers.has('accept-encoding') || headers.get('accept')?.includes('text/event-stream') !== true) return request;
+  return carriedOver(request, new Request(request, { headers: plainHeaders(request) }));
+}
+
+function plainHeaders(request: Request): Headers {
+  const headers = new Headers(request.headers);
+  headers.delete('accept-encoding');
+  return headers;
+}
+
+/** Frameworks hand on the access token as a property of the request. */
+function carriedOver(from: Request, to: Request): Request {
+  for (const key of Object.keys(from)) Reflect.set(to, key, Reflect.get(from, key));
+  return to;
+}
+
+/** Why the handler could read a body in another way than this package; undefined if it cannot. */
+function refusedEncoding(headers: Headers): string | undefined {
+  const encoding = headers.get('content-encoding')?.trim().toLowerCase() ?? 'identity';
+  if (encoding !== 'identity') return 'Content-Encoding must be identity';
+  const charset = /;\s*charset\s*=\s*"?([^";\s]*)/i.exec(headers.get('content-type') ?? '')?.[1]?.toLowerCase();
+  return charset === undefined || charset === 'utf-8' || charset === 'utf8' || charset === 'us-ascii'
+    ? undefined
+    : 'charset must be utf-8';
+}

@@ -1,0 +1,58 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { rewriteEvents } from '../../src/fetch/event-stream.ts';
+
+/** What leaves for these chunks, as text, where every message with a member `secret` is replaced. */
+async function rewritten(chunks: readonly Uint8Array[]): Promise<string> {
+  const hide = async (message: unknown): Promise<unknown> =>
+    Object.hasOwn(Object(message), 'secret') ? { hidden: true } : message;
+  const source = new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const chunk of chunks) controller.enqueue(chunk);
+      controller.close();
+    },
+  });
+  return await new Response(source.pipeThrough(rewriteEvents(hide, 1_000_000, () => {}))).text();
+}
+
+const line = fc.constantFrom(
+  'data: {"a":"ü"}',
+  'data: {"a":',
+  'data:1}',
+  'data',
+  'id: 7',
+  ': note',
+  'event: message',
+  '',
+);
+const end = fc.constantFrom('\n', '\r', '\r\n');
+const text = fc.array(fc.tuple(line, end).map((parts) => parts.join(''))).map((lines) => lines.join(''));
+
+/** The bytes of a text, cut at these places. */
+function cut(bytes: Uint8Array, places: readonly number[]): Uint8Array[] {
+  const at = [0, ...places.map((place) => place % (bytes.length + 1)).toSorted((a, b) => a - b), bytes.length];
+  return at.slice(1).map((stop, index) => bytes.subarray(at[index], stop));
+}
+
+test('events without a message to rewrite leave byte for byte, wherever the stream is cut', async () => {
+  await fc.assert(
+    fc.asyncProperty(text, fc.array(fc.nat()), async (sent, places) => {
+      expect(await rewritten(cut(Buffer.from(sent), places))).toBe(sent);
+    }),
+  );
+});
+
+test('a message is rewritten whatever ends its lines, wherever the stream is cut', async () => {
+  await fc.assert(
+    fc.asyncProperty(text, end, fc.array(fc.nat()), async (before, eol, places) => {
+      const sent = `${before}${eol}${eol}id: 9${eol}data: {"secret":${eol}data: 1}${eol}${eol}data: 2${eol}${eol}`;
+      const left = await rewritten(cut(Buffer.from(sent), places));
+      expect(left).toContain('id: 9\ndata: {"hidden":true}\n\n');
+      expect(left).not.toContain('secret');
+    }),
+  );
+});
+
+test('a message that no blank line ends is rewritten too', async () => {
+  expect(await rewritten([Buffer.from('data: {"secret":1}')])).toBe('data: {"hidden":true}\n\n');
+});

@@ -1,0 +1,473 @@
+import { gzipSync } from 'node:zlib';
+import { McpServer } from '@modelcontextprotocol/server';
+import { describe, expect, test } from 'vitest';
+import {
+  authenticatedPrincipal,
+  createProtectedMcpServer,
+  type FetchHandler,
+  memorySingleUse,
+  protectFetch,
+  RequestStateSecurity,
+} from '../../src/index.ts';
+import { clockAt } from '../support/exchange.ts';
+import {
+  gate,
+  modern,
+  NOT_SEALED,
+  REFUSED,
+  registerRefund,
+  serveHttp,
+  signedIn,
+  tokenOf,
+  YES,
+} from '../support/served.ts';
+import { clientOf, codec, plainHandler, serveProtected } from './fetch-server.ts';
+
+const REFUND = { name: 'refund', arguments: { order: 'A1' } };
+const answering =
+  (answer: (request: Request) => Response | Promise<Response>): FetchHandler =>
+  async (request) =>
+    await answer(request);
+const result = (value: unknown, id: unknown = 1): string => JSON.stringify({ jsonrpc: '2.0', id, result: value });
+const ASKED = { resultType: 'input_required', requestState: 'the plaintext' };
+
+describe.each(['json', 'sse'] as const)('protectFetch around a handler that answers with %s', (mode) => {
+  test('serves tools, prompts and resources of two rounds to the official client', async () => {
+    const seen: unknown[] = [];
+    await using served = await serveProtected(plainHandler(mode, seen), { requireSubject: true });
+    const client = await clientOf(served.url);
+    expect((await client.callTool(REFUND)).content).toEqual([{ type: 'text', text: 'asked:A1' }]);
+    expect((await client.getPrompt({ name: 'terms' })).messages[0]?.content).toEqual({
+      type: 'text',
+      text: 'asked:terms',
+    });
+    const { contents } = await client.readResource({ uri: 'note:7' });
+    expect(contents).toEqual([{ uri: 'note:7', text: 'asked:note:7' }]);
+    await client.close();
+    expect(seen).toHaveLength(6);
+    expect(seen[1]).toEqual({ state: 'asked:A1', answers: YES });
+    expect(served.events).toEqual([]);
+  });
+
+  test('sends a token, and no part of the state', async () => {
+    await using served = await serveProtected(plainHandler(mode));
+    const { text } = await served.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: modern(REFUND) });
+    expect(text).toContain('"requestState":"v1.');
+    expect(text).not.toContain('asked:');
+    expect(text.startsWith('{')).toBe(mode === 'json');
+  });
+
+  describe('refuses, with the answer of protectRequestState and without calling the handler,', () => {
+    const other = (change: Record<string, unknown>) => ({ ...REFUND, ...change });
+    test.each([
+      ['a plaintext state', 'malformed', { params: { requestState: 'asked:A1' } }],
+      ['a tampered token', 'authentication failed', { tamper: true }],
+      ['a state that is not a string', 'non-string requestState', { params: { requestState: { a: 1 } } }],
+      ['other arguments', 'request binding', { params: other({ arguments: { order: 'A2' } }) }],
+      ['another tool', 'request binding', { params: other({ name: 'cancel' }) }],
+      ['another method', 'request binding', { method: 'prompts/get', params: { name: 'refund' } }],
+      ['another user', 'principal', { user: 'mallory' }],
+      ['a request without a user', 'principal drift', { user: '' }],
+      ['an expired token', 'expired', { wallMs: 601_000 }],
+      ['a token of another audience', 'audience', { audience: 'another desk' }],
+    ])('%s', async (_name, reason, attack) => {
+      const { tamper, params, method, user, wallMs, audience } = Object(attack);
+      const seen: unknown[] = [];
+      let now = 1_795_000_000_000;
+      const policy = { clock: { ...clockAt(0), wallMs: () => now } };
+      await using served = await serveProtected(plainHandler(mode, seen), policy);
+      await using elsewhere = await serveProtected(plainHandler(mode), policy, { audience: audience ?? 'desk' });
+      const sealed = tokenOf(Object(await elsewhere.ask(REFUND)));
+      const requestState = tamper === true ? `${sealed.slice(0, -8)}AAAAAAAA` : sealed;
+      now += wallMs ?? 0;
+      const sent = { ...REFUND, requestState, inputResponses: YES, ...params };
+      const answer = await served.ask(sent, { user, method });
+      expect(answer).toEqual({ jsonrpc: '2.0', id: 1, error: REFUSED });
+      expect(served.events).toEqual([{ direction: 'inbound', method: method ?? 'tools/call', reason }]);
+      expect(served.errors).toHaveLength(1);
+      expect(seen).toEqual([]);
+    });
+  });
+
+  test('refuses states of requests without a subject under requireSubject, in both directions', async () => {
+    await using lenient = await serveProtected(plainHandler(mode));
+    await using served = await serveProtected(plainHandler(mode), { requireSubject: true });
+    const requestState = tokenOf(Object(await lenient.ask(REFUND, { user: '' })));
+    expect(await served.ask(REFUND, { user: '' })).toMatchObject({ error: NOT_SEALED });
+    expect(await served.ask({ ...REFUND, requestState }, { user: '' })).toMatchObject({ error: REFUSED });
+    expect(served.events.map(({ direction, reason }) => `${direction} ${reason}`)).toEqual([
+      'outbound principal binding error',
+      'inbound principal binding error',
+    ]);
+  });
+
+  test('seals no state for a token that bindPrincipal rejects, and nothing of the error is sent', async () => {
+    const bindPrincipal = async () => await Promise.reject(new Error('the secret of the verifier'));
+    await using served = await serveProtected(plainHandler(mode), {}, { bindPrincipal });
+    expect(await served.ask(REFUND)).toEqual({ jsonrpc: '2.0', id: 1, error: NOT_SEALED });
+    expect(served.errors.join()).not.toContain('secret');
+  });
+
+  test('redeems a token once with a single-use store', async () => {
+    await using served = await serveProtected(plainHandler(mode), { singleUse: memorySingleUse() });
+    const requestState = tokenOf(Object(await served.ask(REFUND)));
+    expect(await served.ask({ ...REFUND, requestState })).toHaveProperty('result.content');
+    expect(await served.ask({ ...REFUND, requestState })).toMatchObject({ error: REFUSED });
+    expect(served.events).toMatchObject([{ reason: 'already used' }]);
+  });
+
+  test('with re-elicit, an expired token leads to a first round without input responses', async () => {
+    const seen: unknown[] = [];
+    let now = 1_795_000_000_000;
+    const clock = { ...clockAt(0), wallMs: () => now };
+    await using served = await serveProtected(plainHandler(mode, seen), { clock, onInvalid: 're-elicit' });
+    const requestState = tokenOf(Object(await served.ask(REFUND)));
+    now += 601_000;
+    expect(tokenOf(Object(await served.ask({ ...REFUND, requestState, inputResponses: YES })))).toMatch(/^v1\./);
+    expect(seen[1]).toEqual({ state: undefined, answers: undefined });
+  });
+
+  test('marks a resource that depends on a state as not to be cached', async () => {
+    await using served = await serveProtected(plainHandler(mode));
+    const asked = { method: 'resources/read' };
+    const requestState = tokenOf(Object(await served.ask({ uri: 'note:7' }, asked)));
+    expect(await served.ask({ uri: 'note:7', requestState }, asked)).toMatchObject({
+      result: { ttlMs: 0, cacheScope: 'private' },
+    });
+  });
+});
+
+test('protectFetch and protectRequestState accept the tokens of each other', async () => {
+  const security = new RequestStateSecurity({ codec, requireSubject: true });
+  await using wrapped = await serveProtected(plainHandler('json'), { requireSubject: true });
+  await using attached = await serveHttp(() => {
+    const server = createProtectedMcpServer({ McpServer, serverInfo: { name: 'desk', version: '1.0.0' }, security });
+    registerRefund(server);
+    return server;
+  });
+  const first = tokenOf(Object(await wrapped.ask(REFUND)));
+  const second = tokenOf(await attached.call('tools/call', REFUND, { user: 'ada' }));
+  const answers = [
+    await attached.call('tools/call', { ...REFUND, requestState: first }, { user: 'ada' }),
+    await wrapped.ask({ ...REFUND, requestState: second }),
+  ];
+  for (const answer of answers) expect(answer).toHaveProperty('result.content', [{ type: 'text', text: 'asked:A1' }]);
+});
+
+describe('a request that tries to pass by the boundary', () => {
+  const forged = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { ...REFUND, requestState: 'asked:A1' } };
+  /** Answers with what it was sent, whatever the content type. */
+  const echo = answering(async (request) => Response.json({ echoed: await request.text() }));
+
+  test.each([
+    ['as text/plain', { raw: JSON.stringify(forged), headers: { 'content-type': 'text/plain' } }],
+    ['after white space', { raw: ` \r\n\t${JSON.stringify(forged)}` }],
+    ['after a byte order mark', { raw: `\uFEFF${JSON.stringify(forged)}` }],
+    ['without jsonrpc', { raw: JSON.stringify({ ...forged, jsonrpc: undefined }) }],
+    ['twice, the valid one first', { raw: JSON.stringify(forged).replace('"requestState"', '"requestState":"x",$&') }],
+    ['with a text as its id', { raw: JSON.stringify({ ...forged, id: 'a' }) }],
+  ])('%s is refused', async (_name, options) => {
+    await using served = await serveProtected(echo);
+    expect(JSON.parse((await served.post(forged, options)).text)).toMatchObject({ error: REFUSED });
+  });
+
+  test.each([
+    ['a notification', { ...forged, id: undefined }],
+    ['a request with the id null', { ...forged, id: null }],
+    ['a batch', [{ jsonrpc: '2.0', id: 2, method: 'ping' }, forged]],
+  ])('%s with a state is refused with status 400', async (_name, message) => {
+    await using served = await serveProtected(echo);
+    const { status, text } = await served.post(message);
+    expect({ status, answer: JSON.parse(text) }).toEqual({
+      status: 400,
+      answer: { jsonrpc: '2.0', id: null, error: REFUSED },
+    });
+    expect(served.events).toEqual([{ direction: 'inbound', method: 'tools/call', reason: 'unverified requestState' }]);
+  });
+
+  test.each([
+    ['that is compressed', { raw: gzipSync(JSON.stringify(forged)), headers: { 'content-encoding': 'gzip' } }],
+    [
+      'in UTF-16',
+      {
+        raw: Buffer.from(`\uFEFF${JSON.stringify(forged)}`, 'utf16le'),
+        headers: { 'content-type': 'application/json; charset=utf-16' },
+      },
+    ],
+  ])('a body %s is answered with status 415', async (_name, options) => {
+    await using served = await serveProtected(echo);
+    expect((await served.post(forged, options)).status).toBe(415);
+  });
+
+  test('a state in a member __proto__ does not reach the handler', async () => {
+    await using served = await serveProtected(echo);
+    const inner = '"name":"refund","__proto__":{"requestState":"asked:A1"}';
+    const raw = `{"id":1,"method":"tools/call","__proto__":{"params":{"requestState":"asked:A1"}},"params":{${inner}}}`;
+    const { text } = await served.post(forged, { raw });
+    expect(JSON.parse(JSON.parse(text).echoed)).toEqual({ id: 1, method: 'tools/call', params: { name: 'refund' } });
+  });
+
+  test('a batch without states reaches the handler as it was sent', async () => {
+    await using served = await serveProtected(echo);
+    const raw = '[{"jsonrpc":"2.0","id":1,"method":"ping"}, {"jsonrpc":"2.0","method":"notifications/initialized"}]';
+    expect(JSON.parse((await served.post([], { raw })).text)).toEqual({ echoed: raw });
+  });
+});
+
+describe('an answer with a state that cannot be bound', () => {
+  const events = (...messages: readonly string[]): Response =>
+    new Response(messages.map((message) => `event: message\ndata: ${message}\n\n`).join(''), {
+      headers: { 'content-type': 'text/event-stream' },
+    });
+  const json = (text: string): Response => new Response(text, { headers: { 'content-type': 'application/json' } });
+
+  test.each([
+    ['the answer to another id', () => json(result(ASKED, 2))],
+    ['an event for another id', () => events(result(ASKED, 2))],
+    ['a batch', () => json(`[${result(ASKED)}]`)],
+    ['a state that is not a string', () => json(result({ ...ASKED, requestState: { secret: 'the plaintext' } }))],
+    ['a state on a result that is not input_required', () => json(result({ requestState: 'the plaintext' }))],
+    [
+      'an input_required result that was printed into text',
+      () => json(result({ content: [{ type: 'text', text: JSON.stringify(ASKED) }] })),
+    ],
+    ['an input_required result in structuredContent', () => json(result({ structuredContent: ASKED }))],
+    [
+      'an answer that is compressed',
+      () =>
+        new Response(gzipSync(result(ASKED)), {
+          headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+        }),
+    ],
+  ])('%s is replaced by an internal error', async (_name, answer) => {
+    await using served = await serveProtected(answering(answer));
+    const { text } = await served.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: REFUND });
+    expect(text).toContain(JSON.stringify(NOT_SEALED));
+    expect(text).not.toContain('plaintext');
+    expect(served.errors).toHaveLength(1);
+  });
+
+  test('an event of a stream that was started with GET is replaced by an internal error', async () => {
+    await using served = await serveProtected(answering(() => events(result({ ok: true }), result(ASKED))));
+    const text = await (await fetch(served.url, { headers: { accept: 'text/event-stream' } })).text();
+    expect(text).toContain(`data: ${result({ ok: true })}\n\n`);
+    expect(text).toContain(JSON.stringify(NOT_SEALED));
+    expect(text).not.toContain('plaintext');
+  });
+
+  test('an answer asks for no compression', async () => {
+    const handler = answering((request) => json(result({ encoding: request.headers.get('accept-encoding') })));
+    await using served = await serveProtected(handler);
+    expect(await served.ask(REFUND)).toMatchObject({ result: { encoding: null } });
+  });
+});
+
+describe('sizes and streams', () => {
+  test('a JSON body of the largest size is read, and one more byte is refused with status 413', async () => {
+    const handler = answering(async (request) => Response.json({ read: (await request.text()).length }));
+    await using served = await serveProtected(handler, {}, { maxRequestBytes: 100_000 });
+    const body = (length: number): string => `{"a":"${'x'.repeat(length - 8)}"}`;
+    expect(await served.post({}, { raw: body(100_000) })).toEqual({ status: 200, text: '{"read":100000}' });
+    expect((await served.post({}, { raw: body(100_001) })).status).toBe(413);
+    const chunks = new ReadableStream({
+      start(controller) {
+        for (const chunk of [body(100_001).slice(0, 50_000), body(100_001).slice(50_000)])
+          controller.enqueue(Buffer.from(chunk));
+        controller.close();
+      },
+    });
+    expect((await served.post({}, { raw: chunks })).status).toBe(413);
+  });
+
+  test('a body of 64 MiB that is not JSON is streamed to the handler', async () => {
+    let size = 0;
+    const handler = answering(async (request) => {
+      for await (const chunk of request.body ?? []) size += chunk.byteLength;
+      return new Response('stored');
+    });
+    await using served = await serveProtected(handler);
+    let sent = 0;
+    const raw = new ReadableStream({
+      pull(controller) {
+        if (sent === 64) return controller.close();
+        sent += 1;
+        controller.enqueue(Buffer.alloc(1_048_576, 'x'));
+      },
+    });
+    expect(await served.post({}, { raw })).toEqual({ status: 200, text: 'stored' });
+    expect(size).toBe(67_108_864);
+  });
+
+  test('a JSON answer over the limit is replaced by an internal error', async () => {
+    const handler = answering(() => Response.json({ jsonrpc: '2.0', id: 1, result: { text: 'x'.repeat(2_000) } }));
+    await using served = await serveProtected(handler, {}, { maxResponseBytes: 1_000 });
+    expect(await served.ask(REFUND)).toEqual({ jsonrpc: '2.0', id: 1, error: NOT_SEALED });
+    expect(served.errors).toEqual(['requestState: an answer has more than 1000 bytes']);
+  });
+
+  test('an event over the limit ends the stream', async () => {
+    const headers = { 'content-type': 'text/event-stream' };
+    const handler = answering(() => new Response(`data: 1\n\ndata: ${'x'.repeat(2_000)}`, { headers }));
+    await using served = await serveProtected(handler, {}, { maxResponseBytes: 1_000 });
+    await expect(served.ask(REFUND)).rejects.toThrow('terminated');
+    expect(served.errors).toEqual(['requestState: an answer has more than 1000 bytes']);
+  });
+
+  test('an event leaves when it is complete, and a client that leaves cancels the stream of the handler', async () => {
+    const cancelled = gate();
+    const headers = { 'content-type': 'text/event-stream' };
+    const body = () =>
+      new ReadableStream({
+        start: (controller) => controller.enqueue(Buffer.from(`data: ${result(ASKED)}\n\ndata: {"unfinished`)),
+        cancel: () => cancelled.open(),
+      });
+    await using served = await serveProtected(answering(() => new Response(body(), { headers })));
+    const leaving = new AbortController();
+    const response = await fetch(served.url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: 'Bearer ada' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: REFUND }),
+      signal: leaving.signal,
+    });
+    const reader = response.body?.getReader();
+    const first = Buffer.from((await reader?.read())?.value ?? []).toString();
+    expect(first).toMatch(/^data: .*"requestState":"v1\..*\n\n$/);
+    leaving.abort();
+    await cancelled.opened;
+  });
+
+  test('a client that leaves while its token is verified does not reach the handler, and is no refusal', async () => {
+    const holding = gate();
+    const left = gate();
+    const held = {
+      seal: (payload: Uint8Array) => codec.seal(payload),
+      unseal: (token: string) => codec.unseal(token),
+      async prepare(token: string | undefined, { signal }: { readonly signal: AbortSignal }) {
+        if (token === undefined) return;
+        holding.open();
+        await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+        left.open();
+      },
+    };
+    const seen: unknown[] = [];
+    await using served = await serveProtected(plainHandler('json', seen), { codec: held });
+    const requestState = tokenOf(Object(await served.ask(REFUND)));
+    const leaving = new AbortController();
+    const asked = served.ask({ ...REFUND, requestState }, { signal: leaving.signal });
+    await holding.opened;
+    leaving.abort();
+    await expect(asked).rejects.toThrow('aborted');
+    await left.opened;
+    expect(seen).toHaveLength(1);
+    expect(served.events).toEqual([]);
+  });
+});
+
+describe('routes without MCP', () => {
+  test.each([
+    ['a page', () => new Response('<p>hello</p>', { headers: { 'content-type': 'text/html' } })],
+    ['JSON', () => new Response('{ "a": 1.0 }', { headers: { 'content-type': 'application/json' } })],
+    [
+      'JSON that looks like a result',
+      () => new Response(result(ASKED), { headers: { 'content-type': 'application/json' } }),
+    ],
+    [
+      'events',
+      () =>
+        new Response(': hello\r\n\r\nid: 1\rdata: { "a":\ndata: 1.0 }\n\ndata: not JSON\n\ndata: unfinished', {
+          headers: { 'content-type': 'text/event-stream' },
+        }),
+    ],
+    ['nothing', () => new Response(null, { status: 204 })],
+  ])('%s is answered byte for byte', async (_name, answer) => {
+    const ofIts = (response: Response): Response => {
+      response.headers.set('x-of-its', 'own');
+      return response;
+    };
+    await using served = await serveProtected(answering(() => ofIts(answer())));
+    const expected = await answer().text();
+    for (const init of [{}, { method: 'POST', body: '{"a":1}' }, { method: 'POST', body: 'a=1' }]) {
+      const response = await fetch(served.url, init);
+      expect(await response.text()).toBe(expected);
+      expect(response.headers.get('x-of-its')).toBe('own');
+    }
+    expect(served.errors).toEqual([]);
+  });
+
+  test.each([
+    ['JSON', '{ "a": 1.0, "a": 2 }'],
+    ['text that opens like JSON', '{ not JSON'],
+    ['a form', 'a=1&b=2'],
+    ['white space', ' \n '],
+  ])('%s reaches the handler byte for byte, with its headers', async (_name, body) => {
+    const handler = answering(async (request) => {
+      const { headers } = request;
+      return new Response(`${headers.get('content-length')} ${headers.get('x-of-mine')} ${await request.text()}`);
+    });
+    await using served = await serveProtected(handler);
+    const response = await fetch(served.url, { method: 'POST', body, headers: { 'x-of-mine': 'yes' } });
+    expect(await response.text()).toBe(`${body.length} yes ${body}`);
+  });
+
+  test('further arguments and the access token on the request reach the handler', async () => {
+    const security = new RequestStateSecurity({ codec });
+    const handle = protectFetch(
+      (request: Request, env: { readonly name: string }) =>
+        Response.json({ ...env, auth: Reflect.get(request, 'auth') }),
+      security,
+      { audience: null, bindPrincipal: null },
+    );
+    const request = new Request('http://127.0.0.1/mcp', { method: 'POST', body: JSON.stringify({ method: 'ping' }) });
+    const response = await handle(Object.assign(request, { auth: signedIn('ada') }), { name: 'env' });
+    expect(await response.json()).toEqual({ name: 'env', auth: signedIn('ada') });
+  });
+});
+
+describe('options that protectFetch rejects', () => {
+  const handler = plainHandler('json');
+  const security = new RequestStateSecurity({ codec });
+  const required = { audience: 'desk', bindPrincipal: null };
+  const strict = new RequestStateSecurity({ codec, requireSubject: true });
+  test.each([
+    ['a handler that is no function', () => protectFetch(Object({}), security, required), 'handler must be a function'],
+    ['a policy of another kind', () => protectFetch(handler, Object({}), required), 'RequestStateSecurity'],
+    ['no audience', () => protectFetch(handler, security, { bindPrincipal: null }), 'an audience is required'],
+    ['no bindPrincipal', () => protectFetch(handler, security, { audience: 'desk' }), 'bindPrincipal is required'],
+    [
+      'null for bindPrincipal under requireSubject',
+      () => protectFetch(handler, strict, required),
+      'requireSubject: true requires a function bindPrincipal',
+    ],
+    [
+      'a text for bindPrincipal',
+      () => protectFetch(handler, security, { ...required, bindPrincipal: Object('ada') }),
+      'bindPrincipal must be a function or null',
+    ],
+    ['an unknown option', () => protectFetch(handler, security, Object({ ...required, path: '/' })), 'path'],
+    ['a limit of 0', () => protectFetch(handler, security, { ...required, maxRequestBytes: 0 }), 'maxRequestBytes'],
+  ])('%s', (_name, make, message) => {
+    expect(make).toThrow(message);
+  });
+
+  test('bindPrincipal may be left out if the policy has null', async () => {
+    const nobody = new RequestStateSecurity({ codec, bindPrincipal: null });
+    const handle = protectFetch(handler, nobody, { audience: null });
+    expect((await handle(new Request('http://127.0.0.1/'))).status).toBe(405);
+  });
+
+  test('a request whose body was read before is rejected', async () => {
+    const handle = protectFetch((request: Request, _options: object) => handler(request), security, required);
+    const read = new Request('http://127.0.0.1/mcp', { method: 'POST', body: '{}' });
+    await read.text();
+    await expect(handle(read, {})).rejects.toThrow('was read before');
+    const parsed = new Request('http://127.0.0.1/mcp', { method: 'POST', body: '{}' });
+    await expect(handle(parsed, { parsedBody: {} })).rejects.toThrow('was read before');
+  });
+
+  test('AuthInfo is no principal for a policy with a bindPrincipal of its own', async () => {
+    await using served = await serveProtected(plainHandler('json'), { bindPrincipal: () => 'somebody' });
+    expect(await served.ask(REFUND)).toMatchObject({ error: NOT_SEALED });
+    await using same = await serveProtected(plainHandler('json'), { bindPrincipal: authenticatedPrincipal });
+    expect(tokenOf(Object(await same.ask(REFUND)))).toMatch(/^v1\./);
+  });
+});

@@ -1,0 +1,165 @@
+import { Client } from '@modelcontextprotocol/client';
+import { createRequestStateCodec, InMemoryTransport, McpServer, Server } from '@modelcontextprotocol/server';
+import { AesGcmRequestStateCodec } from '@sealring/core';
+import { describe, expect, test } from 'vitest';
+import { protectRequestState, type RejectEvent, RequestStateSecurity } from '../../src/index.ts';
+import {
+  CONFIRM,
+  initialize,
+  NOT_SEALED,
+  REFUSED,
+  type RefundCall,
+  registerRefund,
+  serveConnection,
+  serveHttp,
+  textOf,
+  tokenOf,
+  YES,
+} from '../support/served.ts';
+
+const INFO = { name: 'refund-desk', version: '1.0.0' };
+const KEY = 'a key of thirty-two bytes or more, for tests';
+const REFUND = { name: 'refund', arguments: { order: 'A1' } };
+const ADOPT = { defaultAudience: 'refund-desk', adopt: true };
+
+function adopting(seen: RefundCall[] = [], events: RejectEvent[] = []): () => McpServer {
+  const codec = new AesGcmRequestStateCodec([KEY]);
+  const security = new RequestStateSecurity({ codec, onReject: (event) => void events.push(event) });
+  return () => {
+    const server = new McpServer(INFO, { capabilities: { tools: {}, prompts: {} } });
+    registerRefund(server, seen);
+    protectRequestState(server, security, ADOPT);
+    server.registerTool('later', {}, () => ({
+      resultType: 'input_required',
+      inputRequests: { confirm: CONFIRM },
+      requestState: 'late',
+    }));
+    server.registerResource('note', 'note:1', {}, () => ({ resultType: 'input_required', requestState: 'read' }));
+    return server;
+  };
+}
+
+describe('with adopt, a server that has handlers', () => {
+  test('seals the states of handlers registered before and after, and accepts them back', async () => {
+    const seen: RefundCall[] = [];
+    await using http = await serveHttp(adopting(seen));
+    const requestState = tokenOf(await http.call('tools/call', REFUND, { user: 'ada' }));
+    expect(requestState).toMatch(/^v1\./);
+    const second = await http.call('tools/call', { ...REFUND, requestState, inputResponses: YES }, { user: 'ada' });
+    expect(textOf(second)).toBe('asked:A1');
+    expect(seen[1]).toEqual({ order: 'A1', state: 'asked:A1', answers: YES });
+    expect(tokenOf(await http.call('tools/call', { name: 'later' }))).toMatch(/^v1\./);
+    expect(tokenOf(await http.call('resources/read', { uri: 'note:1' }))).toMatch(/^v1\./);
+  });
+
+  test.each([
+    ['a plaintext state', { requestState: 'asked:A1' }, 'ada', 'malformed'],
+    ['other arguments', { arguments: { order: 'A2' } }, 'ada', 'request binding'],
+    ['another user', {}, 'mallory', 'principal'],
+  ])('refuses %s', async (_name, change, user, reason) => {
+    const [seen, events]: [RefundCall[], RejectEvent[]] = [[], []];
+    await using http = await serveHttp(adopting(seen, events));
+    const requestState = tokenOf(await http.call('tools/call', REFUND, { user: 'ada' }));
+    const answer = await http.call('tools/call', { ...REFUND, requestState, ...change }, { user });
+    expect(answer.error).toEqual(REFUSED);
+    expect(events).toEqual([{ direction: 'inbound', method: 'tools/call', reason }]);
+    expect(seen).toHaveLength(1);
+  });
+
+  test('leaves a client of a 2025 revision to the SDK, which asks it in process', async () => {
+    const seen: RefundCall[] = [];
+    const [mine, transport] = InMemoryTransport.createLinkedPair();
+    await adopting(seen)().connect(transport);
+    const client = new Client(INFO, { capabilities: { elicitation: {} } });
+    client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: { ok: true } }));
+    await client.connect(mine);
+    expect((await client.callTool(REFUND)).content).toEqual([{ type: 'text', text: 'asked:A1' }]);
+    expect(seen.map(({ state }) => state)).toEqual([undefined, 'asked:A1']);
+    await client.close();
+  });
+
+  test('refuses a state from a client of a 2025 revision', async () => {
+    const connection = await serveConnection(adopting());
+    await initialize(connection);
+    await connection.send({ id: 1, method: 'tools/call', params: { ...REFUND, requestState: 'asked:A1' } });
+    expect((await connection.next()).error).toEqual(REFUSED);
+    await connection.close();
+  });
+
+  test('gives the state to a requestState.verify of its own, not the token', async () => {
+    const codec = createRequestStateCodec<{ step: number }>({ key: KEY });
+    const security = new RequestStateSecurity({ keys: [KEY] });
+    await using http = await serveHttp(() => {
+      const server = new McpServer(INFO, { requestState: { verify: (token, ctx) => codec.verify(token, ctx) } });
+      server.registerTool('wizard', {}, async (ctx) => {
+        const step = ctx.mcpReq.requestState<{ step: number }>()?.step ?? 0;
+        if (step === 1) return { content: [{ type: 'text', text: 'done' }] };
+        return { resultType: 'input_required', requestState: await codec.mint({ step: step + 1 }, ctx) };
+      });
+      return protectRequestState(server, security, ADOPT);
+    });
+    const requestState = tokenOf(await http.call('tools/call', { name: 'wizard' }));
+    expect(requestState).toMatch(/^v1\./);
+    expect(textOf(await http.call('tools/call', { name: 'wizard', requestState }))).toBe('done');
+  });
+
+  test('does not send a state that is not a string', async () => {
+    const security = new RequestStateSecurity({ keys: [KEY] });
+    await using http = await serveHttp(() => {
+      const server = new McpServer(INFO);
+      const result = {
+        resultType: 'input_required',
+        inputRequests: { confirm: CONFIRM },
+        requestState: { order: 'A1' },
+      };
+      server.registerTool('refund', {}, () => Object(result));
+      return protectRequestState(server, security, ADOPT);
+    });
+    expect((await http.call('tools/call', { name: 'refund' })).error).toEqual(NOT_SEALED);
+  });
+});
+
+describe('adopt rejects', () => {
+  const security = new RequestStateSecurity({ keys: [KEY] });
+  const withTool = (): McpServer => {
+    const server = new McpServer(INFO);
+    registerRefund(server);
+    return server;
+  };
+
+  test('nothing where no handler is registered', () => {
+    expect(() => protectRequestState(new McpServer(INFO), security, ADOPT)).not.toThrow();
+  });
+
+  test('a value other than true or false', () => {
+    expect(() => protectRequestState(withTool(), security, { ...ADOPT, adopt: Object('yes') })).toThrow(
+      'adopt must be a boolean',
+    );
+  });
+
+  test('a server that is protected, and one that is connected', async () => {
+    expect(() => protectRequestState(protectRequestState(withTool(), security, ADOPT), security, ADOPT)).toThrow(
+      'already protected',
+    );
+    const connected = withTool();
+    await connected.connect(InMemoryTransport.createLinkedPair()[0]);
+    expect(() => protectRequestState(connected, security, ADOPT)).toThrow('already connected');
+    await connected.close();
+  });
+
+  test('an SDK that keeps its handlers elsewhere', () => {
+    const server = new Server(INFO, { capabilities: { tools: {} } });
+    server.setRequestHandler('tools/call', () => ({ content: [] }));
+    Object.assign(server, {
+      _requestHandlers: new Map(),
+      assertCanSetRequestHandler: () => {
+        throw new Error('taken');
+      },
+    });
+    expect(() => protectRequestState(server, security, ADOPT)).toThrow('does not support this version of the SDK');
+  });
+
+  test('is not the default: a server with handlers is rejected, and the message names the option', () => {
+    expect(() => protectRequestState(withTool(), security, { defaultAudience: null })).toThrow('or set adopt: true');
+  });
+});

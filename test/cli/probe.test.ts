@@ -1,0 +1,270 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { toNodeHandler } from '@modelcontextprotocol/node';
+import {
+  createMcpHandler,
+  createRequestStateCodec,
+  fromJsonSchema,
+  inputRequired,
+  McpServer,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
+import { AesGcmRequestStateCodec } from '@sealring/core';
+import { createProtectedMcpServer, protectFetch, RequestStateSecurity } from '@sealring/mcp';
+import { describe, expect, test } from 'vitest';
+
+const KEY = randomBytes(32);
+const info = { name: 'desk', version: '1.0.0' };
+const confirm = inputRequired.elicit({
+  message: 'Really?',
+  requestedSchema: {
+    type: 'object',
+    properties: { ok: { type: 'boolean' }, note: { type: 'string' } },
+    required: ['ok'],
+  },
+});
+
+/** How a server makes its states, and reads them back. */
+interface States {
+  readonly mint: (state: string, ctx: ServerContext) => string | Promise<string>;
+  readonly read: (ctx: ServerContext) => string | undefined;
+}
+const plaintext: States = { mint: (state) => state, read: (ctx) => ctx.mcpReq.requestState<string>() };
+
+function registered(server: McpServer, { mint, read }: States = plaintext): McpServer {
+  const inputSchema = fromJsonSchema<{ order: string }>({ type: 'object', properties: { order: { type: 'string' } } });
+  server.registerTool('refund', { inputSchema }, async ({ order }, ctx) => {
+    const state = read(ctx);
+    if (state !== undefined) return { content: [{ type: 'text', text: state }] };
+    return inputRequired({ inputRequests: { confirm }, requestState: await mint(`asked:${order}`, ctx) });
+  });
+  server.registerTool('ping', {}, () => ({ content: [] }));
+  server.registerPrompt('terms', {}, async (ctx) => {
+    const state = read(ctx);
+    if (state !== undefined) return { messages: [] };
+    return inputRequired({ inputRequests: { confirm }, requestState: await mint('terms', ctx) });
+  });
+  return server;
+}
+
+type Policy = Partial<ConstructorParameters<typeof RequestStateSecurity>[0]>;
+const securityOf = (policy: Policy = {}): RequestStateSecurity =>
+  new RequestStateSecurity({ keys: [KEY], requireSubject: true, ttlSeconds: 1, ...Object(policy) });
+const protectedBy = (policy?: Policy) => {
+  const security = securityOf(policy);
+  return () => registered(createProtectedMcpServer({ McpServer, serverInfo: info, security }));
+};
+
+/** Encrypts and authenticates the state, and nothing else. */
+function encryptedOnly(): States {
+  const codec = new AesGcmRequestStateCodec([KEY]);
+  return {
+    mint: (state) => codec.seal(Buffer.from(state)),
+    read: (ctx) => {
+      const token = ctx.mcpReq.requestState<string>();
+      return token === undefined ? undefined : Buffer.from(codec.unseal(token)).toString();
+    },
+  };
+}
+
+/** The SDK's own codec: signed, expires, bound to nothing. */
+function signed(): () => McpServer {
+  const codec = createRequestStateCodec<string>({ key: KEY, ttlSeconds: 1 });
+  const verify = (token: string, ctx: ServerContext) => codec.verify(token, ctx);
+  const states: States = {
+    mint: (state, ctx) => codec.mint(state, ctx),
+    read: (ctx) => ctx.mcpReq.requestState<string>(),
+  };
+  return () => registered(new McpServer(info, { requestState: { verify } }), states);
+}
+
+const authOf = (token: string) => ({ token, clientId: 'web', scopes: [], extra: { sub: token } });
+const bearer = (header: string | null | undefined): string => header?.slice('Bearer '.length) ?? '';
+
+/** Serves a factory; `Authorization: Bearer NAME` signs NAME in. */
+async function served(factory: () => McpServer): Promise<AsyncDisposable & { readonly url: string }> {
+  const mcp = createMcpHandler(factory);
+  const handle = toNodeHandler(mcp);
+  return await listening((request, response) => {
+    const { method = 'GET', url = '/', headers } = request;
+    const name = bearer(headers.authorization);
+    const auth = name === '' ? {} : { auth: authOf(name) };
+    void handle(Object.assign(request, { method, url }, auth), response);
+  });
+}
+
+async function listening(listener: Parameters<typeof createServer>[1]): Promise<AsyncDisposable & { url: string }> {
+  const http = createServer(Object(listener));
+  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
+  const { port }: AddressInfo = Object(http.address());
+  return {
+    url: `http://127.0.0.1:${port}/mcp?key=secret`,
+    async [Symbol.asyncDispose]() {
+      http.closeAllConnections();
+      await new Promise((resolve) => http.close(resolve));
+    },
+  };
+}
+
+const REFUND = ['--tool', 'refund', '--arguments', '{"order":"A1"}'];
+const USERS = { SEALRING_PROBE_TOKEN: 'ada', SEALRING_PROBE_OTHER_TOKEN: 'grace' };
+
+const MAIN = fileURLToPath(new URL('../../packages/cli/dist/main.js', import.meta.url));
+
+interface Ended {
+  readonly code: number | undefined;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function probe(
+  url: string,
+  args: readonly string[] = [...REFUND, '--lifetime', '1'],
+  env: object = USERS,
+): Promise<Ended> {
+  const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:NO|FORCE)_COLOR$/.test(name)));
+  return new Promise((resolve) => {
+    const child = execFile(
+      process.execPath,
+      [MAIN, 'probe', url, ...args],
+      { env: { ...clean, ...env } },
+      (_error, stdout, stderr) => resolve({ code: child.exitCode ?? undefined, stdout, stderr }),
+    );
+  });
+}
+
+/** What `probe --json` says of each check. */
+async function verdicts(url: string, args?: readonly string[]) {
+  const { code, stdout } = await probe(url, [...(args ?? [...REFUND, '--lifetime', '1']), '--json']);
+  const { passed, checks } = JSON.parse(stdout);
+  const entries = checks.map(({ id, verdict }: { id: string; verdict: string }) => [id, verdict]);
+  return { code, passed, ...Object.fromEntries(entries) };
+}
+
+const SOUND = { encryption: 'ok', tampering: 'ok', arguments: 'ok', user: 'ok', expiry: 'ok' };
+
+describe('sealring probe', () => {
+  test.each([
+    ['createProtectedMcpServer', protectedBy()],
+    ['a policy with re-elicit-any', protectedBy({ onInvalid: 're-elicit-any' })],
+  ])('passes a server protected by %s', async (_name, factory) => {
+    await using server = await served(factory);
+    expect(await verdicts(server.url)).toEqual({ code: 0, passed: true, ...SOUND });
+  });
+
+  test('passes a server protected by protectFetch that answers with server-sent events', async () => {
+    const mcp = createMcpHandler(() => registered(new McpServer(info)), { responseMode: 'sse' });
+    const fetch = protectFetch((request: Request) => mcp.fetch(request), securityOf(), {
+      audience: 'desk',
+      bindPrincipal: ({ headers }) => authOf(bearer(headers.get('authorization'))),
+    });
+    const handle = toNodeHandler({ fetch });
+    await using wrapped = await listening((request, response) => {
+      const { method = 'GET', url = '/' } = request;
+      void handle(Object.assign(request, { method, url }), response);
+    });
+    expect(await verdicts(wrapped.url)).toEqual({ code: 0, passed: true, ...SOUND });
+  });
+
+  test.each([
+    [
+      'a plaintext state',
+      () => registered(new McpServer(info)),
+      { encryption: 'hole', tampering: 'hole', arguments: 'hole', user: 'hole', expiry: 'hole' },
+    ],
+    [
+      'a state that is signed and bound to nothing',
+      signed(),
+      { encryption: 'hole', tampering: 'ok', arguments: 'hole', user: 'hole', expiry: 'ok' },
+    ],
+    [
+      'a state that is encrypted, bound to nothing and does not expire',
+      () => registered(new McpServer(info), encryptedOnly()),
+      { encryption: 'ok', tampering: 'ok', arguments: 'hole', user: 'hole', expiry: 'hole' },
+    ],
+    ['a state that lives too long', protectedBy({ ttlSeconds: 600 }), { ...SOUND, expiry: 'hole' }],
+    [
+      'a state of another user',
+      protectedBy({ bindPrincipal: null, requireSubject: false }),
+      { ...SOUND, user: 'hole' },
+    ],
+  ])('finds %s', async (_name, factory, expected) => {
+    await using server = await served(factory);
+    expect(await verdicts(server.url)).toEqual({ code: 1, passed: false, ...expected });
+  });
+
+  test('prints the holes with a remedy, and neither state, access token nor the query of the address', async () => {
+    await using server = await served(() => registered(new McpServer(info)));
+    const { code, stdout } = await probe(server.url);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^HOLE\s+the client can read the state \[encryption\]$/m);
+    expect(stdout).toContain('→ Seal the state');
+    expect(stdout).toMatch(/^5 holes$/m);
+    expect(stdout).not.toMatch(/asked|ada|grace|secret/);
+  });
+
+  test('runs the example of its help', async () => {
+    await using server = await served(protectedBy());
+    const { stdout: help } = await probe('--help', []);
+    const [, , , ...args] = (/^ {2}\$ (npx sealring probe [^]*?[^\\])\n/m.exec(help)?.[1] ?? '')
+      .replaceAll(/\\\n\s*/g, '')
+      .split(/\s+/);
+    expect(args).toContain('--lifetime');
+    const { code, stdout } = await probe(server.url, args.map((arg) => arg.replaceAll("'", '')).slice(1), {
+      ...USERS,
+    });
+    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('0 holes') });
+  });
+
+  test('leaves unchecked what it lacks, and fails for that with --strict only', async () => {
+    await using server = await served(protectedBy({ ttlSeconds: 600, requireSubject: false }));
+    const args = ['--prompt', 'terms'];
+    const { code, stdout } = await probe(server.url, args, {});
+    expect(code).toBe(0);
+    for (const id of ['arguments', 'user', 'expiry'])
+      expect(stdout).toMatch(new RegExp(`^unchecked .*\\[${id}\\]$`, 'm'));
+    expect((await probe(server.url, [...args, '--strict'], {})).code).toBe(1);
+  });
+
+  test.each([
+    ['a tool that does not ask', ['--tool', 'ping'], 'the server does not ask (it completes the call)'],
+    ['a tool that does not exist', ['--tool', 'nothing'], 'the server does not ask'],
+    ['a question without a user', REFUND, 'the server does not ask (JSON-RPC error -32603)'],
+  ])('fails with not-probed for %s', async (_name, args, message) => {
+    await using server = await served(protectedBy());
+    const { code, stdout, stderr } = await probe(server.url, [...args, '--json'], {});
+    expect({ code, ...JSON.parse(stdout).error }).toMatchObject({ code: 'not-probed', exitCode: 1 });
+    expect(stderr).toContain(message);
+  });
+
+  test('fails with not-probed for an address where nobody listens', async () => {
+    const { code, stderr } = await probe('http://127.0.0.1:9/mcp');
+    expect(code).toBe(1);
+    expect(stderr).toBe('error: the server did not answer (TypeError)\n');
+  });
+
+  test.each([
+    ['no target', [], 'exactly one of --tool, --prompt and --resource'],
+    ['two targets', ['--tool', 'a', '--prompt', 'b'], 'exactly one of --tool, --prompt and --resource'],
+    ['arguments of a resource', ['--resource', 'a:b', '--arguments', '{}'], '--arguments is for'],
+    ['another resource for a tool', ['--tool', 'a', '--other-resource', 'a:b'], '--other-resource for --resource'],
+    ['arguments that are not JSON', ['--tool', 'a', '--arguments', 'x'], 'It must be JSON'],
+    ['arguments that are a list', ['--tool', 'a', '--arguments', '[]'], 'It must be a JSON object'],
+  ])('rejects %s', async (_name, args, message) => {
+    const { code, stderr } = await probe('http://127.0.0.1:9/mcp', args);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+  });
+
+  test.each([
+    ['ftp://127.0.0.1/', 'http(s) URL'],
+    ['http://ada:secret@127.0.0.1/', 'no password'],
+  ])('rejects the address %s', async (url, message) => {
+    const { code, stderr } = await probe(url);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+  });
+});
