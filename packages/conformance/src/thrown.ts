@@ -7,12 +7,24 @@ import { Finding } from './requirement.ts';
 const KIT = new URL('.', import.meta.url).href;
 const FRAME = /(?:\(|at (?:async )?)((?:file:\/\/|\/|[A-Za-z]:\\)[^()]+?):(\d+):\d+\)?$/;
 
+/** What a program under test says that it threw. It chose to say so, so findings show it. */
+export class ProgramError extends Error {
+  /** As findings show it. */
+  override readonly name: string;
+
+  constructor(text: string) {
+    super(text);
+    this.name = `the error ${text}`;
+  }
+}
+
 /**
  * What was thrown: its class, the line of the author's own file, and its `kind`. Its text is left out, since it may hold
  * a secret.
  */
 export function describeThrown(error: unknown): string {
   if (error instanceof Finding) return error.message;
+  if (error instanceof ProgramError) return error.name;
   if (!types.isNativeError(error)) return `${kindOf(error)} that is no Error`;
   const [place, kind] = [placeOf(error), member(error, 'kind')];
   return `${nameOf(error)}${place === undefined ? '' : ` at ${place}`}${kind === undefined ? '' : `, ${kindText(kind)}`}`;

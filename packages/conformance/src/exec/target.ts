@@ -9,6 +9,7 @@ import {
 } from '../codec/target.ts';
 import { aFlag, anObject, aText, aWholeNumber, checkArgument } from '../options.ts';
 import { DidNotStart, Finding } from '../requirement.ts';
+import { ProgramError } from '../thrown.ts';
 import { type Answer, type Request, type Role, readAnswer, WrongAnswer } from './answer.ts';
 import { asciiJson, shownRequest, shownText } from './shown.ts';
 import { SyncProgram } from './sync-program.ts';
@@ -151,8 +152,7 @@ class PipedFleet {
   #thrown(answer: Answer): Error {
     if (answer.kind === 'invalid') return named(this.#refusal, answer.reason);
     const text = answer.kind === 'error' ? answer.text : '';
-    // Findings show the name of what was thrown.
-    return named(`the error ${quoted(text)}`, text);
+    return new ProgramError(quoted(text));
   }
 
   /** @throws {Finding} for anything that the protocol does not say; the run of the program is over then. */
