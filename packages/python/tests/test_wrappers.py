@@ -351,3 +351,12 @@ def test_f21_no_key_and_no_payload_in_what_a_codec_shows(
     for spelling in [*spellings(fleet.first.data_key), *spellings(payload), "canary-payload"]:
         assert spelling not in everything
     assert json.dumps(everything)
+
+
+@pytest.mark.parametrize("data_key", [b"", b"\1" + bytes(30), b"\1" + bytes(32), bytes(32)])
+def test_what_is_no_data_key_is_not_wrapped(kms: Kms, data_key: bytes) -> None:
+    # The stub has no answer, so a call of the service would fail in another way.
+    aws = AwsKmsKeyWrapper(key_id=ARN, client=kms.client)
+    for wrapper in (LocalKeyWrapper(master_key=os.urandom(32)), aws):
+        with pytest.raises(ValueError, match="a data key has 32 bytes that are not all equal"):
+            wrapper.wrap(data_key, CONTEXT)

@@ -11,6 +11,7 @@ from ..key_wrapper import OnServiceDate, Supports, WrappedKey
 from ..options import is_constant, sequence, show, text
 from .aws_errors import kms_error
 from .aws_key_name import KeyName, may_mean, parse_key_arn, parse_key_name
+from .service import check_plaintext
 
 _OWNER = "AwsKmsKeyWrapper"
 _PROVIDER = "aws-kms"
@@ -112,8 +113,7 @@ class AwsKmsKeyWrapper:
         on_service_date: OnServiceDate | None = None,
     ) -> WrappedKey:
         """Wraps 32 bytes that are not all equal. KeyWrapperError for a failure."""
-        if len(data_key) != DATA_KEY_BYTES or is_constant(data_key):
-            raise ValueError(f"{_OWNER}: a data key has 32 bytes that are not all equal")
+        check_plaintext(_OWNER, data_key, [DATA_KEY_BYTES])
         answer = self._encrypt(data_key, context, on_service_date)
         if isinstance(answer, KeyWrapperError):
             raise answer

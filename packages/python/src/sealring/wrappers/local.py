@@ -14,6 +14,7 @@ from ..derivation import DATA_KEY_BYTES, overwrite
 from ..errors import KeyWrapperError
 from ..key_wrapper import OnServiceDate, Supports, WrappedKey
 from ..options import is_constant, sequence, show
+from .service import check_plaintext
 
 _OWNER = "LocalKeyWrapper"
 _PROVIDER = "local"
@@ -89,8 +90,7 @@ class LocalKeyWrapper:
         on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - there is no service.
     ) -> WrappedKey:
         """Wraps 32 bytes that are not all equal."""
-        if len(data_key) != DATA_KEY_BYTES or is_constant(data_key):
-            raise ValueError(f"{_OWNER}: a data key has 32 bytes that are not all equal")
+        check_plaintext(_OWNER, data_key, [DATA_KEY_BYTES])
         nonce = os.urandom(NONCE_BYTES)
         aad = _authenticated(self.key_id, context)
         sealed = self._keys[self.key_id].encrypt(nonce, bytes(data_key), aad)
