@@ -213,9 +213,7 @@ export class KeyWraps {
       ),
     );
     const wraps = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
-    if (wraps.length < this.#quorum) {
-      throw allOf(failuresIn(results));
-    }
+    if (wraps.length < this.#quorum) throw allOf(failuresIn(results));
     return wraps;
   }
 
