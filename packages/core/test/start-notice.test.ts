@@ -136,7 +136,7 @@ describe('a start that finds no ring and may not create one', () => {
     },
   );
 
-  test('uses the ring that somebody creates meanwhile', async () => {
+  test('uses the ring that another process creates meanwhile', async () => {
     const waiting = start({ create: 'never' });
     fleet.clock.schedule(() => void fleet.startAll(1, { create: 'now' }), 10_000);
     expect(await waiting).toMatchObject({ failure: undefined });

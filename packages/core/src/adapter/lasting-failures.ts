@@ -1,10 +1,10 @@
-/** How long a failure can last that nobody repairs. */
+/** How long a start retries a failure. */
 export type Patience =
-  /** It ends only when somebody changes something. */
+  /** Not at all: it lasts until an operator changes something. */
   | 'none'
-  /** So does it, except on a machine that is still starting: resolver and credentials come from services beside it. */
+  /** Ten seconds: a machine that is still starting may lack its resolver or credentials; otherwise as `none`. */
   | 'short'
-  /** It may pass. */
+  /** Until the timeout of the start: it may pass. */
   | 'long';
 
 const LASTING: ReadonlySet<string> = new Set([
@@ -21,7 +21,7 @@ const LASTING: ReadonlySet<string> = new Set([
   'AuthorizationHeaderMalformed',
   'IllegalLocationConstraintException',
   'PermanentRedirect',
-  // The other end is not the one that was meant, or it cannot be told.
+  // The certificate does not show that this is the intended server.
   'DEPTH_ZERO_SELF_SIGNED_CERT',
   'SELF_SIGNED_CERT_IN_CHAIN',
   'UNABLE_TO_GET_ISSUER_CERT',

@@ -93,11 +93,11 @@ export class KmsCalls {
   }
 
   /**
-   * Makes one call, retrying `throttled` and `unavailable` where somebody waits. `discard` gets every answer that comes too
+   * Makes one call, and retries `throttled` and `unavailable` if a caller waits. `discard` gets every answer that comes too
    * late, to overwrite a key in it; it must not throw. `lastAnswer` gets every outcome, except that of an attempt which had
    * no time left to be answered.
-   * @throws {KeyWrapperError} whatever the wrapper threw: an error that is none of ours becomes `unavailable`, without
-   * its text, which may be secret.
+   * @throws {KeyWrapperError} as the wrapper threw it; any other error becomes `unavailable`, without its text, which may be
+   * secret.
    */
   call<T>(
     what: Call,

@@ -33,12 +33,12 @@ const SILENT_MS = 2_000;
 const NO_RING = "no ring yet: run `sealring init`, or set create: 'now'";
 
 /**
- * Brings a member to where it can work: learns the ring that is there, or creates one where there is none. Only a store
- * that says *absent*, or holds no live key, for long enough is empty; whatever else goes wrong is tried again or thrown,
- * never taken for that. A start that takes longer than two seconds says what it waits for, by a warning of the process.
+ * Makes a member ready: learns the ring in the store, or creates one if there is none. A store counts as empty only if it
+ * has answered *absent*, or held no live key, for long enough; every other failure is retried or thrown, never taken for
+ * an empty store. A start that takes longer than two seconds emits a process warning that names what it waits for.
  *
- * @throws {RingStoreError | KeyWrapperError} a refusal at once, and a failure that lasts until somebody changes something; a
- * failure that may pass after `startTimeoutSeconds`, with the last answer of each key wrapper that failed.
+ * @throws {RingStoreError | KeyWrapperError} at once for a refusal, and for a failure that lasts until an operator acts;
+ * after `startTimeoutSeconds` for a failure that may pass, with the last answer of each key wrapper that failed.
  */
 export async function startRing(options: MemberParts): Promise<void> {
   const { clock, random, closing, view, ringClock } = options;
