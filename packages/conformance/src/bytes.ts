@@ -8,9 +8,16 @@ export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, i) => byte === b[i]);
 }
 
-/** A copy with some bits of one byte flipped. */
 export function flipped(bytes: Uint8Array, at: number, mask = 1): Uint8Array {
   return bytes.map((byte, i) => (i === at ? byte ^ mask : byte));
+}
+
+/** One and the other, by turns. */
+export function bothWays<T>(one: T, other: T): readonly (readonly [T, T])[] {
+  return [
+    [one, other],
+    [other, one],
+  ];
 }
 
 export function text(content: string): Uint8Array {

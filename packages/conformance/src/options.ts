@@ -5,7 +5,6 @@ export const aFunction: v.GenericSchema = v.function('must be a function');
 export const aText: v.GenericSchema<string> = v.pipe(v.string('must be a string'), v.nonEmpty('must not be empty'));
 export const aFlag: v.GenericSchema<boolean> = v.boolean('must be true or false');
 
-/** A whole number within bounds. */
 export function aWholeNumber(least: number, most: number): v.GenericSchema<number> {
   const words = `must be a whole number from ${least} to ${most}`;
   return v.pipe(v.number(words), v.integer(words), v.minValue(least, words), v.maxValue(most, words));

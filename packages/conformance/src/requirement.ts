@@ -44,33 +44,47 @@ export interface Requirement {
   readonly source: string;
 }
 
-/** A requirement together with its check: neither exists without the other. */
-export interface CheckedRequirement<Context> extends Requirement {
-  /**
-   * Tries it on a target of its suite.
-   *
-   * Resolves when the requirement holds, with a remark if there is one.
-   * @throws {Finding} when it does not hold, {@link NotApplicable} when it is not claimed.
-   */
-  run(context: Context): void | string | Promise<void | string>;
+type Row = Omit<Requirement, 'id'>;
+
+/** The requirements of a suite by id, in the order in which they are tried. */
+export type RequirementTable = Readonly<Record<string, Row>>;
+
+/**
+ * Tries a requirement. Resolves when it holds, with a remark if there is one.
+ *
+ * @throws {Finding} when it does not hold, {@link NotApplicable} when it is not claimed.
+ */
+export type Check<Tried> = (trial: Tried) => void | string | Promise<void | string>;
+
+/** Checks by the id of the requirement. */
+export type Checks<Tried> = Readonly<Record<string, Check<Tried>>>;
+
+export interface CheckedRequirement<Tried> extends Requirement {
+  readonly run: Check<Tried>;
 }
 
-export function must<Context>(
-  id: string,
-  text: string,
-  source: string,
-  run: CheckedRequirement<Context>['run'],
-): CheckedRequirement<Context> {
-  return { id, level: 'MUST', text, source, run };
+/** Makes the rows of a table: their source is the contract, unless they name another one. */
+export function requiredBy(
+  contract: string,
+): Readonly<Record<'must' | 'should', (text: string, source?: string) => Row>> {
+  const rowOf =
+    (level: Requirement['level']) =>
+    (text: string, source = contract): Row => ({ level, text, source });
+  return { must: rowOf('MUST'), should: rowOf('SHOULD') };
 }
 
-export function should<Context>(
-  id: string,
-  text: string,
-  source: string,
-  run: CheckedRequirement<Context>['run'],
-): CheckedRequirement<Context> {
-  return { id, level: 'SHOULD', text, source, run };
+/** @throws {Error} unless every requirement has a check, and every check a requirement. */
+export function withChecks<Tried>(
+  table: RequirementTable,
+  checks: Checks<Tried>,
+): readonly CheckedRequirement<Tried>[] {
+  const stranger = Object.keys(checks).find((id) => table[id] === undefined);
+  if (stranger !== undefined) throw new Error(`${stranger} is a check of no requirement`);
+  return Object.entries(table).map(([id, row]) => {
+    const run = checks[id];
+    if (run === undefined) throw new Error(`${id} has no check`);
+    return { id, ...row, run };
+  });
 }
 
 /** A requirement does not hold. The message shows the smallest input found; never the contents of a key. */

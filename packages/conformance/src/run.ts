@@ -3,13 +3,16 @@ import type * as v from 'valibot';
 import { type ConformanceOptions, readOptions, type Settings } from './options.ts';
 import {
   type CheckedRequirement,
+  type Checks,
   type ConformanceReport,
   type ConformanceResult,
   DidNotStart,
   Finding,
   NotApplicable,
   type Requirement,
+  type RequirementTable,
   type SuiteName,
+  withChecks,
 } from './requirement.ts';
 import { describeThrown } from './thrown.ts';
 import { CLOSE_MS, type Trial, within } from './trial.ts';
@@ -18,7 +21,6 @@ const manifest: { readonly version: string } = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
 );
 
-/** The version of this kit. */
 export const kitVersion: string = manifest.version;
 
 /** The functions of a test runner: vitest, jest, mocha and node:test have them. */
@@ -33,10 +35,9 @@ export interface SuiteDefinition<Target, Options, Tried extends Trial> {
   readonly name: SuiteName;
   /** As in `runKeyWrapperConformance` and `describeKeyWrapper`. */
   readonly title: string;
-  /** What is tried, in words. */
   readonly noun: string;
-  /** In the order in which they are tried. */
-  readonly checks: readonly CheckedRequirement<Tried>[];
+  readonly requirements: RequirementTable;
+  readonly checks: Checks<Tried>;
   /** Longest time for one requirement unless the options say otherwise, milliseconds. */
   readonly timeoutMs: number;
   /** What its options may hold besides the common ones. */
@@ -47,9 +48,7 @@ export interface SuiteDefinition<Target, Options, Tried extends Trial> {
   open(target: Target, settings: Settings, options: Options): Tried;
 }
 
-/** A suite, ready to be run. */
 export interface Suite<Target, Options> {
-  /** Without their checks. */
   readonly requirements: readonly Requirement[];
   readonly timeoutMs: number;
   run(target: Target, options?: Options): Promise<ConformanceReport>;
@@ -68,7 +67,8 @@ export function suiteOf<
   Options extends ConformanceOptions,
   Tried extends Trial,
 >(definition: SuiteDefinition<Target, Options, Tried>): Suite<Target, Options> {
-  const { title, noun, checks, timeoutMs } = definition;
+  const { title, noun, timeoutMs } = definition;
+  const checks = withChecks(definition.requirements, definition.checks);
   const requirements = checks.map(({ id, level, text, source }) => ({ id, level, text, source }));
   const ids = requirements.map(({ id }) => id);
   const read = (owner: string, target: Target, options: Options | undefined): Settings => {
@@ -77,7 +77,9 @@ export function suiteOf<
   };
   const run: Suite<Target, Options>['run'] = async (target, options) => {
     const settings = read(`run${title}Conformance`, target, options);
-    return runSuite(definition, target, settings, () => definition.open(target, settings, options ?? ({} as Options)));
+    return runSuite({ name: definition.name, checks }, target, settings, () =>
+      definition.open(target, settings, options ?? ({} as Options)),
+    );
   };
   return {
     requirements,
@@ -197,7 +199,6 @@ async function tryOne<Tried extends Trial>(
   return { result: { id, level, ...outcomeOf(error, level, seen, seed), durationMs }, isLast: false };
 }
 
-/** @throws {Finding} when it takes longer; what it throws. */
 async function inTime<T>(work: () => Promise<T>, trial: Trial, timeoutMs: number): Promise<T> {
   const late = Symbol('late');
   const running = work();
@@ -222,7 +223,6 @@ async function end(trial: Trial, target: object, timeoutMs: number): Promise<voi
   }
 }
 
-/** What a check came to, by what it threw, if anything. */
 function outcomeOf(
   error: unknown,
   level: Requirement['level'],

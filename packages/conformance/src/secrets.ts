@@ -15,7 +15,6 @@ export interface Readable {
   readonly bytes: readonly Uint8Array[];
 }
 
-/** Everything that an error shows, prints or holds. */
 export function contentsOf(error: unknown): Readable {
   const texts: string[] = [printed(error, 10)];
   const bytes: Uint8Array[] = [];
@@ -62,7 +61,6 @@ export function shows({ texts, bytes }: Readable, key: Uint8Array): boolean {
   return joined.some((text) => forms.some((form) => text.includes(form)));
 }
 
-/** Bytes as text of one or of two bytes to a character. */
 function textsIn(bytes: Uint8Array): readonly string[] {
   const buffer = Buffer.from(bytes);
   return [buffer.toString('latin1'), buffer.toString('utf16le')];
@@ -77,7 +75,6 @@ function decodedIn(text: string): readonly Buffer[] {
   ]);
 }
 
-/** A text as it may show up elsewhere. */
 export function encodings(bytes: Uint8Array): readonly string[] {
   const buffer = Buffer.from(bytes);
   // The three ways in which base64 cuts bytes up, without the characters that neighbours have a share in.
@@ -101,7 +98,6 @@ function formsOf(piece: Uint8Array): readonly string[] {
   return [Buffer.from(piece).toString('latin1'), ...hex, ...hex.map((form) => form.toUpperCase()), ...decimal];
 }
 
-/** As JSON has the first bytes of a `Uint8Array`. */
 function jsonOf(piece: Uint8Array): string {
   return [...piece].map((byte, i) => `"${i}":${byte}`).join(',');
 }

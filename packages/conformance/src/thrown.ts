@@ -9,7 +9,6 @@ const FRAME = /(?:\(|at (?:async )?)((?:file:\/\/|\/|[A-Za-z]:\\)[^()]+?):(\d+):
 
 /** What a program under test says that it threw. It chose to say so, so findings show it. */
 export class ProgramError extends Error {
-  /** As findings show it. */
   override readonly name: string;
 
   constructor(text: string) {
@@ -56,7 +55,6 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** A promise of any make. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return isObject(value) && typeof value['then'] === 'function';
 }
@@ -90,7 +88,6 @@ function shortPath(file: string): string {
   return path.startsWith('..') ? file : path;
 }
 
-/** Characters of a text that are shown on either side of a difference. */
 const AROUND = 20;
 
 /** Two texts that differ, and where: what looks alike is escaped. */

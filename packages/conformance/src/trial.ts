@@ -5,7 +5,6 @@ import { describeThrown, isObject, isThenable, kindOf } from './thrown.ts';
 /** Longest time for the `close` of all instances of one requirement, milliseconds. */
 export const CLOSE_MS = 5_000;
 
-/** How a call ended. */
 export type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
 /** What every check works with: instances that are closed after it, and calls that are named where they hang. */
@@ -100,7 +99,6 @@ export class Trial {
     return made;
   }
 
-  /** Closes what the target gave no close for. */
   protected closeByItself(_made: object): unknown {
     return undefined;
   }
@@ -121,7 +119,6 @@ export class Trial {
     }
   }
 
-  /** Closes every instance at once. */
   async close(): Promise<void> {
     await this.all([...this.#open].map(({ made }) => this.#closeOne(made)));
   }
@@ -135,7 +132,6 @@ export class Trial {
     return false;
   }
 
-  /** @throws {Finding} unless every instance closes in time. */
   async expectCloses(): Promise<void> {
     expectThat(await this.closesWithin(CLOSE_MS), `close of an instance did not end within ${CLOSE_MS} ms`);
   }
@@ -148,14 +144,12 @@ export class Trial {
     this.#mend = mend as () => Promise<void>;
   }
 
-  /** Undoes what the check did to the service. */
   async mend(): Promise<void> {
     const mend = this.#mend;
     this.#mend = undefined;
     await this.wait('what breakConnection returned', () => mend?.());
   }
 
-  /** Removes what the check has stored. */
   async cleanUp(): Promise<void> {}
 }
 

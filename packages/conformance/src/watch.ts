@@ -5,22 +5,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { expectThat } from './requirement.ts';
 
-const CONSOLE = ['log', 'info', 'warn', 'error', 'debug', 'trace', 'dir', 'table'] as const;
+const CONSOLE = ['log', 'info', 'warn', 'error', 'debug', 'trace', 'dir', 'table'];
 /** What writes to a descriptor, past the streams. */
-const WRITERS = [
-  'write',
-  'writeSync',
-  'writev',
-  'writevSync',
-  'writeFile',
-  'writeFileSync',
-  'appendFile',
-  'appendFileSync',
-] as const;
+const WRITERS = ['write', 'writev', 'writeFile', 'appendFile'].flatMap((name) => [name, `${name}Sync`]);
 
 /** What was written while it was watched. */
 export interface Output {
-  /** As text: whatever reads bytes finds them in `bytes`. */
   printed(): string;
   bytes(): readonly Uint8Array[];
   stop(): void;

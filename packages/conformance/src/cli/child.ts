@@ -71,7 +71,6 @@ async function importModule(path: string, module: string): Promise<Readonly<Reco
   }
 }
 
-/** What a module exports, or makes, or has promised. */
 async function makeTarget(path: string, module: string, named: unknown): Promise<unknown> {
   try {
     return await (typeof named === 'function' ? named() : named);

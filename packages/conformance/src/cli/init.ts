@@ -6,7 +6,6 @@ import { UsageError } from './messages.ts';
 
 const TEMPLATES = fileURLToPath(new URL('../../templates/', import.meta.url));
 
-/** Files to start from: those to be filled first. */
 interface Template {
   readonly files: readonly string[];
   readonly toFill: string;

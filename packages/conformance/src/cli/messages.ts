@@ -11,13 +11,11 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** Where the target of a run comes from. */
 export type TargetSource = { readonly module: string } | { readonly exec: string; readonly claims: ProgramClaims };
 
 /** What a program cannot say of itself, as the module of a target does. */
 export type ProgramClaims = Pick<ExecOptions, 'supports' | 'rotated'>;
 
-/** How each requirement is tried. */
 export interface TrialOptions {
   readonly seed: number;
   readonly timeoutMs: number;

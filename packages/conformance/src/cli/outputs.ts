@@ -42,7 +42,6 @@ function temporaryOf(path: string): string {
   return join(dirname(resolve(path)), `.sealring-${randomUUID()}.tmp`);
 }
 
-/** Where a run is reported, beside the terminal. */
 export interface Outputs {
   readonly report?: string;
   /** `true`: standard output. */

@@ -4,7 +4,6 @@
  */
 import { workerData } from 'node:worker_threads';
 
-/** How often it looks, milliseconds. */
 const LOOK_MS = 500;
 const { parent, ownGroup } = workerData as { readonly parent: number; readonly ownGroup: boolean };
 

@@ -14,11 +14,9 @@ Example:
   $ npx sealring-conformance list codec
 `;
 
-/** What is said of a suite, and the options that it alone takes. */
 interface SuiteCommand {
   readonly summary: string;
   readonly description: string;
-  /** A whole target module. */
   readonly target: string;
   /** Options of the example besides the target and the report. */
   readonly example?: string;
@@ -175,7 +173,6 @@ function addListCommand(program: Command, suites: readonly SuiteName[]): void {
     });
 }
 
-/** A whole number within bounds. */
 function wholeNumber(least: number, most: number): (text: string) => number {
   return (text) => {
     const value = Number(text);

@@ -10,7 +10,6 @@ import { SUITES } from './suites.ts';
 import { Progress, paintFor, summaryOf } from './terminal.ts';
 import { Trials } from './trials.ts';
 
-/** What commands that run a suite are given. */
 export interface CheckOptions {
   readonly exec?: string;
   readonly report?: string;
@@ -31,33 +30,16 @@ export interface CheckOptions {
 }
 
 /** SIGINT and SIGTERM, caught while a run lasts: the first asks it to end, the second ends it at once. */
-class Interruption {
-  readonly #controller = new AbortController();
-  readonly #atOnce: () => void;
-  #code: ExitCode | undefined;
-
-  constructor(atOnce: () => void) {
-    this.#atOnce = atOnce;
-    process.on('SIGINT', this.#onSignal).on('SIGTERM', this.#onSignal);
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  /** What to exit with, once a signal came. */
-  get code(): ExitCode | undefined {
-    return this.#code;
-  }
-
-  stop(): void {
-    process.off('SIGINT', this.#onSignal).off('SIGTERM', this.#onSignal);
-  }
-
-  readonly #onSignal = (name: NodeJS.Signals): void => {
-    if (this.#code !== undefined) this.#atOnce();
-    this.#code ??= name === 'SIGINT' ? EXIT_CODE.SIGINT : EXIT_CODE.SIGTERM;
-    this.#controller.abort();
+function catchSignals(atOnce: () => void): { readonly signal: AbortSignal; readonly stop: () => void } {
+  const controller = new AbortController();
+  const onSignal = (name: NodeJS.Signals): void => {
+    if (controller.signal.aborted) atOnce();
+    else controller.abort(name === 'SIGINT' ? EXIT_CODE.SIGINT : EXIT_CODE.SIGTERM);
+  };
+  process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
+  return {
+    signal: controller.signal,
+    stop: () => void process.off('SIGINT', onSignal).off('SIGTERM', onSignal),
   };
 }
 
@@ -115,7 +97,7 @@ export async function runCheck(suite: SuiteName, module: string | undefined, opt
   const seed = options.seed ?? Math.floor(Math.random() * LARGEST_SEED);
   const timeoutMs = timeout === undefined ? SUITES[suite].timeoutMs : timeout * 1_000;
   const trialOptions = { seed, timeoutMs, rounds, writers };
-  const interruption = new Interruption(() => void trials.kill());
+  const interruption = catchSignals(() => void trials.kill());
   const trials = new Trials(suite, source, trialOptions, interruption.signal);
   const startedAt = new Date().toISOString();
   let results: readonly ConformanceResult[];
@@ -134,12 +116,11 @@ export async function runCheck(suite: SuiteName, module: string | undefined, opt
   const stream = json === true ? process.stderr : process.stdout;
   stream.write(summaryOf(record, paintFor(stream, options.color), quiet));
   writeOutputs(options, record);
-  if (interruption.code !== undefined) return interruption.code;
+  if (interruption.signal.aborted) return interruption.signal.reason as ExitCode;
   checkSomethingWasTried(options.only, results);
   return passed ? EXIT_CODE.passed : EXIT_CODE.failed;
 }
 
-/** What was said of a program. */
 function claimsOf({ confidentiality, crossInstance, rotation, maxPayloadBytes }: CheckOptions): ProgramClaims {
   const supports = {
     ...(confidentiality === false && { confidentiality }),

@@ -11,7 +11,6 @@ import {
   visibleLine,
 } from '../reports/record.ts';
 
-/** Colours a text, or leaves it alone. */
 export type Paint = (format: Parameters<typeof styleText>[0], text: string) => string;
 
 /** Colours for one stream, unless they are not wanted: on a terminal, or with FORCE_COLOR; never with NO_COLOR. */
@@ -53,7 +52,6 @@ export class Progress {
     if (isFirst || this.#isTerminal) this.#tell();
   }
 
-  /** Takes the line away. */
   end(): void {
     if (this.#timer === undefined) return;
     clearInterval(this.#timer);

@@ -37,7 +37,6 @@ export class TargetProcess {
     this.#child.on('error', () => undefined);
   }
 
-  /** Asks one thing. Never rejects. */
   ask(request: Request, timeoutMs: number, signal?: AbortSignal): Promise<Outcome> {
     const child = this.#child;
     const number = ++this.#asked;
@@ -66,7 +65,6 @@ export class TargetProcess {
     });
   }
 
-  /** Ends the process, and what it started. Resolves when it has ended. */
   async kill(): Promise<void> {
     if (this.#hasEnded) return;
     const ended = new Promise((resolve) => this.#child.once('exit', resolve));
@@ -96,7 +94,6 @@ export class Trials {
   readonly #options: TrialOptions;
   readonly #signal: AbortSignal;
   #process: TargetProcess | undefined;
-  /** The target's own name, once it is there. */
   name = '';
 
   constructor(suite: SuiteName, source: TargetSource, options: TrialOptions, signal: AbortSignal) {

@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import { type CheckedRequirement, expectThat, must, NotApplicable, should } from '../requirement.ts';
+import type { RequestStateCodec } from '@sealring/core';
+import { expectThat, NotApplicable } from '../requirement.ts';
 import { scriptBeside } from '../target-module.ts';
 import { readFirstTokens } from './processes.ts';
 import { LEAST_BYTES, sharedStream } from './secrecy.ts';
-import { CONTRACT, type CodecTrial, KIT, SPEC } from './trial.ts';
+import type { CodecChecks, CodecTrial } from './trial.ts';
 import type { WorkerAnswer } from './worker.ts';
 
 /** From nothing to long: what is longer may take another way. */
@@ -13,9 +14,8 @@ const LENGTHS: readonly number[] = [0, 1, 5, 16, 39, 100, 1_000, 5_000, 60_000];
 const TURNS = 6;
 const TURN_BYTES = 32;
 
-/** Which codec unseals which tokens. */
-export const ISOLATION_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
-  must('CODEC-STRANGER', 'A token of another service, with other keys, is refused.', SPEC, async (trial) => {
+export const ISOLATION_CHECKS: CodecChecks = {
+  'CODEC-STRANGER': async (trial) => {
     const [codec, stranger] = [await trial.create(), await trial.createStranger()];
     for (const length of LENGTHS) {
       const payload = trial.bytes(length);
@@ -33,93 +33,72 @@ export const ISOLATION_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
         trial.expectPayload(other, otherToken, others, 'its own token, after a stranger’s,');
       }
     }
-  }),
-  must('CODEC-PEER', 'Another process with the same keys unseals the token.', CONTRACT, async (trial) => {
+  },
+  'CODEC-PEER': async (trial) => {
     const [codec, peer] = [await trial.create(), await trial.createPeer()];
-    for (const length of LENGTHS) {
-      const payload = trial.bytes(length);
-      trial.expectPayload(peer, trial.seal(codec, payload), payload, 'its token, at a peer,');
-      trial.expectPayload(codec, trial.seal(peer, payload), payload, 'a peer’s token');
-    }
-  }),
-  must(
-    'CODEC-ROTATED-OPENS',
-    'After a rotation, what was sealed before is still unsealed.',
-    CONTRACT,
-    async (trial) => {
-      const [before, after] = [await trial.create(), await trial.createRotated()];
-      for (const length of LENGTHS) {
-        const payload = trial.bytes(length);
-        trial.expectPayload(after, trial.seal(before, payload), payload, 'a token from before the rotation');
-        trial.expectPayload(after, trial.seal(after, payload), payload, 'a token from after the rotation');
-      }
-    },
-  ),
-  should(
-    'CODEC-ROTATED-SEALS',
-    'After a rotation, new tokens are sealed with the new key.',
-    CONTRACT,
-    async (trial) => {
-      const [before, after] = [await trial.create(), await trial.createRotated()];
-      trial.refused(
-        before,
-        trial.seal(after, trial.text('state')),
-        'a token sealed after the rotation, by who knows only the old key,',
-      );
-    },
-  ),
-];
+    comesBack(trial, codec, peer, 'its token, at a peer,');
+    comesBack(trial, peer, codec, 'a peer’s token');
+  },
+  'CODEC-ROTATED-OPENS': async (trial) => {
+    const [before, after] = [await trial.create(), await trial.createRotated()];
+    comesBack(trial, before, after, 'a token from before the rotation');
+    comesBack(trial, after, after, 'a token from after the rotation');
+  },
+  'CODEC-ROTATED-SEALS': async (trial) => {
+    const [before, after] = [await trial.create(), await trial.createRotated()];
+    const what = 'a token sealed after the rotation, by who knows only the old key,';
+    trial.refused(before, trial.seal(after, trial.text('state')), what);
+  },
+};
+
+/** What one codec seals, the other unseals. */
+function comesBack(trial: CodecTrial, one: RequestStateCodec, other: RequestStateCodec, what: string): void {
+  for (const length of LENGTHS) {
+    const payload = trial.bytes(length);
+    trial.expectPayload(other, trial.seal(one, payload), payload, what);
+  }
+}
 
 const THREADS = 3;
 
-/** Codecs in threads of one process. */
-export const WORKER_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
-  must(
-    'CODEC-WORKERS',
-    'Codecs in worker threads of one process do not get into one another’s way.',
-    KIT,
-    async ({ module, supports, random }) => {
-      if (module === undefined) throw new NotApplicable('the target was not given as a module');
-      const threads = Array.from({ length: THREADS }, () => new Thread(module, random.below(2 ** 31)));
-      // At once, or they might come one after the other.
-      await Promise.all(threads.map((thread) => thread.ready));
-      const answers = await Promise.all(threads.map((thread) => thread.work()));
-      const finding = answers.find((answer) => answer.finding !== undefined)?.finding;
-      expectThat(finding === undefined, `in one of ${THREADS} worker threads: ${finding}`);
-      if (!supports.confidentiality || supports.maxPayloadBytes < LEAST_BYTES) return;
-      const sealed = answers.flatMap(({ tokens = [] }) => readFirstTokens(tokens));
-      expectThat(!sharedStream(sealed), `the first tokens of ${THREADS} worker threads share a key stream`);
-    },
-  ),
-];
+export const WORKER_CHECKS: CodecChecks = {
+  'CODEC-WORKERS': async ({ module, supports, random }) => {
+    if (module === undefined) throw new NotApplicable('the target was not given as a module');
+    const threads = Array.from({ length: THREADS }, () => startThread(module, random.below(2 ** 31)));
+    // At once, or they might come one after the other.
+    await Promise.all(threads.map((thread) => thread.ready));
+    const answers = await Promise.all(threads.map((thread) => thread.work()));
+    const finding = answers.find((answer) => answer.finding !== undefined)?.finding;
+    expectThat(finding === undefined, `in one of ${THREADS} worker threads: ${finding}`);
+    if (!supports.confidentiality || supports.maxPayloadBytes < LEAST_BYTES) return;
+    const sealed = answers.flatMap(({ tokens = [] }) => readFirstTokens(tokens));
+    expectThat(!sharedStream(sealed), `the first tokens of ${THREADS} worker threads share a key stream`);
+  },
+};
 
-class Thread {
-  readonly #worker: Worker;
-  readonly #answer: Promise<WorkerAnswer>;
+interface Thread {
   /** Resolves when the codec is there, or will not be. */
   readonly ready: Promise<unknown>;
+  work(): Promise<WorkerAnswer>;
+}
 
-  constructor(module: string, seed: number) {
-    const worker = new Worker(scriptBeside(import.meta.url, 'worker'), { workerData: { module, seed }, execArgv: [] });
-    // A thread that ends early reports that in its answer.
-    const ready = once(worker, 'message').catch(() => undefined);
-    this.#answer = new Promise<WorkerAnswer>((answer) => {
-      worker.on('message', (message: WorkerAnswer | 'ready') => {
-        if (message !== 'ready') answer(message);
-      });
-      worker.on('error', (error: Error) => answer({ finding: `${error.name} ended the thread` }));
-      worker.on('exit', (code) => answer({ finding: `the thread ended with code ${code}` }));
+function startThread(module: string, seed: number): Thread {
+  const worker = new Worker(scriptBeside(import.meta.url, 'worker'), { workerData: { module, seed }, execArgv: [] });
+  const answer = new Promise<WorkerAnswer>((resolve) => {
+    worker.on('message', (message: WorkerAnswer | 'ready') => {
+      if (message !== 'ready') resolve(message);
     });
-    this.ready = Promise.race([ready, this.#answer]);
-    this.#worker = worker;
-  }
-
-  async work(): Promise<WorkerAnswer> {
-    this.#worker.postMessage('begin', []);
-    try {
-      return await this.#answer;
-    } finally {
-      await this.#worker.terminate();
-    }
-  }
+    worker.on('error', (error: Error) => resolve({ finding: `${error.name} ended the thread` }));
+    worker.on('exit', (code) => resolve({ finding: `the thread ended with code ${code}` }));
+  });
+  return {
+    // A thread that ends early reports that in its answer.
+    ready: Promise.race([once(worker, 'message').catch(() => undefined), answer]),
+    async work() {
+      worker.postMessage('begin', []);
+      const answered = await answer;
+      await worker.terminate();
+      return answered;
+    },
+  };
 }

@@ -2,7 +2,6 @@ import { watchTimers } from '../watch.ts';
 
 /** What using a codec left behind in the process. */
 export interface LeftBehind {
-  /** Timers, immediates, sockets and other handles, by their names. */
   readonly resources: readonly string[];
   /**
    * Globals, members of built-ins, environment variables, listeners and settings of the process that are others than

@@ -1,14 +1,13 @@
 import { inspect } from 'node:util';
 import type { RequestStateCodec } from '@sealring/core';
-import { type CheckedRequirement, expectThat, must, NotApplicable, should } from '../requirement.ts';
+import { expectThat, NotApplicable } from '../requirement.ts';
 import { contentsOf, shows } from '../secrets.ts';
 import { damagedForms, GARBAGE } from './integrity.ts';
-import { BUDGET_MS, CONTRACT, type CodecTrial, KIT, SPEC, tokenText } from './trial.ts';
+import { BUDGET_MS, type CodecChecks, type CodecTrial, tokenText } from './trial.ts';
 
 const LONGEST_REASON = 32;
 /** More than a codec that counts them would tolerate. */
 const MANY_REFUSALS = 2_000;
-/** Shorter pieces come up by chance. */
 const TELLING_LENGTH = 12;
 
 /** Damaged tokens of every kind that a refusal may distinguish, with the damage. */
@@ -32,42 +31,31 @@ function damaged(token: string): readonly (readonly [string, string])[] {
   ];
 }
 
-/** The one error that refuses tokens, and what it may reveal. */
-export const REFUSAL_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
-  must(
-    'CODEC-REFUSAL-CLASS',
-    'Every token is refused by one and the same error, InvalidRequestState.',
-    CONTRACT,
-    async (trial) => {
-      const [codec, stranger] = [await trial.create(), await trial.createStranger()];
-      const [token, other] = [
-        trial.seal(codec, trial.text('state of a tool')),
-        trial.seal(codec, trial.text('other state')),
-      ];
-      const bad: (readonly [string, string])[] = [
-        ...damaged(token).map(([variant, what]) => [variant, what === 'no text' ? what : `a token ${what}`] as const),
-        ...[...damagedForms(token, other)].map(([variant, what]) => [variant, `a token ${what}`] as const),
-        ...GARBAGE.map((garbage) => [garbage, tokenText(garbage)] as const),
-        [trial.seal(stranger, trial.text('state of a tool')), 'a token of another service'],
-      ];
-      for (const [refusal, what] of refusalsOf(trial, codec, bad)) trial.expectRefusalClass(refusal, what);
-    },
-  ),
-  must(
-    'CODEC-REFUSAL-SECRET',
-    'A refusal shows no payload: not in its message, its stack or its members.',
-    SPEC,
-    async (trial) => {
-      const codec = await trial.create();
-      const canary = trial.text(Buffer.from(trial.random.bytes(18)).toString('hex'));
-      if (canary.length < TELLING_LENGTH) throw new NotApplicable('its payloads are too short to be recognised');
-      for (const [refusal, what] of refusalsOf(trial, codec, damaged(trial.seal(codec, canary)))) {
-        const isShown = shows(contentsOf(refusal), canary);
-        expectThat(!isShown, `the refusal of a token ${what} shows the payload`);
-      }
-    },
-  ),
-  should('CODEC-REFUSAL-TOKEN', 'A refusal does not repeat the token.', KIT, async (trial) => {
+export const REFUSAL_CHECKS: CodecChecks = {
+  'CODEC-REFUSAL-CLASS': async (trial) => {
+    const [codec, stranger] = [await trial.create(), await trial.createStranger()];
+    const [token, other] = [
+      trial.seal(codec, trial.text('state of a tool')),
+      trial.seal(codec, trial.text('other state')),
+    ];
+    const bad: (readonly [string, string])[] = [
+      ...damaged(token).map(([variant, what]) => [variant, what === 'no text' ? what : `a token ${what}`] as const),
+      ...[...damagedForms(token, other)].map(([variant, what]) => [variant, `a token ${what}`] as const),
+      ...GARBAGE.map((garbage) => [garbage, tokenText(garbage)] as const),
+      [trial.seal(stranger, trial.text('state of a tool')), 'a token of another service'],
+    ];
+    for (const [refusal, what] of refusalsOf(trial, codec, bad)) trial.expectRefusalClass(refusal, what);
+  },
+  'CODEC-REFUSAL-SECRET': async (trial) => {
+    const codec = await trial.create();
+    const canary = trial.text(Buffer.from(trial.random.bytes(18)).toString('hex'));
+    if (canary.length < TELLING_LENGTH) throw new NotApplicable('its payloads are too short to be recognised');
+    for (const [refusal, what] of refusalsOf(trial, codec, damaged(trial.seal(codec, canary)))) {
+      const isShown = shows(contentsOf(refusal), canary);
+      expectThat(!isShown, `the refusal of a token ${what} shows the payload`);
+    }
+  },
+  'CODEC-REFUSAL-TOKEN': async (trial) => {
     const codec = await trial.create();
     for (const [token, what] of damaged(trial.seal(codec, trial.text('state of a tool')))) {
       const outcome = trial.outcome(codec, token);
@@ -80,8 +68,8 @@ export const REFUSAL_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
         `the refusal of a token ${what} repeats it`,
       );
     }
-  }),
-  should('CODEC-REFUSAL-REASON', 'A refusal says why in at most 32 characters.', CONTRACT, async (trial) => {
+  },
+  'CODEC-REFUSAL-REASON': async (trial) => {
     const codec = await trial.create();
     const bad = damaged(trial.seal(codec, trial.text('state of a tool')));
     for (const [error, what] of refusalsOf(trial, codec, bad)) {
@@ -89,8 +77,8 @@ export const REFUSAL_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
       expectThat(message.length <= LONGEST_REASON, `the refusal of a token ${what} has ${message.length} characters`);
       expectThat(message !== '', `the refusal of a token ${what} says nothing`);
     }
-  }),
-  must('CODEC-AFTER-REFUSAL', 'A refused token changes nothing for the next good one.', CONTRACT, async (trial) => {
+  },
+  'CODEC-AFTER-REFUSAL': async (trial) => {
     const codec = await trial.create();
     const payload = trial.text('state of a tool');
     const good = trial.seal(codec, payload);
@@ -107,8 +95,8 @@ export const REFUSAL_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
     }
     trial.expectPayload(codec, good, payload, `a good token, after ${MANY_REFUSALS} refusals,`);
     trial.expectPayload(codec, trial.seal(codec, payload), payload, 'a token sealed after refusals');
-  }),
-];
+  },
+};
 
 /** What refused bad tokens, and what had been done to each. That one is not refused at all is for other requirements. */
 function refusalsOf(
@@ -136,48 +124,41 @@ const SAMPLE_MS = 0.05;
 const SAMPLING_MS = 4_000;
 const TELLING_RATIO = 1.25;
 
-/** How long a refusal takes. */
-export const TIMING_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
-  should(
-    'CODEC-TIMING',
-    'How long a refusal takes does not show which byte of the tag is wrong.',
-    KIT,
-    async (trial) => {
-      const codec = await trial.create();
-      const token = trial.seal(codec, trial.text('state of a tool'));
-      const [first, last] = [TAG_BYTES, 1].map((fromEnd) => withByteChanged(token, fromEnd));
-      if (first === undefined || last === undefined)
-        throw new NotApplicable('its tokens are in no encoding known here');
-      const messages = [first, last].map((one) => {
-        const refusal = trial.refused(codec, one, 'a token with a byte of its tag changed');
-        return refusal instanceof Error ? refusal.message : '';
-      });
-      // Where the last byte is no part of a tag, as in a token that is JSON, the two are refused by different things.
-      if (messages[0] !== messages[1]) throw new NotApplicable('its tokens do not end in a tag');
-      const batch = batchSize(codec, first);
-      // For a slow codec fewer samples are enough: the share of everything else is smaller.
-      const samples = Math.max(
-        9,
-        Math.min(SAMPLES, Math.floor(SAMPLING_MS / (2 * TRIALS * timeOf(codec, first, batch)))),
-      );
-      const ratios: number[] = [];
-      for (let i = 0; i < TRIALS; i++) {
-        const [a, b]: [number[], number[]] = [[], []];
-        for (let sample = 0; sample < samples; sample++) {
-          // Whose turn is first changes: what comes second finds warm caches.
-          const order = sample % 2 === 0 ? [a, b] : [b, a];
-          for (const times of order) times.push(timeOf(codec, times === a ? first : last, batch));
-        }
-        ratios.push(median(b) / median(a));
+export const TIMING_CHECKS: CodecChecks = {
+  'CODEC-TIMING': async (trial) => {
+    const codec = await trial.create();
+    const token = trial.seal(codec, trial.text('state of a tool'));
+    const [first, last] = [TAG_BYTES, 1].map((fromEnd) => withByteChanged(token, fromEnd));
+    if (first === undefined || last === undefined) throw new NotApplicable('its tokens are in no encoding known here');
+    const messages = [first, last].map((one) => {
+      const refusal = trial.refused(codec, one, 'a token with a byte of its tag changed');
+      return refusal instanceof Error ? refusal.message : '';
+    });
+    // Where the last byte is no part of a tag, as in a token that is JSON, the two are refused by different things.
+    if (messages[0] !== messages[1]) throw new NotApplicable('its tokens do not end in a tag');
+    const batch = batchSize(codec, first);
+    // For a slow codec fewer samples are enough: the share of everything else is smaller.
+    const samples = Math.max(
+      9,
+      Math.min(SAMPLES, Math.floor(SAMPLING_MS / (2 * TRIALS * timeOf(codec, first, batch)))),
+    );
+    const ratios: number[] = [];
+    for (let i = 0; i < TRIALS; i++) {
+      const [a, b]: [number[], number[]] = [[], []];
+      for (let sample = 0; sample < samples; sample++) {
+        // Whose turn is first changes: what comes second finds warm caches.
+        const order = sample % 2 === 0 ? [a, b] : [b, a];
+        for (const times of order) times.push(timeOf(codec, times === a ? first : last, batch));
       }
-      const shown = ratios.map((ratio) => ratio.toFixed(2)).join(', ');
-      const alike =
-        !ratios.every((ratio) => ratio > TELLING_RATIO) && !ratios.every((ratio) => ratio < 1 / TELLING_RATIO);
-      expectThat(alike, `a wrong last byte of the tag takes ${shown} times as long as a wrong first one`);
-      return `a wrong last byte of the tag takes ${shown} times as long as a wrong first one`;
-    },
-  ),
-];
+      ratios.push(median(b) / median(a));
+    }
+    const shown = ratios.map((ratio) => ratio.toFixed(2)).join(', ');
+    const alike =
+      !ratios.every((ratio) => ratio > TELLING_RATIO) && !ratios.every((ratio) => ratio < 1 / TELLING_RATIO);
+    expectThat(alike, `a wrong last byte of the tag takes ${shown} times as long as a wrong first one`);
+    return `a wrong last byte of the tag takes ${shown} times as long as a wrong first one`;
+  },
+};
 
 /** A token of the same length, with one byte of what it encodes changed. */
 function withByteChanged(token: string, fromEnd: number): string | undefined {

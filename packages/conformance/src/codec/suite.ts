@@ -1,15 +1,16 @@
 import * as v from 'valibot';
 import type { ConformanceOptions } from '../options.ts';
-import { type CheckedRequirement, type ConformanceReport, NotApplicable, type Requirement } from '../requirement.ts';
+import { type Check, type ConformanceReport, NotApplicable, type Requirement } from '../requirement.ts';
 import { type Suite, suiteOf, type TestRunner } from '../run.ts';
 import { INTEGRITY_CHECKS } from './integrity.ts';
 import { ISOLATION_CHECKS, WORKER_CHECKS } from './isolation.ts';
 import { PURITY_CHECKS } from './purity.ts';
 import { REFUSAL_CHECKS, TIMING_CHECKS } from './refusals.ts';
+import { CODEC_TABLE } from './requirements.ts';
 import { ROUND_TRIP_CHECKS } from './round-trip.ts';
 import { KEY_STREAM_CHECKS, KEYLESS_CHECKS, SECRECY_CHECKS } from './secrecy.ts';
 import { type CodecTarget, checkCodecTarget } from './target.ts';
-import { CodecTrial } from './trial.ts';
+import { type CodecChecks, CodecTrial } from './trial.ts';
 
 /** What cannot be seen of a codec that is asked through a pipe, and why. */
 export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
@@ -29,20 +30,18 @@ export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
   'CODEC-TIMING': 'the way through the pipe takes longer than the refusal',
 };
 
-/** The same check, for codecs that it can be tried on. */
-function unlessUnseen(check: CheckedRequirement<CodecTrial>): CheckedRequirement<CodecTrial> {
-  const why = UNSEEN_THROUGH_PIPE[check.id];
-  if (why === undefined) return check;
-  return {
-    ...check,
-    run(trial) {
+function unlessUnseen(checks: CodecChecks): CodecChecks {
+  const guarded = Object.entries(UNSEEN_THROUGH_PIPE).map(([id, why]) => {
+    const guard: Check<CodecTrial> = (trial) => {
       if (trial.throughPipe) throw new NotApplicable(`cannot be seen through a pipe: ${why}`);
-      return check.run(trial);
-    },
-  };
+      return checks[id]?.(trial);
+    };
+    return [id, guard] as const;
+  });
+  return { ...checks, ...Object.fromEntries(guarded) };
 }
 
-const CODEC_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
+const CODEC_CHECKS = unlessUnseen({
   ...ROUND_TRIP_CHECKS,
   ...INTEGRITY_CHECKS,
   ...REFUSAL_CHECKS,
@@ -53,7 +52,7 @@ const CODEC_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   ...PURITY_CHECKS,
   ...WORKER_CHECKS,
   ...TIMING_CHECKS,
-].map(unlessUnseen);
+});
 
 /** How the suite of codecs is run. */
 export interface CodecConformanceOptions extends ConformanceOptions {
@@ -64,11 +63,11 @@ export interface CodecConformanceOptions extends ConformanceOptions {
   readonly module?: string | URL;
 }
 
-/** The suite. */
 export const CODEC_SUITE: Suite<CodecTarget, CodecConformanceOptions> = suiteOf({
   name: 'codec',
   title: 'Codec',
   noun: 'codec',
+  requirements: CODEC_TABLE,
   checks: CODEC_CHECKS,
   timeoutMs: 60_000,
   options: {

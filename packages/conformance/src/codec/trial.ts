@@ -1,16 +1,12 @@
 import { inspect, types } from 'node:util';
 import type { RequestStateCodec } from '@sealring/core';
 import { sameBytes } from '../bytes.ts';
-import { expectThat, Finding, NotApplicable } from '../requirement.ts';
+import { type Checks, expectThat, Finding, NotApplicable } from '../requirement.ts';
 import { describeThrown, kindOf } from '../thrown.ts';
 import { Trial } from '../trial.ts';
 import { type CodecSupport, type CodecTarget, THROUGH_PIPE } from './target.ts';
 
-/** Where the requirements of codecs come from. */
-export const CONTRACT = 'RequestStateCodec of the MCP Python SDK 2.3.0 (mcp.server.request_state)';
-export const SPEC = 'MCP 2026-07-28, multi round-trip requests: requestState is untrusted when it comes back';
-export const RFC4648 = 'RFC 4648, section 3.5: canonical encoding';
-export const KIT = 'Sealring conformance kit';
+export type CodecChecks = Checks<CodecTrial>;
 
 /** Bytes that a token may stand for: whole, and each part of it, by the usual encodings. */
 export function decodings(token: string): readonly Uint8Array[] {
@@ -96,7 +92,6 @@ export class CodecTrial extends Trial {
     return payload;
   }
 
-  /** @throws {Finding} unless a token is unsealed to exactly this payload. */
   expectPayload(codec: RequestStateCodec, token: string, payload: Uint8Array, what?: string): void {
     const back = this.unseal(codec, token, what);
     expectThat(
@@ -152,17 +147,14 @@ export class CodecTrial extends Trial {
     return step <= 1 ? calls : calls.filter((_, i) => i % step === from);
   }
 
-  /** A text as a payload, cut to what the target takes. */
   text(content: string): Uint8Array {
     return new TextEncoder().encode(content).slice(0, this.supports.maxPayloadBytes);
   }
 
-  /** Random bytes, as many of them as the target takes. */
   bytes(length: number): Uint8Array {
     return this.random.bytes(Math.min(length, this.supports.maxPayloadBytes));
   }
 
-  /** Payloads of the suite that the target takes. */
   fits(payload: Uint8Array): boolean {
     return payload.length <= this.supports.maxPayloadBytes;
   }
@@ -177,14 +169,12 @@ function attempt<T>(run: () => T, what: string): T {
   }
 }
 
-/** Bytes in a finding: whole where they are few. */
 export function bytesText(bytes: Uint8Array): string {
   const shown = Buffer.from(bytes.subarray(0, 16)).toString('hex');
   if (bytes.length === 0) return 'no bytes';
   return `${bytes.length} byte${bytes.length === 1 ? '' : 's'} ${shown}${bytes.length > 16 ? '…' : ''}`;
 }
 
-/** Text in a finding: whole where it is short. */
 export function tokenText(token: string): string {
   return inspect(token.length > 80 ? `${token.slice(0, 60)}…${token.slice(-12)}` : token);
 }

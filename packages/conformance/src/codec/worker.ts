@@ -9,7 +9,6 @@ import { CodecTrial } from './trial.ts';
 
 /** What a thread found; before that it says `ready`, and waits for a word. */
 export interface WorkerAnswer {
-  /** What went wrong, if anything did. */
   readonly finding?: string;
   readonly tokens?: FirstTokens;
 }

@@ -1,15 +1,12 @@
 import { shownText } from './shown.ts';
 
-/** What the program is asked. */
 export type Request =
   | { readonly op: 'create'; readonly instance: string; readonly role: Role }
   | { readonly op: 'seal'; readonly instance: string; readonly payload: string }
   | { readonly op: 'unseal'; readonly instance: string; readonly token: string };
 
-/** Which of the codecs of a target an instance is. */
 export type Role = 'self' | 'peer' | 'stranger' | 'rotated';
 
-/** What the program answered, one of these. */
 export type Answer =
   | { readonly kind: 'created' }
   | { readonly kind: 'token'; readonly token: string }
@@ -23,7 +20,6 @@ export class WrongAnswer extends Error {
 }
 
 const KINDS = ['token', 'payload', 'invalid', 'error'] as const;
-/** What may answer which request, beside `error`. */
 const ANSWERS: Readonly<Record<Request['op'], readonly string[]>> = {
   create: [],
   seal: ['token'],

@@ -7,10 +7,8 @@ import { shownStart, shownText } from './shown.ts';
 /** The program to run: through the shell where it is text. */
 export interface ProgramOptions {
   readonly command: string | readonly string[];
-  /** The longest time to wait for an answer, milliseconds. */
   readonly timeoutMs: number;
   readonly cwd: string | undefined;
-  /** The whole environment. */
   readonly env: NodeJS.ProcessEnv;
 }
 
@@ -22,7 +20,6 @@ export interface ThreadData {
   readonly bell: Int32Array;
 }
 
-/** A command to the thread. */
 export type Order =
   /** Writes a line and waits for one. `shown` is the line as a finding may show it. */
   | { readonly do: 'ask'; readonly line: string; readonly shown: string }
@@ -107,18 +104,15 @@ export class Program {
     });
   }
 
-  /** Writes one line and resolves to the next line of the program. */
   async ask(line: string, shown: string): Promise<Outcome> {
     if (this.#failure !== undefined) return { failure: this.#failure };
     this.#asked = shown;
     const answered = new Promise<Outcome>((resolve) => {
       this.#answer = resolve;
     });
-    const late = setTimeout(
-      () =>
-        this.#fail(`no answer within ${this.#timeoutMs} ms to ${shown}, and the program was killed${this.#errors()}`),
-      this.#timeoutMs,
-    );
+    const late = setTimeout(() => {
+      this.#fail(`no answer within ${this.#timeoutMs} ms to ${shown}, and the program was killed${this.#errors()}`);
+    }, this.#timeoutMs);
     this.#child.stdin?.write(`${line}\n`);
     try {
       return await answered;
@@ -127,12 +121,10 @@ export class Program {
     }
   }
 
-  /** What went wrong since the last answer. */
   look(): Outcome {
     return this.#failure === undefined ? {} : { failure: this.#failure };
   }
 
-  /** Ends it at once, with all that it started. */
   async kill(): Promise<void> {
     this.#signal('SIGKILL');
     await this.#endsWithin(GRACE_MS);
@@ -150,8 +142,9 @@ export class Program {
   #read(chunk: Buffer): void {
     try {
       for (const line of this.#lines.add(chunk)) {
-        if (this.#answer === undefined) this.#fail(this.#unasked(line));
-        else {
+        if (this.#answer === undefined) {
+          this.#fail(`after its answer to ${this.#asked} the program wrote an unrequested line: ${shownText(line)}`);
+        } else {
           this.#hasAnswered = true;
           this.#settle({ line });
         }
@@ -159,10 +152,6 @@ export class Program {
     } catch (error) {
       this.#fail(`the answer to ${this.#asked} is ${error instanceof RangeError ? error.message : 'not UTF-8'}`);
     }
-  }
-
-  #unasked(line: string): string {
-    return `after its answer to ${this.#asked} the program wrote an unrequested line: ${shownText(line)}`;
   }
 
   #sayEnd(code: number | null, signal: NodeJS.Signals | null): void {
@@ -185,7 +174,6 @@ export class Program {
     this.#lastErrors = (this.#lastErrors + bytes.slice(room)).slice(-KEPT_OF_STDERR);
   }
 
-  /** The part of standard error that is reported with a failure. */
   #errors(): string {
     const text = Buffer.from(this.#firstErrors + this.#lastErrors, 'latin1').toString('utf8');
     if (text === '') return '';

@@ -19,17 +19,14 @@ export class SyncProgram {
     return this.#order({ do: 'ask', line, shown });
   }
 
-  /** What went wrong since the last answer. */
   look(): Outcome {
     return this.#thread === undefined ? {} : this.#order({ do: 'look' });
   }
 
-  /** Ends the program at once. */
   kill(): void {
     if (this.#thread !== undefined) this.#order({ do: 'kill' });
   }
 
-  /** Ends the program and the thread. */
   async close(): Promise<void> {
     if (this.#thread === undefined) return;
     this.#order({ do: 'end' });

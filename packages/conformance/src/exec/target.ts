@@ -76,10 +76,8 @@ export function execCodecTarget(command: string | readonly string[], options: Ex
   checkArgument(OWNER, ARGUMENTS, { command, options });
   const { name, timeoutMs = TIMEOUT_MS, cwd, env, supports, refusal = 'InvalidRequestState', rotated = true } = options;
   const given = typeof command === 'string' ? command : [...command];
-  const fleet = new PipedFleet(
-    new SyncProgram({ command: given, timeoutMs, cwd, env: { ...process.env, ...env } }),
-    refusal,
-  );
+  const program = new SyncProgram({ command: given, timeoutMs, cwd, env: { ...process.env, ...env } });
+  const fleet = new PipedFleet(program, refusal);
   const target: ExecCodecTarget = {
     name: name ?? [given].flat().join(' '),
     create: () => fleet.open('self'),

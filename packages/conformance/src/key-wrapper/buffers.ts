@@ -1,15 +1,12 @@
 import { types } from 'node:util';
 import type { KeyWrapper } from '@sealring/core';
 import { flipped, sameBytes, text } from '../bytes.ts';
-import { expectThat, must, should } from '../requirement.ts';
+import { expectThat } from '../requirement.ts';
 import {
   bytesOf,
-  CONTRACT,
-  clause,
   copyOf,
-  type KeyWrapperRequirement,
+  type KeyWrapperChecks,
   type KeyWrapperTrial,
-  KIT,
   type Made,
   OPTIONS,
   wrappedKeyOf,
@@ -17,9 +14,8 @@ import {
 
 const ENTRY = '{"ring":"conformance","id":"AAAAAAAAAAAAAAAA"}';
 
-/** Whose bytes are whose. */
-export const BUFFER_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
-  must('WRAP-VIEW', 'A view of a larger buffer is read within its own bounds.', clause(1), async (trial) => {
+export const BUFFER_CHECKS: KeyWrapperChecks = {
+  'WRAP-VIEW': async (trial) => {
     const keyWrapper = await trial.create();
     for (const [viewOf, kind] of [
       [(bytes: Uint8Array) => viewIn(trial, bytes), 'a view of a larger buffer'],
@@ -38,8 +34,8 @@ export const BUFFER_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
       expectThat(keyWrapper.verify(entry, signature), `the signature of ${kind} does not verify for its bytes`);
       expectThat(keyWrapper.verify(viewOf(entry), viewOf(signature)), `verify of ${kind} says false`);
     }
-  }),
-  must('WRAP-OWN-BYTES', 'The bytes that a call returns are the caller’s to overwrite.', clause(1), async (trial) => {
+  },
+  'WRAP-OWN-BYTES': async (trial) => {
     const keyWrapper = await trial.create();
     const made = await trial.make(keyWrapper);
     const stored = { dataKey: made.dataKey, wrapped: copyOf(made.wrapped) };
@@ -68,84 +64,68 @@ export const BUFFER_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     const kept = { dataKey: Uint8Array.from(generated.dataKey), wrapped: copyOf(generated.wrapped) };
     generated.dataKey.fill(0);
     await trial.expectOpens(keyWrapper, kept, 'what was generated, after its data key was overwritten,');
-  }),
-  must(
-    'WRAP-CALLERS-BYTES',
-    'No call changes the bytes it was given, or looks at them after it has ended.',
-    clause(1),
-    async (trial) => {
-      const keyWrapper = await trial.create();
-      const dataKey = trial.dataKey(keyWrapper);
-      const given = Uint8Array.from(dataKey);
-      const wrapped = wrappedKeyOf(await trial.answer(() => keyWrapper.wrap(given, OPTIONS), 'wrap'), 'wrap');
-      expectThat(sameBytes(given, dataKey), 'wrap changed the data key it was given');
-      given.fill(0);
-      const stored = copyOf(wrapped);
-      const back = bytesOf(await trial.answer(() => keyWrapper.unwrap(wrapped, OPTIONS), 'unwrap'), 'unwrap');
-      expectThat(sameBytes(wrapped.wrapped, stored.wrapped), 'unwrap changed the wrapped bytes it was given');
-      expectThat(sameBytes(back, dataKey), 'overwriting the caller’s data key after wrap changed what unwrap returns');
-      wrapped.wrapped.fill(0);
-      await trial.expectOpens(keyWrapper, { dataKey, wrapped: stored }, 'a wrapped key whose bytes were overwritten');
-      await failsWithoutChange(trial, keyWrapper, { dataKey, wrapped: stored });
-      await signsWithoutChange(trial, keyWrapper);
-    },
-  ),
-  should(
-    'WRAP-CALLERS-BYTES-AT-ONCE',
-    'wrap reads the data key, and sign the entry, before they first wait for anything.',
-    KIT,
-    async (trial) => {
-      const keyWrapper = await trial.create();
-      const dataKey = trial.dataKey(keyWrapper);
-      const given = Uint8Array.from(dataKey);
-      const meanwhile = async (name: string, start: () => unknown, change: () => void): Promise<unknown> =>
-        trial.answer(() => {
-          const call = start();
-          change();
-          return call;
-        }, `${name}, whose bytes were overwritten meanwhile,`);
-      const answer = await meanwhile(
-        'wrap',
-        () => keyWrapper.wrap(given, OPTIONS),
-        () => given.set(trial.dataKey(keyWrapper)),
-      );
-      const back = await trial.unwrap(keyWrapper, wrappedKeyOf(answer, 'wrap'));
-      expectThat(sameBytes(back, dataKey), 'a data key that was overwritten during the call was wrapped as it is then');
-      if (keyWrapper.sign === undefined || keyWrapper.verify === undefined) return;
-      const entry = text(ENTRY);
-      const signature = await meanwhile(
-        'sign',
-        () => keyWrapper.sign?.(entry),
-        () => entry.fill(0),
-      );
-      const isGood = keyWrapper.verify(text(ENTRY), bytesOf(signature, 'sign'));
-      expectThat(isGood, 'an entry that was overwritten during the call was signed as it is then');
-    },
-  ),
-  must(
-    'WRAP-SIGNAL-AFTER',
-    'A signal that aborts after its call has ended changes nothing.',
-    `${CONTRACT}, WrapOptions`,
-    async (trial) => {
-      const keyWrapper = await trial.create();
-      const made = await trial.make(keyWrapper);
-      const controller = new AbortController();
-      const answers: (readonly Uint8Array[])[] = [];
-      for (const { name, start } of trial.calls(keyWrapper, made)) {
-        answers.push(answered(await trial.answer(() => start(controller.signal), name)));
-      }
-      const before = answers.flat().map((bytes) => Uint8Array.from(bytes));
-      controller.abort();
-      // What it rejects now, nobody handles.
-      await new Promise((resolve) => setImmediate(resolve));
-      const isKept = answers.flat().every((bytes, i) => sameBytes(bytes, before[i] ?? bytes.subarray(1)));
-      expectThat(isKept, 'a signal that aborted after the call changed what the call had returned');
-      await trial.expectOpens(keyWrapper, made, 'its own wrapped key, after a signal of earlier calls aborted,');
-    },
-  ),
-];
+  },
+  'WRAP-CALLERS-BYTES': async (trial) => {
+    const keyWrapper = await trial.create();
+    const dataKey = trial.dataKey(keyWrapper);
+    const given = Uint8Array.from(dataKey);
+    const wrapped = wrappedKeyOf(await trial.answer(() => keyWrapper.wrap(given, OPTIONS), 'wrap'), 'wrap');
+    expectThat(sameBytes(given, dataKey), 'wrap changed the data key it was given');
+    given.fill(0);
+    const stored = copyOf(wrapped);
+    const back = bytesOf(await trial.answer(() => keyWrapper.unwrap(wrapped, OPTIONS), 'unwrap'), 'unwrap');
+    expectThat(sameBytes(wrapped.wrapped, stored.wrapped), 'unwrap changed the wrapped bytes it was given');
+    expectThat(sameBytes(back, dataKey), 'overwriting the caller’s data key after wrap changed what unwrap returns');
+    wrapped.wrapped.fill(0);
+    await trial.expectOpens(keyWrapper, { dataKey, wrapped: stored }, 'a wrapped key whose bytes were overwritten');
+    await failsWithoutChange(trial, keyWrapper, { dataKey, wrapped: stored });
+    await signsWithoutChange(trial, keyWrapper);
+  },
+  'WRAP-CALLERS-BYTES-AT-ONCE': async (trial) => {
+    const keyWrapper = await trial.create();
+    const dataKey = trial.dataKey(keyWrapper);
+    const given = Uint8Array.from(dataKey);
+    const meanwhile = async (name: string, start: () => unknown, change: () => void): Promise<unknown> =>
+      trial.answer(() => {
+        const call = start();
+        change();
+        return call;
+      }, `${name}, whose bytes were overwritten meanwhile,`);
+    const answer = await meanwhile(
+      'wrap',
+      () => keyWrapper.wrap(given, OPTIONS),
+      () => given.set(trial.dataKey(keyWrapper)),
+    );
+    const back = await trial.unwrap(keyWrapper, wrappedKeyOf(answer, 'wrap'));
+    expectThat(sameBytes(back, dataKey), 'a data key that was overwritten during the call was wrapped as it is then');
+    if (keyWrapper.sign === undefined || keyWrapper.verify === undefined) return;
+    const entry = text(ENTRY);
+    const signature = await meanwhile(
+      'sign',
+      () => keyWrapper.sign?.(entry),
+      () => entry.fill(0),
+    );
+    const isGood = keyWrapper.verify(text(ENTRY), bytesOf(signature, 'sign'));
+    expectThat(isGood, 'an entry that was overwritten during the call was signed as it is then');
+  },
+  'WRAP-SIGNAL-AFTER': async (trial) => {
+    const keyWrapper = await trial.create();
+    const made = await trial.make(keyWrapper);
+    const controller = new AbortController();
+    const answers: (readonly Uint8Array[])[] = [];
+    for (const { name, start } of trial.calls(keyWrapper, made)) {
+      answers.push(answered(await trial.answer(() => start(controller.signal), name)));
+    }
+    const before = answers.flat().map((bytes) => Uint8Array.from(bytes));
+    controller.abort();
+    // What it rejects now, nobody handles.
+    await new Promise((resolve) => setImmediate(resolve));
+    const isKept = answers.flat().every((bytes, i) => sameBytes(bytes, before[i] ?? bytes.subarray(1)));
+    expectThat(isKept, 'a signal that aborted after the call changed what the call had returned');
+    await trial.expectOpens(keyWrapper, made, 'its own wrapped key, after a signal of earlier calls aborted,');
+  },
+};
 
-/** Every array of bytes in an answer. */
 function answered(answer: unknown): readonly Uint8Array[] {
   if (types.isUint8Array(answer)) return [answer];
   if (typeof answer !== 'object' || answer === null) return [];

@@ -1,16 +1,13 @@
 import type { KeyWrapper, WrapOptions } from '@sealring/core';
-import { expectThat, Finding, must, NotApplicable, should } from '../requirement.ts';
+import { expectThat, Finding, NotApplicable } from '../requirement.ts';
 import { kindOf } from '../thrown.ts';
 import {
   CONTEXT,
-  CONTRACT,
-  clause,
   copyOf,
   expectKind,
   isKeyWrapperError,
-  type KeyWrapperRequirement,
+  type KeyWrapperChecks,
   type KeyWrapperTrial,
-  KIT,
   type Made,
   wrappedKeyOf,
 } from './trial.ts';
@@ -18,11 +15,7 @@ import {
 type Context = WrapOptions['context'];
 
 /** Two contexts that a careless encoding takes for one: what each has besides {@link CONTEXT}. */
-interface Alike {
-  readonly what: string;
-  readonly one: Context;
-  readonly other: Context;
-}
+type Alike = readonly [what: string, one: Context, other: Context];
 
 /** Separators of names, values and members, where an adapter joins a context by hand. */
 const PRINTABLE = ['', '=', ':', ',', '&', ';', '"', '":"', '","', ' ', '|', '/', '.', '-', '_'];
@@ -36,51 +29,50 @@ const SHIFTED_CONTEXTS: readonly (readonly Alike[])[] = [PRINTABLE, CONTROL].map
     const [name, first, second] = [`b${letter}`, `a${letter}a`, `a${letter}b`];
     const shown = separator === '' ? 'the boundary' : JSON.stringify(separator);
     return [
-      {
-        what: `with ${shown} moved from a name into its value`,
-        one: { [`${name}${separator}b`]: 'x' },
-        other: { [name]: `b${separator}x` },
-      },
-      {
-        what: `with ${shown} moved from a value into the next name`,
-        one: { [first]: `x${separator}${second}`, [second]: 'y' },
-        other: { [first]: 'x', [`${second}${separator}${second}`]: 'y' },
-      },
-    ];
+      [
+        `with ${shown} moved from a name into its value`,
+        { [`${name}${separator}b`]: 'x' },
+        { [name]: `b${separator}x` },
+      ],
+      [
+        `with ${shown} moved from a value into the next name`,
+        { [first]: `x${separator}${second}`, [second]: 'y' },
+        { [first]: 'x', [`${second}${separator}${second}`]: 'y' },
+      ],
+    ] satisfies Alike[];
   }),
 );
 
 /** Characters that an adapter may normalize, trim, or cut to a byte. */
 const ALIKE_VALUES: readonly Alike[] = [
-  { what: 'with a space after a value', one: { c1: 'x' }, other: { c1: 'x ' } },
-  { what: 'with a space before a value', one: { c2: 'x' }, other: { c2: ' x' } },
-  { what: 'with a newline after a value', one: { c3: 'x' }, other: { c3: 'x\n' } },
-  { what: 'with a space after a name', one: { c4: 'x' }, other: { 'c4 ': 'x' } },
-  { what: 'with a null character after a value', one: { c5: 'x' }, other: { c5: 'x\0' } },
-  { what: 'with two spaces for one', one: { c6: 'x y' }, other: { c6: 'x  y' } },
-  { what: 'with a value in upper case', one: { c7: 'value' }, other: { c7: 'VALUE' } },
-  { what: 'with 1.0 for 1', one: { c8: '1' }, other: { c8: '1.0' } },
-  { what: 'with 01 for 1', one: { c9: '1' }, other: { c9: '01' } },
-  { what: 'with an é of two code points for one', one: { d1: '\u00e9' }, other: { d1: 'e\u0301' } },
-  { what: 'with the two letters of a ligature', one: { d2: '\ufb01' }, other: { d2: 'fi' } },
-  { what: 'with A (U+0041) for Ł (U+0141)', one: { d3: '\u0141' }, other: { d3: '\u0041' } },
-  { what: 'with one letter beyond Latin-1 for another', one: { d4: '\u0141' }, other: { d4: '\u0143' } },
-  { what: 'with a Cyrillic letter for a Latin one', one: { d5: 'a' }, other: { d5: '\u0430' } },
-  { what: 'with one emoji for another', one: { d6: '\u{1f600}' }, other: { d6: '\u{1f601}' } },
-  { what: 'with a percent sign that is encoded', one: { e1: '%' }, other: { e1: '%25' } },
-  { what: 'with a plus sign for a space', one: { e2: 'x y' }, other: { e2: 'x+y' } },
-  { what: 'with a backslash that is doubled', one: { e3: '\\' }, other: { e3: '\\\\' } },
-  { what: 'with null as text for no text', one: { e4: '' }, other: { e4: 'null' } },
+  ['with a space after a value', { c1: 'x' }, { c1: 'x ' }],
+  ['with a space before a value', { c2: 'x' }, { c2: ' x' }],
+  ['with a newline after a value', { c3: 'x' }, { c3: 'x\n' }],
+  ['with a space after a name', { c4: 'x' }, { 'c4 ': 'x' }],
+  ['with a null character after a value', { c5: 'x' }, { c5: 'x\0' }],
+  ['with two spaces for one', { c6: 'x y' }, { c6: 'x  y' }],
+  ['with a value in upper case', { c7: 'value' }, { c7: 'VALUE' }],
+  ['with 1.0 for 1', { c8: '1' }, { c8: '1.0' }],
+  ['with 01 for 1', { c9: '1' }, { c9: '01' }],
+  ['with an é of two code points for one', { d1: '\u00e9' }, { d1: 'e\u0301' }],
+  ['with the two letters of a ligature', { d2: '\ufb01' }, { d2: 'fi' }],
+  ['with A (U+0041) for Ł (U+0141)', { d3: '\u0141' }, { d3: '\u0041' }],
+  ['with one letter beyond Latin-1 for another', { d4: '\u0141' }, { d4: '\u0143' }],
+  ['with a Cyrillic letter for a Latin one', { d5: 'a' }, { d5: '\u0430' }],
+  ['with one emoji for another', { d6: '\u{1f600}' }, { d6: '\u{1f601}' }],
+  ['with a percent sign that is encoded', { e1: '%' }, { e1: '%25' }],
+  ['with a plus sign for a space', { e2: 'x y' }, { e2: 'x+y' }],
+  ['with a backslash that is doubled', { e3: '\\' }, { e3: '\\\\' }],
+  ['with null as text for no text', { e4: '' }, { e4: 'null' }],
 ];
 
 /** Values as they are, and the same texts as names. */
 const ALIKE_CHARACTERS: readonly Alike[] = [
   ...ALIKE_VALUES,
-  ...ALIKE_VALUES.flatMap(({ what, one, other }) => {
+  ...ALIKE_VALUES.flatMap(([what, one, other]): readonly Alike[] => {
     const [[name, text] = ['', ''], [, otherText] = ['', '']] = [...Object.entries(one), ...Object.entries(other)];
     if (!(name in other)) return [];
-    const words = `${what}, in a name`;
-    return [{ what: words, one: { [`${name}-${text}`]: 'x' }, other: { [`${name}-${otherText}`]: 'x' } }];
+    return [[`${what}, in a name`, { [`${name}-${text}`]: 'x' }, { [`${name}-${otherText}`]: 'x' }]];
   }),
 ];
 
@@ -88,27 +80,20 @@ const LONG = 1_000;
 
 /** Values and names that an adapter may cut, or of which it reads only the beginning. */
 const CUT_CONTEXTS: readonly Alike[] = [
-  ...[LONG - 1, LONG / 2, 300].map((place) => {
+  ...[LONG - 1, LONG / 2, 300].map((place): Alike => {
     const valueOf = (char: string): string => 'x'.repeat(place) + char + 'x'.repeat(LONG - place - 1);
     const name = `at${place}`;
     const what = `with another character ${place + 1} of ${LONG} in a value`;
-    return { what, one: { [name]: valueOf('1') }, other: { [name]: valueOf('2') } };
+    return [what, { [name]: valueOf('1') }, { [name]: valueOf('2') }];
   }),
-  {
-    what: 'with another last character of a long name',
-    one: { [`${'n'.repeat(120)}1`]: 'x' },
-    other: { [`${'n'.repeat(120)}2`]: 'x' },
-  },
-  { what: 'with a long value that is longer', one: { l5: 'x'.repeat(300) }, other: { l5: 'x'.repeat(301) } },
+  ['with another last character of a long name', { [`${'n'.repeat(120)}1`]: 'x' }, { [`${'n'.repeat(120)}2`]: 'x' }],
+  ['with a long value that is longer', { l5: 'x'.repeat(300) }, { l5: 'x'.repeat(301) }],
 ];
 
 const many = (last: string): Context =>
   Object.fromEntries(Array.from({ length: 24 }, (_, i) => [`m${String(i).padStart(2, '0')}`, i === 23 ? last : 'x']));
 
-/** More members than an adapter may read. */
-const MANY_MEMBERS: readonly Alike[] = [
-  { what: 'with another value of the last of 24 members', one: many('1'), other: many('2') },
-];
+const MANY_MEMBERS: readonly Alike[] = [['with another value of the last of 24 members', many('1'), many('2')]];
 
 /** A member by a name that every object has: as JSON makes it, and not as an assignment. */
 function own(name: string, value: string): Context {
@@ -117,14 +102,14 @@ function own(name: string, value: string): Context {
 
 /** Names of members that every object has, and names that an adapter may leave out. */
 const ODD_NAMES: readonly Alike[] = [
-  ...['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'length', '0', ''].flatMap((name) => [
-    { what: `with another value of ${JSON.stringify(name)}`, one: own(name, 'x'), other: own(name, 'y') },
-  ]),
-  { what: 'with a member "__proto__" more', one: {}, other: own('__proto__', 'x') },
-  { what: 'with a member "__proto__" less', one: own('__proto__', 'x'), other: {} },
-  { what: 'with an empty value less', one: { o1: '' }, other: {} },
-  { what: 'with another value of a name that begins with a dot', one: { '.o2': 'x' }, other: { '.o2': 'y' } },
-  { what: 'with another value of a name that begins with aws:', one: { 'aws:o3': 'x' }, other: { 'aws:o3': 'y' } },
+  ...['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'length', '0', ''].map(
+    (name): Alike => [`with another value of ${JSON.stringify(name)}`, own(name, 'x'), own(name, 'y')],
+  ),
+  ['with a member "__proto__" more', {}, own('__proto__', 'x')],
+  ['with a member "__proto__" less', own('__proto__', 'x'), {}],
+  ['with an empty value less', { o1: '' }, {}],
+  ['with another value of a name that begins with a dot', { '.o2': 'x' }, { '.o2': 'y' }],
+  ['with another value of a name that begins with aws:', { 'aws:o3': 'x' }, { 'aws:o3': 'y' }],
 ];
 
 /** The result of a search: what was unwrapped and should not have been, in words, and what could not be tried. */
@@ -139,8 +124,8 @@ interface Looked {
  */
 async function lookAlike(trial: KeyWrapperTrial, pairs: readonly Alike[]): Promise<Looked> {
   // Members with one name stand in one another's way.
-  const names = pairs.flatMap(({ one, other }) => [...new Set([...Object.keys(one), ...Object.keys(other)])]);
-  const doubled = pairs.filter(({ one, other }) =>
+  const names = pairs.flatMap(([, one, other]) => [...new Set([...Object.keys(one), ...Object.keys(other)])]);
+  const doubled = pairs.filter(([, one, other]) =>
     [...Object.keys(one), ...Object.keys(other)].some((name) => names.indexOf(name) !== names.lastIndexOf(name)),
   );
   const together = pairs.filter((pair) => !doubled.includes(pair));
@@ -157,10 +142,10 @@ async function lookAlike(trial: KeyWrapperTrial, pairs: readonly Alike[]): Promi
 async function lookTogether(trial: KeyWrapperTrial, pairs: readonly Alike[]): Promise<Looked> {
   const keyWrapper = await trial.create();
   const dataKey = trial.dataKey(keyWrapper);
-  const context = contextOf(pairs.map(({ one }) => one));
+  const context = contextOf(pairs.map(([, one]) => one));
   const outcome = await trial.settle(() => keyWrapper.wrap(Uint8Array.from(dataKey), { context }), 'wrap');
   if ('error' in outcome) {
-    if (pairs.length === 1) return { leftOut: pairs.map(({ what }) => what) };
+    if (pairs.length === 1) return { leftOut: pairs.map(([what]) => what) };
     // Half of them at a time: what the service takes is found in few calls.
     const middle = pairs.length >> 1;
     const first = await lookTogether(trial, pairs.slice(0, middle));
@@ -171,11 +156,11 @@ async function lookTogether(trial: KeyWrapperTrial, pairs: readonly Alike[]): Pr
   const made = { dataKey, wrapped: wrappedKeyOf(outcome.value, 'wrap') };
   await trial.expectOpens(keyWrapper, made, undefined, { context });
   for (const pair of pairs) {
-    const others = contextOf(pairs.map((each) => (each === pair ? each.other : each.one)));
+    const others = contextOf(pairs.map((each) => (each === pair ? each[2] : each[1])));
     const start = (): unknown => keyWrapper.unwrap(copyOf(made.wrapped), { context: others });
-    const opened = await trial.settle(start, `unwrap under a context ${pair.what}`);
+    const opened = await trial.settle(start, `unwrap under a context ${pair[0]}`);
     // By whatever error: a service may refuse the context for what it is.
-    if ('value' in opened) return { found: `${pair.what} was not refused: ${kindOf(opened.value)}`, leftOut: [] };
+    if ('value' in opened) return { found: `${pair[0]} was not refused: ${kindOf(opened.value)}`, leftOut: [] };
   }
   return { leftOut: [] };
 }
@@ -185,9 +170,8 @@ function contextOf(additions: readonly Context[]): Context {
   return Object.fromEntries([CONTEXT, ...additions].flatMap((one) => Object.entries(one)));
 }
 
-/** What a wrap is bound to. */
-export const CONTEXT_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
-  must('WRAP-CONTEXT-BINDS', 'A wrapped key under another context is refused as corrupt.', clause(2), async (trial) => {
+export const CONTEXT_CHECKS: KeyWrapperChecks = {
+  'WRAP-CONTEXT-BINDS': async (trial) => {
     const { supports } = await trial.create();
     if (!supports.context) throw new NotApplicable('supports.context is false: the ring binds it');
     const { 'sealring:ring': ring = '', 'sealring:purpose': purpose = '', ...rest } = CONTEXT;
@@ -218,21 +202,16 @@ export const CONTEXT_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     }
     await opensUnderNone(trial);
     return expectApart(trial, CUT_CONTEXTS, MANY_MEMBERS, ODD_NAMES);
-  }),
-  must(
-    'WRAP-CONTEXT-BOUNDARIES',
-    'A context whose names and values only read alike is another one.',
-    clause(2),
-    async (trial) => {
-      const keyWrapper = await trial.create();
-      if (!keyWrapper.supports.context) throw new NotApplicable('supports.context is false: the ring binds it');
-      const { wrapped } = await trial.make(keyWrapper, { context: { ...CONTEXT, ab: 'cd' } });
-      const context = { ...CONTEXT, abc: 'd' };
-      await trial.expectCorrupt(keyWrapper, wrapped, 'its wrapped key of ab: cd under abc: d', { context });
-      return expectApart(trial, ...SHIFTED_CONTEXTS, ALIKE_CHARACTERS);
-    },
-  ),
-  should('WRAP-CONTEXT-ORDER', 'The order of a context’s members does not matter.', KIT, async (trial) => {
+  },
+  'WRAP-CONTEXT-BOUNDARIES': async (trial) => {
+    const keyWrapper = await trial.create();
+    if (!keyWrapper.supports.context) throw new NotApplicable('supports.context is false: the ring binds it');
+    const { wrapped } = await trial.make(keyWrapper, { context: { ...CONTEXT, ab: 'cd' } });
+    const context = { ...CONTEXT, abc: 'd' };
+    await trial.expectCorrupt(keyWrapper, wrapped, 'its wrapped key of ab: cd under abc: d', { context });
+    return expectApart(trial, ...SHIFTED_CONTEXTS, ALIKE_CHARACTERS);
+  },
+  'WRAP-CONTEXT-ORDER': async (trial) => {
     const keyWrapper = await trial.create();
     const numbered = Object.fromEntries(['b', 'a', 'Z', '_', '~', 'é', 'aa', 'a1'].map((name) => [name, 'x']));
     for (const given of [CONTEXT, { ...CONTEXT, ...numbered }]) {
@@ -243,22 +222,17 @@ export const CONTEXT_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
         await trial.expectOpens(keyWrapper, one, what, { context });
       }
     }
-  }),
-  should(
-    'WRAP-CONTEXT-DECLARED',
-    'A key wrapper with supports.context false binds no context.',
-    `${CONTRACT}, supports`,
-    async (trial) => {
-      const keyWrapper = await trial.create();
-      if (keyWrapper.supports.context) throw new NotApplicable('supports.context is true, see WRAP-CONTEXT-BINDS');
-      const context = { ...CONTEXT, 'sealring:purpose': 'another' };
-      for (const { wrapped } of await trial.makeEach(keyWrapper)) {
-        const outcome = await trial.settle(() => keyWrapper.unwrap(copyOf(wrapped), { context }), 'unwrap');
-        expectThat('value' in outcome, 'supports.context is false, but another context is refused');
-      }
-    },
-  ),
-];
+  },
+  'WRAP-CONTEXT-DECLARED': async (trial) => {
+    const keyWrapper = await trial.create();
+    if (keyWrapper.supports.context) throw new NotApplicable('supports.context is true, see WRAP-CONTEXT-BINDS');
+    const context = { ...CONTEXT, 'sealring:purpose': 'another' };
+    for (const { wrapped } of await trial.makeEach(keyWrapper)) {
+      const outcome = await trial.settle(() => keyWrapper.unwrap(copyOf(wrapped), { context }), 'unwrap');
+      expectThat('value' in outcome, 'supports.context is false, but another context is refused');
+    }
+  },
+};
 
 /**
  * A key that was wrapped under an empty context unwraps under no other: an adapter may try without one when a context

@@ -1,48 +1,19 @@
 import type { KeyWrapper } from '@sealring/core';
-import { expectThat, Finding, must, NotApplicable, should } from '../requirement.ts';
+import { bothWays } from '../bytes.ts';
+import { type Check, expectThat, Finding, NotApplicable } from '../requirement.ts';
 import type { KeyWrapperControl } from './target.ts';
-import {
-  CONTRACT,
-  copyOf,
-  expectKind,
-  type KeyWrapperRequirement,
-  type KeyWrapperTrial,
-  type Made,
-  OPTIONS,
-} from './trial.ts';
+import { copyOf, expectKind, type KeyWrapperChecks, type KeyWrapperTrial, type Made, OPTIONS } from './trial.ts';
 
 /** How often a call is made that stays refused: what is remembered shows. */
 const TIMES = 3;
 
 /** What happens to wraps when the KMS key is changed; only where the target can do that. */
-export const CONTROL_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
-  whileRefused(
-    'WRAP-DISABLED',
-    'disable',
-    'enable',
-    'disabled',
-    'While the KMS key is disabled, unwrap fails as disabled, every time.',
-  ),
-  afterRefused(
-    'WRAP-ENABLED',
-    'disable',
-    'enable',
-    'Once the KMS key is enabled again, keys that it wrapped before unwrap.',
-  ),
-  whileRefused(
-    'WRAP-DENIED',
-    'deny',
-    'allow',
-    'denied',
-    'While the caller may not use the KMS key, unwrap fails as denied, every time.',
-  ),
-  afterRefused(
-    'WRAP-ALLOWED',
-    'deny',
-    'allow',
-    'Once the caller may use the KMS key again, keys that it wrapped before unwrap.',
-  ),
-  must('WRAP-ROTATED-OPENS', 'After a rotation, what was wrapped before still unwraps.', CONTRACT, async (trial) => {
+export const CONTROL_CHECKS: KeyWrapperChecks = {
+  'WRAP-DISABLED': whileRefused('disable', 'enable', 'disabled'),
+  'WRAP-ENABLED': afterRefused('disable', 'enable'),
+  'WRAP-DENIED': whileRefused('deny', 'allow', 'denied'),
+  'WRAP-ALLOWED': afterRefused('deny', 'allow'),
+  'WRAP-ROTATED-OPENS': async (trial) => {
     const control = trial.control('rotate');
     const asked: KeyWrapper[] = [];
     const made: Made[] = [];
@@ -56,68 +27,51 @@ export const CONTROL_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
         }
       }
     }
-  }),
-  must(
-    'WRAP-ROTATED-NAMES',
-    'After a rotation, new wraps name the new version.',
-    `${CONTRACT}, WrappedKey.keyId`,
-    async (trial) => {
-      const control = versionedControl(trial);
-      const before = await trial.makeEach(await trial.create());
-      await control.rotate();
-      // The instance from before may continue with the version it knows for a while.
-      for (const [i, { by, wrapped }] of (await trial.makeEach(await trial.create())).entries()) {
-        const isOther = wrapped.keyId !== before[i]?.wrapped.keyId;
-        expectThat(isOther, `wraps of ${by} from before and after a rotation name the same version`);
-      }
-    },
-  ),
-  should(
-    'WRAP-VERSIONS-DECLARED',
-    'supports.keyVersions is true exactly where new wraps name a new version.',
-    `${CONTRACT}, supports`,
-    async (trial) => {
-      const keyWrapper = await trial.create();
-      const declares = keyWrapper.supports.keyVersions === true;
-      if (declares && !trial.supports.versions) {
-        throw new Finding('supports.keyVersions is true, and supports.versions of the target is false');
-      }
-      const control = versionedControl(trial);
-      const before = await trial.make(keyWrapper);
-      await control.rotate();
-      const after = await trial.make(await trial.create());
-      const names = before.wrapped.keyId !== after.wrapped.keyId;
-      const words = names ? 'name another version' : 'name the same version';
-      expectThat(names === declares, `supports.keyVersions is ${declares}, but wraps after a rotation ${words}`);
-    },
-  ),
-  should(
-    'WRAP-VERSION-BINDS',
-    'A wrapped key that names another version of its KMS key does not unwrap.',
-    'Sealring decision 0009',
-    async (trial) => {
-      const control = versionedControl(trial);
-      const before = await trial.makeEach(await trial.create());
-      await control.rotate();
-      const fresh = await trial.create();
-      const after = await trial.makeEach(fresh);
-      for (const [one, other] of [
-        ...before.map((made, i) => [made, after[i]]),
-        ...after.map((made, i) => [made, before[i]]),
-      ]) {
-        const { keyId } = (other as Made).wrapped;
-        if (keyId === (one as Made).wrapped.keyId) continue;
-        const what = 'a wrapped key under the name of another version';
-        await trial.refusal(() => fresh.unwrap({ ...copyOf((one as Made).wrapped), keyId }, OPTIONS), what);
-      }
-    },
-  ),
-];
+  },
+  'WRAP-ROTATED-NAMES': async (trial) => {
+    const control = versionedControl(trial);
+    const before = await trial.makeEach(await trial.create());
+    await control.rotate();
+    // The instance from before may continue with the version it knows for a while.
+    for (const [i, { by, wrapped }] of (await trial.makeEach(await trial.create())).entries()) {
+      const isOther = wrapped.keyId !== before[i]?.wrapped.keyId;
+      expectThat(isOther, `wraps of ${by} from before and after a rotation name the same version`);
+    }
+  },
+  'WRAP-VERSIONS-DECLARED': async (trial) => {
+    const keyWrapper = await trial.create();
+    const declares = keyWrapper.supports.keyVersions === true;
+    if (declares && !trial.supports.versions) {
+      throw new Finding('supports.keyVersions is true, and supports.versions of the target is false');
+    }
+    const control = versionedControl(trial);
+    const before = await trial.make(keyWrapper);
+    await control.rotate();
+    const after = await trial.make(await trial.create());
+    const names = before.wrapped.keyId !== after.wrapped.keyId;
+    const words = names ? 'name another version' : 'name the same version';
+    expectThat(names === declares, `supports.keyVersions is ${declares}, but wraps after a rotation ${words}`);
+  },
+  'WRAP-VERSION-BINDS': async (trial) => {
+    const control = versionedControl(trial);
+    const before = await trial.makeEach(await trial.create());
+    await control.rotate();
+    const fresh = await trial.create();
+    const after = await trial.makeEach(fresh);
+    const pairs = before.flatMap((made, i) => bothWays(made, after[i] as Made));
+    for (const [one, { wrapped }] of pairs) {
+      const { keyId } = wrapped;
+      if (keyId === one.wrapped.keyId) continue;
+      const what = 'a wrapped key under the name of another version';
+      await trial.refusal(() => fresh.unwrap({ ...copyOf(one.wrapped), keyId }, OPTIONS), what);
+    }
+  },
+};
 
 type Pair = keyof Omit<KeyWrapperControl, 'rotate'>;
 
-function whileRefused(id: string, change: Pair, undo: Pair, kind: string, words: string): KeyWrapperRequirement {
-  return must(id, words, `${CONTRACT}, KeyWrapperErrorKind`, async (trial) => {
+function whileRefused(change: Pair, undo: Pair, kind: string): Check<KeyWrapperTrial> {
+  return async (trial) => {
     const control = trial.control(change, undo);
     // An earlier unwrap must not answer now: an unwrap checks the permission to use the key.
     const { keyWrapper, ...made } = await trial.createOpened();
@@ -138,11 +92,11 @@ function whileRefused(id: string, change: Pair, undo: Pair, kind: string, words:
     } finally {
       await control[undo]();
     }
-  });
+  };
 }
 
-function afterRefused(id: string, change: Pair, undo: Pair, words: string): KeyWrapperRequirement {
-  return must(id, words, CONTRACT, async (trial) => {
+function afterRefused(change: Pair, undo: Pair): Check<KeyWrapperTrial> {
+  return async (trial) => {
     const control = trial.control(change, undo);
     const { keyWrapper, ...made } = await trial.createOpened();
     const calls = trial.calls(keyWrapper, made);
@@ -158,7 +112,7 @@ function afterRefused(id: string, change: Pair, undo: Pair, words: string): KeyW
     }
     for (const one of await trial.makeEach(keyWrapper))
       await trial.expectOpens(keyWrapper, one, `a wrap after ${undo}`);
-  });
+  };
 }
 
 function versionedControl(trial: KeyWrapperTrial): Pick<Required<KeyWrapperControl>, 'rotate'> {

@@ -1,19 +1,16 @@
 import { getEventListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { sameBytes } from '../bytes.ts';
-import { expectThat, must, NotApplicable, should } from '../requirement.ts';
+import { expectThat, NotApplicable } from '../requirement.ts';
 import { describeThrown, isThenable, kindOf } from '../thrown.ts';
 import type { Outcome } from '../trial.ts';
 import { expectNoTimers } from '../watch.ts';
 import {
   type Call,
-  CONTRACT,
-  clause,
   expectKind,
   isKeyWrapperError,
-  type KeyWrapperRequirement,
+  type KeyWrapperChecks,
   type KeyWrapperTrial,
-  KIT,
   promptly,
 } from './trial.ts';
 
@@ -21,50 +18,39 @@ const NOWHERE = 'with a service that cannot be reached';
 /** When a call is aborted: after so many turns of the event loop. At 0 no answer of a service can have come. */
 const TURNS = [0, 1, 3];
 
-/** How calls end that cannot succeed, or are given up. */
-export const ENDING_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
-  must(
-    'WRAP-UNREACHABLE',
-    'A service that cannot be reached is unavailable, in bounded time.',
-    clause(5),
-    async (trial) => {
-      const unreachable = await trial.createUnreachable();
-      const made = await trial.make(await trial.create());
-      for (let round = 0; round < 2; round++) {
-        const calls = trial.calls(unreachable, made).map(async ({ name, start }) => {
-          const what = `${name}, ${NOWHERE}`;
-          expectKind(await trial.refusal(() => start(), what), 'unavailable', what);
-        });
-        await Promise.all(calls);
-      }
-    },
-  ),
-  must(
-    'WRAP-ABORT',
-    'A call under way ends at once, as unavailable, when its signal aborts.',
-    clause(5),
-    async (trial) => {
-      const [keyWrapper, unasked] = [await trial.create(), await trial.createUnasked()];
-      const made = await trial.make(keyWrapper);
-      for (const [asked, where] of [
-        [keyWrapper, ''],
-        [unasked, `, ${NOWHERE}`],
-      ] as const) {
-        for (const call of trial.calls(asked, made)) {
-          for (const [i, turns] of TURNS.entries()) {
-            const what = `${call.name}, aborted under way${where}`;
-            const outcome = await promptly(abortedUnderWay(trial, call, turns, REASONS[i]), what);
-            // An answer may come before the abort, and what wraps within the process is always done before.
-            if (outcome === undefined) continue;
-            if ('value' in outcome) {
-              expectThat(turns > 0 || !trial.supports.remote, `${what}, continued and succeeded`);
-            } else expectKind(outcome.error, 'unavailable', what);
-          }
+export const ENDING_CHECKS: KeyWrapperChecks = {
+  'WRAP-UNREACHABLE': async (trial) => {
+    const unreachable = await trial.createUnreachable();
+    const made = await trial.make(await trial.create());
+    for (let round = 0; round < 2; round++) {
+      const calls = trial.calls(unreachable, made).map(async ({ name, start }) => {
+        const what = `${name}, ${NOWHERE}`;
+        expectKind(await trial.refusal(() => start(), what), 'unavailable', what);
+      });
+      await Promise.all(calls);
+    }
+  },
+  'WRAP-ABORT': async (trial) => {
+    const [keyWrapper, unasked] = [await trial.create(), await trial.createUnasked()];
+    const made = await trial.make(keyWrapper);
+    for (const [asked, where] of [
+      [keyWrapper, ''],
+      [unasked, `, ${NOWHERE}`],
+    ] as const) {
+      for (const call of trial.calls(asked, made)) {
+        for (const [i, turns] of TURNS.entries()) {
+          const what = `${call.name}, aborted under way${where}`;
+          const outcome = await promptly(abortedUnderWay(trial, call, turns, REASONS[i]), what);
+          // An answer may come before the abort, and what wraps within the process is always done before.
+          if (outcome === undefined) continue;
+          if ('value' in outcome) {
+            expectThat(turns > 0 || !trial.supports.remote, `${what}, continued and succeeded`);
+          } else expectKind(outcome.error, 'unavailable', what);
         }
       }
-    },
-  ),
-  must('WRAP-ABORT-ALONE', 'Aborting one call ends no other.', clause(5), async (trial) => {
+    }
+  },
+  'WRAP-ABORT-ALONE': async (trial) => {
     const { keyWrapper, ...made } = await trial.createOpened();
     for (const { name, start } of trial.calls(keyWrapper, made)) {
       for (const isFirst of [true, false]) {
@@ -78,8 +64,8 @@ export const ENDING_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
         expectThat(failed === '', `a ${name} that was not aborted failed beside one that was: ${failed}`);
       }
     }
-  }),
-  must('WRAP-ABORTED', 'A call with a signal that has aborted is unavailable.', clause(5), async (trial) => {
+  },
+  'WRAP-ABORTED': async (trial) => {
     const { keyWrapper, ...made } = await trial.createOpened();
     for (const asked of [keyWrapper, await trial.createUnasked()]) {
       for (const { name, start } of trial.calls(asked, made)) {
@@ -89,8 +75,8 @@ export const ENDING_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
         }
       }
     }
-  }),
-];
+  },
+};
 
 /** What a signal may give as its reason: whatever that is, the call is `unavailable`. */
 const REASONS: readonly unknown[] = [
@@ -123,57 +109,43 @@ async function abortedUnderWay(
 }
 
 /** What close ends, and what it leaves alone. Tried last: who closes what others share spoils all that comes after it. */
-export const CLOSING_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
-  must(
-    'WRAP-CLOSE-ALONE',
-    'close ends no other instance: a client that was given stays open.',
-    `${CONTRACT}, close`,
-    async (trial) => {
-      const [keyWrapper, before] = [await trial.create(), await trial.create()];
-      if (keyWrapper.close === undefined) throw new NotApplicable('the key wrapper has no close');
-      const made = await trial.make(keyWrapper);
-      await trial.closeKeyWrapper(keyWrapper);
-      for (const other of [before, await trial.create()]) {
-        for (const { name, start } of trial.calls(other, made)) {
-          await trial.answer(() => start(), `${name} of one instance, after another one was closed,`);
-        }
+export const CLOSING_CHECKS: KeyWrapperChecks = {
+  'WRAP-CLOSE-ALONE': async (trial) => {
+    const [keyWrapper, before] = [await trial.create(), await trial.create()];
+    if (keyWrapper.close === undefined) throw new NotApplicable('the key wrapper has no close');
+    const made = await trial.make(keyWrapper);
+    await trial.closeKeyWrapper(keyWrapper);
+    for (const other of [before, await trial.create()]) {
+      for (const { name, start } of trial.calls(other, made)) {
+        await trial.answer(() => start(), `${name} of one instance, after another one was closed,`);
       }
-    },
-  ),
-  must(
-    'WRAP-CLOSE',
-    'close returns a promise that ends, and so does every call under way and after it.',
-    clause(5),
-    async (trial) => {
-      const made = await trial.make(await trial.create());
-      for (const asked of [await trial.create(), await trial.createUnasked(), await trial.create()]) {
-        if (asked.close === undefined) throw new NotApplicable('the key wrapper has no close');
-        const calls = trial.calls(asked, made);
-        const underWay = calls.map(({ name, start }) => [name, trial.settle(() => start(), name)] as const);
-        await trial.closeKeyWrapper(asked);
-        for (const [name, call] of underWay) {
-          expectEnd(
-            await promptly(call, `a ${name} under way when it was closed`),
-            made.dataKey,
-            `a ${name} under way`,
-          );
-        }
-        for (const { name, start } of calls) {
-          const late = trial.settle(() => start(), `${name} after close`);
-          expectEnd(await promptly(late, `${name} after close`), made.dataKey, `${name} after close`);
-        }
+    }
+  },
+  'WRAP-CLOSE': async (trial) => {
+    const made = await trial.make(await trial.create());
+    for (const asked of [await trial.create(), await trial.createUnasked(), await trial.create()]) {
+      if (asked.close === undefined) throw new NotApplicable('the key wrapper has no close');
+      const calls = trial.calls(asked, made);
+      const underWay = calls.map(({ name, start }) => [name, trial.settle(() => start(), name)] as const);
+      await trial.closeKeyWrapper(asked);
+      for (const [name, call] of underWay) {
+        expectEnd(await promptly(call, `a ${name} under way when it was closed`), made.dataKey, `a ${name} under way`);
       }
-      const unused = await trial.create();
-      let closing: unknown;
-      const call = trial.settle(() => {
-        closing = unused.close?.();
-        return closing;
-      }, 'close');
-      await promptly(call, 'close of an instance that was never used');
-      expectThat(isThenable(closing), `close returned ${kindOf(closing)}, not a promise`);
-    },
-  ),
-  should('WRAP-CLOSED', 'After close, calls are unavailable, and a second close does nothing.', KIT, async (trial) => {
+      for (const { name, start } of calls) {
+        const late = trial.settle(() => start(), `${name} after close`);
+        expectEnd(await promptly(late, `${name} after close`), made.dataKey, `${name} after close`);
+      }
+    }
+    const unused = await trial.create();
+    let closing: unknown;
+    const call = trial.settle(() => {
+      closing = unused.close?.();
+      return closing;
+    }, 'close');
+    await promptly(call, 'close of an instance that was never used');
+    expectThat(isThenable(closing), `close returned ${kindOf(closing)}, not a promise`);
+  },
+  'WRAP-CLOSED': async (trial) => {
     const { keyWrapper, ...made } = await trial.createOpened();
     if (keyWrapper.close === undefined) throw new NotApplicable('the key wrapper has no close');
     await trial.closeKeyWrapper(keyWrapper);
@@ -182,12 +154,12 @@ export const CLOSING_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
       await trial.expectUnavailable(() => start(), what);
     }
     await Promise.all([trial.closeKeyWrapper(keyWrapper), trial.closeKeyWrapper(keyWrapper)]);
-  }),
-  must('WRAP-INSTANCE-CLOSES', 'The target’s close of an instance ends.', KIT, async (trial) => {
+  },
+  'WRAP-INSTANCE-CLOSES': async (trial) => {
     await trial.createOpened();
     await trial.expectCloses();
-  }),
-];
+  },
+};
 
 /** It may still succeed, or fail as every call may. */
 function expectEnd(outcome: Outcome, dataKey: Uint8Array, what: string): void {
@@ -198,9 +170,8 @@ function expectEnd(outcome: Outcome, dataKey: Uint8Array, what: string): void {
   }
 }
 
-/** What a key wrapper leaves behind in the process. */
-export const PURITY_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
-  should('WRAP-NO-TIMERS', 'A key wrapper that was closed leaves no timers behind.', KIT, async (trial) => {
+export const PURITY_CHECKS: KeyWrapperChecks = {
+  'WRAP-NO-TIMERS': async (trial) => {
     await expectNoTimers(async () => {
       for (const keyWrapper of [await trial.create(), await trial.createUnasked()]) {
         const made = await trial.make(await trial.create());
@@ -215,20 +186,15 @@ export const PURITY_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
       }
       await trial.close();
     });
-  }),
-  should(
-    'WRAP-SIGNAL-LEFT',
-    'A call that has ended leaves no listener on its signal.',
-    `${CONTRACT}, WrapOptions`,
-    async (trial) => {
-      const { keyWrapper, ...made } = await trial.createOpened();
-      const { signal } = new AbortController();
-      for (const { name, start } of trial.calls(keyWrapper, made)) {
-        for (let i = 0; i < 3; i++) await trial.answer(() => start(signal), name);
-        await pause(1);
-        const { length } = getEventListeners(signal, 'abort');
-        expectThat(length === 0, `after ${name}, ${length} listeners are left on its signal`);
-      }
-    },
-  ),
-];
+  },
+  'WRAP-SIGNAL-LEFT': async (trial) => {
+    const { keyWrapper, ...made } = await trial.createOpened();
+    const { signal } = new AbortController();
+    for (const { name, start } of trial.calls(keyWrapper, made)) {
+      for (let i = 0; i < 3; i++) await trial.answer(() => start(signal), name);
+      await pause(1);
+      const { length } = getEventListeners(signal, 'abort');
+      expectThat(length === 0, `after ${name}, ${length} listeners are left on its signal`);
+    }
+  },
+};

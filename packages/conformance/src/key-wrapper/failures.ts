@@ -1,19 +1,16 @@
 import { inspect, types } from 'node:util';
 import type { KeyWrapper } from '@sealring/core';
 import { flipped } from '../bytes.ts';
-import { expectThat, must, should } from '../requirement.ts';
+import { expectThat } from '../requirement.ts';
 import { contentsOf, printed, shows } from '../secrets.ts';
 import { describeThrown, difference } from '../thrown.ts';
 import { watchOutput } from '../watch.ts';
 import {
-  CONTRACT,
-  clause,
   copyOf,
   isArgumentError,
   isKeyWrapperError,
-  type KeyWrapperRequirement,
+  type KeyWrapperChecks,
   type KeyWrapperTrial,
-  KIT,
   type Made,
   OPTIONS,
 } from './trial.ts';
@@ -26,48 +23,37 @@ interface Failure {
   readonly what: string;
 }
 
-/** The one error class of failures, and what it may reveal. */
-export const FAILURE_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
-  must('WRAP-ERROR-CLASS', 'Every failure is a KeyWrapperError of a known kind.', clause(4), async (trial) => {
+export const FAILURE_CHECKS: KeyWrapperChecks = {
+  'WRAP-ERROR-CLASS': async (trial) => {
     for (const { error, what } of (await failuresOf(trial)).failures) {
       expectThat(isKeyWrapperError(error), `${what}: expected a KeyWrapperError, got ${describeThrown(error)}`);
     }
-  }),
-  should(
-    'WRAP-ERROR-SUMMARY',
-    'A failure names its provider and its operation.',
-    `${CONTRACT}, errors`,
-    async (trial) => {
-      for (const { error, keyWrapper, operation, what } of (await failuresOf(trial)).failures) {
-        if (!isKeyWrapperError(error)) continue;
-        const summary = Object(error.summary) as Record<string, unknown>;
-        for (const [name, expected] of Object.entries({ provider: keyWrapper.provider, operation })) {
-          const named = String(summary[name]);
-          // What generates by a wrap of its own may say so.
-          const isRight = named === expected || (expected === 'generate' && named === 'wrap');
-          expectThat(isRight, `${what}: the summary’s ${name} is wrong: ${difference(named, expected)}`);
-        }
+  },
+  'WRAP-ERROR-SUMMARY': async (trial) => {
+    for (const { error, keyWrapper, operation, what } of (await failuresOf(trial)).failures) {
+      if (!isKeyWrapperError(error)) continue;
+      const summary = Object(error.summary) as Record<string, unknown>;
+      for (const [name, expected] of Object.entries({ provider: keyWrapper.provider, operation })) {
+        const named = String(summary[name]);
+        // What generates by a wrap of its own may say so.
+        const isRight = named === expected || (expected === 'generate' && named === 'wrap');
+        expectThat(isRight, `${what}: the summary’s ${name} is wrong: ${difference(named, expected)}`);
       }
-    },
-  ),
-  must(
-    'WRAP-ERROR-SECRET',
-    'A failure shows no data key: not in its message, its stack or anything it holds.',
-    `${CONTRACT}, errors`,
-    async (trial) => {
-      const { failures, dataKey } = await failuresOf(trial);
-      for (const { error, what } of [...failures, ...(await wrongArguments(trial, dataKey))]) {
-        expectThat(!shows(contentsOf(error), dataKey), `the error of ${what} shows the data key`);
-      }
-    },
-  ),
-  should('WRAP-ERROR-CAUSE', 'No foreign error is attached to a failure.', `${CONTRACT}, errors`, async (trial) => {
+    }
+  },
+  'WRAP-ERROR-SECRET': async (trial) => {
+    const { failures, dataKey } = await failuresOf(trial);
+    for (const { error, what } of [...failures, ...(await wrongArguments(trial, dataKey))]) {
+      expectThat(!shows(contentsOf(error), dataKey), `the error of ${what} shows the data key`);
+    }
+  },
+  'WRAP-ERROR-CAUSE': async (trial) => {
     for (const { error, what } of (await failuresOf(trial)).failures) {
       const attached = attachedTo(error).find((one) => !isKeyWrapperError(one));
       expectThat(attached === undefined, `attached to the error of ${what} is ${describeThrown(attached)}`);
     }
-  }),
-  must('WRAP-OUTPUT-SECRET', 'No call prints a data key, or writes one to a file.', KIT, async (trial) => {
+  },
+  'WRAP-OUTPUT-SECRET': async (trial) => {
     const watched = watchOutput(true);
     const keys: Uint8Array[] = [];
     try {
@@ -83,28 +69,23 @@ export const FAILURE_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     }
     const seen = { texts: [watched.printed()], bytes: watched.bytes() };
     for (const key of keys) expectThat(!shows(seen, key), 'the data key was printed');
-  }),
-  should(
-    'WRAP-INSPECT-SECRET',
-    'A key wrapper that is printed shows no data key it has handled.',
-    KIT,
-    async (trial) => {
-      const keyWrapper = await trial.create();
-      const made = await trial.makeEach(keyWrapper);
-      for (const { wrapped, by } of made) {
-        await trial.unwrap(keyWrapper, wrapped);
-        const aborted = { ...OPTIONS, signal: AbortSignal.abort() };
-        await trial.settle(() => keyWrapper.wrap(made[0]?.dataKey ?? wrapped.wrapped, aborted), by);
-        for (const { dataKey } of made) {
-          expectThat(
-            !shows({ texts: [printed(keyWrapper, 4), inspect(keyWrapper)], bytes: [] }, dataKey),
-            'a print of the key wrapper shows a data key that it has handled',
-          );
-        }
+  },
+  'WRAP-INSPECT-SECRET': async (trial) => {
+    const keyWrapper = await trial.create();
+    const made = await trial.makeEach(keyWrapper);
+    for (const { wrapped, by } of made) {
+      await trial.unwrap(keyWrapper, wrapped);
+      const aborted = { ...OPTIONS, signal: AbortSignal.abort() };
+      await trial.settle(() => keyWrapper.wrap(made[0]?.dataKey ?? wrapped.wrapped, aborted), by);
+      for (const { dataKey } of made) {
+        expectThat(
+          !shows({ texts: [printed(keyWrapper, 4), inspect(keyWrapper)], bytes: [] }, dataKey),
+          'a print of the key wrapper shows a data key that it has handled',
+        );
       }
-    },
-  ),
-];
+    }
+  },
+};
 
 /** Every failure that can be brought about, each of a call that has to do with one data key. */
 async function failuresOf(
@@ -181,7 +162,6 @@ async function wrongArguments(trial: KeyWrapperTrial, dataKey: Uint8Array): Prom
   return failures;
 }
 
-/** Errors that another one carries along. */
 function attachedTo(error: unknown): readonly unknown[] {
   if (!types.isNativeError(error) || isArgumentError(error)) return [];
   return Reflect.ownKeys(error)

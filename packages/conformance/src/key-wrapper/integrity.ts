@@ -1,10 +1,9 @@
-import { flipped } from '../bytes.ts';
-import { must } from '../requirement.ts';
+import { bothWays, flipped } from '../bytes.ts';
+import { type Check } from '../requirement.ts';
 import {
-  clause,
   copyOf,
   expectArgumentErrorOrCorrupt,
-  type KeyWrapperRequirement,
+  type KeyWrapperChecks,
   type KeyWrapperTrial,
   type Made,
   OPTIONS,
@@ -20,9 +19,8 @@ const SEAMS = [12, 16, -16, -12];
 
 type Altered = readonly [Uint8Array, string];
 
-/** Wrapped keys that were changed since they were made. */
-export const INTEGRITY_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
-  alterations('WRAP-BIT-FLIP', 'A wrapped key with any one bit changed is refused as corrupt.', (wrapped, trial) => {
+export const INTEGRITY_CHECKS: KeyWrapperChecks = {
+  'WRAP-BIT-FLIP': alterations((wrapped, trial) => {
     const { remote } = trial.supports;
     const all = Array.from(wrapped.keys());
     const others = Array.from({ length: BETWEEN }, () => trial.random.below(wrapped.length));
@@ -35,10 +33,8 @@ export const INTEGRITY_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
       }),
     );
   }),
-  alterations('WRAP-SPELLING', 'A wrapped key that is text is refused in any other spelling.', (wrapped) =>
-    spellings(Buffer.from(wrapped)),
-  ),
-  alterations('WRAP-TRUNCATION', 'A wrapped key that was cut, at either end, is refused as corrupt.', (wrapped) => [
+  'WRAP-SPELLING': alterations((wrapped) => spellings(Buffer.from(wrapped))),
+  'WRAP-TRUNCATION': alterations((wrapped) => [
     ...[1, 2, 4, 8, 12, 16].map((cut): Altered => [wrapped.slice(0, -cut), `without its last ${cut} bytes`]),
     // Of RSA a wrapped key is a number, and with a zero at its head it may be the same one without.
     ...(wrapped[0] === 0 ? [] : [1, 2, 12, 16]).map(
@@ -47,35 +43,28 @@ export const INTEGRITY_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     [wrapped.slice(0, wrapped.length >> 1), 'cut in half'],
     [wrapped.slice(0, 1), 'cut to one byte'],
   ]),
-  alterations(
-    'WRAP-EXTENSION',
-    'A wrapped key with something added, at either end, is refused as corrupt.',
-    (wrapped) => [
-      ...[0, 0x0a, 0x20, 0x3d].map(
-        (byte): Altered => [Uint8Array.of(...wrapped, byte), `with the byte ${byte} after it`],
-      ),
-      [Uint8Array.of(...wrapped, ...new Uint8Array(16)), 'with 16 zeros after it'],
-      [Uint8Array.of(1, ...wrapped), 'with the byte 1 before it'],
-      [Uint8Array.of(0x20, ...wrapped), 'with a space before it'],
-      [Uint8Array.of(...wrapped, ...wrapped), 'twice over'],
-    ],
-  ),
-  must('WRAP-EMPTY', 'A wrapped key of no bytes is refused.', clause(2), async (trial) => {
+  'WRAP-EXTENSION': alterations((wrapped) => [
+    ...[0, 0x0a, 0x20, 0x3d].map(
+      (byte): Altered => [Uint8Array.of(...wrapped, byte), `with the byte ${byte} after it`],
+    ),
+    [Uint8Array.of(...wrapped, ...new Uint8Array(16)), 'with 16 zeros after it'],
+    [Uint8Array.of(1, ...wrapped), 'with the byte 1 before it'],
+    [Uint8Array.of(0x20, ...wrapped), 'with a space before it'],
+    [Uint8Array.of(...wrapped, ...wrapped), 'twice over'],
+  ]),
+  'WRAP-EMPTY': async (trial) => {
     const { keyWrapper, wrapped } = await trial.createOpened();
     const what = 'a wrapped key of no bytes';
     const empty = { ...wrapped, wrapped: new Uint8Array(0) };
     // Treating it as a wrong argument is right, too.
     expectArgumentErrorOrCorrupt(await trial.refusal(() => keyWrapper.unwrap(empty, OPTIONS), what), what);
-  }),
-  must('WRAP-SPLICE', 'A wrapped key put together from two is refused as corrupt.', clause(2), async (trial) => {
+  },
+  'WRAP-SPLICE': async (trial) => {
     const keyWrapper = await trial.create();
     const [one, other] = [await trial.make(keyWrapper), (await trial.makeEach(keyWrapper)).at(-1) as Made];
     for (const made of [one, other]) await trial.expectOpens(keyWrapper, made);
     const middle = one.wrapped.wrapped.length >> 1;
-    for (const [head, tail] of [
-      [one, other],
-      [other, one],
-    ] as const) {
+    for (const [head, tail] of bothWays(one, other)) {
       for (const at of [middle, ...SEAMS]) {
         const bytes = Uint8Array.of(...head.wrapped.wrapped.slice(0, at), ...tail.wrapped.wrapped.slice(at));
         // Text may begin, and numbers may end, alike.
@@ -84,34 +73,29 @@ export const INTEGRITY_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
         await trial.expectCorrupt(keyWrapper, { ...head.wrapped, wrapped: bytes }, words);
       }
     }
-  }),
-  must(
-    'WRAP-AFTER-REFUSAL',
-    'A call that was refused changes nothing for the next good one.',
-    clause(1),
-    async (trial) => {
-      const { keyWrapper, dataKey, wrapped } = await trial.createOpened();
-      const last = wrapped.wrapped.length - 1;
-      const changed = { ...wrapped, wrapped: flipped(wrapped.wrapped, last) };
-      const aborted = { ...OPTIONS, signal: AbortSignal.abort() };
-      const refused: readonly (readonly [string, () => unknown])[] = [
-        ['a changed wrapped key', () => keyWrapper.unwrap(copyOf(changed), OPTIONS)],
-        ['another provider’s wrapped key', () => keyWrapper.unwrap({ ...copyOf(wrapped), provider: 'x' }, OPTIONS)],
-        ['an aborted wrap', () => keyWrapper.wrap(dataKey, aborted)],
-        ['a data key of 31 bytes', () => keyWrapper.wrap(dataKey.slice(0, 31), OPTIONS)],
-      ];
-      for (const [what, refuse] of refused) {
-        for (let i = 0; i < 3; i++) await trial.settle(refuse, what);
-        for (const { name, start } of trial.calls(keyWrapper, { dataKey, wrapped })) {
-          await trial.answer(() => start(), `after ${what}, ${name}`);
-        }
+  },
+  'WRAP-AFTER-REFUSAL': async (trial) => {
+    const { keyWrapper, dataKey, wrapped } = await trial.createOpened();
+    const last = wrapped.wrapped.length - 1;
+    const changed = { ...wrapped, wrapped: flipped(wrapped.wrapped, last) };
+    const aborted = { ...OPTIONS, signal: AbortSignal.abort() };
+    const refused: readonly (readonly [string, () => unknown])[] = [
+      ['a changed wrapped key', () => keyWrapper.unwrap(copyOf(changed), OPTIONS)],
+      ['another provider’s wrapped key', () => keyWrapper.unwrap({ ...copyOf(wrapped), provider: 'x' }, OPTIONS)],
+      ['an aborted wrap', () => keyWrapper.wrap(dataKey, aborted)],
+      ['a data key of 31 bytes', () => keyWrapper.wrap(dataKey.slice(0, 31), OPTIONS)],
+    ];
+    for (const [what, refuse] of refused) {
+      for (let i = 0; i < 3; i++) await trial.settle(refuse, what);
+      for (const { name, start } of trial.calls(keyWrapper, { dataKey, wrapped })) {
+        await trial.answer(() => start(), `after ${what}, ${name}`);
       }
-      await trial.expectOpens(keyWrapper, { dataKey, wrapped }, 'a good wrapped key, after bad ones,');
-      // And back: a key that was just unwrapped makes no bad one good.
-      await trial.expectCorrupt(keyWrapper, changed, 'a changed wrapped key, after a good one,');
-    },
-  ),
-];
+    }
+    await trial.expectOpens(keyWrapper, { dataKey, wrapped }, 'a good wrapped key, after bad ones,');
+    // And back: a key that was just unwrapped makes no bad one good.
+    await trial.expectCorrupt(keyWrapper, changed, 'a changed wrapped key, after a good one,');
+  },
+};
 
 /** Other texts that a lenient decoder reads as the same bytes. None for what is not text. */
 function spellings(wrapped: Buffer): readonly Altered[] {
@@ -150,11 +134,9 @@ function spellings(wrapped: Buffer): readonly Altered[] {
 
 /** Wraps and unwraps once, and expects each altered form to be corrupt. */
 function alterations(
-  id: string,
-  words: string,
   alter: (wrapped: Uint8Array, trial: KeyWrapperTrial) => readonly Altered[],
-): KeyWrapperRequirement {
-  return must(id, words, clause(2), async (trial) => {
+): Check<KeyWrapperTrial> {
+  return async (trial) => {
     // An earlier unwrap makes no similar key good.
     for (const { keyWrapper, ...made } of await trial.createEach()) {
       const forms = alter(made.wrapped.wrapped, trial);
@@ -165,5 +147,5 @@ function alterations(
         await trial.expectCorrupt(keyWrapper, { ...made.wrapped, wrapped }, `a wrapped key ${what}`);
       }
     }
-  });
+  };
 }

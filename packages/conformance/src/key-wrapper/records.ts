@@ -1,10 +1,10 @@
 import { types } from 'node:util';
 import type { KeyWrapper, WrappedKey } from '@sealring/core';
-import { xor } from '../bytes.ts';
-import { expectThat, must, should } from '../requirement.ts';
+import { bothWays, xor } from '../bytes.ts';
+import { expectThat } from '../requirement.ts';
 import { contentsOf, shows } from '../secrets.ts';
 import { difference, kindOf } from '../thrown.ts';
-import { CONTEXT, CONTRACT, copyOf, type KeyWrapperRequirement, type Made, RING } from './trial.ts';
+import { CONTEXT, copyOf, type KeyWrapperChecks, type Made } from './trial.ts';
 
 /** Bytes in a row that agree by chance once in 2^128 times. */
 const TELLING_BYTES = 16;
@@ -12,8 +12,8 @@ const TELLING_BYTES = 16;
 const LEAST_DIFFERENT = 8;
 
 /**
- * Whether two wraps hide their data keys with the same key stream: c1 ⊕ c2 then contains k1 ⊕ k2, which anyone who has
- * both can read one data key with the other. No block mode, key wrap or public key has this, nor a stream whose nonce
+ * Whether two wraps hide their data keys with the same key stream: c1 ⊕ c2 then contains k1 ⊕ k2, and who has both reads
+ * one data key with the other. No block mode, key wrap or public key has this, nor a stream whose nonce follows from the
  * data key.
  */
 export function shareKeyStream(one: Uint8Array, oneKey: Uint8Array, other: Uint8Array, otherKey: Uint8Array): boolean {
@@ -46,51 +46,40 @@ const LONGEST_KEY_ID = 2_048;
 const LARGEST_RECORD = 3_500;
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
-/** What is known of a key wrapper and of its wrapped keys, and what becomes of them in a ring. */
-export const RECORD_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
-  must(
-    'WRAP-FACTS',
-    'A key wrapper names its provider and its KMS key, and says what it supports.',
-    CONTRACT,
-    async (trial) => {
-      const keyWrapper = await trial.create();
-      const before = factsOf(keyWrapper);
-      const made = await trial.make(keyWrapper);
-      const signal = AbortSignal.abort();
-      for (const { name, start } of trial.calls(keyWrapper, made)) {
-        await trial.settle(() => start(), name);
-        await trial.settle(() => start(signal), name);
-        const after = factsOf(keyWrapper);
-        expectThat(after === before, `provider, keyId or supports changed with ${name}: ${difference(before, after)}`);
-      }
-    },
-  ),
-  must(
-    'WRAP-RECORD',
-    'A wrapped key names its provider and a KMS key, in a form that a ring can store.',
-    RING,
-    async (trial) => {
-      const keyWrapper = await trial.create();
-      for (const { by, wrapped } of await trial.makeEach(keyWrapper)) {
-        const { provider, keyId, signature } = wrapped;
-        expectThat(typeof provider === 'string', `the provider of a wrapped key is ${kindOf(provider)}, not text`);
-        const isOwn = provider === keyWrapper.provider;
-        expectThat(isOwn, `${by} names another provider: ${difference(provider, keyWrapper.provider)}`);
-        checkKeyId(keyId, `the keyId that ${by} gave`);
-        expectThat(wrapped.wrapped.length > 0, `${by} gave a wrapped key of no bytes`);
-        const isProof = signature === undefined || types.isUint8Array(signature);
-        expectThat(isProof, `${by} gave ${kindOf(signature)} as a signature, not bytes`);
-      }
-    },
-  ),
-  should('WRAP-RECORD-SIZE', 'A ring of 64 keys has room for its wraps.', RING, async (trial) => {
+export const RECORD_CHECKS: KeyWrapperChecks = {
+  'WRAP-FACTS': async (trial) => {
+    const keyWrapper = await trial.create();
+    const before = factsOf(keyWrapper);
+    const made = await trial.make(keyWrapper);
+    const signal = AbortSignal.abort();
+    for (const { name, start } of trial.calls(keyWrapper, made)) {
+      await trial.settle(() => start(), name);
+      await trial.settle(() => start(signal), name);
+      const after = factsOf(keyWrapper);
+      expectThat(after === before, `provider, keyId or supports changed with ${name}: ${difference(before, after)}`);
+    }
+  },
+  'WRAP-RECORD': async (trial) => {
+    const keyWrapper = await trial.create();
+    for (const { by, wrapped } of await trial.makeEach(keyWrapper)) {
+      const { provider, keyId, signature } = wrapped;
+      expectThat(typeof provider === 'string', `the provider of a wrapped key is ${kindOf(provider)}, not text`);
+      const isOwn = provider === keyWrapper.provider;
+      expectThat(isOwn, `${by} names another provider: ${difference(provider, keyWrapper.provider)}`);
+      checkKeyId(keyId, `the keyId that ${by} gave`);
+      expectThat(wrapped.wrapped.length > 0, `${by} gave a wrapped key of no bytes`);
+      const isProof = signature === undefined || types.isUint8Array(signature);
+      expectThat(isProof, `${by} gave ${kindOf(signature)} as a signature, not bytes`);
+    }
+  },
+  'WRAP-RECORD-SIZE': async (trial) => {
     for (const { by, wrapped } of await trial.makeEach(await trial.create())) {
       const { length } = textOf(wrapped);
       const words = `the stored wrapped key of ${by} has ${length} characters, more than ${LARGEST_RECORD}`;
       expectThat(length <= LARGEST_RECORD, words);
     }
-  }),
-  must('WRAP-CONFIDENTIAL', 'A wrapped key shows nothing of the data key.', CONTRACT, async (trial) => {
+  },
+  'WRAP-CONFIDENTIAL': async (trial) => {
     const wraps: Made[] = [];
     // Two processes: what each of them counts from one.
     for (const keyWrapper of [await trial.create(), await trial.create()]) {
@@ -106,8 +95,8 @@ export const RECORD_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
         );
       }
     }
-  }),
-  must('WRAP-STORED', 'A wrapped key unwraps after it was stored as text and read again.', RING, async (trial) => {
+  },
+  'WRAP-STORED': async (trial) => {
     const [keyWrapper, peer] = [await trial.create(), await trial.create()];
     for (const { by, dataKey, wrapped } of await trial.makeEach(keyWrapper)) {
       const stored = { dataKey, wrapped: fromText(textOf(wrapped)) };
@@ -115,56 +104,43 @@ export const RECORD_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
       await trial.expectOpens(keyWrapper, stored, what);
       await trial.expectOpens(peer, stored, `${what} at another instance`);
     }
-  }),
-  must('WRAP-PEER', 'Another instance with the same KMS key unwraps a wrapped key.', CONTRACT, async (trial) => {
+  },
+  'WRAP-PEER': async (trial) => {
     const [keyWrapper, peer] = [await trial.create(), await trial.create()];
-    for (const [maker, opener] of [
-      [keyWrapper, peer],
-      [peer, keyWrapper],
-    ] as const) {
+    for (const [maker, opener] of bothWays(keyWrapper, peer)) {
       for (const made of await trial.makeEach(maker)) {
         await trial.expectOpens(opener, made, `the wrapped key of another instance’s ${made.by}`);
       }
     }
-  }),
-  must(
-    'WRAP-OPTIONS',
-    'A signal and onServiceDate may be given, and the latter receives dates.',
-    `${CONTRACT}, WrapOptions`,
-    async (trial) => {
-      const keyWrapper = await trial.create();
-      const told: unknown[] = [];
-      const { signal } = new AbortController();
-      const options = { signal, onServiceDate: (date: unknown) => void told.push(date) };
-      for (const made of await trial.makeEach(keyWrapper, options)) {
-        await trial.expectOpens(keyWrapper, made, undefined, options);
-      }
-      const entry = trial.random.bytes(32);
-      if (keyWrapper.sign !== undefined) await trial.answer(() => keyWrapper.sign?.(entry, { signal }), 'sign');
-      told.forEach(checkDate);
-    },
-  ),
-  must(
-    'WRAP-CALLERS-RECORD',
-    'No call changes the wrapped key or the options it was given, and each wrapped key is an object of its own.',
-    `${CONTRACT}, WrappedKey`,
-    async (trial) => {
-      const keyWrapper = await trial.create();
-      const options = Object.freeze({ context: Object.freeze({ ...CONTEXT }) });
-      for (const { by, dataKey, wrapped } of await trial.makeEach(keyWrapper, options)) {
-        const frozen = Object.freeze(copyOf(wrapped));
-        const call = (): unknown => keyWrapper.unwrap(frozen, options);
-        await trial.answer(call, 'unwrap of a frozen wrapped key');
-        const [stored, again] = [copyOf(wrapped), await trial.wrap(keyWrapper, dataKey, options)];
-        expectThat(again !== wrapped, `${by} and wrap gave the same object`);
-        spoil(again);
-        await trial.expectOpens(keyWrapper, { dataKey, wrapped: stored }, 'an earlier wrapped key', options);
-        expectThat(textOf(wrapped) === textOf(stored), `changing one wrapped key changed that of ${by}`);
-        expectThat(textOf(frozen) === textOf(stored), 'unwrap changed the wrapped key it was given');
-      }
-    },
-  ),
-];
+  },
+  'WRAP-OPTIONS': async (trial) => {
+    const keyWrapper = await trial.create();
+    const told: unknown[] = [];
+    const { signal } = new AbortController();
+    const options = { signal, onServiceDate: (date: unknown) => void told.push(date) };
+    for (const made of await trial.makeEach(keyWrapper, options)) {
+      await trial.expectOpens(keyWrapper, made, undefined, options);
+    }
+    const entry = trial.random.bytes(32);
+    if (keyWrapper.sign !== undefined) await trial.answer(() => keyWrapper.sign?.(entry, { signal }), 'sign');
+    told.forEach(checkDate);
+  },
+  'WRAP-CALLERS-RECORD': async (trial) => {
+    const keyWrapper = await trial.create();
+    const options = Object.freeze({ context: Object.freeze({ ...CONTEXT }) });
+    for (const { by, dataKey, wrapped } of await trial.makeEach(keyWrapper, options)) {
+      const frozen = Object.freeze(copyOf(wrapped));
+      const call = (): unknown => keyWrapper.unwrap(frozen, options);
+      await trial.answer(call, 'unwrap of a frozen wrapped key');
+      const [stored, again] = [copyOf(wrapped), await trial.wrap(keyWrapper, dataKey, options)];
+      expectThat(again !== wrapped, `${by} and wrap gave the same object`);
+      spoil(again);
+      await trial.expectOpens(keyWrapper, { dataKey, wrapped: stored }, 'an earlier wrapped key', options);
+      expectThat(textOf(wrapped) === textOf(stored), `changing one wrapped key changed that of ${by}`);
+      expectThat(textOf(frozen) === textOf(stored), 'unwrap changed the wrapped key it was given');
+    }
+  },
+};
 
 function spoil(wrapped: WrappedKey): void {
   wrapped.wrapped.fill(0);
@@ -203,7 +179,6 @@ function checkDate(date: unknown): void {
   expectThat(isOfToday, `onServiceDate received ${date.toISOString()}`);
 }
 
-/** What a ring keeps of a wrapped key. */
 function textOf({ provider, keyId, wrapped, signature }: WrappedKey): string {
   return JSON.stringify({
     provider,

@@ -1,17 +1,8 @@
 import type { KeyWrapper } from '@sealring/core';
 import { sameBytes, text } from '../bytes.ts';
-import { expectThat, must, NotApplicable, should } from '../requirement.ts';
+import { type Check, expectThat, NotApplicable } from '../requirement.ts';
 import { isThenable, kindOf } from '../thrown.ts';
-import {
-  bytesOf,
-  CONTEXT,
-  CONTRACT,
-  clause,
-  generatedOf,
-  type KeyWrapperRequirement,
-  type KeyWrapperTrial,
-  type Made,
-} from './trial.ts';
+import { bytesOf, CONTEXT, generatedOf, type KeyWrapperChecks, type KeyWrapperTrial, type Made } from './trial.ts';
 
 /** Data keys that are generated. That one byte is the same in all of them happens by chance once in 10^15 runs. */
 const GENERATES = 8;
@@ -23,9 +14,8 @@ const KEPT = 12;
 /** What a wrapper in this process is tried with, where no service is asked: more than a counter of one byte holds. */
 const MANY_LOCAL = 300;
 
-/** What goes in comes out. */
-export const ROUND_TRIP_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
-  must('WRAP-PROMISES', 'wrap, unwrap, generate and sign return promises.', CONTRACT, async (trial) => {
+export const ROUND_TRIP_CHECKS: KeyWrapperChecks = {
+  'WRAP-PROMISES': async (trial) => {
     const keyWrapper = await trial.create();
     const made = await trial.make(keyWrapper);
     for (const { name, start } of trial.calls(keyWrapper, made)) {
@@ -36,79 +26,57 @@ export const ROUND_TRIP_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
       }, name);
       expectThat(isThenable(answer), `${name} returned ${kindOf(answer)}, not a promise`);
     }
-  }),
-  must('WRAP-ROUNDTRIP', 'unwrap returns exactly the bytes that wrap was given.', clause(1), async (trial) => {
+  },
+  'WRAP-ROUNDTRIP': async (trial) => {
     const keyWrapper = await trial.create();
     for (const [dataKey, what] of dataKeys(trial, keyWrapper)) {
       const wrapped = await trial.wrap(keyWrapper, dataKey, {}, `wrap of a data key ${what}`);
       await trial.expectOpens(keyWrapper, { dataKey, wrapped }, `a data key ${what}`);
     }
-  }),
-  lengthRequirement(
-    must,
-    'WRAP-LENGTH-64',
-    64,
-    'Where the service binds no context, 64 bytes go round: a data key and a hash.',
-    `${clause(6)}; decision 0004`,
-  ),
-  lengthRequirement(
-    should,
-    'WRAP-LENGTH-32',
-    32,
-    'Where the service binds no context, 32 bytes go round, too.',
-    'Sealring decision 0004',
-  ),
-  must(
-    'WRAP-TWICE',
-    'Two wraps of one data key both unwrap, and so does an old wrap after many new ones.',
-    clause(1),
-    async (trial) => {
-      const keyWrapper = await trial.create();
-      const dataKey = trial.dataKey(keyWrapper);
-      const made: Made[] = await Promise.all(
-        [1, 2].map(async () => ({ dataKey, wrapped: await trial.wrap(keyWrapper, dataKey) })),
-      );
-      const most = trial.supports.remote ? KEPT : MANY_LOCAL;
-      while (made.length < most) made.push(...(await trial.makeEach(keyWrapper)));
-      for (const [i, one] of made.entries()) {
-        await trial.expectOpens(keyWrapper, one, `wrapped key ${i + 1} of ${made.length}`);
-      }
-      for (const one of [...made.slice(-3).toReversed(), ...made.slice(0, 2)]) {
-        await trial.expectOpens(keyWrapper, one, `one of ${made.length} wrapped keys, once more,`);
-      }
-    },
-  ),
-  must(
-    'WRAP-GENERATE',
-    'generate makes a fresh data key each time, and its wrap unwraps.',
-    `${CONTRACT}, generate`,
-    async (trial) => {
-      const keyWrappers = [await trial.create(), await trial.create()];
-      if (keyWrappers.some((one) => one.generate === undefined)) {
-        throw new NotApplicable('the key wrapper has no generate');
-      }
-      const seen: Uint8Array[] = [];
-      const look = async (keyWrapper: KeyWrapper, { dataKey, wrapped }: Made): Promise<void> => {
-        const different = new Set(dataKey).size;
-        expectThat(different > 1, 'generate gave one byte repeated as a data key');
-        expectThat(different >= LEAST_DIFFERENT, `generate gave a data key of only ${different} different bytes`);
-        expectThat(!seen.some((earlier) => sameBytes(earlier, dataKey)), 'generate gave the same data key twice');
-        seen.push(Uint8Array.from(dataKey));
-        await trial.expectOpens(keyWrapper, { dataKey, wrapped }, 'the wrap of a generated data key');
-      };
-      // By turns: what one of them makes, the other one does not.
-      for (let i = 0; i < GENERATES; i++) {
-        const keyWrapper = keyWrappers[i % keyWrappers.length] as KeyWrapper;
-        await look(keyWrapper, await trial.generate(keyWrapper));
-      }
-      const [first] = keyWrappers as [KeyWrapper];
-      for (const one of await Promise.all([trial.generate(first), trial.generate(first)])) await look(first, one);
-      const [example = new Uint8Array(0)] = seen;
-      const constant = example.findIndex((byte, at) => seen.every((one) => one[at] === byte));
-      expectThat(constant < 0, `byte ${constant + 1} of ${seen.length} generated data keys is always the same`);
-    },
-  ),
-  must('WRAP-CONCURRENT', 'Calls that are made at once do not mix.', CONTRACT, async (trial) => {
+  },
+  'WRAP-LENGTH-64': lengthCheck(64),
+  'WRAP-LENGTH-32': lengthCheck(32),
+  'WRAP-TWICE': async (trial) => {
+    const keyWrapper = await trial.create();
+    const dataKey = trial.dataKey(keyWrapper);
+    const made: Made[] = await Promise.all(
+      [1, 2].map(async () => ({ dataKey, wrapped: await trial.wrap(keyWrapper, dataKey) })),
+    );
+    const most = trial.supports.remote ? KEPT : MANY_LOCAL;
+    while (made.length < most) made.push(...(await trial.makeEach(keyWrapper)));
+    for (const [i, one] of made.entries()) {
+      await trial.expectOpens(keyWrapper, one, `wrapped key ${i + 1} of ${made.length}`);
+    }
+    for (const one of [...made.slice(-3).toReversed(), ...made.slice(0, 2)]) {
+      await trial.expectOpens(keyWrapper, one, `one of ${made.length} wrapped keys, once more,`);
+    }
+  },
+  'WRAP-GENERATE': async (trial) => {
+    const keyWrappers = [await trial.create(), await trial.create()];
+    if (keyWrappers.some((one) => one.generate === undefined)) {
+      throw new NotApplicable('the key wrapper has no generate');
+    }
+    const seen: Uint8Array[] = [];
+    const look = async (keyWrapper: KeyWrapper, { dataKey, wrapped }: Made): Promise<void> => {
+      const different = new Set(dataKey).size;
+      expectThat(different > 1, 'generate gave one byte repeated as a data key');
+      expectThat(different >= LEAST_DIFFERENT, `generate gave a data key of only ${different} different bytes`);
+      expectThat(!seen.some((earlier) => sameBytes(earlier, dataKey)), 'generate gave the same data key twice');
+      seen.push(Uint8Array.from(dataKey));
+      await trial.expectOpens(keyWrapper, { dataKey, wrapped }, 'the wrap of a generated data key');
+    };
+    // By turns: what one of them makes, the other one does not.
+    for (let i = 0; i < GENERATES; i++) {
+      const keyWrapper = keyWrappers[i % keyWrappers.length] as KeyWrapper;
+      await look(keyWrapper, await trial.generate(keyWrapper));
+    }
+    const [first] = keyWrappers as [KeyWrapper];
+    for (const one of await Promise.all([trial.generate(first), trial.generate(first)])) await look(first, one);
+    const [example = new Uint8Array(0)] = seen;
+    const constant = example.findIndex((byte, at) => seen.every((one) => one[at] === byte));
+    expectThat(constant < 0, `byte ${constant + 1} of ${seen.length} generated data keys is always the same`);
+  },
+  'WRAP-CONCURRENT': async (trial) => {
     const keyWrapper = await trial.create();
     const sets = Array.from({ length: AT_ONCE }, (_, i) => ({
       dataKey: trial.dataKey(keyWrapper),
@@ -122,8 +90,8 @@ export const ROUND_TRIP_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     }
     const known = { dataKey: sets[0]?.dataKey as Uint8Array, wrapped: made[0] as Made['wrapped'] };
     await allAtOnce(trial, keyWrapper, known, sets[0]?.options.context ?? CONTEXT);
-  }),
-];
+  },
+};
 
 /** Wraps, unwraps, generates and signs at once, beside an unwrap that is refused: each gets its own answer. */
 async function allAtOnce(
@@ -157,20 +125,14 @@ async function allAtOnce(
   }
 }
 
-function lengthRequirement(
-  level: typeof must,
-  id: string,
-  length: number,
-  words: string,
-  source: string,
-): KeyWrapperRequirement {
-  return level(id, words, source, async (trial) => {
+function lengthCheck(length: number): Check<KeyWrapperTrial> {
+  return async (trial) => {
     const keyWrapper = await trial.create();
     if (keyWrapper.supports.context) throw new NotApplicable('the service binds the context');
     const dataKey = trial.random.bytes(length);
     const wrapped = await trial.wrap(keyWrapper, dataKey, {}, `wrap of ${length} bytes`);
     await trial.expectOpens(keyWrapper, { dataKey, wrapped }, `what was made of ${length} bytes`);
-  });
+  };
 }
 
 /** Data keys that break what takes bytes for text, or for numbers. */

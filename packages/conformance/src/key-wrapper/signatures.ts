@@ -1,9 +1,9 @@
 import { types } from 'node:util';
 import type { KeyWrapper } from '@sealring/core';
 import { flipped, text } from '../bytes.ts';
-import { expectThat, Finding, must, NotApplicable } from '../requirement.ts';
+import { expectThat, Finding, NotApplicable } from '../requirement.ts';
 import { describeThrown, kindOf } from '../thrown.ts';
-import { bytesOf, CONTRACT, type KeyWrapperRequirement, type KeyWrapperTrial } from './trial.ts';
+import { bytesOf, type KeyWrapperChecks, type KeyWrapperTrial } from './trial.ts';
 
 const ENTRY = text('{"ring":"conformance","id":"AAAAAAAAAAAAAAAA","wraps":[{"provider":"conformance"}]}');
 /** Where an adapter may cut an entry: blocks, hashes, the longest message of a service, a page. */
@@ -11,67 +11,55 @@ const LENGTHS = [1, 15, 16, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 1_000, 4
 /** Bytes of a signature that have a bit flipped, at most; verify is local. */
 const FLIPS = 600;
 
-/** A key wrapper that signs and verifies. */
 type Signer = KeyWrapper & Required<Pick<KeyWrapper, 'sign' | 'verify'>>;
 
-/** Signatures, where an unwrap does not authenticate the origin. */
-export const SIGNATURE_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
-  must(
-    'WRAP-SIGN',
-    'A key wrapper whose unwrap does not authenticate the origin signs ring entries, and verifies its signatures.',
-    `${CONTRACT}, sign`,
-    async (trial) => {
-      const [signer, peer] = [signerOf(trial, await trial.create()), signerOf(trial, await trial.create())];
-      const entries = [
-        ENTRY,
-        ENTRY,
-        new Uint8Array(32),
-        new Uint8Array(40).fill(0x80),
-        ...LENGTHS.map((length) => trial.random.bytes(length)),
-      ];
-      const signatures = await Promise.all(entries.map((entry) => signatureOf(trial, signer, entry)));
-      for (const [i, entry] of entries.entries()) {
-        const signature = signatures[i] as Uint8Array;
-        const what = `its signature of ${entry.length} bytes`;
-        expectThat(verdict(signer, entry, signature), `it does not verify ${what}`);
-        expectThat(verdict(peer, entry, signature), `another instance does not verify ${what}`);
-      }
-    },
-  ),
-  must(
-    'WRAP-SIGN-BINDS',
-    'verify says false of a changed entry or signature.',
-    `${CONTRACT}, verify`,
-    async (trial) => {
-      const signer = signerOf(trial, await trial.create());
-      const signature = await signatureOf(trial, signer, ENTRY);
-      verdict(signer, ENTRY, signature);
-      for (const [entry, what] of altered(ENTRY)) {
-        expectThat(!verdict(signer, entry, signature), `a signature verifies for an entry ${what}`);
-      }
-      const others: readonly (readonly [Uint8Array, string])[] = [
-        ...altered(signature),
-        [new Uint8Array(signature.length), 'of zeros'],
-        [new Uint8Array(signature.length).fill(0xff), 'of 0xff'],
-        [trial.random.bytes(signature.length), 'of random bytes'],
-        [ENTRY, 'that is the entry'],
-        [await signatureOf(trial, signer, text('another entry')), 'of another entry'],
-      ];
-      for (const [bytes, what] of others) {
-        expectThat(!verdict(signer, ENTRY, bytes), `an entry verifies with a signature ${what}`);
-      }
-      await tellsApart(trial, signer);
-    },
-  ),
-  must('WRAP-VERIFY-LOCAL', 'verify answers at once, and without a call.', `${CONTRACT}, verify`, async (trial) => {
+export const SIGNATURE_CHECKS: KeyWrapperChecks = {
+  'WRAP-SIGN': async (trial) => {
+    const [signer, peer] = [signerOf(trial, await trial.create()), signerOf(trial, await trial.create())];
+    const entries = [
+      ENTRY,
+      ENTRY,
+      new Uint8Array(32),
+      new Uint8Array(40).fill(0x80),
+      ...LENGTHS.map((length) => trial.random.bytes(length)),
+    ];
+    const signatures = await Promise.all(entries.map((entry) => signatureOf(trial, signer, entry)));
+    for (const [i, entry] of entries.entries()) {
+      const signature = signatures[i] as Uint8Array;
+      const what = `its signature of ${entry.length} bytes`;
+      expectThat(verdict(signer, entry, signature), `it does not verify ${what}`);
+      expectThat(verdict(peer, entry, signature), `another instance does not verify ${what}`);
+    }
+  },
+  'WRAP-SIGN-BINDS': async (trial) => {
+    const signer = signerOf(trial, await trial.create());
+    const signature = await signatureOf(trial, signer, ENTRY);
+    verdict(signer, ENTRY, signature);
+    for (const [entry, what] of altered(ENTRY)) {
+      expectThat(!verdict(signer, entry, signature), `a signature verifies for an entry ${what}`);
+    }
+    const others: readonly (readonly [Uint8Array, string])[] = [
+      ...altered(signature),
+      [new Uint8Array(signature.length), 'of zeros'],
+      [new Uint8Array(signature.length).fill(0xff), 'of 0xff'],
+      [trial.random.bytes(signature.length), 'of random bytes'],
+      [ENTRY, 'that is the entry'],
+      [await signatureOf(trial, signer, text('another entry')), 'of another entry'],
+    ];
+    for (const [bytes, what] of others) {
+      expectThat(!verdict(signer, ENTRY, bytes), `an entry verifies with a signature ${what}`);
+    }
+    await tellsApart(trial, signer);
+  },
+  'WRAP-VERIFY-LOCAL': async (trial) => {
     const signer = signerOf(trial, await trial.create());
     const unreachable = signerOf(trial, await trial.createUnreachable());
     const signature = await signatureOf(trial, signer, ENTRY);
     const where = 'with a service that cannot be reached';
     expectThat(verdict(unreachable, ENTRY, signature), `${where}, a good signature does not verify`);
     expectThat(!verdict(unreachable, ENTRY, flipped(signature, 0)), `${where}, a changed signature verifies`);
-  }),
-];
+  },
+};
 
 /** Entries that share their beginning, or read alike as text. @throws {Finding} when one's signature is another's. */
 async function tellsApart(trial: KeyWrapperTrial, signer: Signer): Promise<void> {

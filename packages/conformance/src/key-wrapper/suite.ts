@@ -1,42 +1,42 @@
 import type { ConformanceOptions } from '../options.ts';
 import type { ConformanceReport, Requirement } from '../requirement.ts';
 import { type Suite, suiteOf, type TestRunner } from '../run.ts';
-import { BUFFER_REQUIREMENTS } from './buffers.ts';
-import { CONTEXT_REQUIREMENTS } from './context.ts';
-import { CONTROL_REQUIREMENTS } from './control.ts';
-import { CLOSING_REQUIREMENTS, ENDING_REQUIREMENTS, PURITY_REQUIREMENTS } from './endings.ts';
-import { FAILURE_REQUIREMENTS } from './failures.ts';
-import { INTEGRITY_REQUIREMENTS } from './integrity.ts';
-import { OTHER_KEY_REQUIREMENTS } from './other-keys.ts';
-import { RECORD_REQUIREMENTS } from './records.ts';
-import { ROUND_TRIP_REQUIREMENTS } from './round-trip.ts';
-import { SIGNATURE_REQUIREMENTS } from './signatures.ts';
+import { BUFFER_CHECKS } from './buffers.ts';
+import { CONTEXT_CHECKS } from './context.ts';
+import { CONTROL_CHECKS } from './control.ts';
+import { CLOSING_CHECKS, ENDING_CHECKS, PURITY_CHECKS } from './endings.ts';
+import { FAILURE_CHECKS } from './failures.ts';
+import { INTEGRITY_CHECKS } from './integrity.ts';
+import { OTHER_KEY_CHECKS } from './other-keys.ts';
+import { RECORD_CHECKS } from './records.ts';
+import { KEY_WRAPPER_TABLE } from './requirements.ts';
+import { ROUND_TRIP_CHECKS } from './round-trip.ts';
+import { SIGNATURE_CHECKS } from './signatures.ts';
 import { checkKeyWrapperTarget, type KeyWrapperTarget } from './target.ts';
-import { type KeyWrapperRequirement, KeyWrapperTrial } from './trial.ts';
-import { WRONG_ARGUMENT_REQUIREMENTS } from './wrong-arguments.ts';
+import { type KeyWrapperChecks, KeyWrapperTrial } from './trial.ts';
+import { WRONG_ARGUMENT_CHECKS } from './wrong-arguments.ts';
 
-/** Every requirement with its check and what that covers, in the order in which they are tried. */
-const KEY_WRAPPER_CHECKS: readonly KeyWrapperRequirement[] = [
-  ...ROUND_TRIP_REQUIREMENTS,
-  ...BUFFER_REQUIREMENTS,
-  ...RECORD_REQUIREMENTS,
-  ...CONTEXT_REQUIREMENTS,
-  ...INTEGRITY_REQUIREMENTS,
-  ...OTHER_KEY_REQUIREMENTS,
-  ...ENDING_REQUIREMENTS,
-  ...FAILURE_REQUIREMENTS,
-  ...WRONG_ARGUMENT_REQUIREMENTS,
-  ...SIGNATURE_REQUIREMENTS,
-  ...CONTROL_REQUIREMENTS,
-  ...CLOSING_REQUIREMENTS,
-  ...PURITY_REQUIREMENTS,
-];
+const KEY_WRAPPER_CHECKS: KeyWrapperChecks = {
+  ...ROUND_TRIP_CHECKS,
+  ...BUFFER_CHECKS,
+  ...RECORD_CHECKS,
+  ...CONTEXT_CHECKS,
+  ...INTEGRITY_CHECKS,
+  ...OTHER_KEY_CHECKS,
+  ...ENDING_CHECKS,
+  ...FAILURE_CHECKS,
+  ...WRONG_ARGUMENT_CHECKS,
+  ...SIGNATURE_CHECKS,
+  ...CONTROL_CHECKS,
+  ...CLOSING_CHECKS,
+  ...PURITY_CHECKS,
+};
 
-/** The suite. */
 export const KEY_WRAPPER_SUITE: Suite<KeyWrapperTarget, ConformanceOptions> = suiteOf({
   name: 'key-wrapper',
   title: 'KeyWrapper',
   noun: 'key wrapper',
+  requirements: KEY_WRAPPER_TABLE,
   checks: KEY_WRAPPER_CHECKS,
   timeoutMs: 60_000,
   check: checkKeyWrapperTarget,

@@ -1,22 +1,12 @@
 import { types } from 'node:util';
 import type { KeyWrapper, WrapOptions, WrappedKey } from '@sealring/core';
 import { sameBytes } from '../bytes.ts';
-import { type CheckedRequirement, expectThat, Finding, NotApplicable } from '../requirement.ts';
+import { type Checks, expectThat, Finding, NotApplicable } from '../requirement.ts';
 import { describeThrown, isObject, kindOf } from '../thrown.ts';
 import { Trial, within } from '../trial.ts';
 import type { KeyWrapperControl, KeyWrapperSupport, KeyWrapperTarget } from './target.ts';
 
-/** A requirement of key wrappers and its check. docs/key-wrapper-requirements.md says what each is tried with. */
-export type KeyWrapperRequirement = CheckedRequirement<KeyWrapperTrial>;
-
-/** Where requirements come from. */
-export const CONTRACT = 'KeyWrapper of @sealring/core';
-export const RING = 'Sealring ring document: what it stores of a wrapped key';
-export const KIT = 'Sealring conformance kit';
-
-export function clause(...numbers: readonly number[]): string {
-  return numbers.map((number) => `${CONTRACT}, clause ${number}`).join('; ');
-}
+export type KeyWrapperChecks = Checks<KeyWrapperTrial>;
 
 const KINDS: readonly unknown[] = ['throttled', 'unavailable', 'denied', 'disabled', 'not-found', 'corrupt'];
 
@@ -31,18 +21,15 @@ export function isArgumentError(error: unknown): boolean {
   return types.isNativeError(error) && (error.name === 'TypeError' || error.name === 'RangeError');
 }
 
-/** @throws {Finding} unless it is a `KeyWrapperError` of this kind. */
 export function expectKind(error: unknown, kind: string, what: string): void {
   const isKind = isKeyWrapperError(error) && error.kind === kind;
   expectThat(isKind, `${what}: expected kind "${kind}", got ${describeThrown(error)}`);
 }
 
-/** @throws {Finding} unless it is a `TypeError` or a `RangeError`. */
 export function expectArgumentError(error: unknown, what: string): void {
   expectThat(isArgumentError(error), `${what}: expected a TypeError or RangeError, got ${describeThrown(error)}`);
 }
 
-/** @throws {Finding} unless it is a wrong argument's error, or a `KeyWrapperError` of kind `corrupt`. */
 export function expectArgumentErrorOrCorrupt(error: unknown, what: string): void {
   if (!isArgumentError(error)) expectKind(error, 'corrupt', what);
 }
@@ -58,13 +45,11 @@ export const OPTIONS: WrapOptions = Object.freeze({ context: CONTEXT });
 /** What a call may take that is to end at once, on a busy machine too: milliseconds. */
 const PROMPT_MS = 5_000;
 
-/** A call that goes to the service, by its name. */
 export interface Call {
   readonly name: 'wrap' | 'unwrap' | 'generate' | 'sign';
   readonly start: (signal?: AbortSignal) => unknown;
 }
 
-/** A data key with its wrap. */
 export interface Made {
   readonly dataKey: Uint8Array;
   readonly wrapped: WrappedKey;
@@ -116,7 +101,6 @@ export class KeyWrapperTrial extends Trial {
     return { keyWrapper, ...made };
   }
 
-  /** @throws {NotApplicable} where the target cannot do that. */
   control<Name extends keyof KeyWrapperControl>(...names: readonly Name[]): Pick<Required<KeyWrapperControl>, Name> {
     const { control = {} } = this.target;
     const missing = names.find((name) => control[name] === undefined);
@@ -130,7 +114,6 @@ export class KeyWrapperTrial extends Trial {
     return this.random.bytes(keyWrapper.supports.context ? 32 : 64);
   }
 
-  /** Wraps a fresh data key. */
   async make(keyWrapper: KeyWrapper, options: Partial<WrapOptions> = {}): Promise<Made> {
     const dataKey = this.dataKey(keyWrapper);
     return { dataKey, wrapped: await this.wrap(keyWrapper, dataKey, options) };
@@ -212,7 +195,6 @@ export class KeyWrapperTrial extends Trial {
     return bytesOf(await this.answer(() => keyWrapper.unwrap(copyOf(wrapped), { ...OPTIONS, ...options }), name), name);
   }
 
-  /** @throws {Finding} unless the wrapped key unwraps to its data key. */
   async expectOpens(
     keyWrapper: KeyWrapper,
     { dataKey, wrapped }: Made,
@@ -223,7 +205,6 @@ export class KeyWrapperTrial extends Trial {
     expectThat(sameBytes(back, dataKey), `${what} unwraps to ${back.length} other bytes`);
   }
 
-  /** @throws {Finding} unless `wrapped` is refused as corrupt. */
   async expectCorrupt(
     keyWrapper: KeyWrapper,
     wrapped: WrappedKey,
@@ -234,7 +215,6 @@ export class KeyWrapperTrial extends Trial {
     expectKind(await this.refusal(start, what), 'corrupt', what);
   }
 
-  /** @throws {Finding} unless a call is soon refused as unavailable. */
   async expectUnavailable(start: () => unknown, what: string): Promise<void> {
     expectKind(await promptly(this.refusal(start, what), what), 'unavailable', what);
   }
@@ -242,10 +222,8 @@ export class KeyWrapperTrial extends Trial {
   /** What closes a key wrapper that a check closes itself: its instance may then fail to close once more. */
   async closeKeyWrapper(keyWrapper: KeyWrapper): Promise<void> {
     this.closed.add(keyWrapper);
-    await promptly(
-      this.answer(() => keyWrapper.close?.(), 'close'),
-      'close',
-    );
+    const closing = this.answer(() => keyWrapper.close?.(), 'close');
+    await promptly(closing, 'close');
   }
 }
 
@@ -262,7 +240,6 @@ export function copyOf({ wrapped, ...rest }: WrappedKey): WrappedKey {
   return { ...rest, wrapped: Uint8Array.from(wrapped) };
 }
 
-/** @throws {Finding} unless it has the members of a wrapped key. */
 export function wrappedKeyOf(value: unknown, what: string): WrappedKey {
   expectThat(typeof value === 'object' && value !== null, `${what} gave ${kindOf(value)}, not a wrapped key`);
   const { wrapped } = value as WrappedKey;
@@ -270,7 +247,6 @@ export function wrappedKeyOf(value: unknown, what: string): WrappedKey {
   return value as WrappedKey;
 }
 
-/** @throws {Finding} unless it is a data key with its wrap. */
 export function generatedOf(value: unknown, { supports }: KeyWrapper): Made {
   expectThat(typeof value === 'object' && value !== null, `generate gave ${kindOf(value)}`);
   const { dataKey, wrapped } = value as { readonly dataKey: unknown; readonly wrapped: unknown };
@@ -282,7 +258,6 @@ export function generatedOf(value: unknown, { supports }: KeyWrapper): Made {
   return { dataKey, wrapped: wrappedKeyOf(wrapped, 'generate') };
 }
 
-/** @throws {Finding} unless it is a `Uint8Array`. */
 export function bytesOf(value: unknown, what: string): Uint8Array {
   expectThat(types.isUint8Array(value), `${what} gave ${kindOf(value)}, not bytes`);
   return value;

@@ -18,26 +18,13 @@ class Markup {
   constructor(text: string) {
     this.text = text;
   }
-
-  toString(): string {
-    return this.text;
-  }
 }
-
-const ESCAPES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
 
 /** HTML from a template: values are escaped, unless they are {@link Markup}; those of an array follow one another. */
 function html(parts: TemplateStringsArray, ...values: readonly unknown[]): Markup {
   return new Markup(parts.map((part, i) => part + (i < values.length ? escaped(values[i]) : '')).join(''));
 }
 
-/** Text of our own, as it is. */
 function raw(text: string): Markup {
   return new Markup(text);
 }
@@ -45,7 +32,7 @@ function raw(text: string): Markup {
 function escaped(value: unknown): string {
   if (value instanceof Markup) return value.text;
   if (Array.isArray(value)) return value.map(escaped).join('');
-  return String(value).replaceAll(/[&<>"']/g, (char) => ESCAPES[char] ?? char);
+  return String(value).replaceAll(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 }
 
 const COLUMNS = 13;
@@ -61,7 +48,6 @@ ${rows.map((row, i) => cell(row, (i % COLUMNS) * (CELL + GAP), Math.floor(i / CO
 </svg>`;
 }
 
-/** The width, or the height, of some cells in a row. */
 function size(cells: number): number {
   return cells * (CELL + GAP) - GAP;
 }
@@ -114,7 +100,7 @@ ${STATUS_ORDER.map((status) => section(record, status, rows))}
 </body>
 </html>
 `;
-  return visible(page.toString());
+  return visible(page.text);
 }
 
 function section(record: RunRecord, status: RowStatus, rows: readonly Row[]): unknown {

@@ -19,7 +19,6 @@ export interface Row extends Requirement {
   readonly durationMs: number;
 }
 
-/** Every requirement that was to be tried, in order. */
 export function rowsOf({ report, wanted }: RunRecord): readonly Row[] {
   return wanted.map((requirement) => {
     const result = report.results.find(({ id }) => id === requirement.id);
@@ -28,12 +27,10 @@ export function rowsOf({ report, wanted }: RunRecord): readonly Row[] {
   });
 }
 
-/** The command that tries one requirement again. */
 export function repeatOf({ report, command }: RunRecord, id: string): string {
   return [...command, '--only', id, '--seed', String(report.seed)].map(shellWord).join(' ');
 }
 
-/** A word as a shell reads it back. */
 function shellWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
@@ -46,7 +43,6 @@ interface StatusLook {
   readonly sign: string;
   /** Seen on light and on dark. */
   readonly colour: string;
-  /** On a terminal. */
   readonly paint: 'green' | 'red' | 'yellow' | 'dim';
 }
 
@@ -66,10 +62,8 @@ export const STATUSES: Readonly<Record<RowStatus, StatusLook>> = {
   pass: { word: 'holds', more: 'hold', heading: 'What holds', sign: '✓', colour: '#1a7f37', paint: 'green' },
 };
 
-/** The worst first. */
 export const STATUS_ORDER: readonly RowStatus[] = Object.keys(STATUSES) as RowStatus[];
 
-/** The verdict in one sentence. */
 export function verdictOf(target: string, rows: readonly Row[]): string {
   const failed = countOf(rows, 'fail');
   const untried = countOf(rows, 'not-tried');
@@ -109,7 +103,6 @@ export function visible(text: string): string {
   return text.replaceAll(UNSEEN, (char) => (char === '\n' || char === '\t' ? char : unicode(char)));
 }
 
-/** The same on one line. */
 export function visibleLine(text: string): string {
   return text.replaceAll(UNSEEN, unicode);
 }

@@ -1,145 +1,116 @@
 import type { RingStore, StoredRing } from '@sealring/core';
-import { expectThat, Finding, must } from '../requirement.ts';
+import { expectThat, Finding } from '../requirement.ts';
 import { kindOf } from '../thrown.ts';
 import type { Outcome } from '../trial.ts';
 import { labelled } from './sizes.ts';
 import {
-  CONTRACT,
   documentText,
   expectUnavailable,
   type Moment,
   moments,
-  type RingStoreRequirement,
+  type RingStoreChecks,
   type RingStoreTrial,
   revisionOf,
-  SIGNAL,
 } from './trial.ts';
 
 const MOST_TRIES = 20;
-/** How long the moments of an abort are tried again. */
 const SWEEP_MS = 2_000;
 
-/** Calls whose caller does not wait any longer. */
-export const ABORT_REQUIREMENTS: readonly RingStoreRequirement[] = [
-  must(
-    'RING-ABORTED',
-    'A call with an aborted signal rejects with unavailable and writes nothing.',
-    SIGNAL,
-    async (trial) => {
-      const [store, other] = await trial.openPair();
-      const signal = AbortSignal.abort();
-      const write = (expected: string | undefined) => () => store.write('never', { expected, signal });
-      await trial.expectFailure(() => store.read({ signal }), 'unavailable', 'an aborted read of an absent ring');
-      await trial.expectFailure(write(undefined), 'unavailable', 'an aborted write that would create a ring');
-      for (const one of [store, other]) await trial.expectAbsent(one, 'a read after an aborted write');
-      const revision = await trial.write(store, 'one', undefined);
-      await trial.expectFailure(() => store.read({ signal }), 'unavailable', 'an aborted read');
-      await trial.expectFailure(write(revision), 'unavailable', 'an aborted write');
-      for (const one of [store, other]) await trial.expectStored(one, 'one', revision, 'a read after an aborted write');
-      const options = { signal: new AbortController().signal };
-      await trial.read(store, 'a read with a signal that does not abort', options);
-      await trial.write(store, 'two', revision, 'a write with a signal that does not abort', options);
-    },
-  ),
-  must(
-    'RING-ABORT-READ',
-    'A read aborted on its way is right or unavailable, and disturbs no other call.',
-    SIGNAL,
-    async (trial) => {
-      const [store, other] = await trial.openPair();
-      let current: StoredRing | undefined;
-      for (const document of [undefined, 'one', labelled(trial.supports.maxDocumentBytes)]) {
-        if (document !== undefined) {
-          current = { document, revision: await trial.write(other, document, current?.revision) };
-        }
-        const expectCurrent = async (what: string): Promise<void> => {
-          if (current === undefined) await trial.expectAbsent(store, what);
-          else await trial.expectStored(store, current.document, current.revision, what);
-        };
-        const what = `a read aborted on its way, of ${current === undefined ? 'an absent ring' : 'a ring'},`;
-        for (const [i, moment] of (await moments(() => expectCurrent('a read'))).entries()) {
-          // Every other time the aborted read is the first of the three.
-          const before = i % 2 === 0 ? undefined : expectCurrent('a read that another read was aborted after');
-          const aborted = abortedCall(trial, moment, (signal) => store.read({ signal }), what);
-          const after = expectCurrent('a read that another read was aborted before');
-          await trial.all<unknown>([Promise.resolve(before), after, aborted]);
-          const outcome = await aborted;
-          if ('error' in outcome) expectUnavailable(outcome.error, what);
-          else {
-            // It may have been quicker; it never says that the ring is another than it is.
-            const found = outcome.value as StoredRing | undefined;
-            const isRight = found?.document === current?.document && found?.revision === current?.revision;
-            expectThat(isRight && found !== null, `${what} resolved to ${kindOf(found)}, which is not what is stored`);
-          }
-          await expectCurrent('a read after an aborted read');
-        }
+export const ABORT_CHECKS: RingStoreChecks = {
+  'RING-ABORTED': async (trial) => {
+    const [store, other] = await trial.openPair();
+    const signal = AbortSignal.abort();
+    const write = (expected: string | undefined) => () => store.write('never', { expected, signal });
+    await trial.expectFailure(() => store.read({ signal }), 'unavailable', 'an aborted read of an absent ring');
+    await trial.expectFailure(write(undefined), 'unavailable', 'an aborted write that would create a ring');
+    for (const one of [store, other]) await trial.expectAbsent(one, 'a read after an aborted write');
+    const revision = await trial.write(store, 'one', undefined);
+    await trial.expectFailure(() => store.read({ signal }), 'unavailable', 'an aborted read');
+    await trial.expectFailure(write(revision), 'unavailable', 'an aborted write');
+    for (const one of [store, other]) await trial.expectStored(one, 'one', revision, 'a read after an aborted write');
+    const options = { signal: new AbortController().signal };
+    await trial.read(store, 'a read with a signal that does not abort', options);
+    await trial.write(store, 'two', revision, 'a write with a signal that does not abort', options);
+  },
+  'RING-ABORT-READ': async (trial) => {
+    const [store, other] = await trial.openPair();
+    let current: StoredRing | undefined;
+    for (const document of [undefined, 'one', labelled(trial.supports.maxDocumentBytes)]) {
+      if (document !== undefined) {
+        current = { document, revision: await trial.write(other, document, current?.revision) };
       }
-      await trial.write(store, 'two', current?.revision, 'a write after aborted reads');
-    },
-  ),
-  must(
-    'RING-ABORT-WRITE',
-    'A write aborted on its way is done whole or not at all, and the store stays usable.',
-    SIGNAL,
-    async (trial) => {
-      for (const length of [500, trial.supports.maxDocumentBytes]) {
-        const [store, other] = await trial.openPair();
-        let revision = await trial.write(store, 'start', undefined);
-        const measured = await moments(async () => {
-          revision = await trial.write(store, labelled(length), revision);
-        });
-        // A moment may miss on a busy machine: a quick store is given each of them several times.
-        const several = [measured, measured, measured].flat();
-        let i = 0;
-        for (const moment of trial.inTime(several, measured.length, SWEEP_MS)) {
-          i += 1;
-          const before = { document: `before ${i}`, revision: await trial.write(store, `before ${i}`, revision) };
-          const document = `${i}: ${labelled(length)}`.slice(0, length);
-          revision = await abortWrite(trial, [store, other], before, document, moment);
+      const expectCurrent = async (what: string): Promise<void> => {
+        if (current === undefined) await trial.expectAbsent(store, what);
+        else await trial.expectStored(store, current.document, current.revision, what);
+      };
+      const what = `a read aborted on its way, of ${current === undefined ? 'an absent ring' : 'a ring'},`;
+      for (const [i, moment] of (await moments(() => expectCurrent('a read'))).entries()) {
+        // Every other time the aborted read is the first of the three.
+        const before = i % 2 === 0 ? undefined : expectCurrent('a read that another read was aborted after');
+        const aborted = abortedCall(trial, moment, (signal) => store.read({ signal }), what);
+        const after = expectCurrent('a read that another read was aborted before');
+        await trial.all<unknown>([Promise.resolve(before), after, aborted]);
+        const outcome = await aborted;
+        if ('error' in outcome) expectUnavailable(outcome.error, what);
+        else {
+          // It may have been quicker; it never says that the ring is another than it is.
+          const found = outcome.value as StoredRing | undefined;
+          const isRight = found?.document === current?.document && found?.revision === current?.revision;
+          expectThat(isRight && found !== null, `${what} resolved to ${kindOf(found)}, which is not what is stored`);
         }
-        await trial.write(store, 'end', revision, 'a write after aborted writes');
+        await expectCurrent('a read after an aborted read');
       }
-    },
-  ),
-  must('RING-ABORT-CREATE', 'The same holds for a write that creates a ring.', SIGNAL, async (trial) => {
+    }
+    await trial.write(store, 'two', current?.revision, 'a write after aborted reads');
+  },
+  'RING-ABORT-WRITE': async (trial) => {
+    for (const length of [500, trial.supports.maxDocumentBytes]) {
+      const [store, other] = await trial.openPair();
+      let revision = await trial.write(store, 'start', undefined);
+      const measured = await moments(async () => {
+        revision = await trial.write(store, labelled(length), revision);
+      });
+      // A moment may miss on a busy machine: a quick store is given each of them several times.
+      const several = [measured, measured, measured].flat();
+      let i = 0;
+      for (const moment of trial.inTime(several, measured.length, SWEEP_MS)) {
+        i += 1;
+        const before = { document: `before ${i}`, revision: await trial.write(store, `before ${i}`, revision) };
+        const document = `${i}: ${labelled(length)}`.slice(0, length);
+        revision = await abortWrite(trial, [store, other], before, document, moment);
+      }
+      await trial.write(store, 'end', revision, 'a write after aborted writes');
+    }
+  },
+  'RING-ABORT-CREATE': async (trial) => {
     const measured = await moments(async () => {
       const store = await trial.open();
       return async () => trial.write(store, 'timed', undefined);
     });
     for (const moment of measured) await abortWrite(trial, await trial.openPair(), undefined, 'created', moment);
-  }),
-  must(
-    'RING-ABORT-OTHERS',
-    'An aborted write does not disturb other calls on its connection.',
-    CONTRACT,
-    async (trial) => {
-      const store = await trial.open();
-      const elsewhere = await trial.open();
-      let revision = await trial.write(store, 'start', undefined);
-      let other: string | undefined;
-      const measured = await moments(async () => {
-        revision = await trial.write(store, 'timed', revision);
-      });
-      for (const [i, moment] of measured.entries()) {
-        const what = 'a call while another write was aborted';
-        const before = trial.read(store, what);
-        const aborted = abortedCall(
-          trial,
-          moment,
-          (signal) => store.write(`aborted ${i}`, { expected: revision, signal }),
-          what,
-        );
-        const after = trial.read(store, what);
-        const written = trial.write(elsewhere, `elsewhere ${i}`, other, what);
-        await trial.all<unknown>([before, aborted, after, written]);
-        other = await written;
-        revision = await supersede(trial, store, `after ${i}`);
-      }
-    },
-  ),
-];
+  },
+  'RING-ABORT-OTHERS': async (trial) => {
+    const store = await trial.open();
+    const elsewhere = await trial.open();
+    let revision = await trial.write(store, 'start', undefined);
+    let other: string | undefined;
+    const measured = await moments(async () => {
+      revision = await trial.write(store, 'timed', revision);
+    });
+    for (const [i, moment] of measured.entries()) {
+      const what = 'a call while another write was aborted';
+      const before = trial.read(store, what);
+      const write = (signal: AbortSignal) => store.write(`aborted ${i}`, { expected: revision, signal });
+      const aborted = abortedCall(trial, moment, write, what);
+      const after = trial.read(store, what);
+      const written = trial.write(elsewhere, `elsewhere ${i}`, other, what);
+      await trial.all<unknown>([before, aborted, after, written]);
+      other = await written;
+      revision = await supersede(trial, store, `after ${i}`);
+    }
+  },
+};
 
-/** Starts a call, and aborts it. */
 async function abortedCall(
   trial: RingStoreTrial,
   moment: Moment,
@@ -173,10 +144,8 @@ async function abortWrite(
   const isNew = found?.document === document;
   expectThat(isNew || found?.document === before?.document, `${name} left ${what}`);
   const isOld = found?.revision === expected;
-  expectThat(
-    isNew !== isOld,
-    `${name} left ${what} with the revision of ${isNew ? 'the document before' : 'another document'}`,
-  );
+  const whose = isNew ? 'the document before' : 'another document';
+  expectThat(isNew !== isOld, `${name} left ${what} with the revision of ${whose}`);
   if ('value' in outcome) {
     const isThere = isNew && found?.revision === revisionOf(outcome.value, name);
     expectThat(isThere, `${name} resolved, and a read finds ${what}`);

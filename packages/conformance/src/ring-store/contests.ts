@@ -1,5 +1,5 @@
 import type { RingStore, StoredRing } from '@sealring/core';
-import { expectThat, must } from '../requirement.ts';
+import { expectThat } from '../requirement.ts';
 import { describeThrown } from '../thrown.ts';
 import { labelled } from './sizes.ts';
 import {
@@ -7,15 +7,12 @@ import {
   expectUnavailable,
   isConflict,
   moments,
-  REVISION,
-  type RingStoreRequirement,
+  type RingStoreChecks,
   type RingStoreTrial,
   revisionOf,
-  SWAP,
   textOf,
 } from './trial.ts';
 
-/** Connections that the writers share. */
 export const CONNECTIONS = 4;
 
 /** Writers of the longest documents: more would measure the network. */
@@ -60,126 +57,99 @@ const MOST_LONG = 3;
 const MOST_REPLACED = 20;
 /** Time for more moments than the coarse ones. */
 const REPLACING_MS = 2_000;
-/** Additions that every writer makes. */
 const ADDITIONS = 5;
 const ADDERS = 2 * CONNECTIONS;
 /** Writes that win while others wait for a chance to write. */
 const MOST_CHASES = 60;
 
-/** Many who want the same at once. */
-export const CONTEST_REQUIREMENTS: readonly RingStoreRequirement[] = [
-  must(
-    'RING-CREATE-ONE-WINNER',
-    'When many create a ring at once, one wins and all others get a conflict.',
-    `${SWAP}; F8`,
-    async (trial) => {
-      for (let round = 0; round < Math.min(trial.rounds, MOST_CREATED); round++) {
-        const stores = await trial.openMany(CONNECTIONS);
-        const title = `creation ${round + 1}`;
-        const documentOf = (writer: number): string => `${title} of ${round % 2 === 0 ? writer : 'all'}`;
-        const { document, revision } = await contest(trial, stores, undefined, title, documentOf);
-        for (const store of stores) await trial.expectStored(store, document, revision, 'a read after the creation');
-        await trial.expectConflict(stores[0] as RingStore, undefined, 'one who creates it late');
-      }
-    },
-  ),
-  must(
-    'RING-CAS-ONE-WINNER',
-    'When many write at once, one wins and all others get a conflict, every time.',
-    `${SWAP}; F32`,
-    async (trial) => {
+export const CONTEST_CHECKS: RingStoreChecks = {
+  'RING-CREATE-ONE-WINNER': async (trial) => {
+    for (let round = 0; round < Math.min(trial.rounds, MOST_CREATED); round++) {
       const stores = await trial.openMany(CONNECTIONS);
-      let revision = await trial.write(stores[0] as RingStore, 'start', undefined);
-      const revisions = new Set([revision]);
-      for (const round of trial.contests(LEAST_CONTESTS, trial.rounds)) {
-        const winner = await contest(trial, stores, revision, `contest ${round}`);
-        // Another connection than the winner's, by turns.
-        const reader = stores[round % CONNECTIONS] as RingStore;
-        await trial.expectStored(reader, winner.document, winner.revision, `a read after contest ${round}`);
-        expectThat(
-          !revisions.has(winner.revision),
-          `contest ${round}: the revision ${textOf(winner.revision)} came back`,
-        );
-        revisions.add(winner.revision);
-        ({ revision } = winner);
-      }
-    },
-  ),
-  must(
-    'RING-CAS-LARGEST',
-    'The same holds for documents as long as the store accepts.',
-    `${SWAP}; F32`,
-    async (trial) => {
-      const stores = await trial.openMany(FEW_WRITERS);
-      const most = trial.supports.maxDocumentBytes;
-      let revision: string | undefined;
-      for (let round = 0; round <= Math.min(trial.rounds, MOST_LONG); round++) {
-        const documentOf = (writer: number): string => `${round} of ${writer}${labelled(most - 7)}${writer}`;
-        const title = `contest ${round} of ${most} bytes`;
-        const winner = await contest(trial, stores, revision, title, documentOf, FEW_WRITERS);
-        for (const store of stores) {
-          await trial.expectStored(store, winner.document, winner.revision, `a read after ${title}`);
-        }
-        ({ revision } = winner);
-      }
-    },
-  ),
-  must(
-    'RING-WRITE-REVISION',
-    'A write resolves to its own revision, also when others write right after it.',
-    REVISION,
-    async (trial) => {
-      const stores = await trial.openMany(CONNECTIONS);
-      await trial.write(stores[0] as RingStore, 'start', undefined);
-      const documents = new Map<string, string>();
-      const note = (document: string, revision: string): void => {
-        const other = documents.get(revision) ?? document;
-        const pair = `${documentText(other)} and ${documentText(document)}`;
-        expectThat(other === document, `${pair} have the revision ${textOf(revision)}`);
-        documents.set(revision, document);
-      };
-      let left = Math.min(trial.rounds * 3, MOST_CHASES);
-      const chase = async (store: RingStore, chaser: number): Promise<void> => {
-        for (let i = 0; left > 0; i++) {
-          const found = await trial.read(store);
-          expectThat(found !== undefined, 'a read among writers says that the ring is absent');
-          note(found.document, found.revision);
-          const document = `write ${i} of ${chaser}`;
-          const revision = await trial.attempt(store, document, found.revision, 'a write among others');
-          if (revision === undefined) continue;
-          note(document, revision);
-          left--;
-        }
-      };
-      await trial.all(
-        Array.from({ length: ADDERS }, (_, i) =>
-          chase(stores[i % CONNECTIONS] as RingStore, i).finally(() => {
-            left = 0;
-          }),
-        ),
+      const title = `creation ${round + 1}`;
+      const documentOf = (writer: number): string => `${title} of ${round % 2 === 0 ? writer : 'all'}`;
+      const { document, revision } = await contest(trial, stores, undefined, title, documentOf);
+      for (const store of stores) await trial.expectStored(store, document, revision, 'a read after the creation');
+      await trial.expectConflict(stores[0] as RingStore, undefined, 'one who creates it late');
+    }
+  },
+  'RING-CAS-ONE-WINNER': async (trial) => {
+    const stores = await trial.openMany(CONNECTIONS);
+    let revision = await trial.write(stores[0] as RingStore, 'start', undefined);
+    const revisions = new Set([revision]);
+    for (const round of trial.contests(LEAST_CONTESTS, trial.rounds)) {
+      const winner = await contest(trial, stores, revision, `contest ${round}`);
+      // Another connection than the winner's, by turns.
+      const reader = stores[round % CONNECTIONS] as RingStore;
+      await trial.expectStored(reader, winner.document, winner.revision, `a read after contest ${round}`);
+      expectThat(
+        !revisions.has(winner.revision),
+        `contest ${round}: the revision ${textOf(winner.revision)} came back`,
       );
-      if (trial.target.remove !== undefined) await replaceAtOnce(trial);
-    },
-  ),
-  must(
-    'RING-NO-LOST-UPDATE',
-    'When many read, add and write, no addition that resolved is lost.',
-    SWAP,
-    async (trial) => {
-      const stores = await trial.openMany(CONNECTIONS);
-      await trial.write(stores[0] as RingStore, '0', undefined);
-      await trial.all(Array.from({ length: ADDERS }, (_, i) => add(trial, stores[i % CONNECTIONS] as RingStore)));
+      revisions.add(winner.revision);
+      ({ revision } = winner);
+    }
+  },
+  'RING-CAS-LARGEST': async (trial) => {
+    const stores = await trial.openMany(FEW_WRITERS);
+    const most = trial.supports.maxDocumentBytes;
+    let revision: string | undefined;
+    for (let round = 0; round <= Math.min(trial.rounds, MOST_LONG); round++) {
+      const documentOf = (writer: number): string => `${round} of ${writer}${labelled(most - 7)}${writer}`;
+      const title = `contest ${round} of ${most} bytes`;
+      const winner = await contest(trial, stores, revision, title, documentOf, FEW_WRITERS);
       for (const store of stores) {
-        const found = await trial.read(store);
-        const expected = ADDERS * ADDITIONS;
-        expectThat(
-          found?.document === String(expected),
-          `${expected} additions resolved, the sum is ${textOf(found?.document ?? 'absent')}`,
-        );
+        await trial.expectStored(store, winner.document, winner.revision, `a read after ${title}`);
       }
-    },
-  ),
-];
+      ({ revision } = winner);
+    }
+  },
+  'RING-WRITE-REVISION': async (trial) => {
+    const stores = await trial.openMany(CONNECTIONS);
+    await trial.write(stores[0] as RingStore, 'start', undefined);
+    const documents = new Map<string, string>();
+    const note = (document: string, revision: string): void => {
+      const other = documents.get(revision) ?? document;
+      const pair = `${documentText(other)} and ${documentText(document)}`;
+      expectThat(other === document, `${pair} have the revision ${textOf(revision)}`);
+      documents.set(revision, document);
+    };
+    let left = Math.min(trial.rounds * 3, MOST_CHASES);
+    const chase = async (store: RingStore, chaser: number): Promise<void> => {
+      for (let i = 0; left > 0; i++) {
+        const found = await trial.read(store);
+        expectThat(found !== undefined, 'a read among writers says that the ring is absent');
+        note(found.document, found.revision);
+        const document = `write ${i} of ${chaser}`;
+        const revision = await trial.attempt(store, document, found.revision, 'a write among others');
+        if (revision === undefined) continue;
+        note(document, revision);
+        left--;
+      }
+    };
+    await trial.all(
+      Array.from({ length: ADDERS }, (_, i) =>
+        chase(stores[i % CONNECTIONS] as RingStore, i).finally(() => {
+          left = 0;
+        }),
+      ),
+    );
+    if (trial.target.remove !== undefined) await replaceAtOnce(trial);
+  },
+  'RING-NO-LOST-UPDATE': async (trial) => {
+    const stores = await trial.openMany(CONNECTIONS);
+    await trial.write(stores[0] as RingStore, '0', undefined);
+    await trial.all(Array.from({ length: ADDERS }, (_, i) => add(trial, stores[i % CONNECTIONS] as RingStore)));
+    for (const store of stores) {
+      const found = await trial.read(store);
+      const expected = ADDERS * ADDITIONS;
+      expectThat(
+        found?.document === String(expected),
+        `${expected} additions resolved, the sum is ${textOf(found?.document ?? 'absent')}`,
+      );
+    }
+  },
+};
 
 /** While a ring is being created, another writer removes and creates it, which needs no revision. */
 async function replaceAtOnce(trial: RingStoreTrial): Promise<void> {

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { must, should } from '../requirement.ts';
-import { ABSENT, CLOSE, DURABLE, documentText, type RingStoreRequirement, type RingStoreTrial } from './trial.ts';
+
+import { documentText, type RingStoreChecks, type RingStoreTrial } from './trial.ts';
 
 /** What languages, formats and backends change on the way: a text for each, as one that fits no format is often left alone. */
 const DOCUMENTS: readonly string[] = [
@@ -37,31 +37,20 @@ const RANDOM_DOCUMENTS = 5;
 /** What expires soon has expired, milliseconds. */
 const A_WHILE_MS = 1_200;
 
-/** Absent, or what was written, whole. */
-export const DOCUMENT_REQUIREMENTS: readonly RingStoreRequirement[] = [
-  must(
-    'RING-ABSENT',
-    'read resolves to undefined for a ring that was never created, on every connection.',
-    ABSENT,
-    async (trial) => {
-      for (const store of await trial.openPair()) {
-        for (let i = 0; i < 2; i++) await trial.expectAbsent(store, 'a read of a ring that was never created');
-      }
-    },
-  ),
-  must(
-    'RING-ROUNDTRIP',
-    'A read returns what was written, character for character, on every connection.',
-    DURABLE,
-    async (trial) => {
-      const [store, other] = await trial.openPair();
-      const random = Array.from({ length: RANDOM_DOCUMENTS }, () => randomDocument(trial));
-      const long = ['one line '.repeat(8_000), 'line\n'.repeat(8_000)].filter((one) => fits(trial, one));
-      const documents = [...DOCUMENTS, ...random, ...long].map((one) => [one, documentText(one)] as const);
-      await trial.expectWhole(documents, store, store, other);
-    },
-  ),
-  must('RING-NUL', 'A document with a NUL is stored whole or refused, never changed.', DURABLE, async (trial) => {
+export const DOCUMENT_CHECKS: RingStoreChecks = {
+  'RING-ABSENT': async (trial) => {
+    for (const store of await trial.openPair()) {
+      for (let i = 0; i < 2; i++) await trial.expectAbsent(store, 'a read of a ring that was never created');
+    }
+  },
+  'RING-ROUNDTRIP': async (trial) => {
+    const [store, other] = await trial.openPair();
+    const random = Array.from({ length: RANDOM_DOCUMENTS }, () => randomDocument(trial));
+    const long = ['one line '.repeat(8_000), 'line\n'.repeat(8_000)].filter((one) => fits(trial, one));
+    const documents = [...DOCUMENTS, ...random, ...long].map((one) => [one, documentText(one)] as const);
+    await trial.expectWhole(documents, store, store, other);
+  },
+  'RING-NUL': async (trial) => {
     for (const document of ['a\0b', 'a\0', '\0']) {
       const [store, other] = await trial.openPair();
       const what = documentText(document);
@@ -75,29 +64,24 @@ export const DOCUMENT_REQUIREMENTS: readonly RingStoreRequirement[] = [
         await trial.expectDocument(other, stored, `a read after ${what} was refused, and written over a document,`);
       }
     }
-  }),
-  must(
-    'RING-DURABLE',
-    'What was written is still stored after every store was closed, and a second later.',
-    DURABLE,
-    async (trial) => {
-      const name = trial.freshName();
-      const [store, other] = await trial.openPair(name);
-      const first = await trial.write(store, 'one', undefined);
-      const revision = await trial.write(other, 'two', first);
-      for (const one of [store, other]) await trial.closeEarly(one);
-      const again = await trial.open(name);
-      await trial.expectStored(again, 'two', revision, 'a read after every store was closed');
-      await pause(A_WHILE_MS);
-      await trial.expectStored(again, 'two', revision, 'a read a second after the write');
-      await trial.write(again, 'three', revision, 'a write after every store was closed');
-    },
-  ),
-  must('RING-INSTANCE-CLOSES', 'The close of a store ends: the target’s, or else its own.', CLOSE, async (trial) => {
+  },
+  'RING-DURABLE': async (trial) => {
+    const name = trial.freshName();
+    const [store, other] = await trial.openPair(name);
+    const first = await trial.write(store, 'one', undefined);
+    const revision = await trial.write(other, 'two', first);
+    for (const one of [store, other]) await trial.closeEarly(one);
+    const again = await trial.open(name);
+    await trial.expectStored(again, 'two', revision, 'a read after every store was closed');
+    await pause(A_WHILE_MS);
+    await trial.expectStored(again, 'two', revision, 'a read a second after the write');
+    await trial.write(again, 'three', revision, 'a write after every store was closed');
+  },
+  'RING-INSTANCE-CLOSES': async (trial) => {
     await trial.write(await trial.open(), 'one', undefined);
     await trial.expectCloses();
-  }),
-  should('RING-CLOSE-OTHERS', 'Closing one store leaves the other stores usable.', CLOSE, async (trial) => {
+  },
+  'RING-CLOSE-OTHERS': async (trial) => {
     const name = trial.freshName();
     const [store, other] = await trial.openPair(name);
     const third = await trial.open();
@@ -111,8 +95,8 @@ export const DOCUMENT_REQUIREMENTS: readonly RingStoreRequirement[] = [
     await trial.expectStored(other, 'one', revision, 'a read after another store was closed');
     await trial.write(other, 'two', revision, 'a write after another store was closed');
     await trial.expectStored(third, 'elsewhere', elsewhere, 'a read of another ring after a store was closed');
-  }),
-];
+  },
+};
 
 function fits(trial: RingStoreTrial, document: string): boolean {
   return Buffer.byteLength(document) <= trial.supports.maxDocumentBytes;
@@ -132,9 +116,6 @@ function randomDocument({ random }: RingStoreTrial): string {
   }).join('');
 }
 
-const SOURCE = 'F25: rings of different names share nothing';
-
-/** Characters of a ring's name. */
 const LONGEST_NAME = 64;
 
 /** What programs put beside a file, or take off its name. */
@@ -143,48 +124,26 @@ const SUFFIXES =
 
 const ROUNDS = 5;
 
-/** Rings of different names. */
-export const NAME_REQUIREMENTS: readonly RingStoreRequirement[] = [
-  must(
-    'RING-NAMES-SEPARATE',
-    'Rings of different names share nothing, however similar the names are.',
-    SOURCE,
-    async (trial) => {
-      for (const isReversed of [false, true]) {
-        const name = trial.freshName();
-        const alike = alikeNames(name);
-        await expectSeparate(trial, name, isReversed ? [...alike, name] : [name, ...alike]);
-      }
-    },
-  ),
-  must(
-    'RING-NAMES-AT-ONCE',
-    'Calls for rings of different names do not disturb each other when made at once.',
-    SOURCE,
-    async (trial) => {
-      const rings = await Promise.all(
-        Array.from({ length: 8 }, async (_, i) => ({
-          i,
-          store: await trial.open(),
-          revision: undefined as string | undefined,
-        })),
-      );
-      for (let round = 0; round <= ROUNDS; round++) {
-        await trial.all(
-          rings.map(async (ring) => {
-            const what = 'a write while other rings were written';
-            ring.revision = await trial.write(ring.store, `ring ${ring.i}, ${round}`, ring.revision, what);
-          }),
-        );
-        await trial.all(
-          rings.map(({ i, store, revision }) =>
-            trial.expectStored(store, `ring ${i}, ${round}`, revision, 'a read while other rings were read'),
-          ),
-        );
-      }
-    },
-  ),
-];
+export const NAME_CHECKS: RingStoreChecks = {
+  'RING-NAMES-SEPARATE': async (trial) => {
+    for (const isReversed of [false, true]) {
+      const name = trial.freshName();
+      const alike = alikeNames(name);
+      await expectSeparate(trial, name, isReversed ? [...alike, name] : [name, ...alike]);
+    }
+  },
+  'RING-NAMES-AT-ONCE': async (trial) => {
+    const stores = await Promise.all(Array.from({ length: 8 }, () => trial.open()));
+    let revisions: readonly string[] = [];
+    for (let round = 0; round <= ROUNDS; round++) {
+      const [writing, reading] = ['a write while other rings were written', 'a read while other rings were read'];
+      const documents = stores.map((_, i) => `ring ${i}, ${round}`);
+      const writes = stores.map((store, i) => trial.write(store, documents[i] ?? '', revisions[i], writing));
+      revisions = await trial.all(writes);
+      await trial.all(stores.map((store, i) => trial.expectStored(store, documents[i] ?? '', revisions[i], reading)));
+    }
+  },
+};
 
 /** Names that a store may take for this one, or for each other. */
 function alikeNames(name: string): readonly string[] {

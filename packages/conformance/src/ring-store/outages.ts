@@ -1,19 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { RingStore } from '@sealring/core';
-import { expectThat, Finding, must } from '../requirement.ts';
+import { expectThat, Finding } from '../requirement.ts';
 import { describeThrown } from '../thrown.ts';
 import type { Outcome } from '../trial.ts';
 import {
-  ABSENT,
-  DURABLE,
   expectUnavailable,
   isConflict,
   isFailure,
-  type RingStoreRequirement,
+  type RingStoreChecks,
   type RingStoreTrial,
   revisionOf,
-  SIGNAL,
-  SWAP,
 } from './trial.ts';
 
 /** The caller's deadline, milliseconds; a store may have a shorter one of its own. */
@@ -26,23 +22,17 @@ const SENT_AGAIN_MS = 1_500;
 /** A call under way gets this far before the outage, milliseconds. */
 const UNDER_WAY_MS: readonly number[] = [0, 0.5, 1, 2];
 
-/** A backend that cannot be reached, and one that comes back. */
-export const OUTAGE_REQUIREMENTS: readonly RingStoreRequirement[] = [
-  must('RING-ABORT-ENDS', 'A call to a backend out of reach ends when its signal aborts.', SIGNAL, async (trial) => {
-    trial.expectBreakable();
+export const OUTAGE_CHECKS: RingStoreChecks = {
+  'RING-ABORT-ENDS': async (trial) => {
+    trial.expectAble('breakConnection');
     const name = trial.freshName();
     const [store, unused] = await trial.openPair(name);
     const revision = await trial.write(store, 'one', undefined);
     await trial.breakConnection();
-    await allUnavailable(trial, SHORT_DEADLINE_MS, [
-      ['a read', (signal) => store.read({ signal })],
-      ['a write', (signal) => store.write('two', { expected: revision, signal })],
-      ['a first read', (signal) => unused.read({ signal })],
-      ['a first write', (signal) => unused.write('two', { expected: revision, signal })],
-    ]);
-  }),
-  must('RING-UNREACHABLE', 'A backend out of reach is unavailable, never absent.', `${ABSENT}; F9`, async (trial) => {
-    trial.expectBreakable();
+    await allUnavailable(trial, SHORT_DEADLINE_MS, callsOf(store, unused, 'two', revision));
+  },
+  'RING-UNREACHABLE': async (trial) => {
+    trial.expectAble('breakConnection');
     const name = trial.freshName();
     const store = await trial.open(name);
     const revision = await trial.write(store, 'one', undefined);
@@ -59,9 +49,9 @@ export const OUTAGE_REQUIREMENTS: readonly RingStoreRequirement[] = [
       ['a write that would create a ring', (signal) => first.write('two', { expected: undefined, signal })],
       ['the same where a ring is', (signal) => creator.write('two', { expected: undefined, signal })],
     ]);
-  }),
-  must('RING-RECOVERS', 'A backend that comes back is used again, and holds what it held.', DURABLE, async (trial) => {
-    trial.expectBreakable();
+  },
+  'RING-RECOVERS': async (trial) => {
+    trial.expectAble('breakConnection');
     const name = trial.freshName();
     const [store, other] = await trial.openPair(name);
     const idle = await trial.open(name);
@@ -85,48 +75,38 @@ export const OUTAGE_REQUIREMENTS: readonly RingStoreRequirement[] = [
     for (const [what, one] of Object.entries(stores)) {
       await trial.until(async () => (await writeAgain(one, `${what} again`)) !== undefined, `${what} did not write`);
     }
-  }),
-  must(
-    'RING-OUTAGE-LATER',
-    'A write that failed in an outage never replaces what is written after it.',
-    SWAP,
-    async (trial) => {
-      trial.expectBreakable();
-      const [store, other] = await trial.openPair();
-      const [creator, afterwards] = await trial.openPair();
-      const revision = await trial.write(store, 'one', undefined);
-      await trial.breakConnection();
-      await allUnavailable(trial, SHORT_DEADLINE_MS, [
-        ['a write', (signal) => store.write('two', { expected: revision, signal })],
-        ['a write that would create a ring', (signal) => creator.write('two', { expected: undefined, signal })],
-      ]);
-      await trial.mend();
-      for (const [writer, reader] of [
-        [other, store],
-        [afterwards, creator],
-      ] as const) {
-        let written: string | undefined;
-        await trial.until(async () => {
-          written = await writeAgain(writer, 'three');
-          return written !== undefined;
-        }, 'nothing could be written after the outage');
-        await trial.until(() => readsAgain(reader), 'the store that wrote did not read again after the outage');
-        await trial.expectStored(reader, 'three', written, 'a read after the outage');
-        await pause(SENT_AGAIN_MS / 2);
-        await trial.expectStored(reader, 'three', written, 'a later read after the outage');
-      }
-    },
-  ),
-  must(
-    'RING-OUTAGE-UNDER-WAY',
-    'A call that an outage interrupts is right or unavailable, and a write that resolved is stored.',
-    `${SWAP}; F9`,
-    async (trial) => {
-      trial.expectBreakable();
-      for (const waitMs of UNDER_WAY_MS) await interrupt(trial, waitMs);
-    },
-  ),
-];
+  },
+  'RING-OUTAGE-LATER': async (trial) => {
+    trial.expectAble('breakConnection');
+    const [store, other] = await trial.openPair();
+    const [creator, afterwards] = await trial.openPair();
+    const revision = await trial.write(store, 'one', undefined);
+    await trial.breakConnection();
+    await allUnavailable(trial, SHORT_DEADLINE_MS, [
+      ['a write', (signal) => store.write('two', { expected: revision, signal })],
+      ['a write that would create a ring', (signal) => creator.write('two', { expected: undefined, signal })],
+    ]);
+    await trial.mend();
+    for (const [writer, reader] of [
+      [other, store],
+      [afterwards, creator],
+    ] as const) {
+      let written: string | undefined;
+      await trial.until(async () => {
+        written = await writeAgain(writer, 'three');
+        return written !== undefined;
+      }, 'nothing could be written after the outage');
+      await trial.until(() => readsAgain(reader), 'the store that wrote did not read again after the outage');
+      await trial.expectStored(reader, 'three', written, 'a read after the outage');
+      await pause(SENT_AGAIN_MS / 2);
+      await trial.expectStored(reader, 'three', written, 'a later read after the outage');
+    }
+  },
+  'RING-OUTAGE-UNDER-WAY': async (trial) => {
+    trial.expectAble('breakConnection');
+    for (const waitMs of UNDER_WAY_MS) await interrupt(trial, waitMs);
+  },
+};
 
 /** Calls during which the backend goes out of reach, and what is found after it. */
 async function interrupt(trial: RingStoreTrial, waitMs: number): Promise<void> {
@@ -191,27 +171,51 @@ async function writeAgain(store: RingStore, document: string): Promise<string | 
   }
 }
 
-/** All at once: each waits for its deadline. */
 async function allUnavailable(
   trial: RingStoreTrial,
   deadlineMs: number,
-  calls: readonly (readonly [string, (signal: AbortSignal) => unknown])[],
+  calls: readonly SignalledCall[],
 ): Promise<void> {
   const slackMs = Math.min(SLACK_MS, trial.patienceMs);
-  await trial.all(
+  for (const [what, outcome] of await outOfReach(trial, deadlineMs, slackMs, calls)) {
+    expectThat(outcome !== undefined, `${what} had not ended ${slackMs} ms after its signal aborted`);
+    if ('value' in outcome) {
+      const says = outcome.value === undefined ? ': it says that the ring is absent' : '';
+      throw new Finding(`${what} resolved${says}`);
+    }
+    expectUnavailable(outcome.error, what);
+  }
+}
+
+export type SignalledCall = readonly [what: string, call: (signal: AbortSignal) => unknown];
+
+/** Calls of a store that has been used, and of one that has not. */
+export function callsOf(
+  store: RingStore,
+  unused: RingStore,
+  document: string,
+  expected: string,
+): readonly SignalledCall[] {
+  return [
+    ['a read', (signal) => store.read({ signal })],
+    ['a write', (signal) => store.write(document, { expected, signal })],
+    ['a first read', (signal) => unused.read({ signal })],
+    ['a first write', (signal) => unused.write(document, { expected, signal })],
+  ];
+}
+
+/** How calls end while nobody answers; nothing where one has not ended soon after its deadline. */
+export function outOfReach(
+  trial: RingStoreTrial,
+  deadlineMs: number,
+  slackMs: number,
+  calls: readonly SignalledCall[],
+): Promise<readonly (readonly [what: string, outcome: Outcome | undefined])[]> {
+  return trial.all(
     calls.map(async ([what, call]) => {
-      const outcome = await Promise.race([
-        trial.promised(() => call(AbortSignal.timeout(deadlineMs)), what),
-        pause(deadlineMs + slackMs, undefined, { ref: false }),
-      ]);
-      if (outcome === undefined) {
-        throw new Finding(`${what} out of reach of the backend had not ended ${slackMs} ms after its signal aborted`);
-      }
-      if ('value' in outcome) {
-        const says = outcome.value === undefined ? ': it says that the ring is absent' : '';
-        throw new Finding(`${what} out of reach of the backend resolved${says}`);
-      }
-      expectUnavailable(outcome.error, `${what} out of reach of the backend`);
+      const ended = trial.promised(() => call(AbortSignal.timeout(deadlineMs)), what);
+      const outcome = await Promise.race([ended, pause(deadlineMs + slackMs, undefined, { ref: false })]);
+      return [`${what} out of reach of the backend`, outcome] as const;
     }),
   );
 }

@@ -1,9 +1,9 @@
 import { setImmediate as otherWork, setTimeout as pause } from 'node:timers/promises';
 import type { RingStore, StoredRing } from '@sealring/core';
 import type { Settings } from '../options.ts';
-import { expectThat, must, should } from '../requirement.ts';
+import { expectThat } from '../requirement.ts';
 import { CONNECTIONS, contest, FEW_WRITERS } from './contests.ts';
-import { CONTRACT, DURABLE, documentText, KIT, type RingStoreRequirement, type RingStoreTrial, SWAP } from './trial.ts';
+import { documentText, type RingStoreChecks, type RingStoreTrial } from './trial.ts';
 
 const READERS = 3;
 const LEAST_CONTESTS = 5;
@@ -31,34 +31,27 @@ interface Observation {
 interface Observed {
   /** Who won, in order; first what was there at the start. */
   readonly winners: readonly StoredRing[];
-  /** What a writer wrote, whether it won or lost. */
   readonly written: ReadonlySet<string>;
   readonly observations: readonly Observation[];
 }
 
-/** What is read after writes, and while others write. */
-export const READING_REQUIREMENTS: readonly RingStoreRequirement[] = [
-  must(
-    'RING-READ-AFTER-WRITE',
-    'A read that starts after a write resolved sees it, on every connection.',
-    DURABLE,
-    async (trial) => {
-      const stores = await trial.openMany(3);
-      let revision: string | undefined;
-      for (let i = 0; i < WRITES; i++) {
-        const document = `write ${i}`;
-        revision = await trial.write(stores[i % stores.length] as RingStore, document, revision);
-        const written = revision;
-        await trial.all(
-          stores.map((store, reader) => {
-            const where = reader === i % stores.length ? 'on its own connection' : 'on another connection';
-            return trial.expectStored(store, document, written, `a read after write ${i + 1}, ${where},`);
-          }),
-        );
-      }
-    },
-  ),
-  must('RING-READ-OVERLAPPED', 'The same holds while earlier reads are still under way.', DURABLE, async (trial) => {
+export const READING_CHECKS: RingStoreChecks = {
+  'RING-READ-AFTER-WRITE': async (trial) => {
+    const stores = await trial.openMany(3);
+    let revision: string | undefined;
+    for (let i = 0; i < WRITES; i++) {
+      const document = `write ${i}`;
+      revision = await trial.write(stores[i % stores.length] as RingStore, document, revision);
+      const written = revision;
+      await trial.all(
+        stores.map((store, reader) => {
+          const where = reader === i % stores.length ? 'on its own connection' : 'on another connection';
+          return trial.expectStored(store, document, written, `a read after write ${i + 1}, ${where},`);
+        }),
+      );
+    }
+  },
+  'RING-READ-OVERLAPPED': async (trial) => {
     const stores = await trial.openMany(2);
     const over = new AbortController();
     const readOn = async (store: RingStore): Promise<void> => {
@@ -80,120 +73,88 @@ export const READING_REQUIREMENTS: readonly RingStoreRequirement[] = [
     const end = (): void => over.abort();
     const readers = stores.flatMap((store) => Array.from({ length: UNDER_WAY }, () => readOn(store).finally(end)));
     await trial.all([write().finally(end), ...readers]);
-  }),
-  must(
-    'RING-READ-CREATED',
-    'A read while others create a ring finds it absent, or whole.',
-    `${DURABLE}; F8`,
-    async (trial) => {
-      for (let round = 0; round < Math.min(trial.rounds, MOST_CREATED); round++) {
-        const name = trial.freshName();
-        const writers = await trial.openMany(CONNECTIONS, name);
-        const readers = await trial.openMany(2, name);
-        const seen: (StoredRing | undefined)[] = [];
-        const over = new AbortController();
-        const look = async (store: RingStore): Promise<void> => {
-          while (!over.signal.aborted) {
-            seen.push(await trial.read(store, 'a read while others create a ring'));
-            await otherWork();
-          }
-        };
-        const create = async (): Promise<void> => {
-          const title = `creation ${round + 1}`;
-          const winner = await contest(trial, writers, undefined, title, (i) =>
-            longDocument(trial, `${title} of ${i}`),
-          );
-          over.abort();
-          for (const found of seen) {
-            const isRight = found === undefined || found.document === winner.document;
-            expectThat(isRight, `a read while others create a ring found ${documentText(found?.document ?? '')}`);
-          }
-        };
-        await trial.all([create().finally(() => over.abort()), ...readers.map(look)]);
-      }
-    },
-  ),
-  must(
-    'RING-READ-WHOLE',
-    'A read while others write returns one document that was written, with its revision.',
-    `${DURABLE}; F32`,
-    async (trial) => {
-      for (const isLongest of [false, true]) {
-        const { winners, written, observations } = await (isLongest ? observe(trial, true) : observeOnce(trial));
-        const revisions = new Map(winners.map(({ document, revision }) => [document, revision]));
-        for (const { found } of observations) {
-          if (found === undefined) continue;
-          const what = documentText(found.document);
-          expectThat(written.has(found.document), `a read among writers found ${what}, which was never written`);
-          const revision = revisions.get(found.document) ?? found.revision;
-          expectThat(
-            revision === found.revision,
-            `a read among writers found ${what} with another revision than its write`,
-          );
+  },
+  'RING-READ-CREATED': async (trial) => {
+    for (let round = 0; round < Math.min(trial.rounds, MOST_CREATED); round++) {
+      const name = trial.freshName();
+      const writers = await trial.openMany(CONNECTIONS, name);
+      const readers = await trial.openMany(2, name);
+      const seen: (StoredRing | undefined)[] = [];
+      const over = new AbortController();
+      const look = async (store: RingStore): Promise<void> => {
+        while (!over.signal.aborted) {
+          seen.push(await trial.read(store, 'a read while others create a ring'));
+          await otherWork();
         }
-      }
-    },
-  ),
-  must(
-    'RING-READ-CURRENT',
-    'A read while others write never finds less than what had resolved before.',
-    DURABLE,
-    async (trial) => {
-      const { winners, observations } = await observeOnce(trial);
-      for (const { found, wonBefore } of observations) {
-        expectThat(found !== undefined, 'a read among writers says that the ring is absent');
-        const at = winners.findIndex(({ document }) => document === found.document);
-        expectThat(
-          at < 0 || at >= wonBefore,
-          `a read that started after contest ${wonBefore} was won found what was there after contest ${at}`,
-        );
-      }
-    },
-  ),
-  should(
-    'RING-READ-MONOTONE',
-    'On one connection, a later read never finds an earlier version.',
-    KIT,
-    async (trial) => {
-      const { winners, observations } = await observeOnce(trial);
-      for (let reader = 0; reader < READERS; reader++) {
-        let latest = -1;
-        for (const { found } of observations.filter((one) => one.reader === reader)) {
-          const at = winners.findIndex(({ document }) => document === found?.document);
-          expectThat(at < 0 || at >= latest, `a reader found version ${at} after version ${latest}`);
-          latest = Math.max(at, latest);
+      };
+      const create = async (): Promise<void> => {
+        const title = `creation ${round + 1}`;
+        const winner = await contest(trial, writers, undefined, title, (i) => longDocument(trial, `${title} of ${i}`));
+        over.abort();
+        for (const found of seen) {
+          const isRight = found === undefined || found.document === winner.document;
+          expectThat(isRight, `a read while others create a ring found ${documentText(found?.document ?? '')}`);
         }
-      }
-    },
-  ),
-  must(
-    'RING-LOSER-NEVER-APPEARS',
-    'The document of a write that lost is never read, not even later.',
-    SWAP,
-    async (trial) => {
-      const { winners, observations } = await observeOnce(trial);
+      };
+      await trial.all([create().finally(() => over.abort()), ...readers.map(look)]);
+    }
+  },
+  'RING-READ-WHOLE': async (trial) => {
+    for (const isLongest of [false, true]) {
+      const { winners, written, observations } = await (isLongest ? observe(trial, true) : observeOnce(trial));
+      const revisions = new Map(winners.map(({ document, revision }) => [document, revision]));
       for (const { found } of observations) {
         if (found === undefined) continue;
-        const won = winners.some(({ document }) => document === found.document);
-        expectThat(won, `a read found ${documentText(found.document)}, which did not win`);
+        const what = documentText(found.document);
+        expectThat(written.has(found.document), `a read among writers found ${what}, which was never written`);
+        const revision = revisions.get(found.document) ?? found.revision;
+        const isOwn = revision === found.revision;
+        expectThat(isOwn, `a read among writers found ${what} with another revision than its write`);
       }
-    },
-  ),
-  must('RING-PARALLEL-READS', 'Many reads at once all find the ring.', CONTRACT, async (trial) => {
+    }
+  },
+  'RING-READ-CURRENT': async (trial) => {
+    const { winners, observations } = await observeOnce(trial);
+    for (const { found, wonBefore } of observations) {
+      expectThat(found !== undefined, 'a read among writers says that the ring is absent');
+      const at = winners.findIndex(({ document }) => document === found.document);
+      expectThat(
+        at < 0 || at >= wonBefore,
+        `a read that started after contest ${wonBefore} was won found what was there after contest ${at}`,
+      );
+    }
+  },
+  'RING-READ-MONOTONE': async (trial) => {
+    const { winners, observations } = await observeOnce(trial);
+    for (let reader = 0; reader < READERS; reader++) {
+      let latest = -1;
+      for (const { found } of observations.filter((one) => one.reader === reader)) {
+        const at = winners.findIndex(({ document }) => document === found?.document);
+        expectThat(at < 0 || at >= latest, `a reader found version ${at} after version ${latest}`);
+        latest = Math.max(at, latest);
+      }
+    }
+  },
+  'RING-LOSER-NEVER-APPEARS': async (trial) => {
+    const { winners, observations } = await observeOnce(trial);
+    for (const { found } of observations) {
+      if (found === undefined) continue;
+      const won = winners.some(({ document }) => document === found.document);
+      expectThat(won, `a read found ${documentText(found.document)}, which did not win`);
+    }
+  },
+  'RING-PARALLEL-READS': async (trial) => {
     const [store, other] = await trial.openPair();
     let revision: string | undefined;
     for (const document of ['one', longDocument(trial, 'two')]) {
       revision = await trial.write(store, document, revision);
       const written = revision;
       const what = `one of ${PARALLEL_READS} reads at once`;
-      await trial.all(
-        Array.from({ length: PARALLEL_READS }, (_, i) =>
-          trial.expectStored(i % 2 === 0 ? store : other, document, written, what),
-        ),
-      );
+      const readers = Array.from({ length: PARALLEL_READS }, (_, i) => (i % 2 === 0 ? store : other));
+      await trial.all(readers.map((reader) => trial.expectStored(reader, document, written, what)));
     }
-  }),
-];
+  },
+};
 
 /** What was observed of a target in a run: four requirements are about the same. */
 const observed = new WeakMap<Settings, Observed>();

@@ -1,18 +1,8 @@
 import type { RingStore } from '@sealring/core';
-import { expectThat, Finding, must, NotApplicable, should } from '../requirement.ts';
+import { expectThat, Finding, NotApplicable } from '../requirement.ts';
 import { kindOf } from '../thrown.ts';
 import { labelled } from './sizes.ts';
-import {
-  ABSENT,
-  documentText,
-  ERRORS,
-  KIT,
-  REVISION,
-  type RingStoreRequirement,
-  type RingStoreTrial,
-  SWAP,
-  textOf,
-} from './trial.ts';
+import { documentText, type RingStoreChecks, type RingStoreTrial, textOf } from './trial.ts';
 
 const VERSIONS = 20;
 const READS = 5;
@@ -20,27 +10,20 @@ const READS = 5;
 const PLACES = 16;
 const LONGEST = 65_536;
 
-/** What a revision stands for, and for how long. */
-export const REVISION_REQUIREMENTS: readonly RingStoreRequirement[] = [
-  must(
-    'RING-REVISION-STABLE',
-    'Every read of one version returns the revision that its write returned.',
-    REVISION,
-    async (trial) => {
-      const stores = await trial.openPair();
-      const elsewhere = await trial.open();
-      let [revision, other]: (string | undefined)[] = [];
-      for (const document of ['one', 'two', longest(trial)]) {
-        revision = await trial.write(stores[0], document, revision);
-        for (let i = 0; i < READS; i++) {
-          for (const store of stores)
-            await trial.expectStored(store, document, revision, `read ${i + 1} of one version`);
-          other = await trial.write(elsewhere, `of another ring ${i}`, other);
-        }
+export const REVISION_CHECKS: RingStoreChecks = {
+  'RING-REVISION-STABLE': async (trial) => {
+    const stores = await trial.openPair();
+    const elsewhere = await trial.open();
+    let [revision, other]: (string | undefined)[] = [];
+    for (const document of ['one', 'two', longest(trial)]) {
+      revision = await trial.write(stores[0], document, revision);
+      for (let i = 0; i < READS; i++) {
+        for (const store of stores) await trial.expectStored(store, document, revision, `read ${i + 1} of one version`);
+        other = await trial.write(elsewhere, `of another ring ${i}`, other);
       }
-    },
-  ),
-  must('RING-REVISION-OF-ONE', 'Two different documents never have the same revision.', REVISION, async (trial) => {
+    }
+  },
+  'RING-REVISION-OF-ONE': async (trial) => {
     const stores = await trial.openPair();
     const documents = new Map<string, string>();
     let revision: string | undefined;
@@ -52,26 +35,21 @@ export const REVISION_REQUIREMENTS: readonly RingStoreRequirement[] = [
       expectThat(other === undefined, `${pair} have the revision ${textOf(revision)}`);
       documents.set(revision, document);
     }
-  }),
-  must(
-    'RING-REVISION-UNIQUE',
-    'A document that is written again has another revision, where the target says so.',
-    REVISION,
-    async (trial) => {
-      if (!trial.supports.uniqueRevisions) throw new NotApplicable('supports.uniqueRevisions is not declared');
-      const [store, other] = await trial.openPair();
-      const revisions: string[] = [];
-      for (const document of ['a', 'b', 'a', 'b', 'a', 'a']) {
-        const revision = await trial.write(store, document, revisions.at(-1));
-        expectThat(!revisions.includes(revision), `the revision ${textOf(revision)} came back with its document`);
-        revisions.push(revision);
-      }
-      for (const expected of revisions.slice(0, -1)) {
-        await trial.expectConflict(other, expected, 'a write with the revision of an earlier version');
-      }
-    },
-  ),
-  must('RING-REMOVED', 'A ring that was removed is absent, and can be created again.', ABSENT, async (trial) => {
+  },
+  'RING-REVISION-UNIQUE': async (trial) => {
+    if (!trial.supports.uniqueRevisions) throw new NotApplicable('supports.uniqueRevisions is not declared');
+    const [store, other] = await trial.openPair();
+    const revisions: string[] = [];
+    for (const document of ['a', 'b', 'a', 'b', 'a', 'a']) {
+      const revision = await trial.write(store, document, revisions.at(-1));
+      expectThat(!revisions.includes(revision), `the revision ${textOf(revision)} came back with its document`);
+      revisions.push(revision);
+    }
+    for (const expected of revisions.slice(0, -1)) {
+      await trial.expectConflict(other, expected, 'a write with the revision of an earlier version');
+    }
+  },
+  'RING-REMOVED': async (trial) => {
     const name = trial.freshName();
     const stores = await trial.openPair(name);
     const [store, other] = stores;
@@ -82,31 +60,25 @@ export const REVISION_REQUIREMENTS: readonly RingStoreRequirement[] = [
     const revision = await trial.write(other, 'two', undefined, 'a write that creates the ring after the removal');
     for (const one of stores)
       await trial.expectStored(one, 'two', revision, 'a read of the ring that was created again');
-  }),
-  should(
-    'RING-REVISION-REMOVED',
-    'A revision from before a removal never wins after it.',
-    `${KIT}; F31`,
-    async (trial) => {
-      const name = trial.freshName();
-      const [store, other] = await trial.openPair(name);
-      const first = await trial.write(store, 'one', undefined);
-      const second = await trial.write(store, 'two', first);
-      await trial.remove(name);
-      let revision: string | undefined;
-      // Where a revision is a hash it comes back with its document, and that loses nothing.
-      for (const document of trial.supports.uniqueRevisions ? ['one', 'two', 'three'] : ['three', 'four']) {
-        revision = await trial.write(other, document, revision, 'a write after the removal');
-        for (const expected of [first, second]) {
-          await trial.expectConflict(store, expected, 'a write with a revision from before the removal');
-        }
-        await trial.expectStored(other, document, revision, 'a read after that');
+  },
+  'RING-REVISION-REMOVED': async (trial) => {
+    const name = trial.freshName();
+    const [store, other] = await trial.openPair(name);
+    const first = await trial.write(store, 'one', undefined);
+    const second = await trial.write(store, 'two', first);
+    await trial.remove(name);
+    let revision: string | undefined;
+    // Where a revision is a hash it comes back with its document, and that loses nothing.
+    for (const document of trial.supports.uniqueRevisions ? ['one', 'two', 'three'] : ['three', 'four']) {
+      revision = await trial.write(other, document, revision, 'a write after the removal');
+      for (const expected of [first, second]) {
+        await trial.expectConflict(store, expected, 'a write with a revision from before the removal');
       }
-    },
-  ),
-];
+      await trial.expectStored(other, document, revision, 'a read after that');
+    }
+  },
+};
 
-/** Documents that some take for the same. */
 function similar(): readonly string[] {
   return [
     '{"a":1,"b":2}',
@@ -154,56 +126,45 @@ const FOREIGN: readonly string[] = [
   ...'absent undefined null none false NaN AAAA 0 -1 00 1e9 9007199254740993 * "*" % _ .* $ {} {"$ne":null}'.split(' '),
 ];
 
-/** What wins, and what loses, one after the other. */
-export const EXPECTATION_REQUIREMENTS: readonly RingStoreRequirement[] = [
-  must(
-    'RING-CREATE-ONLY-ABSENT',
-    'expected: undefined loses where a document is stored, and changes nothing.',
-    SWAP,
-    async (trial) => {
-      const [store, other] = await trial.openPair();
-      let revision: string | undefined;
-      for (const document of ['one', 'two']) {
-        revision = await trial.write(store, document, revision);
-        for (const one of [store, other]) {
-          for (const written of ['never', document]) {
-            const what = `a write of ${textOf(written)} with expected: undefined, over ${textOf(document)},`;
-            await expectLost(trial, one, undefined, what, written);
-            await trial.expectStored(one, document, revision, 'a read after that');
-          }
+export const EXPECTATION_CHECKS: RingStoreChecks = {
+  'RING-CREATE-ONLY-ABSENT': async (trial) => {
+    const [store, other] = await trial.openPair();
+    let revision: string | undefined;
+    for (const document of ['one', 'two']) {
+      revision = await trial.write(store, document, revision);
+      for (const one of [store, other]) {
+        for (const written of ['never', document]) {
+          const what = `a write of ${textOf(written)} with expected: undefined, over ${textOf(document)},`;
+          await expectLost(trial, one, undefined, what, written);
+          await trial.expectStored(one, document, revision, 'a read after that');
         }
       }
-    },
-  ),
-  must(
-    'RING-STALE-LOSES',
-    'A revision that is not the current one loses, and changes nothing.',
-    SWAP,
-    async (trial) => {
-      const name = trial.freshName();
-      const [store, other] = await trial.openPair(name);
-      const revisions: string[] = [];
-      for (const document of ['one', 'two', 'three']) {
-        revisions.push(await trial.write(other, document, revisions.at(-1)));
-        for (const stale of revisions.slice(0, -1)) {
-          // Also of the stored document: another writer wrote it.
-          for (const written of ['never', document]) {
-            const what = `a write of ${textOf(written)} with the revision of an earlier version, over ${textOf(document)},`;
-            await expectLost(trial, store, stale, what, written);
-            await trial.expectStored(store, document, revisions.at(-1), 'a read after that');
-            await trial.expectStored(other, document, revisions.at(-1), 'a read elsewhere after that');
-          }
+    }
+  },
+  'RING-STALE-LOSES': async (trial) => {
+    const name = trial.freshName();
+    const [store, other] = await trial.openPair(name);
+    const revisions: string[] = [];
+    for (const document of ['one', 'two', 'three']) {
+      revisions.push(await trial.write(other, document, revisions.at(-1)));
+      for (const stale of revisions.slice(0, -1)) {
+        // Also of the stored document: another writer wrote it.
+        for (const written of ['never', document]) {
+          const what = `a write of ${textOf(written)} with the revision of an earlier version, over ${textOf(document)},`;
+          await expectLost(trial, store, stale, what, written);
+          await trial.expectStored(store, document, revisions.at(-1), 'a read after that');
+          await trial.expectStored(other, document, revisions.at(-1), 'a read elsewhere after that');
         }
       }
-      if (trial.target.remove === undefined) return;
-      await trial.remove(name);
-      for (const stale of revisions) {
-        await expectLost(trial, store, stale, 'a write with a revision from before the removal, on the absent ring,');
-        await trial.expectAbsent(other, 'a read after that');
-      }
-    },
-  ),
-  must('RING-CONFLICT-ERROR', 'A write that loses rejects with RingConflictError.', ERRORS, async (trial) => {
+    }
+    if (trial.target.remove === undefined) return;
+    await trial.remove(name);
+    for (const stale of revisions) {
+      await expectLost(trial, store, stale, 'a write with a revision from before the removal, on the absent ring,');
+      await trial.expectAbsent(other, 'a read after that');
+    }
+  },
+  'RING-CONFLICT-ERROR': async (trial) => {
     const [store, other] = await trial.openPair();
     const first = await trial.write(store, 'one', undefined);
     for (const one of [store, other])
@@ -211,71 +172,56 @@ export const EXPECTATION_REQUIREMENTS: readonly RingStoreRequirement[] = [
     await trial.write(store, 'two', first);
     await trial.expectConflict(other, first, 'a write with the revision of an earlier version');
     await trial.expectConflict(store, first, 'the same on the connection that wrote that version');
-  }),
-  must(
-    'RING-FOREIGN-LOSES',
-    'Text that is not the current revision never wins, not even the empty text or an asterisk.',
-    SWAP,
-    async (trial) => {
-      const [store, other] = await trial.openPair();
-      for (const expected of FOREIGN) {
-        await expectLost(trial, store, expected, `a write that expects ${textOf(expected)} of an absent ring`);
-      }
-      await trial.expectAbsent(other, 'a read after that');
-      const revision = await trial.write(store, 'one', undefined);
-      for (const expected of FOREIGN.filter((one) => one !== revision)) {
-        await expectLost(trial, store, expected, `a write that expects ${textOf(expected)}`);
-        await trial.expectStored(other, 'one', revision, 'a read after that');
-      }
-    },
-  ),
-  must(
-    'RING-REVISION-FOREIGN',
-    'The revision of another ring loses, also where no ring is stored.',
-    SWAP,
-    async (trial) => {
-      const [store, other] = await trial.openPair();
-      const another = await trial.open();
-      const earlier = await trial.write(another, 'earlier', undefined);
-      await expectLost(trial, store, earlier, 'a write with the revision of another ring, on an absent ring,');
-      await trial.expectAbsent(other, 'a read after that');
-      const revision = await trial.write(store, 'one', undefined);
-      const later = await trial.write(another, 'later', earlier);
-      for (const [when, expected] of [
-        ['an earlier', earlier],
-        ['a later', later],
-      ] as const) {
-        // Rings may be counted apart: then two revisions are the same.
-        if (expected === revision) continue;
-        await expectLost(trial, store, expected, `a write with ${when} revision of another ring`);
-        await trial.expectStored(other, 'one', revision, 'a read after that');
-      }
-    },
-  ),
-  should(
-    'RING-FOREIGN-CONFLICT',
-    'Text that is not a revision of the store is a conflict, however similar it is.',
-    SWAP,
-    async (trial) => {
-      const store = await trial.open();
-      const revision = await trial.write(store, 'one', undefined);
-      const foreign = [...FOREIGN, 'é', '0'.repeat(1_000)];
-      const around = [' ', '\n', '0', 'x', '.0', '"', '='];
-      const alike = [
-        ...around.flatMap((one) => [`${revision}${one}`, `${one}${revision}`]),
-        revision.toUpperCase(),
-        revision.toLowerCase(),
-        revision.slice(0, -1),
-        revision.slice(1),
-        `W/"${revision}"`,
-      ];
-      for (const expected of [...foreign, ...alike].filter((one) => one !== revision)) {
-        await trial.expectConflict(store, expected, `a write that expects ${textOf(expected)}`);
-        await trial.expectStored(store, 'one', revision, 'a read after that');
-      }
-    },
-  ),
-  must('RING-REWRITE', 'The same document once more, with the current revision, wins.', SWAP, async (trial) => {
+  },
+  'RING-FOREIGN-LOSES': async (trial) => {
+    const [store, other] = await trial.openPair();
+    for (const expected of FOREIGN) {
+      await expectLost(trial, store, expected, `a write that expects ${textOf(expected)} of an absent ring`);
+    }
+    await trial.expectAbsent(other, 'a read after that');
+    const revision = await trial.write(store, 'one', undefined);
+    for (const expected of FOREIGN.filter((one) => one !== revision)) {
+      await expectLost(trial, store, expected, `a write that expects ${textOf(expected)}`);
+      await trial.expectStored(other, 'one', revision, 'a read after that');
+    }
+  },
+  'RING-REVISION-FOREIGN': async (trial) => {
+    const [store, other] = await trial.openPair();
+    const another = await trial.open();
+    const earlier = await trial.write(another, 'earlier', undefined);
+    await expectLost(trial, store, earlier, 'a write with the revision of another ring, on an absent ring,');
+    await trial.expectAbsent(other, 'a read after that');
+    const revision = await trial.write(store, 'one', undefined);
+    const later = await trial.write(another, 'later', earlier);
+    for (const [when, expected] of [
+      ['an earlier', earlier],
+      ['a later', later],
+    ] as const) {
+      // Rings may be counted apart: then two revisions are the same.
+      if (expected === revision) continue;
+      await expectLost(trial, store, expected, `a write with ${when} revision of another ring`);
+      await trial.expectStored(other, 'one', revision, 'a read after that');
+    }
+  },
+  'RING-FOREIGN-CONFLICT': async (trial) => {
+    const store = await trial.open();
+    const revision = await trial.write(store, 'one', undefined);
+    const foreign = [...FOREIGN, 'é', '0'.repeat(1_000)];
+    const around = [' ', '\n', '0', 'x', '.0', '"', '='];
+    const alike = [
+      ...around.flatMap((one) => [`${revision}${one}`, `${one}${revision}`]),
+      revision.toUpperCase(),
+      revision.toLowerCase(),
+      revision.slice(0, -1),
+      revision.slice(1),
+      `W/"${revision}"`,
+    ];
+    for (const expected of [...foreign, ...alike].filter((one) => one !== revision)) {
+      await trial.expectConflict(store, expected, `a write that expects ${textOf(expected)}`);
+      await trial.expectStored(store, 'one', revision, 'a read after that');
+    }
+  },
+  'RING-REWRITE': async (trial) => {
     const [store, other] = await trial.openPair();
     let revision = await trial.write(store, 'one', undefined);
     for (const writer of [store, other, store]) {
@@ -283,8 +229,8 @@ export const EXPECTATION_REQUIREMENTS: readonly RingStoreRequirement[] = [
       for (const reader of [store, other]) await trial.expectStored(reader, 'one', revision, 'a read after that');
     }
     await trial.write(other, 'two', revision);
-  }),
-];
+  },
+};
 
 /** With whatever error: it has to say that it lost. */
 async function expectLost(

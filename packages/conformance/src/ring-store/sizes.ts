@@ -1,6 +1,7 @@
-import { expectThat, must, NotApplicable, should } from '../requirement.ts';
+import type { RingStore } from '@sealring/core';
+import { expectThat, NotApplicable } from '../requirement.ts';
 import { MAX_DOCUMENT_BYTES } from './target.ts';
-import { ABSENT, BOUND, CONTRACT, DURABLE, type RingStoreRequirement, type RingStoreTrial } from './trial.ts';
+import { type RingStoreChecks, type RingStoreTrial } from './trial.ts';
 
 /** Sizes that programs give to lines, packets, rows, pages, parts and buffers. */
 const PART_BYTES: readonly number[] = [
@@ -19,126 +20,88 @@ const RUNS = [
   [0x2_0000, 4, 0xa000],
 ] as const;
 
-/** Documents of every length. */
-export const SIZE_REQUIREMENTS: readonly RingStoreRequirement[] = [
-  must(
-    'RING-LENGTHS',
-    'Documents of any length are stored whole, each after a longer or a shorter one.',
-    DURABLE,
-    async (trial) => {
-      const [store, other] = await trial.openPair();
-      const sizes = PART_BYTES.filter((one) => isWithin(trial, one));
-      const lengths = [sizes, sizes.map((one) => one - 1), sizes.map((one) => one + 1)].flatMap(byTurns);
-      const documents = lengths
-        .filter((length) => isWithin(trial, length))
-        .map((length) => [labelled(length), `${length} bytes`] as const);
-      await trial.expectWhole(trial.inTime(documents, sizes.length, LENGTHS_MS), store, other);
-    },
-  ),
-  must(
-    'RING-BOUNDARIES',
-    'A character is never cut in two, wherever it is in the document.',
-    DURABLE,
-    async (trial) => {
-      const [store, other] = await trial.openPair();
-      const most = trial.supports.maxDocumentBytes;
-      const documents = RUNS.flatMap(([first, bytes, count]) =>
-        [0, 1].map((shift) => {
-          const characters = Array.from({ length: Math.floor((most - shift) / bytes) }, (_, i) => first + (i % count));
-          const document = 'x'.repeat(shift) + characters.map((code) => String.fromCodePoint(code)).join('');
-          return [document, `${Buffer.byteLength(document)} bytes, in characters of ${bytes} after ${shift}`] as const;
-        }),
-      );
-      await trial.expectWhole(documents, store, other);
-    },
-  ),
-  must('RING-LARGEST', 'A document as long as the store accepts is stored whole.', BOUND, async (trial) => {
+export const SIZE_CHECKS: RingStoreChecks = {
+  'RING-LENGTHS': async (trial) => {
+    const [store, other] = await trial.openPair();
+    const sizes = PART_BYTES.filter((one) => isWithin(trial, one));
+    const lengths = [sizes, sizes.map((one) => one - 1), sizes.map((one) => one + 1)].flatMap(byTurns);
+    const documents = lengths
+      .filter((length) => isWithin(trial, length))
+      .map((length) => [labelled(length), `${length} bytes`] as const);
+    await trial.expectWhole(trial.inTime(documents, sizes.length, LENGTHS_MS), store, other);
+  },
+  'RING-BOUNDARIES': async (trial) => {
+    const [store, other] = await trial.openPair();
+    const most = trial.supports.maxDocumentBytes;
+    const documents = RUNS.flatMap(([first, bytes, count]) =>
+      [0, 1].map((shift) => {
+        const characters = Array.from({ length: Math.floor((most - shift) / bytes) }, (_, i) => first + (i % count));
+        const document = 'x'.repeat(shift) + characters.map((code) => String.fromCodePoint(code)).join('');
+        return [document, `${Buffer.byteLength(document)} bytes, in characters of ${bytes} after ${shift}`] as const;
+      }),
+    );
+    await trial.expectWhole(documents, store, other);
+  },
+  'RING-LARGEST': async (trial) => {
     const stores = await trial.openPair();
     const most = trial.supports.maxDocumentBytes;
     const documents = ['x', '\n', 'é', '😀'].map((one) => one.repeat(most / Buffer.byteLength(one)));
     documents.push(Buffer.from(trial.random.bytes(most)).toString('base64').slice(0, most), labelled(most));
     const named = documents.map((document) => [document, `${most} bytes`] as const);
     await trial.expectWhole(named, stores[0], ...stores);
-  }),
-  must(
-    'RING-TOO-LARGE',
-    'A document of one byte more is rejected with too-large, and nothing is changed.',
-    `${BOUND}; F23`,
-    async (trial) => {
-      const most = trial.supports.maxDocumentBytes;
-      const [store, other] = await trial.openPair();
-      const longer = [
-        'x'.repeat(most + 1),
-        `${'é'.repeat(Math.floor(most / 2))}é`,
-        labelled(most + 1),
-        'x'.repeat(4 * most),
-      ];
-      const refuse = async (expected: string | undefined): Promise<void> => {
-        for (const document of longer) {
-          const what = `a write of ${Buffer.byteLength(document)} bytes`;
-          await trial.expectFailure(() => store.write(document, { expected }), 'too-large', what);
-        }
-      };
-      await refuse(undefined);
-      await trial.expectAbsent(other, 'a read after writes that were too large');
-      const revision = await trial.write(store, 'one', undefined);
-      await refuse(revision);
-      await trial.expectStored(other, 'one', revision, 'a read after writes that were too large');
-    },
-  ),
-  must(
-    'RING-TOO-LARGE-THERE',
-    'A longer document in the store is read as too-large, never as absent.',
-    `${BOUND}; F9, F23`,
-    async (trial) => {
-      const store = await trial.open(await plantTooLarge(trial));
-      const what = 'a read of 262 145 bytes that were planted';
-      await trial.expectFailure(() => store.read(), 'too-large', what);
-      const created = await trial.promised(() => store.write('x', { expected: undefined }), 'a write in their place');
-      expectThat('error' in created, 'a ring was created over 262 145 bytes that were planted');
-      await trial.expectFailure(() => store.read(), 'too-large', `${what}, after that`);
-    },
-  ),
-  should(
-    'RING-TOO-LARGE-REPLACED',
-    'The error about such a document has its revision, which one write can replace.',
-    `${CONTRACT}, 4: by which one write can replace it`,
-    async (trial) => {
-      const store = await trial.open(await plantTooLarge(trial));
-      const what = 'a read of 262 145 bytes that were planted';
-      const found = await trial.promised(() => store.read(), what);
-      expectThat('error' in found, `${what} resolved`);
-      const expected: unknown = found.error instanceof Error ? Reflect.get(found.error, 'revision') : undefined;
-      expectThat(typeof expected === 'string', `${what} rejected without a revision`);
-      const revision = await trial.write(store, 'x', expected, 'a write over them');
-      await trial.expectStored(store, 'x', revision, 'a read after they were replaced');
-      const again = await trial.promised(() => store.write('y', { expected }), 'another write over them');
-      expectThat('error' in again, 'they were replaced twice');
-    },
-  ),
-  must(
-    'RING-EMPTY-THERE',
-    'An empty document in the store is never read as absent.',
-    `${ABSENT}; F9`,
-    async (trial) => {
-      const name = trial.freshName();
-      await trial.plant(name, '');
-      const store = await trial.open(name);
-      const found = await trial.promised(() => store.read(), 'a read of an empty document');
-      if ('error' in found) return;
-      expectThat(
-        found.value !== undefined,
-        'a read of an empty document that was planted says that the ring is absent',
-      );
-    },
-  ),
-  should('RING-EMPTY-CORRUPT', 'An empty document in the store is read as corrupt.', `${ABSENT}; F9`, async (trial) => {
-    const name = trial.freshName();
-    await trial.plant(name, '');
-    const store = await trial.open(name);
+  },
+  'RING-TOO-LARGE': async (trial) => {
+    const most = trial.supports.maxDocumentBytes;
+    const [store, other] = await trial.openPair();
+    const longer = [
+      'x'.repeat(most + 1),
+      `${'é'.repeat(Math.floor(most / 2))}é`,
+      labelled(most + 1),
+      'x'.repeat(4 * most),
+    ];
+    const refuse = async (expected: string | undefined): Promise<void> => {
+      for (const document of longer) {
+        const what = `a write of ${Buffer.byteLength(document)} bytes`;
+        await trial.expectFailure(() => store.write(document, { expected }), 'too-large', what);
+      }
+    };
+    await refuse(undefined);
+    await trial.expectAbsent(other, 'a read after writes that were too large');
+    const revision = await trial.write(store, 'one', undefined);
+    await refuse(revision);
+    await trial.expectStored(other, 'one', revision, 'a read after writes that were too large');
+  },
+  'RING-TOO-LARGE-THERE': async (trial) => {
+    const store = await openTooLarge(trial);
+    const what = 'a read of 262 145 bytes that were planted';
+    await trial.expectFailure(() => store.read(), 'too-large', what);
+    const created = await trial.promised(() => store.write('x', { expected: undefined }), 'a write in their place');
+    expectThat('error' in created, 'a ring was created over 262 145 bytes that were planted');
+    await trial.expectFailure(() => store.read(), 'too-large', `${what}, after that`);
+  },
+  'RING-TOO-LARGE-REPLACED': async (trial) => {
+    const store = await openTooLarge(trial);
+    const what = 'a read of 262 145 bytes that were planted';
+    const found = await trial.promised(() => store.read(), what);
+    expectThat('error' in found, `${what} resolved`);
+    const expected: unknown = found.error instanceof Error ? Reflect.get(found.error, 'revision') : undefined;
+    expectThat(typeof expected === 'string', `${what} rejected without a revision`);
+    const revision = await trial.write(store, 'x', expected, 'a write over them');
+    await trial.expectStored(store, 'x', revision, 'a read after they were replaced');
+    const again = await trial.promised(() => store.write('y', { expected }), 'another write over them');
+    expectThat('error' in again, 'they were replaced twice');
+  },
+  'RING-EMPTY-THERE': async (trial) => {
+    const store = await openPlanted(trial, '');
+    const found = await trial.promised(() => store.read(), 'a read of an empty document');
+    if ('error' in found) return;
+    expectThat(found.value !== undefined, 'a read of an empty document that was planted says that the ring is absent');
+  },
+  'RING-EMPTY-CORRUPT': async (trial) => {
+    const store = await openPlanted(trial, '');
     await trial.expectFailure(() => store.read(), 'corrupt', 'a read of an empty document that was planted');
-  }),
-];
+  },
+};
 
 function isWithin(trial: RingStoreTrial, bytes: number): boolean {
   return bytes <= trial.supports.maxDocumentBytes;
@@ -155,12 +118,16 @@ export function labelled(length: number): string {
   return labels.join('').slice(0, length);
 }
 
-/** Puts 262 145 bytes where a ring would be. @returns its name. */
-async function plantTooLarge(trial: RingStoreTrial): Promise<string> {
+async function openPlanted(trial: RingStoreTrial, document: string): Promise<RingStore> {
+  const name = trial.freshName();
+  await trial.plant(name, document);
+  return trial.open(name);
+}
+
+/** A store with 262 145 bytes where its ring would be. */
+function openTooLarge(trial: RingStoreTrial): Promise<RingStore> {
   if (!isWithin(trial, MAX_DOCUMENT_BYTES)) {
     throw new NotApplicable('supports.maxDocumentBytes: no such document can be stored');
   }
-  const name = trial.freshName();
-  await trial.plant(name, `${'é'.repeat(MAX_DOCUMENT_BYTES / 2)}x`);
-  return name;
+  return openPlanted(trial, `${'é'.repeat(MAX_DOCUMENT_BYTES / 2)}x`);
 }

@@ -2,40 +2,40 @@ import * as v from 'valibot';
 import { aWholeNumber } from '../options.ts';
 import type { ConformanceReport, Requirement } from '../requirement.ts';
 import { type Suite, suiteOf, type TestRunner } from '../run.ts';
-import { ABORT_REQUIREMENTS } from './abort.ts';
-import { ANSWER_REQUIREMENTS, ARGUMENT_REQUIREMENTS, SERVICE_DATE_REQUIREMENTS } from './answers.ts';
-import { CONTEST_REQUIREMENTS } from './contests.ts';
-import { DOCUMENT_REQUIREMENTS, NAME_REQUIREMENTS } from './documents.ts';
-import { OUTAGE_REQUIREMENTS } from './outages.ts';
-import { READING_REQUIREMENTS } from './reading.ts';
-import { EXPECTATION_REQUIREMENTS, REVISION_REQUIREMENTS } from './revisions.ts';
-import { SIZE_REQUIREMENTS } from './sizes.ts';
+import { ABORT_CHECKS } from './abort.ts';
+import { ANSWER_CHECKS, ARGUMENT_CHECKS, SERVICE_DATE_CHECKS } from './answers.ts';
+import { CONTEST_CHECKS } from './contests.ts';
+import { DOCUMENT_CHECKS, NAME_CHECKS } from './documents.ts';
+import { OUTAGE_CHECKS } from './outages.ts';
+import { READING_CHECKS } from './reading.ts';
+import { RING_STORE_TABLE } from './requirements.ts';
+import { EXPECTATION_CHECKS, REVISION_CHECKS } from './revisions.ts';
+import { SIZE_CHECKS } from './sizes.ts';
 import { checkRingStoreTarget, type RingStoreOptions, type RingStoreTarget } from './target.ts';
-import { type RingStoreRequirement, RingStoreTrial } from './trial.ts';
-import { WATCH_REQUIREMENTS } from './watch.ts';
+import { type RingStoreChecks, RingStoreTrial } from './trial.ts';
+import { WATCH_CHECKS } from './watch.ts';
 
-/** Every requirement with its check and what that covers, in the order in which they are tried. */
-const RING_STORE_CHECKS: readonly RingStoreRequirement[] = [
-  ...ANSWER_REQUIREMENTS,
-  ...DOCUMENT_REQUIREMENTS,
-  ...NAME_REQUIREMENTS,
-  ...SIZE_REQUIREMENTS,
-  ...REVISION_REQUIREMENTS,
-  ...EXPECTATION_REQUIREMENTS,
-  ...CONTEST_REQUIREMENTS,
-  ...READING_REQUIREMENTS,
-  ...ABORT_REQUIREMENTS,
-  ...OUTAGE_REQUIREMENTS,
-  ...SERVICE_DATE_REQUIREMENTS,
-  ...WATCH_REQUIREMENTS,
-  ...ARGUMENT_REQUIREMENTS,
-];
+const RING_STORE_CHECKS: RingStoreChecks = {
+  ...ANSWER_CHECKS,
+  ...DOCUMENT_CHECKS,
+  ...NAME_CHECKS,
+  ...SIZE_CHECKS,
+  ...REVISION_CHECKS,
+  ...EXPECTATION_CHECKS,
+  ...CONTEST_CHECKS,
+  ...READING_CHECKS,
+  ...ABORT_CHECKS,
+  ...OUTAGE_CHECKS,
+  ...SERVICE_DATE_CHECKS,
+  ...WATCH_CHECKS,
+  ...ARGUMENT_CHECKS,
+};
 
-/** The suite. */
 export const RING_STORE_SUITE: Suite<RingStoreTarget, RingStoreOptions> = suiteOf({
   name: 'ring-store',
   title: 'RingStore',
   noun: 'ring store',
+  requirements: RING_STORE_TABLE,
   checks: RING_STORE_CHECKS,
   // A store far away takes its time for 200 contests.
   timeoutMs: 600_000,

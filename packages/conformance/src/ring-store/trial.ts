@@ -2,27 +2,12 @@ import { setImmediate as otherWork, setTimeout as pause } from 'node:timers/prom
 import { inspect, types } from 'node:util';
 import type { RingStore, RingStoreCallOptions, RingStoreErrorKind, StoredRing } from '@sealring/core';
 import type { Settings } from '../options.ts';
-import { type CheckedRequirement, expectThat, Finding, NotApplicable } from '../requirement.ts';
+import { type Checks, expectThat, Finding, NotApplicable } from '../requirement.ts';
 import { describeThrown, isObject, kindOf } from '../thrown.ts';
 import { Trial } from '../trial.ts';
 import { MAX_DOCUMENT_BYTES, type RingStoreOptions, type RingStoreSupport, type RingStoreTarget } from './target.ts';
 
-/** A requirement of ring stores and its check. docs/ring-store-requirements.md says what each is tried with. */
-export type RingStoreRequirement = CheckedRequirement<RingStoreTrial>;
-
-/** Where requirements come from. */
-export const CONTRACT: string = 'RingStore of @sealring/core (ring-store.ts)';
-export const ABSENT: string = `${CONTRACT}, 1: undefined only when known to be absent`;
-export const SWAP: string = `${CONTRACT}, 2: write is one atomic compare-and-swap`;
-export const DURABLE: string = `${CONTRACT}, 3: a write that resolved is durable and seen by every later read`;
-export const BOUND: string = `${CONTRACT}, 4: documents over 262 144 bytes are refused in both directions`;
-export const REVISION: string = `${CONTRACT}: a revision is opaque, and equal for equal versions`;
-export const SIGNAL: string = `${CONTRACT}: signal ends the call early, it then rejects with kind unavailable`;
-export const WATCH: string = `${CONTRACT}: watch calls soon after a write, and returns a function that ends it`;
-export const DATE: string = `${CONTRACT}: onServiceDate is called with the date that the service puts on its answer`;
-export const ERRORS: string = `${CONTRACT}: RingConflictError, RingStoreError and its kinds`;
-export const CLOSE: string = `${CONTRACT}: close ends what the store itself has created`;
-export const KIT: string = 'Sealring conformance kit';
+export type RingStoreChecks = Checks<RingStoreTrial>;
 
 /** Calls that are timed before the first one is aborted. */
 const TIMED = 5;
@@ -62,7 +47,6 @@ const CONTESTS_MS = 3_000;
 /** Longest wait for what has to come: push, recovery. Less where a requirement has less than two minutes. */
 const PATIENCE_MS = 30_000;
 const LOOK_AGAIN_MS = 20;
-/** Longest time for removing what a requirement wrote. */
 const CLEAN_UP_MS = 10_000;
 
 let names = 0;
@@ -127,15 +111,13 @@ export class RingStoreTrial extends Trial {
     return [await this.open(name), await this.open(name)];
   }
 
-  /** @throws {NotApplicable} where the target cannot. */
   async remove(name: string): Promise<void> {
-    if (this.target.remove === undefined) throw new NotApplicable('the target has no remove');
+    this.expectAble('remove');
     await this.wait('remove', () => this.target.remove?.(name));
   }
 
-  /** @throws {NotApplicable} where the target cannot. */
   async plant(name: string, document: string): Promise<void> {
-    if (this.target.plant === undefined) throw new NotApplicable('the target has no plant');
+    this.expectAble('plant');
     this.#names.add(name);
     await this.wait('plant', () => this.target.plant?.(name, document));
   }
@@ -145,19 +127,17 @@ export class RingStoreTrial extends Trial {
     return this.breakBy(this.target);
   }
 
-  /** @throws {NotApplicable} where the target cannot break its connection. */
-  expectBreakable(): void {
-    if (this.target.breakConnection === undefined) throw new NotApplicable('the target has no breakConnection');
+  /** @throws {NotApplicable} where the target cannot. */
+  expectAble(name: 'breakConnection' | 'plant' | 'remove'): void {
+    if (this.target[name] === undefined) throw new NotApplicable(`the target has no ${name}`);
   }
 
-  /** Reads what must be readable. */
   async read(store: RingStore, what = 'a read', options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
     const outcome = await this.promised(() => (options === undefined ? store.read() : store.read(options)), what);
     if ('error' in outcome) throw new Finding(`${what} rejected with ${describeThrown(outcome.error)}`);
     return storedRing(outcome.value, what);
   }
 
-  /** Writes what must win; returns the revision. */
   async write(
     store: RingStore,
     document: string,
@@ -203,7 +183,6 @@ export class RingStoreTrial extends Trial {
     expectThat(isConflict(outcome.error), `${what} lost with ${describeThrown(outcome.error)}, not RingConflictError`);
   }
 
-  /** A call that must fail as the contract says. */
   async expectFailure(call: () => unknown, kind: RingStoreErrorKind, what: string): Promise<void> {
     const outcome = await this.promised(call, what);
     if ('value' in outcome) throw new Finding(`${what} resolved to ${kindOf(outcome.value)}, not ${kind}`);
@@ -218,30 +197,24 @@ export class RingStoreTrial extends Trial {
     expectThat(found === undefined, `${what} found ${documentText(found?.document ?? '')}, where nothing should be`);
   }
 
-  /** Reads what must be this document, whatever its revision. */
-  async expectDocument(store: RingStore, document: string, what: string): Promise<void> {
+  async expectDocument(store: RingStore, document: string, what: string): Promise<StoredRing> {
     const found = await this.read(store, what);
     expectThat(found !== undefined, `${what} says that the ring is absent, not ${documentText(document)}`);
     expectThat(found.document === document, `${what} ${differenceText(found.document, document)}`);
+    return found;
   }
 
-  /** Reads what must be exactly this. */
   async expectStored(
     store: RingStore,
     document: string,
     revision: string | undefined,
     what: string = `a read of ${documentText(document)}`,
   ): Promise<void> {
-    const found = await this.read(store, what);
-    expectThat(found !== undefined, `${what} says that the ring is absent, not ${documentText(document)}`);
-    expectThat(found.document === document, `${what} ${differenceText(found.document, document)}`);
-    expectThat(
-      found.revision === revision,
-      `${what} has the revision ${textOf(found.revision)}, its write had ${textOf(revision ?? '')}`,
-    );
+    const found = await this.expectDocument(store, document, what);
+    const revisions = `the revision ${textOf(found.revision)}, its write had ${textOf(revision ?? '')}`;
+    expectThat(found.revision === revision, `${what} has ${revisions}`);
   }
 
-  /** Waits for what has to come. */
   async until(holds: () => boolean | Promise<boolean>, finding: string): Promise<void> {
     const deadline = performance.now() + this.patienceMs;
     while (!(await holds())) {
@@ -250,7 +223,6 @@ export class RingStoreTrial extends Trial {
     }
   }
 
-  /** Removes what was written, where the target can. */
   override async cleanUp(): Promise<void> {
     if (this.target.remove === undefined) return;
     // Much of it was never written; that it cannot be removed then is no finding.
@@ -260,7 +232,6 @@ export class RingStoreTrial extends Trial {
   }
 }
 
-/** @throws {Finding} unless `value` is what a read resolves to. */
 function storedRing(value: unknown, what: string): StoredRing | undefined {
   if (value === undefined) return undefined;
   expectThat(isObject(value), `${what} resolved to ${kindOf(value)}, neither undefined nor { document, revision }`);
@@ -270,7 +241,6 @@ function storedRing(value: unknown, what: string): StoredRing | undefined {
   return { document, revision };
 }
 
-/** @throws {Finding} unless `value` is what a write resolves to. */
 export function revisionOf(value: unknown, what: string): string {
   expectThat(isObject(value), `${what} resolved to ${kindOf(value)}, not { revision }`);
   const { revision } = value;
@@ -292,7 +262,6 @@ export function isFailure(error: unknown, kind: RingStoreErrorKind): boolean {
   return types.isNativeError(error) && error.name === 'RingStoreError' && 'kind' in error && error.kind === kind;
 }
 
-/** A document in a finding: whole where it is short. */
 export function documentText(document: string): string {
   if (document.length <= 60) return textOf(document);
   return `${textOf(document.slice(0, 40))}… of ${document.length} characters`;

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { RingStore } from '@sealring/core';
-import { expectThat, Finding, must, NotApplicable, should } from '../requirement.ts';
+import { expectThat, Finding, NotApplicable } from '../requirement.ts';
 import { describeThrown, kindOf } from '../thrown.ts';
 import { labelled } from './sizes.ts';
-import { isConflict, isFailure, KIT, type RingStoreRequirement, type RingStoreTrial, WATCH } from './trial.ts';
+import { isConflict, isFailure, type RingStoreChecks, type RingStoreTrial } from './trial.ts';
 
 /** A subscription takes a moment, and may call once for itself; milliseconds. */
 const SETTLING_MS = 500;
@@ -14,9 +14,8 @@ const WRITE_AGAIN_MS = 250;
 /** A store notices within this time that a connection is lost, milliseconds. */
 const OUTAGE_MS = 1_000;
 
-/** Push: an optimisation, which still has to be correct. */
-export const WATCH_REQUIREMENTS: readonly RingStoreRequirement[] = [
-  must('RING-WATCH-HEARS', 'Every watcher is called after another store wrote.', WATCH, async (trial) => {
+export const WATCH_CHECKS: RingStoreChecks = {
+  'RING-WATCH-HEARS': async (trial) => {
     const name = trial.freshName();
     const [store, other] = await trial.openPair(name);
     const watchers = [watch(trial, store), watch(trial, store), watch(trial, await trial.open(name))];
@@ -31,50 +30,45 @@ export const WATCH_REQUIREMENTS: readonly RingStoreRequirement[] = [
       if (document === 'one') watchers.push(watch(trial, await trial.open(name)));
     }
     for (const watcher of watchers) watcher.end();
-  }),
-  must(
-    'RING-WATCH-ENDS',
-    'A watcher that ended is no longer called, and all others still are.',
-    WATCH,
-    async (trial) => {
-      const name = trial.freshName();
-      const [store, other] = await trial.openPair(name);
-      const closing = await trial.open(name);
-      const [ended, going] = [watch(trial, store), watch(trial, store)];
-      const elsewhere = watch(trial, await trial.open(name));
-      watch(trial, closing);
-      await pause(SETTLING_MS);
-      let revision = await trial.write(other, 'one', undefined);
-      const expectCalled = async (when: string): Promise<void> => {
-        for (const [what, watcher] of Object.entries({
-          'a watcher': going,
-          'a watcher on another connection': elsewhere,
-        })) {
-          await trial.until(() => watcher.heard > 0, `${what} was not called ${when}`);
-        }
-        // Watchers are called about now.
-        await pause(LAST_WORDS_MS);
-        for (const watcher of [ended, going, elsewhere]) watcher.heard = 0;
-      };
-      await expectCalled('after another store wrote');
-      for (const [when, act] of [
-        ['after another watcher had ended', () => ended.end()],
-        ['after another store that watched was closed', () => trial.closeEarly(closing)],
-      ] as const) {
-        await act();
-        await pause(LAST_WORDS_MS);
-        ended.heard = 0;
-        revision = await trial.write(other, when, revision);
-        await trial.until(() => going.heard > 0, `a watcher was not called ${when}`);
-        await pause(LAST_WORDS_MS);
-        expectThat(ended.heard === 0, 'a watcher that ended was called after a write');
-        await expectCalled(when);
+  },
+  'RING-WATCH-ENDS': async (trial) => {
+    const name = trial.freshName();
+    const [store, other] = await trial.openPair(name);
+    const closing = await trial.open(name);
+    const [ended, going] = [watch(trial, store), watch(trial, store)];
+    const elsewhere = watch(trial, await trial.open(name));
+    watch(trial, closing);
+    await pause(SETTLING_MS);
+    let revision = await trial.write(other, 'one', undefined);
+    const expectCalled = async (when: string): Promise<void> => {
+      for (const [what, watcher] of Object.entries({
+        'a watcher': going,
+        'a watcher on another connection': elsewhere,
+      })) {
+        await trial.until(() => watcher.heard > 0, `${what} was not called ${when}`);
       }
-      for (const watcher of [going, elsewhere]) watcher.end();
-    },
-  ),
-  must('RING-WATCH-RECOVERS', 'A watcher is called again after an outage.', WATCH, async (trial) => {
-    trial.expectBreakable();
+      // Watchers are called about now.
+      await pause(LAST_WORDS_MS);
+      for (const watcher of [ended, going, elsewhere]) watcher.heard = 0;
+    };
+    await expectCalled('after another store wrote');
+    for (const [when, act] of [
+      ['after another watcher had ended', () => ended.end()],
+      ['after another store that watched was closed', () => trial.closeEarly(closing)],
+    ] as const) {
+      await act();
+      await pause(LAST_WORDS_MS);
+      ended.heard = 0;
+      revision = await trial.write(other, when, revision);
+      await trial.until(() => going.heard > 0, `a watcher was not called ${when}`);
+      await pause(LAST_WORDS_MS);
+      expectThat(ended.heard === 0, 'a watcher that ended was called after a write');
+      await expectCalled(when);
+    }
+    for (const watcher of [going, elsewhere]) watcher.end();
+  },
+  'RING-WATCH-RECOVERS': async (trial) => {
+    trial.expectAble('breakConnection');
     const name = trial.freshName();
     const [store, other] = await trial.openPair(name);
     const used = await trial.open(name);
@@ -97,51 +91,41 @@ export const WATCH_REQUIREMENTS: readonly RingStoreRequirement[] = [
       );
     }
     for (const watcher of watchers) watcher.end();
-  }),
-  should(
-    'RING-WATCH-ENDS-TWICE',
-    'A watcher that is ended twice leaves the others as they are.',
-    WATCH,
-    async (trial) => {
-      const [store, other] = await trial.openPair();
-      const [ended, going] = [watch(trial, store), watch(trial, store)];
-      await pause(SETTLING_MS);
-      for (let i = 0; i < 2; i++) ended.end();
-      await pause(LAST_WORDS_MS);
-      going.heard = 0;
-      await trial.write(other, 'one', undefined);
-      await trial.until(() => going.heard > 0, 'a watcher was not called after another one had ended twice');
-      going.end();
-    },
-  ),
-  should(
-    'RING-WATCH-ARGUMENT',
-    'watch throws a TypeError for an argument that is not a function.',
-    `${KIT}; F17`,
-    async (trial) => {
-      const store = await trial.open();
-      if (!hasPush(trial, store)) throw new NotApplicable('the store has no push');
-      for (const given of ['x', null, {}]) {
-        const what = `watch with ${kindOf(given)}`;
-        let end: unknown;
-        try {
-          end = (store.watch as unknown as (changed: unknown) => unknown).call(store, given);
-        } catch (error) {
-          expectThat(error instanceof Error && error.name === 'TypeError', `${what} threw ${describeThrown(error)}`);
-          continue;
-        }
-        if (typeof end === 'function') Reflect.apply(end, undefined, []);
-        throw new Finding(`${what} was accepted`);
+  },
+  'RING-WATCH-ENDS-TWICE': async (trial) => {
+    const [store, other] = await trial.openPair();
+    const [ended, going] = [watch(trial, store), watch(trial, store)];
+    await pause(SETTLING_MS);
+    for (let i = 0; i < 2; i++) ended.end();
+    await pause(LAST_WORDS_MS);
+    going.heard = 0;
+    await trial.write(other, 'one', undefined);
+    await trial.until(() => going.heard > 0, 'a watcher was not called after another one had ended twice');
+    going.end();
+  },
+  'RING-WATCH-ARGUMENT': async (trial) => {
+    const store = await trial.open();
+    if (!hasPush(trial, store)) throw new NotApplicable('the store has no push');
+    for (const given of ['x', null, {}]) {
+      const what = `watch with ${kindOf(given)}`;
+      let end: unknown;
+      try {
+        end = (store.watch as unknown as (changed: unknown) => unknown).call(store, given);
+      } catch (error) {
+        expectThat(error instanceof Error && error.name === 'TypeError', `${what} threw ${describeThrown(error)}`);
+        continue;
       }
-    },
-  ),
-  should('RING-WATCH-DECLARED', 'A store of a target that denies push has no watch.', KIT, async (trial) => {
+      if (typeof end === 'function') Reflect.apply(end, undefined, []);
+      throw new Finding(`${what} was accepted`);
+    }
+  },
+  'RING-WATCH-DECLARED': async (trial) => {
     const { push } = trial.supports;
     if (push !== false) throw new NotApplicable('supports.push is not denied');
     const store = await trial.open();
     expectThat(store.watch === undefined, 'supports.push is false, and the store has watch');
-  }),
-];
+  },
+};
 
 /** Whether watch is claimed: where the target says nothing, a store that has it claims it. */
 function hasPush(trial: RingStoreTrial, store: RingStore): boolean {
@@ -150,7 +134,6 @@ function hasPush(trial: RingStoreTrial, store: RingStore): boolean {
   return push;
 }
 
-/** Counts its calls. */
 interface Watcher {
   heard: number;
   readonly changed: () => void;

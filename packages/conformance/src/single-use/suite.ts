@@ -2,7 +2,14 @@ import { createHash, randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import * as v from 'valibot';
 import { aFunction, anObject, aText, type ConformanceOptions, checkArgument } from '../options.ts';
-import { type CheckedRequirement, type ConformanceReport, expectThat, must, type Requirement } from '../requirement.ts';
+import {
+  type Checks,
+  type ConformanceReport,
+  expectThat,
+  type Requirement,
+  type RequirementTable,
+  requiredBy,
+} from '../requirement.ts';
 import { type Suite, suiteOf, type TestRunner } from '../run.ts';
 import { kindOf } from '../thrown.ts';
 import { Trial } from '../trial.ts';
@@ -55,7 +62,6 @@ class SingleUseTrial extends Trial {
     this.clockSkewSeconds = target.clockSkewSeconds ?? DEFAULT_CLOCK_SKEW_SECONDS;
   }
 
-  /** An id such as the boundary makes. */
   freshId(): string {
     return createHash('sha256').update(randomBytes(16)).digest('base64url');
   }
@@ -68,7 +74,6 @@ class SingleUseTrial extends Trial {
     return (made as SingleUseStoreLike).close?.();
   }
 
-  /** Claims an id that ends so many seconds from now. */
   async claim(store: SingleUseStoreLike, id: string, seconds: number): Promise<boolean> {
     const claim = (): unknown => store.claim(id, new Date(Date.now() + seconds * 1_000));
     const outcome = await this.promised(claim, 'a claim');
@@ -91,112 +96,109 @@ const ROUNDS = 10;
 /** What calls and a service's clock may take of a margin. Seconds. */
 const SLACK_SECONDS = 5;
 
+const { must } = requiredBy(CONTRACT);
+
 /** What every single-use store is held to, in the order in which it is tried. */
-const SINGLE_USE_CHECKS: readonly CheckedRequirement<SingleUseTrial>[] = [
-  must('USE-ANSWER', 'claim returns a promise of true or false.', CONTRACT, async (trial) => {
+const SINGLE_USE_TABLE: RequirementTable = {
+  'USE-ANSWER': must('claim returns a promise of true or false.'),
+  'USE-ONE-WINNER': must('Of many claims of an id at once, over several stores, one returns true.'),
+  'USE-ONCE': must('A claimed id is refused on every store, whatever end the later claim names.'),
+  'USE-SEPARATE': must('Ids that differ are claimed apart, however alike they are.'),
+  'USE-CLOCK-SKEW': must(
+    'A claim is remembered beyond its end for as long as two clocks may differ.',
+    `${CONTRACT}: the margin; F48`,
+  ),
+  'USE-PAST-END': must('After the end and the margin no claim returns true.', `${CONTRACT}; F48`),
+  'USE-UNREACHABLE': must(
+    'While the backend is out of reach, no claim resolves to true.',
+    `${CONTRACT}: a store that cannot determine whether; F9`,
+  ),
+  'USE-INSTANCE-CLOSES': must('The close of a store ends: the target’s, or else its own.'),
+};
+
+const SINGLE_USE_CHECKS: Checks<SingleUseTrial> = {
+  'USE-ANSWER': async (trial) => {
     const store = await trial.open();
     expectThat(await trial.claim(store, trial.freshId(), 600), 'the first claim of an id resolved to false');
-  }),
-  must(
-    'USE-ONE-WINNER',
-    'Of many claims of an id at once, over several stores, one returns true.',
-    CONTRACT,
-    async (trial) => {
-      const stores = await Promise.all(Array.from({ length: STORES }, () => trial.open()));
-      for (let round = 0; round < ROUNDS; round++) {
-        const id = trial.freshId();
-        const claims = Array.from({ length: CLAIMS / STORES }, () =>
-          stores.map((store) => trial.claim(store, id, 600)),
-        );
-        const won = (await Promise.all(claims.flat())).filter(Boolean).length;
-        expectThat(won === 1, `of ${CLAIMS} concurrent claims, ${won} resolved to true`);
-      }
-    },
-  ),
-  must(
-    'USE-ONCE',
-    'A claimed id is refused on every store, whatever end the later claim names.',
-    CONTRACT,
-    async (trial) => {
-      const [store, other] = [await trial.open(), await trial.open()];
+  },
+  'USE-ONE-WINNER': async (trial) => {
+    const stores = await Promise.all(Array.from({ length: STORES }, () => trial.open()));
+    for (let round = 0; round < ROUNDS; round++) {
       const id = trial.freshId();
-      expectThat(await trial.claim(store, id, 600), 'the first claim of an id resolved to false');
-      for (const seconds of [600, 60, 6_000]) {
-        for (const again of [store, other]) {
-          const won = await trial.claim(again, id, seconds);
-          expectThat(!won, `an id that ends in 600 s was claimed again, as one that ends in ${seconds} s`);
-        }
+      const claims = Array.from({ length: CLAIMS / STORES }, () => stores.map((store) => trial.claim(store, id, 600)));
+      const won = (await Promise.all(claims.flat())).filter(Boolean).length;
+      expectThat(won === 1, `of ${CLAIMS} concurrent claims, ${won} resolved to true`);
+    }
+  },
+  'USE-ONCE': async (trial) => {
+    const [store, other] = [await trial.open(), await trial.open()];
+    const id = trial.freshId();
+    expectThat(await trial.claim(store, id, 600), 'the first claim of an id resolved to false');
+    for (const seconds of [600, 60, 6_000]) {
+      for (const again of [store, other]) {
+        const won = await trial.claim(again, id, seconds);
+        expectThat(!won, `an id that ends in 600 s was claimed again, as one that ends in ${seconds} s`);
       }
-    },
-  ),
-  must('USE-SEPARATE', 'Ids that differ are claimed apart, however alike they are.', CONTRACT, async (trial) => {
+    }
+  },
+  'USE-SEPARATE': async (trial) => {
     const store = await trial.open();
     const id = `Aa${trial.freshId().slice(2)}`;
     const alike = [id, `aA${id.slice(2)}`, `${id.slice(0, -1)}${id.endsWith('-') ? '_' : '-'}`, id.slice(0, -1)];
     for (const [index, one] of alike.entries()) {
       expectThat(await trial.claim(store, one, 600), `an id was refused for ${index} others that are only alike`);
     }
-  }),
-  must(
-    'USE-CLOCK-SKEW',
-    'A claim is remembered beyond its end for as long as two clocks may differ.',
-    `${CONTRACT}: the margin; F48`,
-    async (trial) => {
-      const { clockSkewSeconds } = trial;
-      const [ahead, behind] = [await trial.open(), await trial.open()];
-      const told: unknown = ahead.clockSkewSeconds;
-      // A boundary trusts it.
-      expectThat(
-        told === undefined || told === clockSkewSeconds,
-        `the store reports another clockSkewSeconds than the ${clockSkewSeconds} it was given`,
-      );
-      // As a server whose clock is ahead redeems a token, and one whose clock is behind is sent it again.
-      const claimAgain = async (seconds: number, waitMs: number): Promise<boolean> => {
-        const id = trial.freshId();
-        const when = seconds < 0 ? `ended ${-seconds} s ago` : `ends in ${seconds} s`;
-        expectThat(await trial.claim(ahead, id, seconds), `the first claim of an id that ${when} resolved to false`);
-        await pause(waitMs);
-        // Claims may remove what has expired.
-        await trial.claim(behind, trial.freshId(), clockSkewSeconds);
-        return trial.claim(behind, id, clockSkewSeconds);
-      };
-      if (clockSkewSeconds > 2) {
-        expectThat(!(await claimAgain(1, 2_100)), 'an id was claimed again 1 s after its end');
-      }
-      if (clockSkewSeconds > SLACK_SECONDS) {
-        const most = clockSkewSeconds - SLACK_SECONDS;
-        expectThat(!(await claimAgain(-most, 0)), `an id was claimed again ${most} s after its end`);
-      }
-    },
-  ),
-  must('USE-PAST-END', 'After the end and the margin no claim returns true.', `${CONTRACT}; F48`, async (trial) => {
+  },
+  'USE-CLOCK-SKEW': async (trial) => {
+    const { clockSkewSeconds } = trial;
+    const [ahead, behind] = [await trial.open(), await trial.open()];
+    const told: unknown = ahead.clockSkewSeconds;
+    // A boundary trusts it.
+    expectThat(
+      told === undefined || told === clockSkewSeconds,
+      `the store reports another clockSkewSeconds than the ${clockSkewSeconds} it was given`,
+    );
+    // As a server whose clock is ahead redeems a token, and one whose clock is behind is sent it again.
+    const claimAgain = async (seconds: number, waitMs: number): Promise<boolean> => {
+      const id = trial.freshId();
+      const when = seconds < 0 ? `ended ${-seconds} s ago` : `ends in ${seconds} s`;
+      expectThat(await trial.claim(ahead, id, seconds), `the first claim of an id that ${when} resolved to false`);
+      await pause(waitMs);
+      // Claims may remove what has expired.
+      await trial.claim(behind, trial.freshId(), clockSkewSeconds);
+      return trial.claim(behind, id, clockSkewSeconds);
+    };
+    if (clockSkewSeconds > 2) {
+      expectThat(!(await claimAgain(1, 2_100)), 'an id was claimed again 1 s after its end');
+    }
+    if (clockSkewSeconds > SLACK_SECONDS) {
+      const most = clockSkewSeconds - SLACK_SECONDS;
+      expectThat(!(await claimAgain(-most, 0)), `an id was claimed again ${most} s after its end`);
+    }
+  },
+  'USE-PAST-END': async (trial) => {
     const store = await trial.open();
     const past = -trial.clockSkewSeconds - SLACK_SECONDS;
     expectThat(!(await trial.claim(store, trial.freshId(), past)), `an id that ended ${-past} s ago was claimed`);
-  }),
-  must(
-    'USE-UNREACHABLE',
-    'While the backend is out of reach, no claim resolves to true.',
-    `${CONTRACT}: a store that cannot determine whether; F9`,
-    async (trial) => {
-      const store = await trial.open();
-      await trial.claim(store, trial.freshId(), 600);
-      await trial.breakConnection();
-      const won: unknown = await store.claim(trial.freshId(), new Date(Date.now() + 600_000)).catch(() => false);
-      expectThat(won !== true, 'a claim resolved to true while the backend was out of reach');
-    },
-  ),
-  must('USE-INSTANCE-CLOSES', 'The close of a store ends: the target’s, or else its own.', CONTRACT, async (trial) => {
+  },
+  'USE-UNREACHABLE': async (trial) => {
+    const store = await trial.open();
+    await trial.claim(store, trial.freshId(), 600);
+    await trial.breakConnection();
+    const won: unknown = await store.claim(trial.freshId(), new Date(Date.now() + 600_000)).catch(() => false);
+    expectThat(won !== true, 'a claim resolved to true while the backend was out of reach');
+  },
+  'USE-INSTANCE-CLOSES': async (trial) => {
     await trial.claim(await trial.open(), trial.freshId(), 600);
     await trial.expectCloses();
-  }),
-];
+  },
+};
 
-/** The suite. */
 export const SINGLE_USE_SUITE: Suite<SingleUseTarget, ConformanceOptions> = suiteOf({
   name: 'single-use',
   title: 'SingleUse',
   noun: 'single-use store',
+  requirements: SINGLE_USE_TABLE,
   checks: SINGLE_USE_CHECKS,
   timeoutMs: 60_000,
   check: (owner, target) => checkArgument(owner, TARGET, target),
