@@ -1,5 +1,6 @@
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -8,7 +9,7 @@ import { McpServer } from '@modelcontextprotocol/server';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { callTool } from '../support/call-tool.ts';
 import { until } from '../support/until.ts';
-import { info, type Listening, listening, registered, SOUND, served, verdicts } from './probed-server.ts';
+import { info, type Listening, listening, MAIN, registered, SOUND, served, verdicts } from './probed-server.ts';
 import { emptyProject, ProxyProcess, projectWithRing } from './proxy-process.ts';
 
 const REFUSED = { code: -32602, message: expect.stringContaining('requestState') };
@@ -513,6 +514,21 @@ describe('the process', () => {
     taken.close();
   });
 
+  test.each(documented())('runs as documented: %s', async (line) => {
+    const given = line
+      .replaceAll(/\\\n\s*/g, '')
+      .trim()
+      .split(/\s+/)
+      .slice(3);
+    const args = given.map((arg, at) => {
+      if (given[at - 1] === '--upstream') return server.origin;
+      return /^--(?:health-)?port$/.test(given[at - 1] ?? '') ? '0' : arg;
+    });
+    await using proxy = new ProxyProcess(project.cwd, args);
+    const { status } = await send(await proxy.origin(), { headers: { host: 'localhost' } });
+    expect(status).toBe(405);
+  });
+
   test.each([
     ['a lifetime longer than that of the keys', ['--no-principal', '--ttl', '999999'], /ttlSeconds/],
     [
@@ -527,6 +543,17 @@ describe('the process', () => {
     expect(proxy.stderr).toMatch(message);
   });
 });
+
+/** The commands of the guide and of the help. */
+function documented(): string[] {
+  const guide = readFileSync(new URL('../../docs/guides/proxy.md', import.meta.url), 'utf8');
+  const help = execFileSync(process.execPath, [MAIN, 'proxy', '--help'], { encoding: 'utf8' });
+  const commands = [
+    ...guide.matchAll(/^npx sealring proxy .*$/gm),
+    ...help.matchAll(/npx sealring proxy (?:.*\\\n)*.*$/gm),
+  ];
+  return commands.map(([command]) => command);
+}
 
 const WAITING = `import { fileRing, localKeyWrapper } from '@sealring/core';
 export default {

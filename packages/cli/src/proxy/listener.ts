@@ -45,7 +45,7 @@ export class Listener {
     return await listening(this.#server, this.#options.host, port);
   }
 
-  /** Accepts no connection any more, waits for the requests in progress, and ends them after `graceMs`. */
+  /** Stops accepting connections, waits for the requests in progress, and ends them after `graceMs`. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true;
     const closed = once(this.#server, 'close');

@@ -16,7 +16,7 @@ export const BY_AUTHORIZATION: PrincipalSource = { header: AUTHORIZATION };
  * Returns the function that determines the principal of a request; null for a server without users. The texts cannot be
  * mistaken for principals of access tokens, which are JSON arrays.
  *
- * @param report - Told that a request has no user: its state is then refused with the reason `principal binding error`.
+ * @param report - Called for a request without a user, whose state is refused with the reason `principal binding error`.
  */
 export function principalBinder(
   source: PrincipalSource,
