@@ -22,8 +22,8 @@ interface Recipe {
   /** The section of the guide that has the file. */
   readonly section: string;
   readonly dependencies: Readonly<Record<string, string>>;
-  /** What serves the file: it listens by itself, or exports a web-standard handler. */
-  readonly serves: 'itself' | 'fetch';
+  /** What serves the file: it listens by itself, exports a web-standard handler, or is bundled into a server by xmcp. */
+  readonly serves: 'itself' | 'fetch' | 'xmcp';
   /** Whether `sealring proxy` is in front of it. */
   readonly isProxied?: boolean;
   /** What the tool says in the second round. */
@@ -66,6 +66,18 @@ const RECIPES: readonly Recipe[] = [
     serves: 'itself',
     isProxied: true,
     text: '{"text":"asked:A1"}',
+  },
+  {
+    section: 'xmcp',
+    dependencies: {
+      xmcp: '1.1.3',
+      '@xmcp-dev/compiler': '1.1.3',
+      '@modelcontextprotocol/server': SDK,
+      typescript: '^5.9.3',
+      zod: '^4.6.7',
+    },
+    serves: 'xmcp',
+    isProxied: true,
   },
 ];
 
@@ -111,6 +123,22 @@ async function installed({ section, dependencies }: Recipe): Promise<string> {
   const install = ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--silent'];
   const { code, output } = await runProgram('npm', install, { cwd, env: npmEnvironment(), timeoutMs: 300_000 });
   if (code !== 0) throw new Error(`npm install ended with ${code}: ${output}`);
+  return cwd;
+}
+
+/** Writes what the recipe needs. @returns the program that listens on the port. */
+async function built({ section, serves }: Recipe, cwd: string, port: number): Promise<string> {
+  if (serves === 'xmcp') {
+    mkdirSync(join(cwd, 'src/tools'), { recursive: true });
+    writeFileSync(join(cwd, 'src/tools/refund.ts'), fileOf(section));
+    const config = { http: { port, host: '127.0.0.1' }, paths: { prompts: false, resources: false } };
+    writeFileSync(join(cwd, 'xmcp.config.ts'), `export default ${JSON.stringify(config)};`);
+    const compilerOptions = { target: 'ES2022', module: 'ESNext', moduleResolution: 'bundler', skipLibCheck: true };
+    writeFileSync(join(cwd, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['src'] }));
+    const bundled = await runProgram(process.execPath, ['node_modules/xmcp/dist/cli.js', 'build'], { cwd });
+    if (bundled.code !== 0) throw new Error(bundled.output);
+    return 'dist/http.js';
+  }
   writeFileSync(join(cwd, 'recipe.ts'), fileOf(section));
   // Only for the decorators.
   const options = ['--target', 'ES2022', '--module', 'NodeNext', '--experimentalDecorators', '--noCheck'];
@@ -118,7 +146,7 @@ async function installed({ section, dependencies }: Recipe): Promise<string> {
   if (compiled.code !== 0) throw new Error(compiled.output);
   writeFileSync(join(cwd, 'security.js'), SECURITY);
   writeFileSync(join(cwd, 'serve.js'), SERVE);
-  return cwd;
+  return serves === 'fetch' ? 'serve.js' : 'recipe.js';
 }
 
 describe.each(RECIPES)('the recipe for $section', (recipe) => {
@@ -132,7 +160,7 @@ describe.each(RECIPES)('the recipe for $section', (recipe) => {
     const cwd = await installed(recipe);
     const port = await freePort();
     origin = `http://127.0.0.1:${port}`;
-    const program = recipe.serves === 'fetch' ? 'serve.js' : 'recipe.js';
+    const program = await built(recipe, cwd, port);
     const running = spawn(process.execPath, [program], { cwd, env: { ...npmEnvironment(), PORT: String(port) } });
     server = running;
     for (const stream of [running.stdout, running.stderr]) {
