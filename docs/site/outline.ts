@@ -5,6 +5,7 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'docs/guides/five-minutes-aws.md',
     'docs/guides/hosting.md',
     'docs/guides/any-framework.md',
+    'docs/guides/proxy.md',
     'docs/guides/wire-a-verifier.md',
     'docs/guides/choose-a-store.md',
     'docs/guides/kubernetes.md',

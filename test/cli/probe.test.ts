@@ -1,55 +1,25 @@
-import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { fileURLToPath } from 'node:url';
 import { toNodeHandler } from '@modelcontextprotocol/node';
-import {
-  createMcpHandler,
-  createRequestStateCodec,
-  fromJsonSchema,
-  inputRequired,
-  McpServer,
-  type ServerContext,
-} from '@modelcontextprotocol/server';
+import { createMcpHandler, createRequestStateCodec, McpServer, type ServerContext } from '@modelcontextprotocol/server';
 import { AesGcmRequestStateCodec } from '@sealring/core';
 import { createProtectedMcpServer, protectFetch, RequestStateSecurity } from '@sealring/mcp';
 import { describe, expect, test } from 'vitest';
+import {
+  authOf,
+  bearer,
+  info,
+  listening,
+  probe,
+  REFUND,
+  registered,
+  SOUND,
+  type States,
+  served,
+  USERS,
+  verdicts,
+} from './probed-server.ts';
 
 const KEY = randomBytes(32);
-const info = { name: 'desk', version: '1.0.0' };
-const confirm = inputRequired.elicit({
-  message: 'Really?',
-  requestedSchema: {
-    type: 'object',
-    properties: { ok: { type: 'boolean' }, note: { type: 'string' } },
-    required: ['ok'],
-  },
-});
-
-/** How a server makes its states, and reads them back. */
-interface States {
-  readonly mint: (state: string, ctx: ServerContext) => string | Promise<string>;
-  readonly read: (ctx: ServerContext) => string | undefined;
-}
-const plaintext: States = { mint: (state) => state, read: (ctx) => ctx.mcpReq.requestState<string>() };
-
-function registered(server: McpServer, { mint, read }: States = plaintext): McpServer {
-  const inputSchema = fromJsonSchema<{ order: string }>({ type: 'object', properties: { order: { type: 'string' } } });
-  server.registerTool('refund', { inputSchema }, async ({ order }, ctx) => {
-    const state = read(ctx);
-    if (state !== undefined) return { content: [{ type: 'text', text: state }] };
-    return inputRequired({ inputRequests: { confirm }, requestState: await mint(`asked:${order}`, ctx) });
-  });
-  server.registerTool('ping', {}, () => ({ content: [] }));
-  server.registerPrompt('terms', {}, async (ctx) => {
-    const state = read(ctx);
-    if (state !== undefined) return { messages: [] };
-    return inputRequired({ inputRequests: { confirm }, requestState: await mint('terms', ctx) });
-  });
-  return server;
-}
-
 type Policy = Partial<ConstructorParameters<typeof RequestStateSecurity>[0]>;
 const securityOf = (policy: Policy = {}): RequestStateSecurity =>
   new RequestStateSecurity({ keys: [KEY], requireSubject: true, ttlSeconds: 1, ...Object(policy) });
@@ -80,71 +50,6 @@ function signed(): () => McpServer {
   };
   return () => registered(new McpServer(info, { requestState: { verify } }), states);
 }
-
-const authOf = (token: string) => ({ token, clientId: 'web', scopes: [], extra: { sub: token } });
-const bearer = (header: string | null | undefined): string => header?.slice('Bearer '.length) ?? '';
-
-/** Serves a factory; `Authorization: Bearer NAME` signs NAME in. */
-async function served(factory: () => McpServer): Promise<AsyncDisposable & { readonly url: string }> {
-  const mcp = createMcpHandler(factory);
-  const handle = toNodeHandler(mcp);
-  return await listening((request, response) => {
-    const { method = 'GET', url = '/', headers } = request;
-    const name = bearer(headers.authorization);
-    const auth = name === '' ? {} : { auth: authOf(name) };
-    void handle(Object.assign(request, { method, url }, auth), response);
-  });
-}
-
-async function listening(listener: Parameters<typeof createServer>[1]): Promise<AsyncDisposable & { url: string }> {
-  const http = createServer(Object(listener));
-  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
-  const { port }: AddressInfo = Object(http.address());
-  return {
-    url: `http://127.0.0.1:${port}/mcp?key=secret`,
-    async [Symbol.asyncDispose]() {
-      http.closeAllConnections();
-      await new Promise((resolve) => http.close(resolve));
-    },
-  };
-}
-
-const REFUND = ['--tool', 'refund', '--arguments', '{"order":"A1"}'];
-const USERS = { SEALRING_PROBE_TOKEN: 'ada', SEALRING_PROBE_OTHER_TOKEN: 'grace' };
-
-const MAIN = fileURLToPath(new URL('../../packages/cli/dist/main.js', import.meta.url));
-
-interface Ended {
-  readonly code: number | undefined;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-function probe(
-  url: string,
-  args: readonly string[] = [...REFUND, '--lifetime', '1'],
-  env: object = USERS,
-): Promise<Ended> {
-  const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:NO|FORCE)_COLOR$/.test(name)));
-  return new Promise((resolve) => {
-    const child = execFile(
-      process.execPath,
-      [MAIN, 'probe', url, ...args],
-      { env: { ...clean, ...env } },
-      (_error, stdout, stderr) => resolve({ code: child.exitCode ?? undefined, stdout, stderr }),
-    );
-  });
-}
-
-/** What `probe --json` says of each check. */
-async function verdicts(url: string, args?: readonly string[]) {
-  const { code, stdout } = await probe(url, [...(args ?? [...REFUND, '--lifetime', '1']), '--json']);
-  const { passed, checks } = JSON.parse(stdout);
-  const entries = checks.map(({ id, verdict }: { id: string; verdict: string }) => [id, verdict]);
-  return { code, passed, ...Object.fromEntries(entries) };
-}
-
-const SOUND = { encryption: 'ok', tampering: 'ok', arguments: 'ok', user: 'ok', expiry: 'ok' };
 
 describe('sealring probe', () => {
   test.each([

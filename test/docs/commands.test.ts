@@ -15,6 +15,7 @@ const EXECUTED: readonly (readonly [document: RegExp, command: RegExp, test: str
   ],
   [/^docs\/providers\//, /^npx sealring (?:doctor|init|status)$/, 'test/docs/providers.test.ts'],
   [/^docs\/guides\/five-minutes-aws\.md$/, /./, 'test/packaging/newcomer.test.ts'],
+  [/^docs\/guides\/proxy\.md$/, /^npx sealring/, 'test/cli/proxy.test.ts'],
   [/^docs\/guides\/observe\.md$/, /^npx sealring dashboard/, 'packages/cli/test/dashboard.test.ts'],
   [/^docs\/examples\//, /^node docs\/examples\/\w+\/main\.ts$/, 'test/docs/examples.test.ts'],
   [/./, /^npm start\b/, 'test/docs/main-job.test.ts'],

@@ -9,6 +9,7 @@ import { addInitCommand } from './commands/init.ts';
 import { addInspectCommand } from './commands/inspect.ts';
 import { addPolicyCommand } from './commands/policy.ts';
 import { addProbeCommand } from './commands/probe.ts';
+import { addProxyCommand } from './commands/proxy.ts';
 import { addRevokeCommand } from './commands/revoke.ts';
 import { addRotateCommand } from './commands/rotate.ts';
 import { addStatusCommand } from './commands/status.ts';
@@ -51,6 +52,7 @@ export function createProgram(): Command {
   addPolicyCommand(program);
   addBenchCommand(program);
   addProbeCommand(program);
+  addProxyCommand(program);
   addCompleteCommand(program);
   return program;
 }

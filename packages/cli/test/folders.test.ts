@@ -13,8 +13,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ring: ['settings', 'terminal'],
   doctor: ['ring', 'settings'],
   migration: ['ring', 'settings'],
+  proxy: ['ring', 'settings'],
   revocation: ['ring'],
-  commands: ['doctor', 'migration', 'policy', 'probe', 'revocation', 'ring', 'settings', 'terminal'],
+  commands: ['doctor', 'migration', 'policy', 'probe', 'proxy', 'revocation', 'ring', 'settings', 'terminal'],
 };
 
 /** What lies beside the folders and every folder may import: it imports none of them. */

@@ -15,6 +15,23 @@ export async function open(config: SealringConfig, more: Pick<KmsCodecOptions, '
   return openWith('reading the ring and unwrapping its keys', { ...codecOptionsOf(config), ...more });
 }
 
+/**
+ * Starts the codec of a server, which may wait for another process to create the ring.
+ *
+ * @throws {Failure | UsageError} as {@link open}. @throws the signal's reason when the signal is aborted.
+ */
+export async function openForServer(config: SealringConfig, signal: AbortSignal): Promise<KmsCodec> {
+  const options = codecOptionsOf(config);
+  const rejection = await rejectionOfOptions(options);
+  if (rejection !== undefined) throw new UsageError(rejection);
+  try {
+    return await attempt('starting the codec', () => createKmsCodec({ ...options, signal }));
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  }
+}
+
 /** The longest start of a codec, seconds. A server may wait longer; a command or a probe must answer soon. */
 const MAX_START_SECONDS = 30;
 

@@ -56,7 +56,6 @@ export class Call implements BoundaryRequest {
   /** The result with a token in place of the plaintext. @throws {WireError} the answer when the state must not be sent. */
   async sealed(result: unknown): Promise<unknown> {
     if (!isInputRequired(result)) {
-      if (isPrinted(result)) throw this.#guard.refuseOutbound(this.method, new Refusal('unsealed requestState'));
       return this.#guard.complete(this.method, result, this.#carried);
     }
     const state = result['requestState'];
@@ -120,25 +119,6 @@ export function errorAnswer(id: unknown, { code, message, data }: WireError): ob
 function withoutPrototype(value: unknown): Record<string, unknown> | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
   return Object.fromEntries(Object.entries(value).filter(([key]) => key !== '__proto__'));
-}
-
-/**
- * Whether a framework that does not know `input_required` results printed one into the text of a tool: the client could
- * not answer it, and would see the state in plaintext.
- */
-function isPrinted(result: unknown): boolean {
-  const content = ownMember(result, 'content');
-  if (isInputRequired(ownMember(result, 'structuredContent'))) return true;
-  return Array.isArray(content) && content.some((item) => isPrintedText(ownMember(item, 'text')));
-}
-
-function isPrintedText(text: unknown): boolean {
-  if (typeof text !== 'string' || !text.includes('"input_required"') || !text.includes('"requestState"')) return false;
-  try {
-    return isInputRequired(JSON.parse(text));
-  } catch {
-    return false;
-  }
 }
 
 /** Whether a JSON value is a message of JSON-RPC, or a batch with one. */

@@ -83,17 +83,22 @@ export function protectRequestState<T extends McpServer | Server>(
 }
 
 const MCP_SERVER_METHODS = ['registerTool', 'connect'];
+/** Of the `Server` of both; the one of 1.x has no `getNegotiatedProtocolVersion`. */
+const METHODS_OF_SDK_1 = ['setRequestHandler', 'assertCanSetRequestHandler', 'connect'];
 const SERVER_METHODS = ['setRequestHandler', 'assertCanSetRequestHandler', 'getNegotiatedProtocolVersion', 'connect'];
 
 // By shape: `instanceof` fails across the SDK's ESM and CJS builds.
 function attachable(server: unknown): AttachableServer {
   const inner: unknown = hasMethods(server, MCP_SERVER_METHODS) ? Reflect.get(Object(server), 'server') : server;
-  if (!isAttachable(inner)) {
+  if (isAttachable(inner)) return inner;
+  if (hasMethods(inner, METHODS_OF_SDK_1)) {
     throw optionTypeError(
-      `${OWNER}: server must be an McpServer or Server of the MCP SDK 2.4 or later, got ${show(server)}`,
+      `${OWNER}: server is of the MCP SDK 1.x (@modelcontextprotocol/sdk), which has no requestState; use @modelcontextprotocol/server 2.0 or later`,
     );
   }
-  return inner;
+  throw optionTypeError(
+    `${OWNER}: server must be an McpServer or Server of the MCP SDK 2.0 or later, got ${show(server)}`,
+  );
 }
 
 function isAttachable(value: unknown): value is AttachableServer {

@@ -1,4 +1,4 @@
-import type { Implementation, McpServer, McpServerOptions } from '@modelcontextprotocol/server';
+import type { Implementation, McpServer } from '@modelcontextprotocol/server';
 import { optionRangeError, optionTypeError, show } from '@sealring/core/adapter';
 import { knownOptions } from '../shared/option-checks.ts';
 import { protectRequestState } from './attach.ts';
@@ -12,14 +12,14 @@ export interface ProtectedMcpServerOptions<T extends McpServer = McpServer> {
   /** The class `McpServer` of the SDK, or a subclass. It is passed in because this package imports only types of the SDK. */
   readonly McpServer: new (
     serverInfo: Implementation,
-    options?: McpServerOptions,
+    options?: ConstructorParameters<typeof McpServer>[1],
   ) => T;
   /** Name and version of the server. Without an audience in the policy, the name is the audience. */
   readonly serverInfo: Implementation;
   /** The policy that protects the server. */
   readonly security: RequestStateSecurity;
   /** Options of the class. Their `capabilities` are registered after the server is protected. Default: none. */
-  readonly serverOptions?: McpServerOptions;
+  readonly serverOptions?: NonNullable<ConstructorParameters<typeof McpServer>[1]>;
 }
 
 /**

@@ -10,6 +10,7 @@ import {
   type WireError,
 } from '../boundary/refusal.ts';
 import type { CarrierMethod, RequestIdentity } from '../boundary/request-identity.ts';
+import { ownMember } from '../shared/own-member.ts';
 import { boundaryRefused, boundarySealed, boundaryUnsealed } from './events.ts';
 import type { OnInvalid, SecurityPolicy } from './policy.ts';
 
@@ -74,7 +75,8 @@ export class StateGuard {
   complete(method: CarrierMethod, result: unknown, carried: boolean): unknown {
     if (typeof result !== 'object' || result === null) return result;
     // Not an input_required result, so no client would send it back: it would only reveal the plaintext.
-    if (Object.hasOwn(result, 'requestState') && Reflect.get(result, 'requestState') !== undefined) {
+    const hasState = Object.hasOwn(result, 'requestState') && Reflect.get(result, 'requestState') !== undefined;
+    if (hasState || isPrinted(result)) {
       throw this.refuseOutbound(method, new Refusal('unsealed requestState'));
     }
     // The only method with cacheable results. This one depends on the state, which is not part of a cache's key.
@@ -123,6 +125,25 @@ export class StateGuard {
     } catch (error) {
       throw this.refuseOutbound(request.method, error);
     }
+  }
+}
+
+/**
+ * Whether a framework that does not know `input_required` results printed one into the text of a tool: the client could
+ * not answer it, and would see the state in plaintext.
+ */
+function isPrinted(result: unknown): boolean {
+  const content = ownMember(result, 'content');
+  if (isInputRequired(ownMember(result, 'structuredContent'))) return true;
+  return Array.isArray(content) && content.some((item) => isPrintedText(ownMember(item, 'text')));
+}
+
+function isPrintedText(text: unknown): boolean {
+  if (typeof text !== 'string' || !text.includes('"input_required"') || !text.includes('"requestState"')) return false;
+  try {
+    return isInputRequired(JSON.parse(text));
+  } catch {
+    return false;
   }
 }
 

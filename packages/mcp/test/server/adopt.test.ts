@@ -39,6 +39,28 @@ function adopting(seen: RefundCall[] = [], events: RejectEvent[] = []): () => Mc
   };
 }
 
+test.each([false, true])(
+  'an input_required result that a handler printed into text does not leave a protected server, with adopt: %s',
+  async (adopt) => {
+    const events: RejectEvent[] = [];
+    const security = new RequestStateSecurity({ keys: [KEY], onReject: (event) => void events.push(event) });
+    const asked = { resultType: 'input_required', inputRequests: { confirm: CONFIRM }, requestState: 'plaintext' };
+    const register = (server: McpServer): McpServer => {
+      server.registerTool('printed', {}, () => ({ content: [{ type: 'text', text: JSON.stringify(asked) }] }));
+      return server;
+    };
+    await using http = await serveHttp(() => {
+      const server = new McpServer(INFO);
+      if (!adopt) return register(protectRequestState(server, security, ADOPT));
+      return protectRequestState(register(server), security, ADOPT);
+    });
+    const answer = await http.call('tools/call', { name: 'printed' });
+    expect(answer.error).toEqual(NOT_SEALED);
+    expect(JSON.stringify(answer)).not.toContain('plaintext');
+    expect(events).toEqual([{ direction: 'outbound', method: 'tools/call', reason: 'unsealed requestState' }]);
+  },
+);
+
 describe('with adopt, a server that has handlers', () => {
   test('seals the states of handlers registered before and after, and accepts them back', async () => {
     const seen: RefundCall[] = [];

@@ -1,0 +1,159 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { BY_AUTHORIZATION, type PrincipalSource } from '../proxy/principal.ts';
+import { type ProxyEvent, runProxy } from '../proxy/proxy.ts';
+import { stopSignal } from '../terminal/until-stopped.ts';
+import { visibleLine } from '../terminal/visible.ts';
+import { UsageError } from '../usage-error.ts';
+import { withSettings } from './connect.ts';
+import { numberIn } from './numbers.ts';
+import { addCommonOptions, type CommonOptions } from './options.ts';
+
+const DAY = 86_400;
+
+const EXAMPLE = `
+Seals every requestState in the answers of an MCP server, and verifies every
+requestState in requests before the server gets them. The server may use any
+language and framework. Other requests pass unchanged.
+
+A state is bound to the user. Choose one:
+  --principal-header NAME     a header that a gateway sets after it has verified
+                              the access token. Clients must not reach the proxy
+                              past the gateway: they could name any user.
+  --principal-authorization   a hash of the Authorization header. A state ends
+                              with the access token.
+  --no-principal              the server has no users.
+
+/livez and /readyz of --health-port answer the probes of an orchestrator. On
+SIGTERM, requests in progress may end. Requires the package @sealring/mcp.
+
+Example:
+  $ npx sealring init --local
+  $ npx sealring proxy --upstream http://127.0.0.1:8000 --port 8080 \\
+      --audience refund-desk --principal-authorization
+`;
+
+interface ProxyCommandOptions extends CommonOptions {
+  readonly upstream: URL;
+  readonly audience: string;
+  readonly principalHeader?: string;
+  readonly principalAuthorization?: boolean;
+  readonly principal: boolean;
+  readonly port: number;
+  readonly host: string;
+  readonly allowHost?: readonly string[];
+  readonly healthPort?: number;
+  readonly ttl: number;
+  readonly maxRequestBytes: number;
+  readonly responseTimeout: number;
+  readonly idleTimeout: number;
+  readonly grace: number;
+}
+
+export function addProxyCommand(program: Command): void {
+  const port = numberIn(0, 65_535, 'whole number');
+  addCommonOptions(
+    program
+      .command('proxy')
+      .summary('protect an MCP server of any language')
+      .description('Protects the requestState of the MCP server behind it.')
+      .requiredOption('--upstream <url>', 'server to protect, such as http://127.0.0.1:8000; without a path', origin)
+      .requiredOption('--audience <name>', 'service that the tokens are for: one name for each service', nonEmpty)
+      .option('--principal-header <name>', 'bind states to this header, which a gateway sets', headerName)
+      .option('--principal-authorization', 'bind states to the Authorization header')
+      .option('--no-principal', 'bind states to no user')
+      .option('--port <number>', 'port (default: a free one)', port, 0)
+      .option('--host <address>', 'address to listen on', '127.0.0.1')
+      .option(
+        '--allow-host <name>',
+        'host name of requests; can be repeated (default: any; on a loopback --host, localhost and addresses)',
+        (name: string, names: readonly string[] | undefined) => [...(names ?? []), name],
+      )
+      .option('--health-port <number>', 'port of /livez and /readyz (default: none)', port)
+      .option('--ttl <seconds>', 'lifetime of a token', numberIn(1, 365 * DAY), 600)
+      .option('--max-request-bytes <n>', 'largest JSON request', numberIn(1, 2 ** 30, 'whole number'), 4_194_304)
+      .option('--response-timeout <seconds>', 'longest wait for an answer to begin', numberIn(1, DAY), 120)
+      .option('--idle-timeout <seconds>', 'longest pause within an answer', numberIn(1, DAY), 300)
+      .option('--grace <seconds>', 'longest wait for requests in progress at the end', numberIn(0, DAY), 25),
+  )
+    .addHelpText('after', EXAMPLE)
+    .action(async (options: ProxyCommandOptions) => {
+      const principal = principalOf(options);
+      const { config: file, json = false, allowHost: allowedHosts = [], ttl: ttlSeconds, grace } = options;
+      const { responseTimeout, idleTimeout } = options;
+      const stop = stopSignal();
+      await withSettings(file, ({ config }) =>
+        runProxy(
+          config,
+          {
+            upstream: options.upstream,
+            audience: options.audience,
+            principal,
+            ttlSeconds,
+            maxRequestBytes: options.maxRequestBytes,
+            timeouts: { responseMs: responseTimeout * 1_000, idleMs: idleTimeout * 1_000 },
+            graceMs: grace * 1_000,
+            host: options.host,
+            port: options.port,
+            healthPort: options.healthPort,
+            allowedHosts,
+          },
+          { stop, report: json ? reportJson : reportText },
+        ),
+      );
+    });
+}
+
+/** @throws {UsageError} unless exactly one way to find the user was chosen. */
+function principalOf({ principalHeader, principalAuthorization, principal }: ProxyCommandOptions): PrincipalSource {
+  const chosen = [principalHeader !== undefined, principalAuthorization === true, !principal].filter(Boolean).length;
+  if (chosen !== 1) {
+    throw new UsageError('pass exactly one of --principal-header <name>, --principal-authorization and --no-principal');
+  }
+  if (principalHeader !== undefined) return { header: principalHeader };
+  return principalAuthorization === true ? BY_AUTHORIZATION : null;
+}
+
+/** One JSON object a line, for programs that collect logs. */
+function reportJson(event: ProxyEvent): void {
+  process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...event })}\n`);
+}
+
+function reportText(event: ProxyEvent): void {
+  const stream = event.event === 'failure' ? process.stderr : process.stdout;
+  stream.write(`${visibleLine(textOf(event))}\n`);
+}
+
+function textOf(event: ProxyEvent): string {
+  switch (event.event) {
+    case 'health':
+      return `answering probes at ${event.url}/readyz`;
+    case 'listening':
+      return `protecting ${event.upstream} at ${event.url} for the audience ${event.audience}, until Ctrl-C`;
+    case 'failure':
+      return event.message;
+    case 'stopping':
+      return 'stopping: waiting for requests in progress';
+  }
+}
+
+function origin(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    throw new InvalidArgumentError('It must be an http(s) URL.');
+  }
+  if (url.username !== '' || url.password !== '') throw new InvalidArgumentError('It must have no password.');
+  if (url.href !== `${url.origin}/`) {
+    throw new InvalidArgumentError('It must end after the port: paths of requests are passed on.');
+  }
+  return url;
+}
+
+function headerName(text: string): string {
+  if (/^[!#$%&'*+.^_`|~\w-]+$/.test(text)) return text.toLowerCase();
+  throw new InvalidArgumentError('It must be the name of a header.');
+}
+
+function nonEmpty(text: string): string {
+  if (text !== '') return text;
+  throw new InvalidArgumentError('It must not be empty.');
+}

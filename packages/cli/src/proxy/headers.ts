@@ -1,0 +1,29 @@
+/** Headers of one connection, which a proxy must not pass on (RFC 9110, 7.6.1). `Host` is that of the next connection. */
+const HOP_BY_HOP: readonly string[] = [
+  'connection',
+  'expect',
+  'host',
+  'http2-settings',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+];
+
+/** The headers of a message that are passed on, from names and values in turns. */
+export function endToEndHeaders(raw: readonly string[]): Headers {
+  const all = new Headers();
+  for (let at = 0; at + 1 < raw.length; at += 2) all.append(raw[at] ?? '', raw[at + 1] ?? '');
+  const named = (all.get('connection') ?? '').split(',').map((name) => name.trim().toLowerCase());
+  for (const name of [...HOP_BY_HOP, ...named.filter((one) => /^[!#$%&'*+.^_`|~\w-]+$/.test(one))]) all.delete(name);
+  return all;
+}
+
+/** How many values a header has, from names and values in turns. */
+export function valuesOf(raw: readonly string[], name: string): number {
+  return raw.filter((text, at) => at % 2 === 0 && text.toLowerCase() === name).length;
+}

@@ -1,0 +1,177 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { type AddressInfo, isIP } from 'node:net';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
+import { isLoopback } from '@sealring/dashboard';
+import { Failure } from '../failure.ts';
+import { endToEndHeaders, valuesOf } from './headers.ts';
+import { type Exchange, UpstreamFailure } from './upstream.ts';
+
+const HEADERS_MS = 15_000;
+/** Longer than the 60 s after which most load balancers close a connection: they must be the ones that close it. */
+const KEEP_ALIVE_MS = 65_000;
+
+/** Answers requests of clients with web-standard responses. */
+export interface ListenerOptions {
+  /** The origin of the request's URL. */
+  readonly origin: string;
+  readonly host: string;
+  /** Host names that requests may have. Empty: those of this machine if `host` is a loopback address, else any. */
+  readonly allowedHosts: readonly string[];
+  /** Headers of which a request may have one value. */
+  readonly singleHeaders: readonly string[];
+  readonly handler: (request: Request, exchange: Exchange) => Promise<Response>;
+  /** Called for an answer that could not be sent completely. */
+  readonly onFailure: (message: string) => void;
+}
+
+/** An HTTP server whose requests end before it does. */
+export class Listener {
+  readonly #options: ListenerOptions;
+  readonly #server: Server;
+  #isStopping = false;
+
+  constructor(options: ListenerOptions) {
+    this.#options = options;
+    this.#server = createServer((incoming, outgoing) => void this.#serve(incoming, outgoing));
+    this.#server.headersTimeout = HEADERS_MS;
+    this.#server.keepAliveTimeout = KEEP_ALIVE_MS;
+  }
+
+  /** @returns the address. @throws {Failure} if it cannot listen. */
+  async listen(port: number): Promise<string> {
+    return await listening(this.#server, this.#options.host, port);
+  }
+
+  /** Stops accepting connections, waits for the requests in progress, and ends them after `graceMs`. */
+  async stop(graceMs: number): Promise<void> {
+    this.#isStopping = true;
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    const timer = setTimeout(() => this.#server.closeAllConnections(), graceMs);
+    await closed;
+    clearTimeout(timer);
+  }
+
+  async #serve(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const abort = new AbortController();
+    outgoing.once('close', () => {
+      if (!outgoing.writableFinished) abort.abort();
+    });
+    try {
+      await send(await this.#answer(incoming, abort.signal), outgoing, this.#isStopping);
+    } catch (error) {
+      outgoing.destroy();
+      if (error instanceof UpstreamFailure || !abort.signal.aborted) this.#options.onFailure(messageOf(error));
+    }
+    // What is left of a body that was refused: without this the client would be waiting to send it.
+    incoming.resume();
+  }
+
+  async #answer(incoming: IncomingMessage, signal: AbortSignal): Promise<Response> {
+    const request = this.#refusal(incoming) ?? requestOf(incoming, this.#options.origin, signal);
+    if (request instanceof Response) return request;
+    try {
+      const hasLength = incoming.headers['content-length'] !== undefined;
+      return await this.#options.handler(request, { signal, hasLength });
+    } catch (error) {
+      if (!(error instanceof UpstreamFailure)) throw error;
+      this.#options.onFailure(error.message);
+      return plain(
+        error.status,
+        error.status === 504 ? 'the server did not answer in time' : 'the server did not answer',
+      );
+    }
+  }
+
+  #refusal({ headers, rawHeaders }: IncomingMessage): Response | undefined {
+    const { host, allowedHosts, singleHeaders } = this.#options;
+    if (!isAllowed(headers.host, host, allowedHosts)) return plain(421, 'the host name of the request is not allowed');
+    const twice = singleHeaders.find((name) => valuesOf(rawHeaders, name) > 1);
+    return twice === undefined ? undefined : plain(400, `the header ${twice} has more than one value`);
+  }
+}
+
+/** Listens. @returns the address. @throws {Failure} if it cannot. */
+export async function listening(server: Server, host: string, port: number): Promise<string> {
+  try {
+    server.listen(port, host);
+    await once(server, 'listening');
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    throw new Failure('cannot-listen', `cannot listen on ${host} port ${port}: ${code}`);
+  }
+  const { port: actual } = server.address() as AddressInfo;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${actual}`;
+}
+
+/** Answers the probes of an orchestrator: `/livez`, and `/readyz` with what `health` returns. */
+export function healthListener(health: () => { readonly ready: boolean }): RequestListener {
+  return (request, response) => {
+    if (request.url === '/livez') {
+      response.end('ok');
+    } else if (request.url === '/readyz') {
+      const state = health();
+      response.writeHead(state.ready ? 200 : 503, { 'content-type': 'application/json' }).end(JSON.stringify(state));
+    } else {
+      response.writeHead(404).end();
+    }
+  };
+}
+
+/**
+ * Prevents DNS rebinding: if an attacker's name points to this machine, the Host header has that name, and the attacker's
+ * pages could call the server. The upstream server cannot check it: it gets its own name.
+ */
+function isAllowed(header: string | undefined, host: string, allowed: readonly string[]): boolean {
+  const name = hostnameOf(header);
+  if (allowed.length > 0) return allowed.some((one) => one.toLowerCase() === name);
+  return !isLoopback(host) || name === 'localhost' || isIP(name) !== 0;
+}
+
+function hostnameOf(header = ''): string {
+  return URL.canParse(`http://${header}`) ? new URL(`http://${header}`).hostname.replaceAll(/^\[|\]$/g, '') : '';
+}
+
+/** @returns the answer to a request that has no web-standard form. */
+function requestOf(incoming: IncomingMessage, origin: string, signal: AbortSignal): Request | Response {
+  const { method = 'GET', url = '', headers: parsed, rawHeaders } = incoming;
+  // Only a path: an address would name another server.
+  if (!url.startsWith('/')) return plain(400, 'the request names no path');
+  const headers = endToEndHeaders(rawHeaders);
+  const isSent = parsed['content-length'] !== undefined || parsed['transfer-encoding'] !== undefined;
+  const hasBody = isSent && method !== 'GET' && method !== 'HEAD';
+  if (!hasBody) headers.delete('content-length');
+  // Not destroyed where it is not read to its end: the connection is needed for the answer.
+  const body = hasBody ? ReadableStream.from(incoming.iterator({ destroyOnReturn: false })) : null;
+  try {
+    return new Request(`${origin}${url}`, { method, headers, body, duplex: 'half', signal });
+  } catch (error) {
+    if (error instanceof TypeError) return plain(400, 'the request cannot be passed on');
+    throw error;
+  }
+}
+
+async function send(response: Response, outgoing: ServerResponse, isLast: boolean): Promise<void> {
+  outgoing.statusCode = response.status;
+  for (const [name, value] of response.headers) outgoing.appendHeader(name, value);
+  if (isLast) outgoing.setHeader('connection', 'close');
+  if (response.body === null) {
+    outgoing.end();
+    return;
+  }
+  outgoing.flushHeaders();
+  await pipeline(Readable.fromWeb(response.body as NodeReadableStream<Uint8Array>), outgoing);
+}
+
+function plain(status: number, text: string): Response {
+  return new Response(`${text}\n`, { status, headers: { 'content-type': 'text/plain; charset=utf-8' } });
+}
+
+/** Of an unknown error only the class: its message may quote what a client sent. */
+function messageOf(error: unknown): string {
+  if (error instanceof UpstreamFailure) return error.message;
+  return `an answer failed (${error instanceof Error ? error.name : 'unknown'})`;
+}

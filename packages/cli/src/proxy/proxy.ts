@@ -1,0 +1,121 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { KmsCodec } from '@sealring/core';
+import type * as SealringMcp from '@sealring/mcp';
+import { rejectedOptionIn } from '../foreign-error.ts';
+import { openForServer } from '../ring/open.ts';
+import { loadPackage } from '../settings/adapter-packages.ts';
+import type { SealringConfig } from '../settings/settings.ts';
+import { UsageError } from '../usage-error.ts';
+import { healthListener, Listener, listening } from './listener.ts';
+import { type PrincipalSource, principalBinder } from './principal.ts';
+import { type Exchange, Upstream, type UpstreamTimeouts } from './upstream.ts';
+
+/** How a proxy protects, and for whom. */
+export interface ProxyOptions {
+  readonly upstream: URL;
+  readonly audience: string;
+  readonly principal: PrincipalSource;
+  readonly ttlSeconds: number;
+  readonly maxRequestBytes: number;
+  readonly timeouts: UpstreamTimeouts;
+  readonly graceMs: number;
+  readonly host: string;
+  readonly port: number;
+  readonly healthPort: number | undefined;
+  readonly allowedHosts: readonly string[];
+}
+
+/** What the proxy reports while it runs. Holds no part of a token or a state. */
+export type ProxyEvent =
+  | { readonly event: 'health'; readonly url: string }
+  | { readonly event: 'listening'; readonly url: string; readonly upstream: string; readonly audience: string }
+  | { readonly event: 'failure'; readonly message: string }
+  | { readonly event: 'stopping' };
+
+interface Running {
+  readonly stop: AbortSignal;
+  readonly report: (event: ProxyEvent) => void;
+}
+
+/**
+ * Runs a proxy until `stop` is aborted and its requests have ended.
+ * @throws {Failure | UsageError} if it cannot start.
+ */
+export async function runProxy(
+  config: SealringConfig,
+  options: ProxyOptions,
+  { stop, report }: Running,
+): Promise<void> {
+  if (config.role === 'reader')
+    throw new UsageError('the proxy seals tokens: the configuration must have role "member"');
+  const mcp = (await loadPackage('@sealring/mcp', 'sealring proxy')) as unknown as typeof SealringMcp;
+  let codec: KmsCodec | undefined;
+  const health = (): { readonly ready: boolean } =>
+    codec === undefined || stop.aborted ? { ready: false } : codec.health();
+  const probes = createServer(healthListener(health));
+  try {
+    if (options.healthPort !== undefined) {
+      report({ event: 'health', url: await listening(probes, options.host, options.healthPort) });
+    }
+    codec = await openForServer(config, stop);
+    await serve(mcp, codec, options, { stop, report });
+  } catch (error) {
+    // Stopped before it had started.
+    if (error !== stop.reason) throw error;
+  } finally {
+    await codec?.close();
+    probes.close();
+    probes.closeAllConnections();
+  }
+}
+
+async function serve(
+  mcp: typeof SealringMcp,
+  codec: KmsCodec,
+  options: ProxyOptions,
+  { stop, report }: Running,
+): Promise<void> {
+  const { principal, host, allowedHosts } = options;
+  const upstream = new Upstream(options.upstream, options.timeouts);
+  try {
+    const listener = new Listener({
+      origin: options.upstream.origin,
+      host,
+      allowedHosts,
+      singleHeaders: ['authorization', ...(principal === null ? [] : [principal.header])],
+      handler: protectedBy(mcp, codec, upstream, options, report),
+      onFailure: (message) => report({ event: 'failure', message }),
+    });
+    const url = await listener.listen(options.port);
+    report({ event: 'listening', url, upstream: options.upstream.origin, audience: options.audience });
+    if (!stop.aborted) await once(stop, 'abort');
+    report({ event: 'stopping' });
+    await listener.stop(options.graceMs);
+  } finally {
+    upstream.close();
+  }
+}
+
+/** @throws {UsageError} for an option that the package rejects, such as a lifetime longer than that of the ring's keys. */
+function protectedBy(
+  { protectFetch, RequestStateSecurity }: typeof SealringMcp,
+  codec: KmsCodec,
+  upstream: Upstream,
+  { audience, principal, ttlSeconds, maxRequestBytes }: ProxyOptions,
+  report: Running['report'],
+): (request: Request, exchange: Exchange) => Promise<Response> {
+  const bindPrincipal = principalBinder(principal, (message) => report({ event: 'failure', message }));
+  try {
+    const security = new RequestStateSecurity({ codec, audience, ttlSeconds, bindPrincipal: null });
+    return protectFetch((request: Request, exchange: Exchange) => upstream.fetch(request, exchange), security, {
+      bindPrincipal,
+      maxRequestBytes,
+      onerror: ({ message }) => report({ event: 'failure', message }),
+    });
+  } catch (error) {
+    const rejection = rejectedOptionIn(error);
+    if (rejection === undefined) throw error;
+    throw new UsageError(rejection);
+  }
+}

@@ -1,0 +1,142 @@
+import { once } from 'node:events';
+import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
+import { endToEndHeaders } from './headers.ts';
+
+/** Unused connections are closed after this time: before most servers close them, so that no request meets a closed one. */
+const UNUSED_MS = 4_000;
+/** Statuses of answers without a body. */
+const WITHOUT_BODY: readonly number[] = [204, 205, 304];
+
+/** How long to wait for the upstream server. Milliseconds. */
+export interface UpstreamTimeouts {
+  /** Until its answer begins. */
+  readonly responseMs: number;
+  /** Between two parts of its answer. */
+  readonly idleMs: number;
+}
+
+/** What the request of a client is, besides its contents. */
+export interface Exchange {
+  /** Aborted when the client has disconnected. */
+  readonly signal: AbortSignal;
+  /** Whether the client sent `Content-Length`. */
+  readonly hasLength: boolean;
+}
+
+/** The upstream server did not answer, or not completely. */
+export class UpstreamFailure extends Error {
+  override readonly name = 'UpstreamFailure';
+  readonly status: 502 | 504;
+
+  /** @param code - Of the operating system, or `timeout`. */
+  constructor(code: string) {
+    super(`the upstream server did not answer: ${code}`);
+    this.status = code === 'timeout' ? 504 : 502;
+  }
+}
+
+/** The server behind the proxy. */
+export class Upstream {
+  readonly #origin: URL;
+  readonly #timeouts: UpstreamTimeouts;
+  readonly #agent: HttpAgent;
+
+  constructor(origin: URL, timeouts: UpstreamTimeouts) {
+    this.#origin = origin;
+    this.#timeouts = timeouts;
+    const options = { keepAlive: true, timeout: UNUSED_MS };
+    this.#agent = origin.protocol === 'https:' ? new HttpsAgent(options) : new HttpAgent(options);
+  }
+
+  /**
+   * Sends a request.
+   * @throws {UpstreamFailure} also from the body of the response. @throws the signal's reason when the client has disconnected.
+   */
+  async fetch(request: Request, { signal, hasLength }: Exchange): Promise<Response> {
+    signal.throwIfAborted();
+    const body = await bodyOf(request, hasLength);
+    const outgoing = this.#open(request, body);
+    const onAbort = (): void => void outgoing.destroy();
+    signal.addEventListener('abort', onAbort, { once: true });
+    outgoing.once('close', () => signal.removeEventListener('abort', onAbort));
+    // Once the answer has begun, its body fails as well.
+    outgoing.on('error', () => undefined);
+    try {
+      return responseOf(request, await this.#answer(outgoing, body), signal);
+    } catch (error) {
+      throw failureFor(error, signal);
+    }
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  #open(request: Request, body: Body): ClientRequest {
+    const { pathname, search } = new URL(request.url);
+    const headers = Object.fromEntries(request.headers);
+    if (body instanceof Uint8Array) headers['content-length'] = String(body.byteLength);
+    const open = this.#origin.protocol === 'https:' ? requestHttps : requestHttp;
+    const { method } = request;
+    return open(this.#origin, { method, path: `${pathname}${search}`, headers, agent: this.#agent });
+  }
+
+  /** Sends the body, and waits for the head of the answer. */
+  async #answer(outgoing: ClientRequest, body: Body): Promise<IncomingMessage> {
+    const { responseMs, idleMs } = this.#timeouts;
+    const answered = once(outgoing, 'response') as Promise<[IncomingMessage]>;
+    const timer = setTimeout(() => outgoing.destroy(new UpstreamFailure('timeout')), responseMs);
+    try {
+      if (body instanceof Uint8Array || body === null) outgoing.end(body ?? undefined);
+      // A failure on either side ends the request; the answer then fails.
+      else pipeline(Readable.fromWeb(body), outgoing).catch(() => outgoing.destroy());
+      const [answer] = await answered;
+      outgoing.setTimeout(idleMs, () => answer.destroy(new UpstreamFailure('timeout')));
+      return answer;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+type Body = Uint8Array | NodeReadableStream<Uint8Array> | null;
+
+/** A body that was rewritten is in memory: some servers require its length. Any other body is streamed. */
+async function bodyOf(request: Request, hasLength: boolean): Promise<Body> {
+  if (request.body === null) return null;
+  if (hasLength && !request.headers.has('content-length')) return new Uint8Array(await request.arrayBuffer());
+  return request.body as NodeReadableStream<Uint8Array>;
+}
+
+function responseOf({ method }: Request, answer: IncomingMessage, signal: AbortSignal): Response {
+  const { statusCode: status = 0, rawHeaders } = answer;
+  if (status < 200 || status > 599) {
+    answer.destroy();
+    throw new UpstreamFailure('status');
+  }
+  const hasBody = method !== 'HEAD' && !WITHOUT_BODY.includes(status);
+  if (!hasBody) answer.resume();
+  return new Response(hasBody ? ReadableStream.from(partsOf(answer, signal)) : null, {
+    status,
+    headers: endToEndHeaders(rawHeaders),
+  });
+}
+
+async function* partsOf(answer: IncomingMessage, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  try {
+    yield* answer;
+  } catch (error) {
+    throw failureFor(error, signal);
+  }
+}
+
+function failureFor(error: unknown, signal: AbortSignal): unknown {
+  if (signal.aborted) return signal.reason;
+  if (error instanceof UpstreamFailure) return error;
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+  return new UpstreamFailure(code);
+}

@@ -1,0 +1,565 @@
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { McpServer } from '@modelcontextprotocol/server';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { callTool } from '../support/call-tool.ts';
+import { until } from '../support/until.ts';
+import { info, type Listening, listening, MAIN, registered, SOUND, served, verdicts } from './probed-server.ts';
+import { emptyProject, ProxyProcess, projectWithRing } from './proxy-process.ts';
+
+const REFUSED = { code: -32602, message: expect.stringContaining('requestState') };
+const PLAINTEXT = { encryption: 'hole', tampering: 'hole', arguments: 'hole', user: 'hole', expiry: 'hole' };
+const refund = { name: 'refund', argumentsText: '{"order":"A1"}', user: 'ada' };
+
+let project: Awaited<ReturnType<typeof projectWithRing>>;
+let server: Listening;
+beforeAll(async () => {
+  project = await projectWithRing();
+  server = await served(() => registered(new McpServer(info)));
+});
+afterAll(async () => {
+  await server?.[Symbol.asyncDispose]();
+  project?.remove();
+});
+
+/** A proxy in front of `upstream`; states belong to the access token, unless `args` says otherwise. */
+function proxyFor(upstream: string, args: readonly string[] = ['--principal-authorization']): ProxyProcess {
+  return new ProxyProcess(project.cwd, ['--upstream', upstream, '--audience', 'desk', ...args]);
+}
+
+const stateOf = ({ result }: Awaited<ReturnType<typeof callTool>>): string => {
+  if (result?.requestState === undefined) throw new Error('the server did not ask');
+  return result.requestState;
+};
+
+/** Sends a request by hand. Every value of a header is a line. */
+function send(
+  url: string,
+  options: { method?: string; path?: string; headers?: Record<string, string | string[]>; body?: string | Buffer } = {},
+): Promise<{ status: number; headers: IncomingMessage['headers']; body: string }> {
+  const { method = 'GET', headers = {}, body, path } = options;
+  return new Promise((resolve, reject) => {
+    const request = httpRequest(url, { method, headers, ...(path === undefined ? {} : { path }) }, (response) => {
+      const { statusCode: status = 0, headers: received } = response;
+      textOf(response).then((text) => resolve({ status, headers: received, body: text }), reject);
+    });
+    request.on('error', reject).end(body);
+  });
+}
+
+async function textOf(response: IncomingMessage): Promise<string> {
+  let text = '';
+  for await (const chunk of response.setEncoding('utf8')) text += chunk;
+  return text;
+}
+
+const ask = (order: string) => JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: order } });
+const json = { 'content-type': 'application/json' };
+
+/** A promise, and the function that resolves it. */
+function gate(): readonly [opened: Promise<void>, open: () => void] {
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return [opened, open];
+}
+
+describe('an unprotected server behind the proxy', () => {
+  test('serves two rounds to the official client, and its tokens are sealed', async () => {
+    await using proxy = proxyFor(server.origin);
+    const origin = await proxy.origin();
+    const client = new Client(
+      { name: 'shop', version: '1.0.0' },
+      { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: { pin: '2026-07-28' } } },
+    );
+    client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: { ok: true } }));
+    await client.connect(
+      new StreamableHTTPClientTransport(new URL(`${origin}/mcp`), { authProvider: { token: async () => 'ada' } }),
+    );
+    const { content } = await client.callTool({ name: 'refund', arguments: { order: 'A1' } });
+    expect(content).toEqual([{ type: 'text', text: 'asked:A1' }]);
+    await client.close();
+    expect(stateOf(await callTool(`${origin}/mcp`, refund))).toMatch(/^[\w.~-]{100,}$/);
+    expect(proxy.failures).toEqual([]);
+  });
+
+  test.each([
+    ['a state of the client', { requestState: 'asked:A1' }, 'malformed'],
+    ['other arguments', { argumentsText: '{"order":"A2"}' }, 'request binding'],
+    ['another user', { user: 'grace' }, 'principal'],
+    ['no user', { user: undefined }, 'principal binding error (TypeError)'],
+  ])('refuses %s', async (_name, change, reason) => {
+    await using proxy = proxyFor(server.origin);
+    const url = `${await proxy.origin()}/mcp`;
+    const requestState = stateOf(await callTool(url, refund));
+    expect(await callTool(url, { ...refund, requestState })).toMatchObject({
+      result: { content: [{ text: 'asked:A1' }] },
+    });
+    const { user, ...changed } = { ...refund, requestState, ...change };
+    const answer = await callTool(url, user === undefined ? changed : { ...changed, user });
+    expect(answer.error).toMatchObject(REFUSED);
+    expect(proxy.failures.at(-1)).toBe(`requestState: refused inbound on tools/call: ${reason}`);
+  });
+
+  test('refuses a changed token', async () => {
+    await using proxy = proxyFor(server.origin);
+    const url = `${await proxy.origin()}/mcp`;
+    const token = stateOf(await callTool(url, refund));
+    const at = token.length - 20;
+    const requestState = `${token.slice(0, at)}${token[at] === 'A' ? 'B' : 'A'}${token.slice(at + 1)}`;
+    expect((await callTool(url, { ...refund, requestState })).error).toMatchObject(REFUSED);
+    expect(proxy.failures.join()).not.toContain(token.slice(10, 30));
+  });
+
+  test('refuses a token after --ttl seconds', async () => {
+    await using proxy = proxyFor(server.origin, ['--principal-authorization', '--ttl', '1']);
+    const url = `${await proxy.origin()}/mcp`;
+    const requestState = stateOf(await callTool(url, refund));
+    await pause(2_100);
+    expect((await callTool(url, { ...refund, requestState })).error).toMatchObject(REFUSED);
+    expect(proxy.failures).toEqual(['requestState: refused inbound on tools/call: expired']);
+  });
+
+  test('has no hole that the probe finds without the proxy', async () => {
+    await using proxy = proxyFor(server.origin, ['--principal-authorization', '--ttl', '1']);
+    expect(await verdicts(server.url)).toEqual({ code: 1, passed: false, ...PLAINTEXT });
+    expect(await verdicts(`${await proxy.origin()}/mcp`)).toEqual({ code: 0, passed: true, ...SOUND });
+  });
+
+  test('shares its tokens with another proxy on the same ring and audience, and not with one of another audience', async () => {
+    await using first = proxyFor(server.origin);
+    await using second = proxyFor(server.origin);
+    await using other = new ProxyProcess(project.cwd, [
+      '--upstream',
+      server.origin,
+      '--audience',
+      'shop',
+      '--principal-authorization',
+    ]);
+    const requestState = stateOf(await callTool(`${await first.origin()}/mcp`, refund));
+    const accepted = await callTool(`${await second.origin()}/mcp`, { ...refund, requestState });
+    expect(accepted.result?.content?.[0]?.text).toBe('asked:A1');
+    expect((await callTool(`${await other.origin()}/mcp`, { ...refund, requestState })).error).toMatchObject(REFUSED);
+    expect(other.failures).toEqual(['requestState: refused inbound on tools/call: audience']);
+  });
+});
+
+describe('whose state it is', () => {
+  /** A `tools/call` with headers of a gateway. */
+  async function callAs(url: string, user: string | undefined, requestState?: string) {
+    const params = {
+      name: 'refund',
+      arguments: { order: 'A1' },
+      ...(requestState === undefined ? {} : { requestState }),
+    };
+    const { body } = await send(url, {
+      method: 'POST',
+      headers: {
+        ...json,
+        accept: 'application/json, text/event-stream',
+        ...(user === undefined ? {} : { 'X-User': user }),
+        ...META.headers,
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { ...params, _meta: META.meta } }),
+    });
+    return JSON.parse(body);
+  }
+  const META = {
+    headers: { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': 'refund' },
+    meta: {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1.0.0' },
+      'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} } },
+    },
+  };
+
+  test('--principal-header binds a state to the header, and reports a request without it', async () => {
+    await using proxy = proxyFor(server.origin, ['--principal-header', 'X-User']);
+    const url = `${await proxy.origin()}/mcp`;
+    const { requestState } = (await callAs(url, 'ada')).result;
+    expect((await callAs(url, 'ada', requestState)).result.content).toEqual([{ type: 'text', text: 'asked:A1' }]);
+    expect((await callAs(url, 'grace', requestState)).error).toMatchObject(REFUSED);
+    expect((await callAs(url, undefined)).error).toMatchObject({ code: -32603 });
+    expect(proxy.failures).toEqual([
+      'requestState: refused inbound on tools/call: principal',
+      'a request whose state belongs to a user has no header x-user',
+      'requestState: refused outbound on tools/call: principal binding error (TypeError)',
+    ]);
+  });
+
+  test('--no-principal binds a state to no user', async () => {
+    await using proxy = proxyFor(server.origin, ['--no-principal']);
+    const url = `${await proxy.origin()}/mcp`;
+    const requestState = stateOf(await callTool(url, refund));
+    const answer = await callTool(url, { ...refund, requestState, user: 'grace' });
+    expect(answer.result?.content?.[0]?.text).toBe('asked:A1');
+  });
+
+  test.each([
+    ['authorization', ['--principal-authorization'], { Authorization: ['Bearer ada', 'Bearer grace'] }],
+    ['x-user', ['--principal-header', 'x-user'], { 'X-User': ['ada', 'grace'] }],
+  ])('a request with two values of %s is answered with status 400', async (name, args, headers) => {
+    await using proxy = proxyFor(server.origin, args);
+    const answer = await send(await proxy.origin(), { headers });
+    expect(answer).toMatchObject({ status: 400, body: `the header ${name} has more than one value\n` });
+  });
+
+  test('a header that Connection names is passed on by nobody, and binds no state', async () => {
+    await using proxy = proxyFor(server.origin, ['--principal-header', 'x-user']);
+    const url = `${await proxy.origin()}/mcp`;
+    const { status, body } = await send(url, {
+      method: 'POST',
+      headers: {
+        ...json,
+        ...META.headers,
+        accept: 'application/json, text/event-stream',
+        'X-User': 'ada',
+        Connection: 'x-user',
+      },
+      body: JSON.stringify({
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'tools/call',
+        params: { name: 'refund', arguments: { order: 'A1' }, _meta: META.meta },
+      }),
+    });
+    expect({ status, ...JSON.parse(body).error }).toMatchObject({ status: 200, code: -32603 });
+  });
+});
+
+/** A server by hand, and the requests that it got. */
+async function byHand(answer: (request: IncomingMessage, response: ServerResponse) => unknown): Promise<Listening> {
+  return await listening((request, response) => void answer(request, response));
+}
+
+describe('the connection', () => {
+  test('passes on the end-to-end headers, and none of one connection only, both ways', async () => {
+    let got: IncomingMessage['headers'] = {};
+    await using upstream = await byHand((request, response) => {
+      got = request.headers;
+      response.writeHead(
+        201,
+        [
+          ['Set-Cookie', 'a=1'],
+          ['Set-Cookie', 'b=2'],
+          ['X-Answer', 'yes'],
+          ['Connection', 'x-private'],
+          ['X-Private', 'no'],
+          ['Proxy-Authenticate', 'Basic'],
+          ['Content-Type', 'text/plain'],
+        ].flat(),
+      );
+      response.end(request.url);
+    });
+    await using proxy = proxyFor(upstream.origin);
+    const origin = await proxy.origin();
+    const answer = await send(origin, {
+      path: '//elsewhere.example/a?b=c',
+      headers: {
+        Authorization: 'Bearer ada',
+        'X-Question': 'yes',
+        TE: 'trailers',
+        'Proxy-Authorization': 'Basic x',
+        Connection: 'close, x-hop',
+        'X-Hop': 'no',
+        Upgrade: 'h2c',
+        Expect: '100-continue',
+      },
+    });
+    expect(got).toEqual({
+      authorization: 'Bearer ada',
+      'x-question': 'yes',
+      host: new URL(upstream.origin).host,
+      connection: 'keep-alive',
+    });
+    expect(answer).toMatchObject({ status: 201, body: '//elsewhere.example/a?b=c' });
+    expect(answer.headers).toMatchObject({ 'set-cookie': ['a=1', 'b=2'], 'x-answer': 'yes' });
+    expect(answer.headers).not.toHaveProperty('x-private');
+    expect(answer.headers).not.toHaveProperty('proxy-authenticate');
+  });
+
+  test('a request that names another server is answered with status 400', async () => {
+    await using proxy = proxyFor(server.origin);
+    const answer = await send(await proxy.origin(), { path: 'http://elsewhere.example/' });
+    expect(answer).toMatchObject({ status: 400, body: 'the request names no path\n' });
+  });
+
+  test('on a loopback address, a request with another host name is answered with status 421', async () => {
+    await using proxy = proxyFor(server.origin);
+    const origin = await proxy.origin();
+    for (const host of ['attacker.example', 'attacker.example:8080']) {
+      expect(await send(origin, { headers: { host } })).toMatchObject({ status: 421 });
+    }
+    for (const host of ['localhost', '127.0.0.1:8080', '[::1]:8080']) {
+      expect((await send(origin, { headers: { host } })).status).not.toBe(421);
+    }
+  });
+
+  test('with --allow-host, a request with any other host name is answered with status 421', async () => {
+    await using proxy = proxyFor(server.origin, ['--no-principal', '--allow-host', 'mcp.example.com']);
+    const origin = await proxy.origin();
+    expect((await send(origin, { headers: { host: 'MCP.example.com:443' } })).status).not.toBe(421);
+    expect((await send(origin, { headers: { host: 'localhost' } })).status).toBe(421);
+  });
+
+  test('a server-sent event leaves before the next one is sent, and the state in the last one is sealed', async () => {
+    const [seen, firstSeen] = gate();
+    await using upstream = await byHand(async (_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write('data: {"jsonrpc":"2.0","method":"notifications/progress"}\n\n');
+      await seen;
+      const result = { resultType: 'input_required', inputRequests: {}, requestState: 'plaintext' };
+      response.end(`data: ${JSON.stringify({ jsonrpc: '2.0', id: 1, result })}\n\n`);
+    });
+    await using proxy = proxyFor(upstream.origin, ['--no-principal']);
+    const response = await fetch(await proxy.origin(), { method: 'POST', headers: json, body: ask('a') });
+    let text = '';
+    for await (const chunk of response.body ?? []) {
+      text += Buffer.from(chunk).toString();
+      if (text.includes('notifications/progress')) firstSeen();
+    }
+    expect(text).toContain('"requestState":"');
+    expect(text).not.toContain('plaintext');
+  });
+
+  test('a server that does not answer in time is answered for with status 504, and one that is down with 502', async () => {
+    await using upstream = await byHand(() => undefined);
+    await using slow = proxyFor(upstream.origin, ['--no-principal', '--response-timeout', '1']);
+    await using down = proxyFor('http://127.0.0.1:9', ['--no-principal']);
+    const post = { method: 'POST', headers: json, body: ask('a') };
+    expect(await send(await slow.origin(), post)).toMatchObject({
+      status: 504,
+      headers: { 'content-type': 'text/plain; charset=utf-8' },
+      body: 'the server did not answer in time\n',
+    });
+    expect(await send(await down.origin(), post)).toMatchObject({ status: 502, body: 'the server did not answer\n' });
+    expect(slow.failures).toEqual(['the upstream server did not answer: timeout']);
+    expect(down.failures).toEqual(['the upstream server did not answer: ECONNREFUSED']);
+  });
+
+  test('an answer that stops for --idle-timeout seconds is cut off', async () => {
+    await using upstream = await byHand((_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n');
+    });
+    await using proxy = proxyFor(upstream.origin, ['--no-principal', '--idle-timeout', '1']);
+    await expect(send(await proxy.origin())).rejects.toMatchObject({ code: 'ECONNRESET' });
+    await until(() => proxy.failures.length > 0);
+    expect(proxy.failures).toEqual(['the upstream server did not answer: timeout']);
+  });
+
+  test('a JSON body that breaks off is answered with status 502', async () => {
+    await using upstream = await byHand((_request, response) => {
+      response.writeHead(200, { ...json, 'content-length': 100 }).write('{"jsonrpc"');
+      setTimeout(() => response.destroy(), 100);
+    });
+    await using proxy = proxyFor(upstream.origin, ['--no-principal']);
+    const answer = await send(await proxy.origin(), { method: 'POST', headers: json, body: ask('a') });
+    expect(answer).toMatchObject({ status: 502 });
+  });
+
+  test('a JSON body of 20 MB is answered with status 413, and passes with a larger --max-request-bytes', async () => {
+    const received: number[] = [];
+    await using upstream = await byHand(async (request, response) => {
+      let size = 0;
+      for await (const chunk of request) size += chunk.length;
+      received.push(size);
+      response.end();
+    });
+    const body = ask('a'.repeat(20_000_000));
+    const post = { method: 'POST', headers: { ...json, 'content-length': String(body.length) }, body };
+    const chunked = { method: 'POST', headers: { ...json, 'transfer-encoding': 'chunked' }, body };
+    await using proxy = proxyFor(upstream.origin, ['--no-principal']);
+    expect((await send(await proxy.origin(), post)).status).toBe(413);
+    expect((await send(await proxy.origin(), chunked)).status).toBe(413);
+    expect(received).toEqual([]);
+    await using larger = proxyFor(upstream.origin, ['--no-principal', '--max-request-bytes', '33554432']);
+    expect((await send(await larger.origin(), post)).status).toBe(200);
+    expect(received).toEqual([body.length]);
+  });
+
+  test('a body that is not JSON is streamed to the server', async () => {
+    const [began, begins] = gate();
+    let size = 0;
+    await using upstream = await byHand(async (request, response) => {
+      for await (const chunk of request) {
+        size += chunk.length;
+        begins();
+      }
+      response.end();
+    });
+    await using proxy = proxyFor(upstream.origin, ['--no-principal']);
+    const request = httpRequest(await proxy.origin(), { method: 'PUT' });
+    const answered = once(request, 'response');
+    request.write('x');
+    await began;
+    request.end(Buffer.alloc(20_000_000, 'x'));
+    const [response] = await answered;
+    expect(response.statusCode).toBe(200);
+    expect(size).toBe(20_000_001);
+  });
+
+  test('a client that disconnects ends the request to the server', async () => {
+    const [arrived, arrives] = gate();
+    const [gone, goes] = gate();
+    await using upstream = await byHand((request, response) => {
+      response.on('close', () => goes());
+      request.resume().on('end', () => arrives());
+    });
+    await using proxy = proxyFor(upstream.origin, ['--no-principal']);
+    const abort = new AbortController();
+    const answer = fetch(await proxy.origin(), { method: 'POST', headers: json, body: ask('a'), signal: abort.signal });
+    await arrived;
+    abort.abort();
+    await expect(answer).rejects.toMatchObject({ name: 'AbortError' });
+    await gone;
+    expect(proxy.failures).toEqual([]);
+  });
+
+  test('a client that disconnects from a stream of events ends the request to the server', async () => {
+    const [gone, goes] = gate();
+    await using upstream = await byHand((_request, response) => {
+      response.on('close', () => goes());
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n');
+    });
+    await using proxy = proxyFor(upstream.origin, ['--no-principal']);
+    const abort = new AbortController();
+    const response = await fetch(await proxy.origin(), { signal: abort.signal });
+    expect(response.headers.get('content-type')).toBe('text/event-stream');
+    abort.abort();
+    await gone;
+    expect(proxy.failures).toEqual([]);
+  });
+});
+
+describe('the process', () => {
+  test('on SIGTERM, answers requests in progress, accepts none, and ends with exit code 0', async () => {
+    const [arrived, arrives] = gate();
+    const [stopping, stops] = gate();
+    await using upstream = await byHand(async (_request, response) => {
+      arrives();
+      await stopping;
+      response.end('done');
+    });
+    await using proxy = proxyFor(upstream.origin, ['--no-principal']);
+    const origin = await proxy.origin();
+    const answer = fetch(origin);
+    await arrived;
+    proxy.child.kill('SIGTERM');
+    await proxy.reported('stopping');
+    await expect(fetch(origin)).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } });
+    stops();
+    expect(await (await answer).text()).toBe('done');
+    const began = performance.now();
+    expect(await proxy.ended).toBe(0);
+    expect(performance.now() - began).toBeLessThan(10_000);
+    expect(proxy.stderr).toBe('');
+  });
+
+  test('on SIGTERM, a request in progress is cut off after --grace seconds', async () => {
+    const [arrived, arrives] = gate();
+    await using upstream = await byHand(() => arrives());
+    await using proxy = proxyFor(upstream.origin, ['--no-principal', '--grace', '1']);
+    const answer = fetch(await proxy.origin());
+    await arrived;
+    proxy.child.kill('SIGTERM');
+    await expect(answer).rejects.toMatchObject({ cause: { code: 'UND_ERR_SOCKET' } });
+    expect(await proxy.ended).toBe(0);
+  });
+
+  test('is live at once, ready and listening only when the codec is ready, and ends on SIGTERM before that', async () => {
+    const empty = emptyProject();
+    // No member creates this ring: the store has none, and `createAfterSeconds` is an hour.
+    writeFileSync(join(empty.cwd, 'sealring.config.mjs'), WAITING);
+    await using proxy = new ProxyProcess(empty.cwd, [
+      '--upstream',
+      server.origin,
+      '--audience',
+      'desk',
+      '--no-principal',
+      '--health-port',
+      '0',
+    ]);
+    const health = String((await proxy.reported('health')).url);
+    expect(await send(`${health}/livez`)).toMatchObject({ status: 200 });
+    expect(await send(`${health}/readyz`)).toMatchObject({ status: 503, body: '{"ready":false}' });
+    proxy.child.kill('SIGTERM');
+    expect(await proxy.ended).toBe(0);
+    expect(proxy.events.map(({ event }) => event)).toEqual(['health']);
+    expect(proxy.stderr).toBe('');
+    empty.remove();
+  });
+
+  test('/readyz answers with the health of the codec', async () => {
+    await using proxy = proxyFor(server.origin, ['--no-principal', '--health-port', '0']);
+    await proxy.origin();
+    const health = String((await proxy.reported('health')).url);
+    const { status, body } = await send(`${health}/readyz`);
+    expect({ ...JSON.parse(body), status }).toMatchObject({ status: 200, ready: true, canSeal: true });
+    expect(await send(`${health}/`)).toMatchObject({ status: 404 });
+  });
+
+  test('fails with cannot-listen for a port in use', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const port = String(Object(taken.address()).port);
+    await using proxy = proxyFor(server.origin, ['--no-principal', '--port', port]);
+    expect(await proxy.ended).toBe(1);
+    expect(proxy.stderr).toBe(`error: cannot listen on 127.0.0.1 port ${port}: EADDRINUSE\n`);
+    taken.close();
+  });
+
+  test.each(documented())('runs as documented: %s', async (line) => {
+    const given = line
+      .replaceAll(/\\\n\s*/g, '')
+      .trim()
+      .split(/\s+/)
+      .slice(3);
+    const args = given.map((arg, at) => {
+      if (given[at - 1] === '--upstream') return server.origin;
+      return /^--(?:health-)?port$/.test(given[at - 1] ?? '') ? '0' : arg;
+    });
+    await using proxy = new ProxyProcess(project.cwd, args);
+    const { status } = await send(await proxy.origin(), { headers: { host: 'localhost' } });
+    expect(status).toBe(405);
+  });
+
+  test.each([
+    ['a lifetime longer than that of the keys', ['--no-principal', '--ttl', '999999'], /ttlSeconds/],
+    [
+      'no choice of a user',
+      [],
+      /exactly one of --principal-header <name>, --principal-authorization and --no-principal/,
+    ],
+    ['two choices of a user', ['--no-principal', '--principal-authorization'], /exactly one of/],
+  ])('does not start with %s', async (_name, args, message) => {
+    await using proxy = proxyFor(server.origin, args);
+    expect(await proxy.ended).toBe(2);
+    expect(proxy.stderr).toMatch(message);
+  });
+});
+
+/** The commands of the guide and of the help. */
+function documented(): string[] {
+  const guide = readFileSync(new URL('../../docs/guides/proxy.md', import.meta.url), 'utf8');
+  const help = execFileSync(process.execPath, [MAIN, 'proxy', '--help'], { encoding: 'utf8' });
+  const commands = [
+    ...guide.matchAll(/^npx sealring proxy .*$/gm),
+    ...help.matchAll(/npx sealring proxy (?:.*\\\n)*.*$/gm),
+  ];
+  return commands.map(([command]) => command);
+}
+
+const WAITING = `import { fileRing, localKeyWrapper } from '@sealring/core';
+export default {
+  ringName: 'waiting',
+  ring: fileRing(new URL('absent.ring', import.meta.url).pathname),
+  keyWrapper: localKeyWrapper({ masterKey: '${'A'.repeat(42)}E' }),
+  policy: { createAfterSeconds: 3_600, startTimeoutSeconds: 3_600 },
+};
+`;
