@@ -18,7 +18,7 @@ const UNIT_WORDS: Readonly<Record<string, string>> = {
 };
 
 /** The name in OpenTelemetry's own exporter for Prometheus: no unit, and `_total` for a counter. */
-export function exporterName({ name, kind }: Instrument): string {
+function exporterName({ name, kind }: Instrument): string {
   const words = wordsOf(name).filter((word) => kind !== 'counter' || word !== 'total');
   return [...words, ...(kind === 'counter' ? ['total'] : [])].join('_');
 }

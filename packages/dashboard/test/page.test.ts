@@ -182,7 +182,7 @@ sealring_codec_rejected_tokens_total{sealring_ring_name="other",sealring_reject_
     const body = await shows(page.url, /data-reason="expired"/);
     expect(body).toContain(new URL(one.url).host);
     expect(body).not.toContain('of another ring');
-    expect(body).toMatch(/<td class="degraded">degraded<\/td>/);
+    expect(body).toMatch(/<td class="degraded" data-label="status">degraded<\/td>/);
     expect(body).toContain('50 min');
     // It seals with a key that this ring does not have.
     expect(body).toContain('another key');

@@ -9,7 +9,7 @@ import type { ChannelName, Happening } from './happenings.ts';
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 
 /** Records the events of a channel. */
-export type Recorder = (happening: Happening) => void;
+type Recorder = (happening: Happening) => void;
 
 /** The instruments for events. */
 export interface Recorders {
@@ -18,15 +18,15 @@ export interface Recorders {
   startRing(ringName: string): void;
 }
 
+function counting(instrument: Counter): Recorder {
+  return ({ attributes }) => instrument.add(1, attributes);
+}
+
 /** Creates the instruments for events. */
 export function createRecorders(meter: Meter): Recorders {
   const starts: ((own: Attributes) => void)[] = [];
   const counter = (name: string, unit: string, description: string): Counter =>
     meter.createCounter(name, { unit, description });
-  const counting =
-    (instrument: Counter): Recorder =>
-    ({ attributes }) =>
-      instrument.add(1, attributes);
   const ringCounter = (name: string, unit: string, description: string, known: readonly Attributes[]): Recorder => {
     const instrument = counter(name, unit, description);
     starts.push((own) => {

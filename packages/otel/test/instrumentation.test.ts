@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join as pathOf } from 'node:path';
 import { registerInstrumentations } from '@opentelemetry/instrumentation';
 import { TracerProvider } from '@opentelemetry/sdk-trace';
-import type { KmsCodec } from '@sealring/core';
+import { InvalidRequestState, type KmsCodec } from '@sealring/core';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 // @boundaries-ignore what the tests of all packages share is no package
 import { createServices, join } from '../../../test/support/failing-services.ts';
@@ -20,7 +20,7 @@ describe('the instrumentation', () => {
   let codec: KmsCodec;
   let unregister: () => void;
   const sealring = new SealringInstrumentation();
-  const refuse = (): void => expect(() => codec.unseal('nonsense')).toThrow();
+  const refuse = (): void => expect(() => codec.unseal('nonsense')).toThrow(InvalidRequestState);
   const value = async (sample: string): Promise<number | undefined> => (await meter.samples()).get(sample);
 
   beforeEach(async () => {

@@ -43,10 +43,23 @@ interface StatusKey extends RingKey {
 /** One problem, with its remedy. */
 export type StatusProblem = Pick<RingProblem, 'detail' | 'remedy'> & { readonly kind: string };
 
+/**
+ * When each key was revoked, by its id, as the document says it and as it is certified. Given to each call of
+ * {@link statusOf} in one process, it still has the times when the store cannot be read.
+ */
+export type RevocationTimes = Map<string, Date>;
+
 /** Describes a ring that a codec has just read. A reader seals nothing: `sealingKey` is the key that members seal with. */
-export async function statusOf(codec: KmsCodec, config: SealringConfig): Promise<RingStatus> {
+export async function statusOf(
+  codec: KmsCodec,
+  config: SealringConfig,
+  revocations: RevocationTimes = new Map(),
+): Promise<RingStatus> {
   const read = await storedDocument(config);
   const stored = read.document;
+  for (const { id, revoked } of stored?.entries ?? []) {
+    if (revoked !== undefined) revocations.set(id, new Date(revoked.at));
+  }
   const { unverified, health, failure } = await verifiedHealth(stored, codec, config);
   const times = policyOf(config);
   const live = health.keys.filter(isLive);
@@ -74,7 +87,7 @@ export async function statusOf(codec: KmsCodec, config: SealringConfig): Promise
       name: keyName(key.id),
       fingerprint: keyFingerprint(key.id),
       ...key,
-      ...(key.state === 'revoked' && { revokedAt: revokedAt(key.id, stored) }),
+      ...(key.state === 'revoked' && { revokedAt: revocations.get(key.id) }),
     })),
     problems,
     storedKeys: stored?.entries.length,
@@ -93,12 +106,6 @@ function millisecondsOf({ created, activates, sealsUntil, unsealsUntil }: CodecH
     sealsUntil: sealsUntil.getTime(),
     opensUntil: unsealsUntil.getTime(),
   };
-}
-
-/** The time in the document is certified with the revocation. */
-function revokedAt(id: string, stored: RingDocument | undefined): Date | undefined {
-  const at = stored?.entries.find((entry) => entry.id === id)?.revoked?.at;
-  return at === undefined ? undefined : new Date(at);
 }
 
 /** The stored document, or why there is none to show. */
@@ -179,7 +186,7 @@ function unreadDocument(failure: string): StatusProblem {
   return {
     kind: 'document-unread',
     detail: `the stored ring could not be read again: ${visibleLine(failure)}. Revocations without a valid certificate are not shown`,
-    remedy: 'Run "sealring doctor", and then this command again.',
+    remedy: 'Run "sealring doctor", which finds the cause.',
   };
 }
 
@@ -187,6 +194,6 @@ function uncheckedRevocation(name: string, failure: string): StatusProblem {
   return {
     kind: 'unchecked-revocation',
     detail: `the document lists key ${name} as revoked, and its certificate could not be checked: ${visibleLine(failure)}`,
-    remedy: 'Run "sealring doctor", and then this command again.',
+    remedy: 'Run "sealring doctor", which finds the cause.',
   };
 }
