@@ -61,6 +61,7 @@ describe('calls to the KMS and the store', () => {
       seconds: 5,
     });
     expect(of('kms-call')).toContainEqual({
+      ringName: 'default',
       provider: 'local',
       operation: 'unwrap',
       ok: false,

@@ -20,8 +20,9 @@ export class EventLog {
     this.#heard = [];
   }
 
+  /** The events of a channel, without the `ringName` that each of them has: events.test.ts checks it. */
   of(channel: string): readonly Event[] {
-    return this.#heard.filter((one) => one.channel === channel).map(({ event }) => event);
+    return this.#heard.filter((one) => one.channel === channel).map(({ event: { ringName: _, ...event } }) => event);
   }
 
   readonly #note = (event: unknown, channel: string | symbol): void => {
