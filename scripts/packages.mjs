@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 import { root, toolEnvironment } from './prepare.mjs';
 
 /** The packages that are published, each after those of ours that it needs: `{ folder, manifest }`. */
@@ -33,9 +34,35 @@ export function npm(args, cwd = root) {
   return execFileSync('npm', args, { ...options, stdio: ['ignore', 'pipe', 'inherit'] });
 }
 
-/** Packs them all into a folder: `[{ name, filename, size, unpackedSize }]`. They must be built. */
-export function pack(folder) {
-  const workspaces = publishedPackages().flatMap((one) => ['--workspace', one.folder]);
-  const args = ['pack', '--json', '--silent', '--ignore-scripts', '--pack-destination', folder, ...workspaces];
-  return JSON.parse(npm(args));
+/** The packages that are published with their modules in one file: scripts/bundle.mjs. */
+const BUNDLED = ['packages/core'];
+
+/**
+ * Packs packages into a folder, as they are published; all of them, unless their folders are given. They must be built.
+ * @returns what npm says of each: `[{ name, filename, size, unpackedSize, files }]`.
+ */
+export function pack(target, folders = publishedPackages().map((one) => one.folder)) {
+  return withPublishedFolders(folders, (published) => {
+    const args = ['pack', '--json', '--silent', '--ignore-scripts', '--pack-destination', target];
+    return JSON.parse(npm([...args, ...published]));
+  });
+}
+
+/** Calls `use` with the folder of each package as it is published: its own, or a bundled copy. */
+export function withPublishedFolders(folders, use) {
+  const copies = mkdtempSync(join(tmpdir(), 'sealring-bundles-'));
+  try {
+    return use(
+      folders.map((folder) => {
+        if (!BUNDLED.includes(folder)) return join(root, folder);
+        const copy = join(copies, basename(folder));
+        execFileSync(process.execPath, [join(root, 'scripts/bundle.mjs'), basename(folder), copy], {
+          stdio: 'inherit',
+        });
+        return copy;
+      }),
+    );
+  } finally {
+    rmSync(copies, { recursive: true, force: true });
+  }
 }

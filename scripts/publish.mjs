@@ -1,4 +1,4 @@
-import { npm, publishedPackages } from './packages.mjs';
+import { npm, publishedPackages, withPublishedFolders } from './packages.mjs';
 import { main } from './prepare.mjs';
 
 // Publishes what the registry has not got yet, each package after those that it needs. Arguments go to `npm publish`. After a
@@ -22,7 +22,9 @@ await main(async () => {
       process.stdout.write(`${title} is there\n`);
       continue;
     }
-    npm(['publish', '--workspace', folder, '--access=public', '--ignore-scripts', ...process.argv.slice(2)]);
+    withPublishedFolders([folder], (published) =>
+      npm(['publish', ...published, '--access=public', '--ignore-scripts', ...process.argv.slice(2)]),
+    );
     process.stdout.write(`${title} was published\n`);
   }
   return 0;

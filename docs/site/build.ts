@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Application, Converter, type DocumentReflection, KindRouter, type Reflection, ReflectionKind } from 'typedoc';
@@ -10,12 +10,19 @@ import { OUTLINE } from './outline.ts';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const out = process.argv[2] ?? join(root, '.cache', 'site');
 const HOME = 'docs/README.md';
+/** Marks a folder that this program wrote, so that it may replace it. */
+const MARKER = '.sealring-site';
 /** Beside the main entry of each package. */
 const MORE_ENTRIES = [
   'packages/core/src/adapter/index.ts',
   'packages/core/src/ring/index.ts',
   'packages/mcp/src/mcpd/index.ts',
 ];
+
+if (!mayReplace(out)) {
+  process.stderr.write(`${out} is not empty and was not written by this command: pass a new or an empty folder\n`);
+  process.exit(2);
+}
 
 const pages = Object.entries(OUTLINE).flatMap(([group, paths]) => paths.map((path) => ({ group, path })));
 const groupOf = new Map(pages.map(({ group, path }) => [path, group]));
@@ -48,6 +55,8 @@ const app = await Application.bootstrap({
   disableSources: true,
   hideGenerator: true,
   githubPages: false,
+  // It would delete the marker.
+  cleanOutputDir: false,
   // What is not exported is not linked; what a text of ours links is looked at in a test.
   validation: { notExported: false, invalidLink: false, invalidPath: false },
   markdownItLoader: headingText,
@@ -70,12 +79,19 @@ app.converter.on(Converter.EVENT_CREATE_DECLARATION, (_, declaration) => {
   if (declaration.kind === ReflectionKind.Module) declaration.name = packageOf(declaration.name);
 });
 
-rmSync(out, { recursive: true, force: true });
 const project = await app.convert();
 if (project === undefined) throw new Error('the packages could not be read');
+rmSync(out, { recursive: true, force: true });
+mkdirSync(out, { recursive: true });
+writeFileSync(join(out, MARKER), '');
 await app.generateDocs(project, out);
 process.exitCode = app.logger.hasErrors() ? 1 : 0;
 process.stdout.write(`${join(relative(process.cwd(), out), 'index.html')}: the guides and the API of every package\n`);
+
+/** Whether a folder is missing, empty, or written by this program. */
+function mayReplace(folder: string): boolean {
+  return !existsSync(folder) || existsSync(join(folder, MARKER)) || readdirSync(folder).length === 0;
+}
 
 /** `packages/core/src/adapter` → `@sealring/core/adapter`. */
 function packageOf(module: string): string {

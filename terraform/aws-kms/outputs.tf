@@ -34,9 +34,8 @@ output "dynamodb_ring_options" {
   } : null
 }
 
-output "environment" {
-  description = "The same for containers, as a map of variables. No secrets."
-  value = merge(
+locals {
+  environment = merge(
     {
       SEALRING_AWS_KMS_KEY_ID       = aws_kms_key.this.arn
       SEALRING_AWS_KMS_MULTI_REGION = tostring(var.multi_region)
@@ -50,6 +49,16 @@ output "environment" {
     } : {},
     local.in_dynamodb ? { SEALRING_DYNAMODB_TABLE = aws_dynamodb_table.ring[0].name } : {},
   )
+}
+
+output "environment" {
+  description = "The same for containers, as a map of variables. No secrets."
+  value       = local.environment
+}
+
+output "environment_file" {
+  description = "The same as the text of an environment file, one NAME=value per line. No secrets."
+  value       = join("", [for name, value in local.environment : "${name}=${value}\n"])
 }
 
 output "policies" {

@@ -35,9 +35,8 @@ output "azure_blob_ring_options" {
   }
 }
 
-output "environment" {
-  description = "The same for containers, as a map of variables. No secrets."
-  value = {
+locals {
+  environment = {
     SEALRING_AZURE_BLOB           = local.blob_name
     SEALRING_AZURE_BLOB_CONTAINER = local.container_url
     SEALRING_AZURE_KEY_ID         = azurerm_key_vault_key.wrapping.versionless_id
@@ -45,6 +44,16 @@ output "environment" {
     SEALRING_RING_NAME            = var.ring_name
     SEALRING_RING_STORE           = "azure-blob"
   }
+}
+
+output "environment" {
+  description = "The same for containers, as a map of variables. No secrets."
+  value       = local.environment
+}
+
+output "environment_file" {
+  description = "The same as the text of an environment file, one NAME=value per line. No secrets."
+  value       = join("", [for name, value in local.environment : "${name}=${value}\n"])
 }
 
 output "roles" {

@@ -19,15 +19,24 @@ output "gcs_ring_options" {
   }
 }
 
-output "environment" {
-  description = "The same for containers, as a map of variables. No secrets."
-  value = {
+locals {
+  environment = {
     SEALRING_GCP_KMS_KEY_ID = google_kms_crypto_key.this.id
     SEALRING_GCS_BUCKET     = google_storage_bucket.ring.name
     SEALRING_GCS_OBJECT     = local.object_name
     SEALRING_RING_NAME      = var.ring_name
     SEALRING_RING_STORE     = "gcs"
   }
+}
+
+output "environment" {
+  description = "The same for containers, as a map of variables. No secrets."
+  value       = local.environment
+}
+
+output "environment_file" {
+  description = "The same as the text of an environment file, one NAME=value per line. No secrets."
+  value       = join("", [for name, value in local.environment : "${name}=${value}\n"])
 }
 
 output "grants" {

@@ -149,7 +149,7 @@ describe.each(Object.entries(PROVIDERS))('a new version of a KMS key of %s', (pr
 
     await expect.poll(() => versionsIn(ring), WAIT).toEqual([old, current()]);
     expect(noticed).not.toEqual([]);
-    for (const event of noticed) expect(event).toEqual({ provider, version: current() });
+    for (const event of noticed) expect(event).toEqual({ ringName: 'default', provider, version: current() });
     expect(reasons).toEqual(['initial', 'key-version']);
     // No member requests the version that the ring has.
     const told = noticed.length;

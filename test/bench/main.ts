@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Command, InvalidArgumentError } from 'commander';
@@ -7,6 +8,7 @@ import { CONTENDERS } from './contenders/index.ts';
 import { judgeDigest, measureDigest } from './digest.ts';
 import { judgeFleetCosts, measureFleetCosts } from './fleet-costs.ts';
 import { judgeGrowth, measureGrowth } from './growth.ts';
+import { importTable, measureImports } from './imports.ts';
 import { judgeInstructions, measureInstructions } from './instructions.ts';
 import { machine } from './report/machine.ts';
 import { PART_NAMES, type PartName, type Progress } from './report/parts.ts';
@@ -100,6 +102,25 @@ part(
   measureInstructions,
   judgeInstructions,
 );
+
+const PACKAGING = fileURLToPath(new URL('../../docs/guides/packaging.md', import.meta.url));
+const TABLE = /(<!-- imports: npm run bench -- imports --write -->\n)[^]*?(<!-- \/imports -->)/;
+program
+  .command('imports')
+  .description('what an installation and an import cost, beside vendor SDKs and other libraries')
+  .option('--rounds <n>', 'imports of each, 1 to 1 000', wholeNumber(1, 1_000), 15)
+  .option('--write', 'put the table into docs/guides/packaging.md', false)
+  .exitOverride(wrong)
+  .action(async ({ rounds, write }: { readonly rounds: number; readonly write: boolean }) => {
+    const table = importTable(await measureImports({ rounds }, progressOnErr()));
+    process.stdout.write(`${machine()}, Node ${process.version}, ${rounds} rounds\n${table}\n`);
+    if (!write) return;
+    const text = readFileSync(PACKAGING, 'utf8');
+    writeFileSync(
+      PACKAGING,
+      text.replace(TABLE, (_, begin: string, end: string) => `${begin}\n${table}\n\n${end}`),
+    );
+  });
 
 const DOCS = fileURLToPath(new URL('../../docs', import.meta.url));
 program

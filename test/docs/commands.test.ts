@@ -44,6 +44,8 @@ const NOT_EXECUTED: readonly (readonly [command: RegExp, why: string])[] = [
   [/^(?:gcloud|az)\b/, 'the command line of the cloud, which cannot be installed here, against the cloud itself'],
   [/^(?:bao)\b/, 'the same calls are made over HTTP by test/support/openbao.ts and its users'],
   [/^(?:KEY_ARN=\$\()?aws\b/, 'the same calls are made with the SDK against an emulator'],
+  [/^aws ecs\b/, 'ECS itself; test/docs/ecs.test.ts checks the files by the types of the AWS SDK'],
+  [/^terraform output\b/, 'needs an account; test/terraform/aws-kms-on-moto.test.ts reads the same outputs'],
   [/^kubectl\b/, 'test/docs/kubernetes.test.ts sends the same manifests to kube-apiserver, and runs the same programs'],
   [/^SEALRING_LIVE_/, 'needs an account of yours; without one these tests say that they are skipped'],
 ];

@@ -1,4 +1,13 @@
-import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import {
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -29,21 +38,32 @@ describe('the outline of the site', () => {
 describe('the site', () => {
   const site = mkdtempSync(join(tmpdir(), 'sealring-site-'));
   const textOf = (page: string): string => readFileSync(join(site, page), 'utf8');
+  const build = (folder: string): Promise<Ended> => {
+    // A registry or a host that is asked for anything would not answer.
+    const env = { ...process.env, http_proxy: 'http://127.0.0.1:1', https_proxy: 'http://127.0.0.1:1' };
+    const program = join(root, 'docs/site/build.ts');
+    return runProgram(process.execPath, [program, folder], { cwd: root, env, timeoutMs: 110_000 });
+  };
   let built: Ended;
 
   beforeAll(async () => {
-    // A registry or a host that is asked for anything would not answer.
-    const env = { ...process.env, http_proxy: 'http://127.0.0.1:1', https_proxy: 'http://127.0.0.1:1' };
-    built = await runProgram(process.execPath, [join(root, 'docs/site/build.ts'), site], {
-      cwd: root,
-      env,
-      timeoutMs: 110_000,
-    });
+    built = await build(site);
   });
   afterAll(() => rmSync(site, { recursive: true, force: true }));
 
   test('builds', () => {
     expect(built).toMatchObject({ code: 0 });
+  });
+
+  test('replaces a folder only if this command wrote it', async () => {
+    expect(existsSync(join(site, '.sealring-site'))).toBe(true);
+    const own = join(site, 'own');
+    mkdirSync(own);
+    writeFileSync(join(own, 'notes.txt'), 'mine');
+    const ended = await build(own);
+    expect(ended.code).toBe(2);
+    expect(ended.output).toContain('was not written by this command');
+    expect(readdirSync(own)).toEqual(['notes.txt']);
   });
 
   test('has a page for each guide, each package and the API', () => {

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -19,6 +19,7 @@ const isForDocs = process.env['UPDATE_IMAGES'] === '1';
 const IMAGES = isForDocs ? join(root, 'docs/images') : mkdtempSync(join(tmpdir(), 'sealring-images-'));
 const HOUR_MS = 3_600_000;
 const RING = 'payments';
+const DESKTOP = { width: 1_120, height: 1_000 };
 
 const browser: Browser | undefined = await startChromium();
 const project = mkdtempSync(join(tmpdir(), 'sealring-dashboard-'));
@@ -29,7 +30,7 @@ const children: ChildProcess[] = [];
 
 /** What runs in the page, as text: the types of a browser are none of the other tests'. */
 const IN_PAGE = {
-  states: "[...document.querySelectorAll('.timeline .key')].map((key) => key.classList[1])",
+  states: "[...document.querySelectorAll('.timeline.wide .key')].map((key) => key.classList[1])",
   reasons: "[...document.querySelectorAll('.rejects tr[data-reason]')].map((row) => row.dataset.reason)",
   measure: `(() => {
     const svg = document.querySelector('svg.timeline');
@@ -39,6 +40,25 @@ const IN_PAGE = {
     const outside = parts.filter((part) =>
       part.left < box.left - 1 || part.right > box.right + 1 || part.bottom > box.bottom + 1 || part.width < 1).length;
     return { now: of('line.now').left, waits: of('.propagating .waits'), seals: of('.active .seals'), outside };
+  })()`,
+  revoked: `(() => {
+    const rightOf = (element) => element.getBoundingClientRect().right;
+    const ends = [...document.querySelectorAll('.timeline.wide .revoked .part')].map(rightOf);
+    return { ends, now: rightOf(document.querySelector('.timeline.wide line.now')) };
+  })()`,
+  narrow: `(() => {
+    const cut = (element) => {
+      const { left, right } = element.getBoundingClientRect();
+      return left < 0 || right > window.innerWidth || element.scrollWidth > element.clientWidth + 1;
+    };
+    const bars = [...document.querySelectorAll('.timeline.narrow .part')].map((part) => part.getBoundingClientRect());
+    return {
+      isWide: document.documentElement.scrollWidth > window.innerWidth,
+      lowest: Math.min(...bars.map(({ height }) => height)),
+      outside: bars.filter(({ left, right }) => left < 0 || right > window.innerWidth + 1).length,
+      cells: document.querySelectorAll('.members td').length,
+      cut: [...document.querySelectorAll('.members td, .cards .panel')].filter(cut).map((element) => element.textContent),
+    };
   })()`,
   attack: `async (address) => {
     const refused = () => 'refused';
@@ -63,6 +83,15 @@ const IN_PAGE = {
 interface Side {
   readonly left: number;
   readonly right: number;
+}
+
+interface Narrow {
+  readonly isWide: boolean;
+  /** Height of the lowest bar. Pixels. */
+  readonly lowest: number;
+  readonly outside: number;
+  readonly cells: number;
+  readonly cut: readonly string[];
 }
 
 interface Measured {
@@ -97,6 +126,9 @@ describe.skipIf(browser === undefined)('sealring dashboard, in Chromium', () => 
   let page: Page;
   const asked: string[] = [];
   const complaints: string[] = [];
+  const pictureOf = (name: string): Promise<Buffer> =>
+    // For another caret it would put a style into the page, which the page does not let in.
+    page.screenshot({ path: join(IMAGES, `dashboard-${name}.png`), fullPage: true, caret: 'initial' });
 
   beforeAll(async () => {
     symlinkSync(join(root, 'node_modules'), join(project, 'node_modules'));
@@ -119,7 +151,7 @@ export default {
     const members = await Promise.all([firstLine(member), firstLine(member), firstLine(member)]);
     const said = await firstLine([CLI, 'dashboard', '--every', '1', ...members.flatMap((one) => ['--scrape', one])]);
     url = /http:\S+/.exec(said)?.[0] ?? '';
-    const context = await browser?.newContext({ viewport: { width: 1_120, height: 1_000 }, deviceScaleFactor: 2 });
+    const context = await browser?.newContext({ viewport: DESKTOP, deviceScaleFactor: 2 });
     if (context === undefined) throw new Error('no browser');
     context.on('request', (request) => asked.push(request.url()));
     page = await context.newPage();
@@ -152,7 +184,7 @@ export default {
     await page.evaluate('window.loadedOnce = true');
     const { code } = await runProgram(process.execPath, [CLI, 'rotate'], { cwd: project });
     expect(code).toBe(0);
-    await page.locator('.timeline .key.propagating').waitFor({ timeout: 15_000 });
+    await page.locator('.timeline.wide .key.propagating').waitFor({ timeout: 15_000 });
     expect(await page.locator('.note').innerText()).toMatch(
       /^A rotation is in progress\. .* becomes active in 1 h 1[45] min/,
     );
@@ -163,24 +195,31 @@ export default {
     for (const { left, right } of [waits, seals]) expect(left <= now + 2 && now <= right + 2).toBe(true);
   });
 
-  test('matches its screenshots in light and dark mode, and on a narrow screen', async () => {
+  test('matches its screenshots in light and dark mode', async () => {
     if (isForDocs) await page.waitForTimeout(100_000);
     mkdirSync(IMAGES, { recursive: true });
     const grounds: string[] = [];
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
       grounds.push(await page.evaluate<string>('getComputedStyle(document.body).backgroundColor'));
-      const path = join(IMAGES, `dashboard-${colorScheme}.png`);
-      // For another caret it would put a style into the page, which the page does not let in.
-      const picture = await page.screenshot({ path, fullPage: true, caret: 'initial' });
+      const picture = await pictureOf(colorScheme);
       expect(picture.subarray(1, 4).toString('latin1')).toBe('PNG');
       // Twice the width of the view, and more on it than one colour compresses to.
       expect(picture.readUInt32BE(16)).toBe(2_240);
       expect(picture.length).toBeGreaterThan(50_000);
     }
+    await page.emulateMedia({ colorScheme: 'light' });
     expect(new Set(grounds).size).toBe(2);
-    await page.setViewportSize({ width: 420, height: 900 });
-    expect(await page.evaluate('document.documentElement.scrollWidth <= window.innerWidth')).toBe(true);
+  });
+
+  test.each([360, 420])('shows whole bars and members on a phone of %i pixels', async (width) => {
+    await page.setViewportSize({ width, height: 900 });
+    const { lowest, cells, ...faults } = await page.evaluate<Narrow>(IN_PAGE.narrow);
+    expect(faults).toEqual({ isWide: false, outside: 0, cut: [] });
+    expect(lowest).toBeGreaterThanOrEqual(12);
+    expect(cells).toBe(18);
+    if (width === 420) await pictureOf('phone');
+    await page.setViewportSize(DESKTOP);
   });
 
   test('makes requests to its own server only, and blocks injected code that would make others', async () => {
@@ -205,6 +244,36 @@ export default {
       ran: false,
     });
     expect(reached).toBe(0);
+  });
+
+  test('ends the bars of revoked keys where they were revoked', async () => {
+    const { code } = await runProgram(process.execPath, [CLI, 'revoke', '--all', '--yes', '--no-wait'], {
+      cwd: project,
+    });
+    expect(code).toBe(0);
+    await expect.poll(() => page.locator('.timeline.wide .key.revoked').count(), { timeout: 15_000 }).toBe(4);
+    const { now, ends } = await page.evaluate<{ readonly now: number; readonly ends: number[] }>(IN_PAGE.revoked);
+    expect(ends.length).toBeGreaterThan(3);
+    // A bar has at least two pixels.
+    expect(ends.filter((end) => end > now + 4)).toEqual([]);
+    await pictureOf('revoked');
+  });
+
+  test('reports that the store has lost the ring', async () => {
+    const before = await page.evaluate<{ readonly ends: number[] }>(IN_PAGE.revoked);
+    const aside = `${ringPath}.aside`;
+    renameSync(ringPath, aside);
+    mkdirSync(ringPath);
+    await page.locator('.trouble:not(.offline)').first().waitFor({ timeout: 15_000 });
+    expect(await page.locator('.trouble:not(.offline)').first().innerText()).toContain(
+      'the ring store: corrupt: not a regular file',
+    );
+    // The times of the revocations are still known, and the axis moves by less than a pixel.
+    const after = await page.evaluate<{ readonly ends: number[] }>(IN_PAGE.revoked);
+    expect(after.ends.map(Math.round)).toEqual(before.ends.map(Math.round));
+    await pictureOf('store-gone');
+    rmSync(ringPath, { recursive: true });
+    renameSync(aside, ringPath);
   });
 
   test('reports that its server does not answer', async () => {

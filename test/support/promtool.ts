@@ -2,19 +2,25 @@ import { join } from 'node:path';
 import { installedOnce } from './installed-once.ts';
 import { MissingPrerequisite } from './python-venv.ts';
 
+/** The programs of Prometheus. */
+export interface PrometheusPrograms {
+  readonly promtool: string;
+  readonly server: string;
+}
+
 /**
- * Where promtool is. Taken out of Debian's package `prometheus`, which is not installed: its service would start, and the
- * tool needs nothing of it. Undefined, and told in one line, where that cannot be had; under `CI=true` that is a failure.
+ * Where the programs are. They are unpacked from Debian's package `prometheus`, which is not installed: its service would start.
+ * Undefined, with one line of output, where the package cannot be had; under `CI=true` that is a failure.
  */
-export async function promtool(): Promise<string | undefined> {
+export async function prometheusPrograms(): Promise<PrometheusPrograms | undefined> {
   try {
     const folder = await installedOnce({
-      name: 'promtool',
+      name: 'prometheus',
       command: 'sh',
       args: () => ['-ec', UNPACK],
       missing: 'promtool is missing: it is taken from the Debian package prometheus',
     });
-    return join(folder, 'usr/bin/promtool');
+    return { promtool: join(folder, 'usr/bin/promtool'), server: join(folder, 'usr/bin/prometheus') };
   } catch (error) {
     if (!(error instanceof MissingPrerequisite) || process.env['CI'] === 'true') throw error;
     process.stdout.write(`skipping tests: ${error.message}\n`);
@@ -24,4 +30,4 @@ export async function promtool(): Promise<string | undefined> {
 
 const UNPACK = `apt-get -q download prometheus || { apt-get -q update && apt-get -q download prometheus; }
 dpkg-deb -x prometheus_*.deb .
-rm -rf prometheus_*.deb etc lib var usr/share usr/lib usr/bin/prometheus`;
+rm -rf prometheus_*.deb etc lib var usr/share usr/lib`;

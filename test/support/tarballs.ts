@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const packages = join(root, 'packages');
@@ -21,9 +21,7 @@ export interface Tarball {
 
 /** Packs a package of this repository as it would be published. Returns the path of its tarball. */
 export function packTarball(name: string, folder: string): string {
-  const args = ['pack', '--json', '--silent', '--ignore-scripts', '--pack-destination', folder];
-  const printed = execFileSync('npm', args, { cwd: join(packages, name), encoding: 'utf8' });
-  const [packed]: readonly { readonly filename: string }[] = JSON.parse(printed);
+  const [packed] = pack(folder, [join('packages', name)]);
   return join(folder, packed?.filename ?? '');
 }
 
@@ -37,16 +35,12 @@ export function publishedFolders(): string[] {
     .toSorted();
 }
 
-/** Packs all of them, in one run of npm. */
+/** Packs all of them. */
 export function packTarballs(folder: string): Tarball[] {
-  const workspaces = publishedFolders().flatMap((name) => ['--workspace', join('packages', name)]);
-  const args = ['pack', '--json', '--silent', '--ignore-scripts', '--pack-destination', folder, ...workspaces];
-  const printed = execFileSync('npm', args, { cwd: root, encoding: 'utf8', maxBuffer: 2 ** 24 });
-  interface Packed extends Omit<Tarball, 'path' | 'files'> {
-    readonly filename: string;
-    readonly files: readonly { readonly path: string }[];
-  }
-  const packed: readonly Packed[] = JSON.parse(printed);
+  const packed = pack(
+    folder,
+    publishedFolders().map((name) => join('packages', name)),
+  );
   return packed.map(({ name, size, unpackedSize, filename, files }) => ({
     name,
     path: join(folder, filename),
@@ -54,4 +48,17 @@ export function packTarballs(folder: string): Tarball[] {
     unpackedSize,
     files: files.map(({ path }) => path),
   }));
+}
+
+interface Packed extends Omit<Tarball, 'path' | 'files'> {
+  readonly filename: string;
+  readonly files: readonly { readonly path: string }[];
+}
+
+/** By the scripts that publish them. */
+function pack(target: string, folders: readonly string[]): readonly Packed[] {
+  const program = `import { pack } from ${JSON.stringify(pathToFileURL(join(root, 'scripts/packages.mjs')).href)};
+process.stdout.write(JSON.stringify(pack(...JSON.parse(process.argv[1]))));`;
+  const args = ['--input-type=module', '-e', program, JSON.stringify([target, folders])];
+  return JSON.parse(execFileSync(process.execPath, args, { cwd: root, encoding: 'utf8', maxBuffer: 2 ** 26 }));
 }

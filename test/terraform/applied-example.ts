@@ -15,6 +15,7 @@ export interface Outputs {
   readonly codec_options: { readonly keyId: string; readonly multiRegion: boolean; readonly ringName: string };
   readonly ring_options: Readonly<Record<string, string>>;
   readonly environment: Readonly<Record<string, string>>;
+  readonly environment_file: string;
   readonly policies: Readonly<Record<Role, string>>;
 }
 

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseEnv } from 'node:util';
 import {
   CancelKeyDeletionCommand,
   DecryptCommand,
@@ -244,7 +245,8 @@ describe.skipIf(workspace === undefined || moto === undefined)('terraform/aws-km
     });
 
     test('the environment variables match the options', () => {
-      const { codec_options: codec, ring_options: ring, environment } = deployment.outputs;
+      const { codec_options: codec, ring_options: ring, environment, environment_file: file } = deployment.outputs;
+      expect(parseEnv(file)).toEqual(environment);
       expect(environment).toEqual({
         SEALRING_AWS_KMS_KEY_ID: codec.keyId,
         SEALRING_AWS_KMS_MULTI_REGION: 'false',

@@ -1,5 +1,8 @@
 import type { KeyWrapperErrorKind, RingStoreErrorKind } from '@sealring/core';
 
+/** The section of this package's README that says what to do for each code. */
+const FAILURES = 'https://github.com/sealring/sealring/blob/main/packages/cli/README.md#failures';
+
 /** Why a command failed: `error.code` of the JSON that it prints with `--json`. A stable, closed set. */
 export type FailureCode =
   | `kms-${KeyWrapperErrorKind}`
@@ -20,9 +23,12 @@ export type FailureCode =
 export class Failure extends Error {
   override readonly name = 'Failure';
   readonly code: FailureCode;
+  /** Address of the documentation on this failure. */
+  readonly help: string;
 
-  constructor(code: FailureCode, message: string, options?: ErrorOptions) {
-    super(message, options);
+  constructor(code: FailureCode, message: string, help: string = FAILURES) {
+    super(message);
     this.code = code;
+    this.help = help;
   }
 }

@@ -255,6 +255,45 @@ describe('on a local ring', () => {
     expect(JSON.parse((await run(['status', '--json'])).stdout)).toMatchObject({ unverifiedRevocations: [] });
   });
 
+  test.each([
+    ['cannot be read', 'rmSync(path); mkdirSync(path);', /: corrupt: not a regular file\./],
+    ['is no ring any more', "writeFileSync(path, 'junk');", /: not JSON\./],
+    ['is gone', 'rmSync(path);', /: the store has no ring\./],
+  ])('status reports that the document %s after the codec has read it', async (_, damage, reason) => {
+    const config = join(project.cwd, 'damaged.config.mjs');
+    writeFileSync(
+      config,
+      `import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { fileRing, localKeyWrapper } from '@sealring/core';
+const path = 'sealring.local.ring';
+const ring = fileRing(path);
+let reads = 0;
+export default {
+  ringName: 'local',
+  keyWrapper: localKeyWrapper({ masterKey: readFileSync('sealring.local.key', 'utf8').trim() }),
+  ring: {
+    kind: ring.kind,
+    write: (document, options) => ring.write(document, options),
+    read(options) {
+      reads += 1;
+      if (reads === 2) { ${damage} }
+      return ring.read(options);
+    },
+  },
+};
+`,
+    );
+    const { code, stdout } = await run(['status', '--json', '--config', config]);
+    const status = JSON.parse(stdout);
+    expect({ code, ...status }).toMatchObject({
+      code: 3,
+      condition: 'attention',
+      problems: [{ kind: 'document-unread', detail: expect.stringMatching(reason) }],
+    });
+    expect(Object.keys(status)).not.toContain('unverifiedRevocations');
+    expect(Object.keys(status)).not.toContain('storedKeys');
+  });
+
   test('from 48 keys on, status and the doctor report it, rotate is rejected and revoke is not', {
     timeout: 120_000,
   }, async () => {

@@ -55,17 +55,20 @@ describe('failures with --json', () => {
   ])('%j prints the error as JSON', async (args, exitCode, code, message) => {
     const ended = await run(args);
     expect(ended.code).toBe(exitCode);
-    expect(JSON.parse(ended.stdout)).toEqual({ error: { code, message: expect.stringMatching(message), exitCode } });
+    const help = expect.stringMatching(/\/docs\/mistakes\.md$/);
+    expect(JSON.parse(ended.stdout)).toEqual({
+      error: { code, message: expect.stringMatching(message), help, exitCode },
+    });
     expect(ended.stderr).toMatch(message);
   });
 
   test.each([
-    ['ring-absent', 'rm', ['status']],
-    ['store-corrupt', 'junk', ['rotate']],
-    ['kms-corrupt', 'key', ['status']],
-    ['ring-exists', '', ['import', 'copy.ring']],
-    ['not-a-token', '', ['inspect']],
-  ])('has the code %s', async (code, damage, args) => {
+    ['ring-absent', 'rm', ['status'], 'packages/cli/README.md#failures'],
+    ['store-corrupt', 'junk', ['rotate'], 'docs/errors.md#ringstoreerror-corrupt'],
+    ['kms-corrupt', 'key', ['status'], 'docs/errors.md#keywrappererror-corrupt'],
+    ['ring-exists', '', ['import', 'copy.ring'], 'packages/cli/README.md#failures'],
+    ['not-a-token', '', ['inspect'], 'packages/cli/README.md#failures'],
+  ])('has the code %s, and the address of the section about it', async (code, damage, args, section) => {
     await run(['init', '--local']);
     await run(['export', 'copy.ring']);
     if (damage === 'rm') execFileSync('rm', [at('sealring.local.ring')]);
@@ -74,8 +77,19 @@ describe('failures with --json', () => {
       writeFileSync(at('sealring.local.key'), Buffer.alloc(32, 'ÿ another key').toString('base64url'));
     const { code: exitCode, stdout } = await run([...args, '--json'], 'no token');
     expect(exitCode).toBe(1);
-    expect(JSON.parse(stdout)).toMatchObject({ error: { code, exitCode: 1 } });
+    expect(JSON.parse(stdout)).toMatchObject({
+      error: { code, exitCode: 1, help: `https://github.com/sealring/sealring/blob/main/${section}` },
+    });
   });
+});
+
+test('the README lists the code of every failure', () => {
+  const read = (path: string): string => readFileSync(join(import.meta.dirname, '..', path), 'utf8');
+  const union = /type FailureCode =([^;]*);/.exec(read('src/failure.ts'))?.[1] ?? '';
+  const codes = [...union.matchAll(/\| '([a-z-]+)'/g)].map(({ 1: code = '' }) => code);
+  const table = /\n### Failures\n([^]*?)\n### /.exec(read('README.md'))?.[1] ?? '';
+  const rows = [...table.matchAll(/^\| `([a-z-]+)` \|/gm)].map(({ 1: code = '' }) => code);
+  expect(rows.toSorted()).toEqual([...codes, 'usage'].toSorted());
 });
 
 describe('export -', () => {

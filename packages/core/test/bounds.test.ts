@@ -16,7 +16,7 @@ function hangingCalls() {
   const closing = new Closing();
   const random = (fill: Uint8Array): void => void randomFillSync(fill);
   const onServiceDate = (): void => undefined;
-  const calls = new KmsCalls({ clock, random, timeoutSeconds: 5, closing, onServiceDate });
+  const calls = new KmsCalls({ ring: 'r', clock, random, timeoutSeconds: 5, closing, onServiceDate });
   const answers: (() => void)[] = [];
   const started = { now: 0, most: 0, ever: 0 };
   const run = async (): Promise<string> => {

@@ -42,6 +42,7 @@ describe('calls to the KMS and the store', () => {
       'write',
       true,
     ]);
+    expect(heard.filter(({ event }) => event['ringName'] !== 'default')).toEqual([]);
     for (const { seconds } of [...of('kms-call'), ...of('store-call')]) expect(seconds).toBeGreaterThanOrEqual(0);
   });
 
@@ -52,6 +53,7 @@ describe('calls to the KMS and the store', () => {
     heard = [];
     await fleet.clock.advance(1_200);
     expect(of('store-call')).toContainEqual({
+      ringName: 'default',
       store: 'memory',
       operation: 'read',
       ok: false,
@@ -59,6 +61,7 @@ describe('calls to the KMS and the store', () => {
       seconds: 5,
     });
     expect(of('kms-call')).toContainEqual({
+      ringName: 'default',
       provider: 'local',
       operation: 'unwrap',
       ok: false,

@@ -62,7 +62,14 @@ function member(wrappers: readonly KeyWrapper[], options: Options = {}): KeyWrap
     wrappers,
     quorum: options.quorum ?? wrappers.length,
     trustStore: options.trustStore ?? false,
-    calls: new KmsCalls({ clock, random: zeros, timeoutSeconds: 5, closing, onServiceDate: () => undefined }),
+    calls: new KmsCalls({
+      ring: 'r',
+      clock,
+      random: zeros,
+      timeoutSeconds: 5,
+      closing,
+      onServiceDate: () => undefined,
+    }),
     cache: new EnvelopeKeyCache(options.ring ?? RING),
     random,
     clock,
@@ -421,7 +428,7 @@ describe('a published key', () => {
       const kms = new FaultKms();
       const { entry } = await member([kms.connect()]).create(TIMES, nobody, vouch);
       await member([kms.connect()]).unwrap(entry, BACKGROUND);
-      const event = { provider: 'local', keyId: hashedKeyId(entry.id) };
+      const event = { ringName: 'payments', provider: 'local', keyId: hashedKeyId(entry.id) };
       expect(heard).toEqual([
         ['sealring:wrap', event],
         ['sealring:unwrap', event],

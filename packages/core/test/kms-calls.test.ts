@@ -50,7 +50,7 @@ function setUp(random: RandomSource = always(0xff)) {
   const clock = new TimerCount('2026-11-21T03:00:00Z');
   const closing = new Closing();
   const onServiceDate = (): void => undefined;
-  const calls = new KmsCalls({ clock, random, timeoutSeconds: 5, closing, onServiceDate });
+  const calls = new KmsCalls({ ring: 'r', clock, random, timeoutSeconds: 5, closing, onServiceDate });
   const began = momentOf(clock);
   const passedMs = (): number => Math.round(momentOf(clock).steadyMs - began.steadyMs);
   return { calls, clock, closing, passedMs };

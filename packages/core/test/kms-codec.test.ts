@@ -706,10 +706,10 @@ describe('canaries for secrets (F21)', () => {
       unsubscribe('sealring:rejected', listen);
     }
     expect(seen).toEqual([
-      { reason: 'malformed' },
-      { reason: 'unknown key' },
-      { reason: 'authentication failed' },
-      { reason: 'malformed' },
+      { ringName: 'default', reason: 'malformed' },
+      { ringName: 'default', reason: 'unknown key' },
+      { ringName: 'default', reason: 'authentication failed' },
+      { ringName: 'default', reason: 'malformed' },
     ]);
   });
 });

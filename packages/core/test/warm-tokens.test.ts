@@ -102,7 +102,7 @@ describe('a key is unwrapped only with its own id and context (F15, F26)', () =>
       wrappers: [counted],
       quorum: 1,
       trustStore: false,
-      calls: new KmsCalls({ clock, random, timeoutSeconds: 5, closing, onServiceDate: () => undefined }),
+      calls: new KmsCalls({ ring: 'r', clock, random, timeoutSeconds: 5, closing, onServiceDate: () => undefined }),
       cache: new EnvelopeKeyCache('default'),
       random,
       clock,

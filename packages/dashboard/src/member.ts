@@ -22,7 +22,7 @@ export interface MemberHealth {
   readonly problems: readonly string[];
 }
 
-/** Counters since the process started, summed over all its rings. */
+/** Counters since the process started. Those of the boundary are summed over all rings of the process. */
 export interface MemberCounts {
   readonly sealed: number;
   readonly unsealed: number;
@@ -32,13 +32,14 @@ export interface MemberCounts {
 
 export function reportOf(scraped: Scraped, ring: string): MemberReport {
   const samples = 'samples' in scraped ? scraped.samples : [];
+  const own = samples.filter(({ labels }) => labels.get('sealring_ring_name') === ring);
   return {
-    health: healthOf(samples.filter(({ labels }) => labels.get('sealring_ring_name') === ring)),
+    health: healthOf(own),
     counts: {
       sealed: sum(named(samples, 'sealring_boundary_sealed_tokens_total')),
       unsealed: sum(named(samples, 'sealring_boundary_unsealed_tokens_total')),
       refused: byReason(named(samples, 'sealring_boundary_refused_tokens_total')),
-      rejected: byReason(named(samples, 'sealring_codec_rejected_tokens_total')),
+      rejected: byReason(named(own, 'sealring_codec_rejected_tokens_total')),
     },
   };
 }

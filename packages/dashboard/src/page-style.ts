@@ -43,5 +43,11 @@ th, td { padding: 7px 12px 7px 0; border-bottom: 1px solid var(--line); } tr:las
 code { font-family: ui-monospace, "Liberation Mono", "DejaVu Sans Mono", monospace; font-size: 13px; }
 .cards code { font-size: 17px; }
 body.lost main { opacity: 0.45; } .offline { display: none; } body.lost .offline { display: block; }
-@media (max-width: 760px) { .cards { grid-template-columns: repeat(2, 1fr); } .rates { grid-template-columns: 1fr; } .panel { overflow-x: auto; } }
+.timeline.narrow { display: none; }
+@media (max-width: 760px) { main { padding: 16px 12px 28px; } .panel { padding: 16px 14px; overflow-x: auto; }
+  .cards { grid-template-columns: repeat(2, 1fr); gap: 12px; } .cards .panel { padding: 12px; } .rates { grid-template-columns: 1fr; }
+  .timeline.wide { display: none; } .timeline.narrow { display: block; }
+  .members thead { display: none; } .members tr { display: block; padding: 8px 0; border-bottom: 1px solid var(--line); } .members tr:last-child { border-bottom: 0; }
+  .members td, .members td.number { display: flex; justify-content: space-between; gap: 12px; padding: 2px 0; border-bottom: 0; text-align: left; overflow-wrap: anywhere; }
+  .members td:first-child { font-weight: 600; } .members td[data-label]::before { content: attr(data-label); color: var(--quiet); flex: none; } }
 `;

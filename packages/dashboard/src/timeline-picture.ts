@@ -3,15 +3,54 @@ import type { Span } from './key-phases.ts';
 import type { ViewKey } from './view.ts';
 import { instant } from './words.ts';
 
-const WIDTH = 960;
-const LABELS = 190;
-const ROW = 34;
+/** Sizes of a picture, in its own units. */
+interface Layout {
+  readonly name: string;
+  readonly width: number;
+  /** Where the bars begin. */
+  readonly left: number;
+  /** Space after the bars. */
+  readonly right: number;
+  readonly row: number;
+  /** Where the texts of a row stand, below its upper edge, and where its bar begins. */
+  readonly text: number;
+  readonly bar: number;
+  /** Where the state of a key ends. */
+  readonly stateEnd: number;
+  readonly mostLines: number;
+}
+
+/** Names beside the bars. */
+const WIDE: Layout = {
+  name: 'wide',
+  width: 960,
+  left: 190,
+  right: 12,
+  row: 34,
+  text: 21,
+  bar: 9,
+  stateEnd: 178,
+  mostLines: 10,
+};
+/** For a phone: names above the bars, in a picture that is hardly made smaller there. */
+const NARROW: Layout = {
+  name: 'narrow',
+  width: 360,
+  left: 0,
+  right: 0,
+  row: 46,
+  text: 17,
+  bar: 22,
+  stateEnd: 360,
+  mostLines: 4,
+};
 const BAR = 16;
 const AXIS = 26;
+/** Half the width of a label of the axis. */
+const TICK = 34;
 const HOUR_MS = 3_600_000;
 /** Distances between the lines of the axis. Hours. */
 const STEPS = [1, 2, 3, 6, 12, 24, 48, 96, 168];
-const MOST_LINES = 10;
 
 const STATE_WORDS: Readonly<Record<ViewKey['state'], string>> = {
   propagating: 'propagating',
@@ -21,34 +60,40 @@ const STATE_WORDS: Readonly<Record<ViewKey['state'], string>> = {
   revoked: 'revoked',
 };
 
-/** The phases of every key on one time axis, with a line for the current time. */
+/** The phases of every key on one time axis, with a line for the current time. The style sheet shows one of two layouts. */
 export function timelinePicture(keys: readonly ViewKey[], now: Date): Html {
   if (keys.length === 0) return html`<p class="quiet">The ring has no key.</p>`;
+  return html`${picture(keys, now, WIDE)}
+${picture(keys, now, NARROW)}`;
+}
+
+function picture(keys: readonly ViewKey[], now: Date, layout: Layout): Html {
+  const { name, width, left, right, mostLines } = layout;
   const from = Math.min(now.getTime(), ...keys.map(({ phases }) => phases.waits.from));
   const to = Math.max(now.getTime() + 1, ...keys.map(({ phases }) => phases.unseals.until));
-  const x = (ms: number): number => round(LABELS + ((ms - from) / (to - from)) * (WIDTH - LABELS - 12));
-  const height = AXIS + keys.length * ROW + 8;
-  return html`<svg class="timeline" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="Keys of the ring over time">
-${axisTimes(from, to).map(
+  const x = (ms: number): number => round(left + ((ms - from) / (to - from)) * (width - left - right));
+  const height = AXIS + keys.length * layout.row + 8;
+  return html`<svg class="timeline ${name}" viewBox="0 0 ${width} ${height}" role="img" aria-label="Keys of the ring over time">
+${axisTimes(from, to, mostLines).map(
   (ms) => html`<line class="grid" x1="${x(ms)}" x2="${x(ms)}" y1="${AXIS - 6}" y2="${height}"/>
-<text class="tick" x="${x(ms)}" y="14">${instant(new Date(ms)).slice(5, 16)}</text>`,
+<text class="tick" x="${Math.min(Math.max(x(ms), TICK), width - TICK)}" y="14">${instant(new Date(ms)).slice(5, 16)}</text>`,
 )}
-${keys.map((key, index) => row(key, AXIS + index * ROW, x))}
+${keys.map((key, index) => row(key, AXIS + index * layout.row, x, layout))}
 <line class="now" x1="${x(now.getTime())}" x2="${x(now.getTime())}" y1="${AXIS - 8}" y2="${height}"/>
 <circle class="now-dot" cx="${x(now.getTime())}" cy="${AXIS - 8}" r="3.5"/>
 </svg>`;
 }
 
-function row(key: ViewKey, y: number, x: (ms: number) => number): Html {
-  const bar = y + (ROW - BAR) / 2;
+function row(key: ViewKey, y: number, x: (ms: number) => number, layout: Layout): Html {
+  const bar = y + layout.bar;
   const part = (name: string, { from, until }: Span): Html =>
     until <= from
       ? html``
       : html`<rect class="part ${name}" x="${x(from)}" y="${bar}" width="${Math.max(2, round(x(until) - x(from)))}" height="${BAR}"/>`;
   const { waits, seals, reserve, unseals } = key.phases;
   return html`<g class="key ${key.state}" data-key="${key.hash}"><title>${key.hash}: ${STATE_WORDS[key.state]}; ${lifeText(key)} UTC</title>
-<text class="hash" x="0" y="${y + ROW / 2 + 4}">${key.hash}</text>
-<text class="state" x="${LABELS - 12}" y="${y + ROW / 2 + 4}">${key.seals ? 'seals now' : STATE_WORDS[key.state]}</text>
+<text class="hash" x="0" y="${y + layout.text}">${key.hash}</text>
+<text class="state" x="${layout.stateEnd}" y="${y + layout.text}">${key.seals ? 'seals now' : STATE_WORDS[key.state]}</text>
 ${part('waits', waits)}${part('seals', seals)}${part('reserve', reserve)}${part('opens', unseals)}</g>`;
 }
 
@@ -64,11 +109,11 @@ function instantOf(ms: number): string {
 }
 
 /** Times of the axis: whole steps in UTC, few enough that their labels do not overlap. */
-function axisTimes(from: number, to: number): readonly number[] {
-  const step = (STEPS.find((hours) => (to - from) / (hours * HOUR_MS) <= MOST_LINES) ?? 336) * HOUR_MS;
+function axisTimes(from: number, to: number, mostLines: number): readonly number[] {
+  const step = (STEPS.find((hours) => (to - from) / (hours * HOUR_MS) <= mostLines) ?? 336) * HOUR_MS;
   const first = Math.ceil(from / step) * step;
   // The limit is reached only in a ring with absurd times.
-  const count = Math.min(MOST_LINES + 1, Math.floor((to - first) / step) + 1);
+  const count = Math.min(mostLines + 1, Math.floor((to - first) / step) + 1);
   return Array.from({ length: Math.max(0, count) }, (_, index) => first + index * step);
 }
 

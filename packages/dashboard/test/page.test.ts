@@ -174,13 +174,15 @@ describe('the members on the page', () => {
       response.end(`${HEALTH('degraded')}
 sealring_boundary_sealed_tokens_total{mcp_method_name="tools/call"} ${rounds * 40}
 sealring_boundary_refused_tokens_total{sealring_boundary_direction="inbound",sealring_reject_reason="expired"} ${rounds * 2}
-sealring_codec_rejected_tokens_total{sealring_reject_reason="<script>alert(1)</script>"} ${rounds}
+sealring_codec_rejected_tokens_total{sealring_ring_name="local",sealring_reject_reason="<script>alert(1)</script>"} ${rounds}
+sealring_codec_rejected_tokens_total{sealring_ring_name="other",sealring_reject_reason="of another ring"} ${rounds}
 `);
     });
     await using page = await start(one.url);
     const body = await shows(page.url, /data-reason="expired"/);
     expect(body).toContain(new URL(one.url).host);
-    expect(body).toMatch(/<td class="degraded">degraded<\/td>/);
+    expect(body).not.toContain('of another ring');
+    expect(body).toMatch(/<td class="degraded" data-label="status">degraded<\/td>/);
     expect(body).toContain('50 min');
     // It seals with a key that this ring does not have.
     expect(body).toContain('another key');

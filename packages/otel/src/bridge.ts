@@ -2,13 +2,16 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { type MeterProvider, metrics, type TracerProvider, trace } from '@opentelemetry/api';
 import type { Clock, KmsCodec } from '@sealring/core';
 import { label, objectWith, optionRangeError, refuseUnknownOptions } from '@sealring/core/adapter';
+import { ATTRIBUTE } from './attributes.ts';
 import { type ChannelName, createReaders } from './happenings.ts';
 import { HealthGauges, type Observed } from './health-gauges.ts';
 import { createRecorders } from './metrics.ts';
+import { SCOPE, SCOPE_VERSION } from './scope.ts';
 import { recordSpan } from './traces.ts';
 
+/** The label of a ring without a name. */
+export const DEFAULT_RING_NAME = 'default';
 const OWNER = 'createOpenTelemetryBridge';
-const SCOPE = '@sealring/otel';
 /** Most rings of a process: each one adds a set of labels. */
 const MAX_OBSERVED = 64;
 const SYSTEM: Pick<Clock, 'wallMs'> = { wallMs: () => Date.now() };
@@ -63,15 +66,17 @@ export function createOpenTelemetryBridge(options: OpenTelemetryBridgeOptions = 
   if (tracerProvider !== undefined && tracerProvider !== null) {
     objectWith(OWNER, 'tracerProvider', tracerProvider, 'getTracer', 'a TracerProvider or null');
   }
-  const meter = (meterProvider ?? metrics).getMeter(SCOPE);
-  const tracer = tracerProvider === null ? undefined : (tracerProvider ?? trace).getTracer(SCOPE);
+  const meter = (meterProvider ?? metrics).getMeter(SCOPE, SCOPE_VERSION);
+  const tracer = tracerProvider === null ? undefined : (tracerProvider ?? trace).getTracer(SCOPE, SCOPE_VERSION);
   const recorders = createRecorders(meter);
   const listeners = Object.entries(createReaders()).map(([name, read]) => {
     const channel = name as ChannelName;
     const listen = (event: unknown): void => {
       if (typeof event !== 'object' || event === null) return;
       const happening = read(event);
-      recorders[channel](happening);
+      const ringName = happening.attributes[ATTRIBUTE.ring];
+      if (typeof ringName === 'string') recorders.startRing(ringName);
+      recorders.of[channel](happening);
       if (tracer !== undefined) recordSpan(tracer, channel, happening);
     };
     subscribe(`sealring:${channel}`, listen);
@@ -88,7 +93,10 @@ export function createOpenTelemetryBridge(options: OpenTelemetryBridgeOptions = 
   return Object.freeze({
     observe: (codec: Pick<KmsCodec, 'health'>, observeOptions: ObserveOptions = {}) => {
       const one = checkObserved(codec, observeOptions, gauges);
-      if (!isDisposed) gauges.add(one);
+      if (!isDisposed) {
+        gauges.add(one);
+        recorders.startRing(one.ring);
+      }
       return () => gauges.remove(one);
     },
     dispose,
@@ -99,7 +107,7 @@ export function createOpenTelemetryBridge(options: OpenTelemetryBridgeOptions = 
 function checkObserved(codec: unknown, options: unknown, others: HealthGauges): Observed {
   const checked = objectWith<Pick<KmsCodec, 'health'>>('observe', 'codec', codec, 'health', 'a KmsCodec');
   refuseUnknownOptions('observe', options, ['ringName', 'clock']);
-  const { ringName = 'default', clock = SYSTEM } = options as ObserveOptions;
+  const { ringName = DEFAULT_RING_NAME, clock = SYSTEM } = options as ObserveOptions;
   const ring = label('observe', 'ringName', ringName);
   objectWith('observe', 'clock', clock, 'wallMs', 'a Clock');
   if (others.has(ring)) {

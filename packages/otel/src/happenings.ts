@@ -19,13 +19,32 @@ export interface Happening {
 /** Reads one event of a channel. */
 export type Reader = (event: object) => Happening;
 
-const nothing: Reader = () => ({ attributes: {} });
+/** Most rings of a process that labels distinguish. */
+const MAX_RINGS = 64;
 
 /** A reader for each channel of core and mcp. */
 export function createReaders(): Readonly<Record<ChannelName, Reader>> {
+  const rings = new BoundedNames(MAX_RINGS);
+  const ofRing =
+    (read: Reader): Reader =>
+    (event) => {
+      const happening = read(event);
+      return { ...happening, attributes: { [ATTRIBUTE.ring]: rings.of(event, 'ringName'), ...happening.attributes } };
+    };
+  const { core, boundary } = readers();
+  return {
+    ...(Object.fromEntries(Object.entries(core).map(([name, read]) => [name, ofRing(read)])) as typeof core),
+    ...boundary,
+  };
+}
+
+function readers(): {
+  readonly core: Readonly<Record<CoreChannel, Reader>>;
+  readonly boundary: Readonly<Record<BoundaryChannel, Reader>>;
+} {
   const providers = new BoundedNames(MAX_NAMES);
   const stores = new BoundedNames(MAX_NAMES);
-  return {
+  const core: Record<CoreChannel, Reader> = {
     refresh: (event) => timed(event, {}, KNOWN.refreshKind),
     rotation: (event) => ({
       attributes: { [ATTRIBUTE.rotationReason]: known(event, 'reason', KNOWN.rotationReason) },
@@ -65,6 +84,8 @@ export function createReaders(): Readonly<Record<ChannelName, Reader>> {
     stale: (event) => ({ attributes: {}, spanAttributes: keyAttributes(event) }),
     rejected: (event) => ({ attributes: { [ATTRIBUTE.rejectReason]: known(event, 'reason', KNOWN.codecReason) } }),
     state: (event) => ({ attributes: { [ATTRIBUTE.status]: known(event, 'status', KNOWN.status) } }),
+  };
+  const boundary: Record<BoundaryChannel, Reader> = {
     'boundary-sealed': (event) => ({ attributes: { [ATTRIBUTE.method]: known(event, 'method', KNOWN.method) } }),
     'boundary-unsealed': (event) => ({ attributes: { [ATTRIBUTE.method]: known(event, 'method', KNOWN.method) } }),
     'boundary-refused': (event) => ({
@@ -76,15 +97,18 @@ export function createReaders(): Readonly<Record<ChannelName, Reader>> {
     }),
     'principal-without-subject': nothing,
   };
+  return { core, boundary };
 }
 
+const nothing: Reader = () => ({ attributes: {} });
+
 /** The channels that the bridge subscribes to, without `sealring:`. */
-export type ChannelName =
-  | Exclude<NameIn<keyof CodecEvents>, 'wrap' | 'unwrap'>
-  | 'boundary-sealed'
-  | 'boundary-unsealed'
-  | 'boundary-refused'
-  | 'principal-without-subject';
+export type ChannelName = CoreChannel | BoundaryChannel;
+
+/** Their events have the name of their ring. */
+type CoreChannel = Exclude<NameIn<keyof CodecEvents>, 'wrap' | 'unwrap'>;
+
+type BoundaryChannel = 'boundary-sealed' | 'boundary-unsealed' | 'boundary-refused' | 'principal-without-subject';
 
 type NameIn<Channel> = Channel extends `sealring:${infer Name}` ? Name : never;
 

@@ -128,15 +128,17 @@ function reportOf(health: CodecHealth, nowMs: number): Report {
 }
 
 function createGauges(meter: Meter) {
-  const flag = (name: string, description: string) => meter.createObservableGauge(name, { unit: '1', description });
+  // Not `1`, which stands for a ratio: a collector would add `_ratio` to the name.
+  const flag = (name: string, description: string) =>
+    meter.createObservableGauge(name, { unit: '{member}', description });
   const seconds = (name: string, description: string) => meter.createObservableGauge(name, { unit: 's', description });
   const count = (name: string, unit: string, description: string) =>
     meter.createObservableUpDownCounter(name, { unit, description });
   return {
-    status: count('sealring.codec.status', '1', '1 for the current status of the codec, 0 for the others'),
+    status: count('sealring.codec.status', '{member}', '1 for the current status of the codec, 0 for the others'),
     problem: count(
       'sealring.codec.problem',
-      '1',
+      '{problem}',
       '1 for each kind of problem that needs an operator, 0 for the others',
     ),
     ready: flag('sealring.codec.ready', 'Whether this member is ready for requests'),
@@ -154,10 +156,10 @@ function createGauges(meter: Meter) {
       'How long the keys of the ring can seal without another rotation',
     ),
     // A number instead of a label, because a label would get a new value for each key.
-    sealingKey: flag(
-      'sealring.ring.sealing_key.fingerprint',
-      'Fingerprint of the key that this member seals with, the same on every member; 0 for none',
-    ),
+    sealingKey: meter.createObservableGauge('sealring.ring.sealing_key.fingerprint', {
+      unit: '{fingerprint}',
+      description: 'Fingerprint of the key that this member seals with, the same on every member; 0 for none',
+    }),
   };
 }
 

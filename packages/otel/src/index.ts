@@ -1,6 +1,6 @@
 /**
  * Turns what Sealring publishes on `node:diagnostics_channel` into OpenTelemetry metrics and traces:
- * {@link createOpenTelemetryBridge}.
+ * {@link createOpenTelemetryBridge}, or {@link SealringInstrumentation} for `registerInstrumentations`.
  *
  * @packageDocumentation
  */
@@ -11,3 +11,4 @@ export {
   type OpenTelemetryBridge,
   type OpenTelemetryBridgeOptions,
 } from './bridge.ts';
+export { SealringInstrumentation, type SealringInstrumentationConfig } from './instrumentation.ts';

@@ -58,16 +58,32 @@ describe('a codec in normal operation', () => {
     await codec.refresh();
     const samples = await meter.samples();
     expect(
-      samples.get('sealring_kms_call_duration_count{sealring_kms_provider="local",sealring_kms_operation="unwrap"}'),
+      samples.get(
+        'sealring_kms_call_duration_count{sealring_ring_name="payments",sealring_kms_provider="local",sealring_kms_operation="unwrap"}',
+      ),
     ).toBeGreaterThanOrEqual(2);
     expect(
-      samples.get('sealring_store_call_duration_count{sealring_store_kind="memory",sealring_store_operation="write"}'),
+      samples.get(
+        'sealring_store_call_duration_count{sealring_ring_name="payments",sealring_store_kind="memory",sealring_store_operation="write"}',
+      ),
     ).toBeGreaterThanOrEqual(2);
-    expect(samples.get('sealring_ring_rotations_total{sealring_rotation_reason="initial"}')).toBe(1);
-    expect(samples.get('sealring_ring_rotations_total{sealring_rotation_reason="requested"}')).toBe(1);
-    expect(samples.get('sealring_codec_rejected_tokens_total{sealring_reject_reason="malformed"}')).toBe(1);
-    expect(samples.get('sealring_codec_rejected_tokens_total{sealring_reject_reason="authentication failed"}')).toBe(2);
-    expect(samples.get('sealring_refresh_duration_count')).toBe(1);
+    expect(
+      samples.get('sealring_ring_rotations_total{sealring_ring_name="payments",sealring_rotation_reason="initial"}'),
+    ).toBe(1);
+    expect(
+      samples.get('sealring_ring_rotations_total{sealring_ring_name="payments",sealring_rotation_reason="requested"}'),
+    ).toBe(1);
+    expect(
+      samples.get(
+        'sealring_codec_rejected_tokens_total{sealring_ring_name="payments",sealring_reject_reason="malformed"}',
+      ),
+    ).toBe(1);
+    expect(
+      samples.get(
+        'sealring_codec_rejected_tokens_total{sealring_ring_name="payments",sealring_reject_reason="authentication failed"}',
+      ),
+    ).toBe(2);
+    expect(samples.get('sealring_refresh_duration_count{sealring_ring_name="payments"}')).toBe(1);
   });
 
   test('its health is read at each collection', async () => {
@@ -122,13 +138,16 @@ describe('a new version of the KMS key', () => {
       wrap: async (...args) => ({ ...(await inner.wrap(...args)), keyId: `${inner.keyId}/${version}` }),
       unwrap: (wrapped, options) => inner.unwrap({ ...wrapped, keyId: inner.keyId }, options),
     };
-    codecs.push(await createKmsCodec({ keyWrapper, ring, policy: quick }));
+    codecs.push(await createKmsCodec({ ringName: 'payments', keyWrapper, ring, policy: quick }));
     version = 'canary-2';
-    const rotations = 'sealring_ring_rotations_total{sealring_rotation_reason="key-version"}';
+    const rotations =
+      'sealring_ring_rotations_total{sealring_ring_name="payments",sealring_rotation_reason="key-version"}';
     expect(await value(rotations)).toBe(0);
     await expect.poll(() => value(rotations), { timeout: 20_000, interval: 100 }).toBe(1);
     const samples = await meter.samples();
-    expect(samples.get('sealring_kms_new_versions_total{sealring_kms_provider="local"}')).toBeGreaterThanOrEqual(1);
+    expect(
+      samples.get('sealring_kms_new_versions_total{sealring_ring_name="payments",sealring_kms_provider="local"}'),
+    ).toBeGreaterThanOrEqual(1);
     expect([...samples.keys()].join('\n')).not.toContain('canary');
   });
 });
@@ -163,19 +182,25 @@ describe('an outage of the KMS', () => {
     services.storeDown = true;
     await codec.refresh().catch(() => undefined);
     const samples = await meter.samples();
-    const failed = 'sealring_kms_call_duration_count{sealring_kms_provider="local"';
+    const failed = 'sealring_kms_call_duration_count{sealring_ring_name="payments",sealring_kms_provider="local"';
     expect(samples.get(`${failed},sealring_kms_operation="wrap",error_type="denied"}`)).toBeGreaterThanOrEqual(1);
     expect(
-      samples.get('sealring_ring_rotations_total{sealring_rotation_reason="requested",error_type="kms denied"}'),
+      samples.get(
+        'sealring_ring_rotations_total{sealring_ring_name="payments",sealring_rotation_reason="requested",error_type="kms denied"}',
+      ),
     ).toBe(1);
     expect(
       samples.get(
-        'sealring_store_call_duration_count{sealring_store_kind="memory",sealring_store_operation="read",error_type="unavailable"}',
+        'sealring_store_call_duration_count{sealring_ring_name="payments",sealring_store_kind="memory",sealring_store_operation="read",error_type="unavailable"}',
       ),
     ).toBeGreaterThanOrEqual(1);
-    expect(samples.get('sealring_refresh_duration_count{error_type="store unavailable"}')).toBe(1);
+    expect(
+      samples.get('sealring_refresh_duration_count{sealring_ring_name="payments",error_type="store unavailable"}'),
+    ).toBe(1);
     expect(samples.get('sealring_codec_status{sealring_ring_name="payments",sealring_status="degraded"}')).toBe(1);
-    expect(samples.get('sealring_codec_transitions_total{sealring_status="degraded"}')).toBe(1);
+    expect(
+      samples.get('sealring_codec_transitions_total{sealring_ring_name="payments",sealring_status="degraded"}'),
+    ).toBe(1);
   });
 });
 
@@ -197,19 +222,27 @@ describe('labels', () => {
 
   test('have known values only, whatever is published (F23)', async () => {
     for (let i = 0; i < 1_000; i++) {
-      channel('sealring:rejected').publish({ reason: `reason ${i}` });
+      channel('sealring:rejected').publish({ ringName: 'payments', reason: `reason ${i}` });
+      channel('sealring:stale').publish({ ringName: `ring-${i}`, keyId: 'x' });
       channel('sealring:boundary-refused').publish({ direction: `d${i}`, method: `m${i}`, reason: `r${i}` });
       channel('sealring:kms-call').publish({ provider: `p${i}`, operation: `o${i}`, ok: false, kind: `k${i}` });
       channel('sealring:store-call').publish({ store: `s ${i}`, operation: 'read', ok: true, seconds: Number.NaN });
       channel('sealring:refresh').publish(`text ${i}`);
       channel('sealring:state').publish(null);
     }
-    expect(await value('sealring_codec_rejected_tokens_total{sealring_reject_reason="_OTHER"}')).toBe(1_000);
+    expect(
+      await value(
+        'sealring_codec_rejected_tokens_total{sealring_ring_name="payments",sealring_reject_reason="_OTHER"}',
+      ),
+    ).toBe(1_000);
     expect(
       await value(
         'sealring_boundary_refused_tokens_total{mcp_method_name="_OTHER",sealring_boundary_direction="_OTHER",sealring_reject_reason="_OTHER"}',
       ),
     ).toBe(1_000);
+    const stale = [...(await meter.samples())].filter(([name]) => name.startsWith('sealring_codec_stale_tokens_total'));
+    // Sixty-three beside `payments` by their names, and the rest as one.
+    expect(stale.filter(([, count]) => count > 0)).toHaveLength(64);
     const counts = [...(await meter.samples()).keys()].filter((name) => name.includes('_duration_count'));
     // Sixteen providers by their names, and the rest as one.
     expect(counts.filter((name) => name.startsWith('sealring_kms_call'))).toHaveLength(17);
@@ -226,7 +259,11 @@ describe('the end of a bridge', () => {
     bridge.dispose();
     refused(codec, 'nonsense');
     const samples = await meter.samples();
-    expect(samples.get('sealring_codec_rejected_tokens_total{sealring_reject_reason="malformed"}')).toBe(1);
+    expect(
+      samples.get(
+        'sealring_codec_rejected_tokens_total{sealring_ring_name="payments",sealring_reject_reason="malformed"}',
+      ),
+    ).toBe(1);
     expect([...samples.keys()].filter((name) => name.startsWith('sealring_codec_status'))).toEqual([]);
     expect(channel('sealring:rejected').hasSubscribers).toBe(false);
     bridge.observe(codec, { ringName: 'payments' });

@@ -92,7 +92,7 @@ test('spans and events belong to the trace of the request that waits for them', 
   const reads = (await spans('sealring.store.read')).filter(({ traceId }) => traceId === request?.traceId);
   expect(reads).toHaveLength(1);
   expect(request?.events.map((event) => [event.name, attributesOf(event)])).toEqual([
-    ['sealring.rejected', { 'sealring.reject.reason': 'malformed' }],
+    ['sealring.rejected', { 'sealring.ring.name': 'payments', 'sealring.reject.reason': 'malformed' }],
   ]);
 });
 

@@ -214,6 +214,10 @@ run "outputs_for_s3" {
     condition     = keys(output.environment) == ["SEALRING_AWS_KMS_KEY_ID", "SEALRING_AWS_KMS_MULTI_REGION", "SEALRING_RING_NAME", "SEALRING_RING_STORE", "SEALRING_S3_BUCKET", "SEALRING_S3_BUCKET_OWNER", "SEALRING_S3_KEY"]
     error_message = "The environment must say all of it."
   }
+  assert {
+    condition     = strcontains(output.environment_file, "\nSEALRING_RING_NAME=payments\nSEALRING_RING_STORE=${output.environment.SEALRING_RING_STORE}\n")
+    error_message = "The environment file must have the same variables."
+  }
 }
 
 run "outputs_for_dynamodb" {

@@ -303,6 +303,10 @@ run "outputs" {
     error_message = "The environment must say all of it."
   }
   assert {
+    condition     = strcontains(output.environment_file, "\nSEALRING_RING_NAME=payments\nSEALRING_RING_STORE=${output.environment.SEALRING_RING_STORE}\n")
+    error_message = "The environment file must have the same variables."
+  }
+  assert {
     condition     = output.key_id == output.codec_options.keyId && output.sign_key_id == output.codec_options.signKeyId
     error_message = "The keys of the outputs must be the codec's."
   }

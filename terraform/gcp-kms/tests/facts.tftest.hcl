@@ -217,4 +217,8 @@ run "outputs" {
     }
     error_message = "The environment must say all of it."
   }
+  assert {
+    condition     = strcontains(output.environment_file, "\nSEALRING_RING_NAME=payments\nSEALRING_RING_STORE=${output.environment.SEALRING_RING_STORE}\n")
+    error_message = "The environment file must have the same variables."
+  }
 }

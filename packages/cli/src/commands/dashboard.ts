@@ -3,7 +3,7 @@ import { isLoopback, MAX_MEMBERS, type RingReport, refusalOfMember, serveDashboa
 import type { Command } from 'commander';
 import { Failure } from '../failure.ts';
 import { lineOf } from '../foreign-error.ts';
-import { statusOf } from '../ring/status.ts';
+import { type RevocationTimes, statusOf } from '../ring/status.ts';
 import type { SealringConfig } from '../settings/settings.ts';
 import { stopSignal } from '../terminal/until-stopped.ts';
 import { visibleLine } from '../terminal/visible.ts';
@@ -53,7 +53,8 @@ export function addDashboardCommand(program: Command): void {
     .action(async ({ config: file, json = false, scrape: members, port, host, every }: DashboardOptions) => {
       await withRing(file, 'reader', async (codec, { config }) => {
         const stop = stopSignal();
-        const look = () => reportOf(codec, config);
+        const revocations: RevocationTimes = new Map();
+        const look = () => reportOf(codec, config, revocations);
         const serving = serveDashboard({ look, members, everySeconds: every, host, port });
         await using dashboard = await serving.catch((error: unknown) => {
           throw listenFailure(error, `${host} port ${port}`);
@@ -77,10 +78,12 @@ function listenFailure(error: unknown, where: string): unknown {
 }
 
 /** Reads the ring. A store or a KMS that fails is shown on the page. */
-async function reportOf(codec: KmsCodec, config: SealringConfig): Promise<RingReport> {
+async function reportOf(codec: KmsCodec, config: SealringConfig, revocations: RevocationTimes): Promise<RingReport> {
   const trouble = await refreshed(codec);
-  const status = await statusOf(codec, config);
-  const { ring, store, at, keys, nextRotation, problems } = status;
+  const status = await statusOf(codec, config, revocations);
+  const { ring, store, at, keys, nextRotation } = status;
+  // The page already says that the ring could not be read.
+  const problems = status.problems.filter(({ kind }) => trouble === undefined || kind !== 'document-unread');
   const sealingKey = keys.find(({ state }) => state === 'active')?.id;
   return { ring: visibleLine(ring), store, at, keys, sealingKey, nextRotation, trouble, problems };
 }

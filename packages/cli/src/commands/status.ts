@@ -4,7 +4,7 @@ import { EXIT_CODE } from '../exit-code.ts';
 import { Failure } from '../failure.ts';
 import { askMembers, checkMemberUrl, isWell, type MemberHealth, membersText } from '../ring/members.ts';
 import { attempt } from '../ring/open.ts';
-import { type RingStatus, statusOf } from '../ring/status.ts';
+import { type RevocationTimes, type RingStatus, statusOf } from '../ring/status.ts';
 import { statusText } from '../ring/status-text.ts';
 import { redraw } from '../terminal/page.ts';
 import { paintFor } from '../terminal/paint.ts';
@@ -53,8 +53,9 @@ export function addStatusCommand(program: Command): void {
     .addHelpText('after', EXAMPLE)
     .action(async ({ config: file, json = false, color, watch, member: addresses }: StatusOptions) => {
       await withRing(file, 'reader', async (codec, { config }) => {
+        const revocations: RevocationTimes = new Map();
         const show = async (note = ''): Promise<void> => {
-          const status = await statusOf(codec, config);
+          const status = await statusOf(codec, config, revocations);
           const members = await askMembers(addresses);
           if (watch === undefined) process.exitCode = exitCodeOf(status, members);
           const all = addresses.length === 0 ? status : { ...status, members };

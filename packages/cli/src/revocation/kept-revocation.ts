@@ -1,6 +1,6 @@
 import type { RingDocument } from '@sealring/core/ring';
 import { Failure } from '../failure.ts';
-import { failureCodeOf, lineOf } from '../foreign-error.ts';
+import { failureCodeOf, lineOf, sectionOn } from '../foreign-error.ts';
 import { readDocument } from '../ring/document.ts';
 import type { Observation } from './recorded-ring.ts';
 
@@ -152,6 +152,7 @@ export class KeptRevocation {
       failureCodeOf(this.#last.error),
       `the revocation was written, but the store has failed since then: ${lineOf(this.#last.error)}. Repair the store, and ` +
         'check with "sealring status" that the key is still revoked',
+      sectionOn(this.#last.error),
     );
   }
 }

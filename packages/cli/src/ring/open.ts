@@ -75,7 +75,7 @@ export async function attempt<T>(what: string, run: () => Promise<T>): Promise<T
     if (error instanceof Failure || error instanceof UsageError) throw error;
     const section = sectionOn(error);
     const more = section === undefined ? '' : `, and see ${section}`;
-    throw new Failure(failureCodeOf(error), `${what}: ${lineOf(error)}. Run "sealring doctor"${more}`);
+    throw new Failure(failureCodeOf(error), `${what}: ${lineOf(error)}. Run "sealring doctor"${more}`, section);
   }
 }
 

@@ -1,9 +1,10 @@
-import type { CodecHealth, KmsCodec, RingProblem } from '@sealring/core';
+import type { CodecHealth, KmsCodec, RingProblem, StoredRing } from '@sealring/core';
 import { MAX_KEYS_TO_ROTATE, MAX_RING_KEYS, type RingDocument } from '@sealring/core/ring';
 import { keyFingerprint, type RingKey } from '@sealring/dashboard';
+import { lineOf } from '../foreign-error.ts';
 import { ringNameOf, type SealringConfig } from '../settings/settings.ts';
 import { visibleLine } from '../terminal/visible.ts';
-import { readDocument, unverifiedRevocationsOf } from './document.ts';
+import { parsedDocument, unverifiedRevocationsOf } from './document.ts';
 import { keyName, withKeyNames } from './key-name.ts';
 import { isLive } from './key-state.ts';
 import { policyOf } from './policy.ts';
@@ -24,8 +25,11 @@ export interface RingStatus {
   readonly problems: readonly StatusProblem[];
   /** Number of keys in the document, of at most 64; undefined while the store cannot be read. */
   readonly storedKeys: number | undefined;
-  /** Names of the keys that the document lists as revoked without a valid certificate: servers still use them. */
-  readonly unverifiedRevocations: readonly string[];
+  /**
+   * Names of the keys that the document lists as revoked without a valid certificate: servers still use them. Undefined
+   * while the store cannot be read.
+   */
+  readonly unverifiedRevocations: readonly string[] | undefined;
 }
 
 /** A key of the ring. */
@@ -39,10 +43,24 @@ interface StatusKey extends RingKey {
 /** One problem, with its remedy. */
 export type StatusProblem = Pick<RingProblem, 'detail' | 'remedy'> & { readonly kind: string };
 
+/**
+ * When each key was revoked, by its id, as the document says it and as it is certified. Given to each call of
+ * {@link statusOf} in one process, it still has the times when the store cannot be read.
+ */
+export type RevocationTimes = Map<string, Date>;
+
 /** Describes a ring that a codec has just read. A reader seals nothing: `sealingKey` is the key that members seal with. */
-export async function statusOf(codec: KmsCodec, config: SealringConfig): Promise<RingStatus> {
-  const stored = await storedDocument(config);
-  const { unverified, health } = await verifiedHealth(stored, codec, config);
+export async function statusOf(
+  codec: KmsCodec,
+  config: SealringConfig,
+  revocations: RevocationTimes = new Map(),
+): Promise<RingStatus> {
+  const read = await storedDocument(config);
+  const stored = read.document;
+  for (const { id, revoked } of stored?.entries ?? []) {
+    if (revoked !== undefined) revocations.set(id, new Date(revoked.at));
+  }
+  const { unverified, health, failure } = await verifiedHealth(stored, codec, config);
   const times = policyOf(config);
   const live = health.keys.filter(isLive);
   const newest = live.toSorted((a, b) => a.activates.getTime() - b.activates.getTime()).at(-1);
@@ -53,7 +71,10 @@ export async function statusOf(codec: KmsCodec, config: SealringConfig): Promise
     ...(rotation === undefined || rotation.state === 'due-later'
       ? []
       : [{ kind: 'rotation-overdue', detail: rotation.detail, remedy: ROTATION_REMEDY }]),
-    ...unverified.map((id) => unverifiedRevocation(keyName(id))),
+    ...(read.failure === undefined ? [] : [unreadDocument(read.failure)]),
+    ...unverified.map((id) =>
+      failure === undefined ? unverifiedRevocation(keyName(id)) : uncheckedRevocation(keyName(id), failure),
+    ),
   ];
   return {
     ring: ringNameOf(config),
@@ -66,11 +87,11 @@ export async function statusOf(codec: KmsCodec, config: SealringConfig): Promise
       name: keyName(key.id),
       fingerprint: keyFingerprint(key.id),
       ...key,
-      ...(key.state === 'revoked' && { revokedAt: revokedAt(key.id, stored) }),
+      ...(key.state === 'revoked' && { revokedAt: revocations.get(key.id) }),
     })),
     problems,
     storedKeys: stored?.entries.length,
-    unverifiedRevocations: unverified.map(keyName),
+    unverifiedRevocations: read.document === undefined ? undefined : unverified.map(keyName),
   };
 }
 
@@ -87,32 +108,45 @@ function millisecondsOf({ created, activates, sealsUntil, unsealsUntil }: CodecH
   };
 }
 
-/** The time in the document is certified with the revocation. */
-function revokedAt(id: string, stored: RingDocument | undefined): Date | undefined {
-  const at = stored?.entries.find((entry) => entry.id === id)?.revoked?.at;
-  return at === undefined ? undefined : new Date(at);
-}
+/** The stored document, or why there is none to show. */
+type StoredDocument =
+  | { readonly document: RingDocument; readonly failure?: undefined }
+  | { readonly document?: undefined; readonly failure: string };
 
-/** Undefined if the document is not a ring, or the store fails: the start of the codec reports that. */
-async function storedDocument(config: SealringConfig): Promise<RingDocument | undefined> {
+async function storedDocument(config: SealringConfig): Promise<StoredDocument> {
   const deadlineMs = policyOf(config).kmsTimeoutSeconds * 1_000;
-  const stored = await config.ring.read({ signal: AbortSignal.timeout(deadlineMs) }).catch(() => undefined);
-  return stored === undefined ? undefined : readDocument(stored.document);
+  let stored: StoredRing | undefined;
+  try {
+    stored = await config.ring.read({ signal: AbortSignal.timeout(deadlineMs) });
+  } catch (error) {
+    return { failure: lineOf(error) };
+  }
+  if (stored === undefined) return { failure: 'the store has no ring' };
+  const document = parsedDocument(stored.document);
+  return 'refusal' in document ? { failure: document.refusal } : { document };
 }
 
-/** The stored document may be newer than what the codec has read: before it reports a revocation, the codec reads again. */
+/**
+ * The stored document may be newer than what the codec has read: before it reports a revocation, the codec reads again.
+ * `failure` says why it could not.
+ */
 async function verifiedHealth(
   stored: RingDocument | undefined,
   codec: KmsCodec,
   config: SealringConfig,
-): Promise<{ readonly unverified: readonly string[]; readonly health: CodecHealth }> {
+): Promise<{ readonly unverified: readonly string[]; readonly health: CodecHealth; readonly failure?: string }> {
   const unverifiedIn = (health: CodecHealth): readonly string[] =>
     stored === undefined ? [] : unverifiedRevocationsOf(stored, health.keys, nowOf(config));
   const health = codec.health();
   if (unverifiedIn(health).length === 0) return { unverified: [], health };
-  await codec.refresh().catch(() => undefined);
+  let failure: { readonly failure?: string } = {};
+  try {
+    await codec.refresh();
+  } catch (error) {
+    failure = { failure: lineOf(error) };
+  }
   const again = codec.health();
-  return { unverified: unverifiedIn(again), health: again };
+  return { unverified: unverifiedIn(again), health: again, ...failure };
 }
 
 /** The problems that the codec reports, and a ring that is nearly full. */
@@ -145,5 +179,21 @@ export function unverifiedRevocation(name: string): StatusProblem {
     kind: 'unverified-revocation',
     detail: `the document lists key ${name} as revoked without a valid certificate: servers still use the key`,
     remedy: 'Find out who wrote it: they can write the store. To revoke the key, run: sealring revoke.',
+  };
+}
+
+function unreadDocument(failure: string): StatusProblem {
+  return {
+    kind: 'document-unread',
+    detail: `the stored ring could not be read again: ${visibleLine(failure)}. Revocations without a valid certificate are not shown`,
+    remedy: 'Run "sealring doctor", which finds the cause.',
+  };
+}
+
+function uncheckedRevocation(name: string, failure: string): StatusProblem {
+  return {
+    kind: 'unchecked-revocation',
+    detail: `the document lists key ${name} as revoked, and its certificate could not be checked: ${visibleLine(failure)}`,
+    remedy: 'Run "sealring doctor", which finds the cause.',
   };
 }

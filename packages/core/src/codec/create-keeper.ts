@@ -24,7 +24,14 @@ export function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, c
     (service: DatedService) =>
     (date: Date): void =>
       ringClock.note(service, date);
-  const calls = new KmsCalls({ clock, random, timeoutSeconds, closing, onServiceDate: noteDateOf('kms') });
+  const calls = new KmsCalls({
+    ring: ringName,
+    clock,
+    random,
+    timeoutSeconds,
+    closing,
+    onServiceDate: noteDateOf('kms'),
+  });
   const wraps = new KeyWraps({
     ring: ringName,
     wrappers: keyWrappers,

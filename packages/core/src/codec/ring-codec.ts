@@ -88,7 +88,7 @@ export class RingCodec implements KmsCodec {
       if (name === undefined || !this.#options.accept.includes(name)) throw new InvalidRequestState('malformed');
       return this.#open(this.#formats[name], token);
     } catch (error) {
-      throw rejected(error);
+      throw this.#rejected(error);
     }
   }
 
@@ -111,7 +111,7 @@ export class RingCodec implements KmsCodec {
             this.#checkNative(token);
             return this.#open(tokens, token);
           } catch (error) {
-            throw rejected(error);
+            throw this.#rejected(error);
           }
         },
         prepare: (token, options) => this.prepare(token, options),
@@ -217,9 +217,17 @@ export class RingCodec implements KmsCodec {
     const { payload, key } = format.open(token, now);
     if (channels.stale.isHeard) {
       const state = this.#keeper.view.states(now).find((other) => other.key.id === key.id)?.state;
-      if (state === 'verify-only') channels.stale.publish(() => ({ keyId: key.id }));
+      if (state === 'verify-only') channels.stale.publish(() => ({ ringName: this.#options.ringName, keyId: key.id }));
     }
     return payload;
+  }
+
+  /** Emits a refusal, and hands the error on. */
+  #rejected(error: unknown): unknown {
+    if (error instanceof InvalidRequestState) {
+      channels.rejected.publish(() => ({ ringName: this.#options.ringName, reason: error.reason }));
+    }
+    return error;
   }
 }
 
@@ -258,10 +266,4 @@ export async function awaited<T>(run: () => Promise<T>): Promise<T> {
   } finally {
     clearInterval(alive);
   }
-}
-
-/** Emits a refusal, and hands the error on. */
-function rejected(error: unknown): unknown {
-  if (error instanceof InvalidRequestState) channels.rejected.publish(() => ({ reason: error.reason }));
-  return error;
 }

@@ -3,23 +3,35 @@ import { channel } from 'node:diagnostics_channel';
 
 /**
  * What happened, by the channel of `node:diagnostics_channel` that emits it. Never contains a secret; key ids are hashed with
- * {@link hashedKeyId} first. `seconds` is the duration, `kind` the kind of the error.
+ * {@link hashedKeyId} first. `ringName` is that of the codec, `seconds` the duration, `kind` the kind of the error.
  */
 export interface CodecEvents {
   /** The ring was read and checked; `ok` is false when the store or the KMS failed. */
   'sealring:refresh': {
+    readonly ringName: string;
     readonly ok: boolean;
     readonly kind?: string;
     readonly seconds: number;
   };
   /** A new key was published by this member. */
-  'sealring:rotation': { readonly keyId: string; readonly reason: string; readonly seconds: number };
+  'sealring:rotation': {
+    readonly ringName: string;
+    readonly keyId: string;
+    readonly reason: string;
+    readonly seconds: number;
+  };
   /** A key could not be published. */
-  'sealring:rotation-failed': { readonly reason: string; readonly kind: string; readonly seconds: number };
+  'sealring:rotation-failed': {
+    readonly ringName: string;
+    readonly reason: string;
+    readonly kind: string;
+    readonly seconds: number;
+  };
   /** The KMS key has a new version, which wrapped no key of the ring yet; `version` names it. A rotation follows. */
-  'sealring:key-version': { readonly provider: string; readonly version: string };
+  'sealring:key-version': { readonly ringName: string; readonly provider: string; readonly version: string };
   /** One attempt of a call to the KMS; `seconds` includes the wait for a free slot. */
   'sealring:kms-call': {
+    readonly ringName: string;
     readonly provider: string;
     readonly operation: string;
     readonly ok: boolean;
@@ -28,6 +40,7 @@ export interface CodecEvents {
   };
   /** One call to the ring store; `kind` may also be `conflict`. */
   'sealring:store-call': {
+    readonly ringName: string;
     readonly store: string;
     readonly operation: string;
     readonly ok: boolean;
@@ -35,19 +48,19 @@ export interface CodecEvents {
     readonly seconds: number;
   };
   /** A data key was wrapped. */
-  'sealring:wrap': { readonly provider: string; readonly keyId: string };
+  'sealring:wrap': { readonly ringName: string; readonly provider: string; readonly keyId: string };
   /** A data key was unwrapped. */
-  'sealring:unwrap': { readonly provider: string; readonly keyId: string };
+  'sealring:unwrap': { readonly ringName: string; readonly provider: string; readonly keyId: string };
   /** Another member wrote first; `keys` is the number of keys in the document that was not written. */
-  'sealring:conflict': { readonly keys: number };
+  'sealring:conflict': { readonly ringName: string; readonly keys: number };
   /** This member wrote back what the store had lost; `keys` is the number of keys it knows. */
-  'sealring:healed': { readonly keys: number };
+  'sealring:healed': { readonly ringName: string; readonly keys: number };
   /** A token was unsealed with a key that no longer seals. */
-  'sealring:stale': { readonly keyId: string };
+  'sealring:stale': { readonly ringName: string; readonly keyId: string };
   /** A token was refused, for this {@link InvalidReason}. */
-  'sealring:rejected': { readonly reason: string };
+  'sealring:rejected': { readonly ringName: string; readonly reason: string };
   /** The `status` in `health()` changed to this. */
-  'sealring:state': { readonly status: string };
+  'sealring:state': { readonly ringName: string; readonly status: string };
 }
 
 /** Publishes on a channel of `node:diagnostics_channel`. Nothing is computed when nobody listens. */

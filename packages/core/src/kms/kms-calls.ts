@@ -67,6 +67,7 @@ export class LastAnswer {
  * neither memory nor latency.
  */
 export class KmsCalls {
+  readonly #ring: string;
   readonly #clock: Clock;
   readonly #random: RandomSource;
   readonly #deadlines: Deadlines;
@@ -78,6 +79,8 @@ export class KmsCalls {
   readonly onServiceDate: (date: Date) => void;
 
   constructor(options: {
+    /** Name of the ring, for events. */
+    readonly ring: string;
     readonly clock: Clock;
     readonly random: RandomSource;
     readonly timeoutSeconds: number;
@@ -85,6 +88,7 @@ export class KmsCalls {
     readonly onServiceDate: (date: Date) => void;
   }) {
     this.onServiceDate = options.onServiceDate;
+    this.#ring = options.ring;
     this.#clock = options.clock;
     this.#random = options.random;
     this.#closing = options.closing;
@@ -174,11 +178,8 @@ export class KmsCalls {
   #emit({ provider, operation }: Call, asked: Moment | undefined, kind: KeyWrapperErrorKind | undefined): void {
     if (asked === undefined || this.#closing.aborted) return;
     const seconds = secondsSince(asked, momentOf(this.#clock));
-    channels['kms-call'].publish(() =>
-      kind === undefined
-        ? { provider, operation, ok: true, seconds }
-        : { provider, operation, ok: false, kind, seconds },
-    );
+    const call = { ringName: this.#ring, provider, operation, seconds };
+    channels['kms-call'].publish(() => (kind === undefined ? { ...call, ok: true } : { ...call, ok: false, kind }));
   }
 
   #msLeft({ until }: CallOptions): number {

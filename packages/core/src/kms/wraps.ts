@@ -228,7 +228,7 @@ export class KeyWraps {
     const context = wrapContext(this.#ring, entry);
     const { provider } = wrapper.wrapper;
     const wrapped = ready ?? (await wrapper.wrap(dataKey, context, options));
-    channels.wrap.publish(() => ({ provider, keyId: entry.id }));
+    channels.wrap.publish(() => ({ ringName: this.#ring, provider, keyId: entry.id }));
     const signed = await wrapper.signed(entry, wrapped, options);
     const back = await wrapper.unwrap(signed, context, options);
     const same = timingSafeEqual(back, dataKey);
@@ -284,7 +284,7 @@ export class KeyWraps {
         dataKey.fill(0);
         throw new KeyWrapperError('corrupt', { provider: wrap.provider, operation: 'unwrap' });
       }
-      channels.unwrap.publish(() => ({ provider: wrap.provider, keyId: entry.id }));
+      channels.unwrap.publish(() => ({ ringName: this.#ring, provider: wrap.provider, keyId: entry.id }));
       return { dataKey, wrap };
     } catch (error) {
       if (error instanceof KeyWrapperError && error.kind === 'corrupt') this.#corrupt.note(entry, wrap);

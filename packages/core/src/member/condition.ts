@@ -77,6 +77,7 @@ export class Condition {
   /** Emits the end of a refresh, and the status if it has changed. */
   emitRefresh(failure: unknown, began: Moment): void {
     channels.refresh.publish(() => ({
+      ringName: this.#o.ring,
       seconds: secondsSince(began, this.#o.view.now()),
       ok: failure === undefined,
       ...(failure === undefined ? {} : { kind: kindOf(failure) }),
@@ -91,6 +92,6 @@ export class Condition {
     const status = this.status(view.now());
     if (status === this.#lastStatus) return;
     this.#lastStatus = status;
-    channels.state.publish(() => ({ status }));
+    channels.state.publish(() => ({ ringName: this.#o.ring, status }));
   }
 }

@@ -97,7 +97,7 @@ export class Operations {
     try {
       await this.#turns.asked(run);
     } catch (error) {
-      if (!view.isClosed) emitFailedRotation(reason, error, began, view.now());
+      if (!view.isClosed) emitFailedRotation(this.#o, reason, error, began);
       throw error;
     }
   }

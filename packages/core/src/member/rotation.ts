@@ -79,7 +79,7 @@ export class Rotation {
     if (found === undefined) return;
     const { provider, keyId } = found;
     this.#newVersion = found;
-    channels['key-version'].publish(() => ({ provider, version: keyId }));
+    channels['key-version'].publish(() => ({ ringName: this.#o.ring, provider, version: keyId }));
     this.consider();
   }
 
@@ -120,7 +120,7 @@ export class Rotation {
     } catch (error) {
       if (view.isClosed || error instanceof RingConflictError) return;
       this.#failures += 1;
-      emitFailedRotation(reason, error, began, view.now());
+      emitFailedRotation(this.#o, reason, error, began);
       this.consider();
       this.#ended(error);
       return;

@@ -132,7 +132,7 @@ export class RingWriter {
   async restore(): Promise<void> {
     await this.#write(this.#o.view.snapshot, undefined, undefined);
     const { length } = this.#o.view.snapshot.keys;
-    channels.healed.publish(() => ({ keys: length }));
+    channels.healed.publish(() => ({ ringName: this.#o.ring, keys: length }));
   }
 
   /** Whether no key may seal, all of them ended, revoked or still propagating, and none that may is being waited for. */
@@ -259,7 +259,9 @@ export class RingWriter {
     try {
       await this.#o.stored.write(document);
     } catch (error) {
-      if (error instanceof RingConflictError) channels.conflict.publish(() => ({ keys: document.entries.length }));
+      if (error instanceof RingConflictError) {
+        channels.conflict.publish(() => ({ ringName: this.#o.ring, keys: document.entries.length }));
+      }
       throw error;
     }
     this.#o.view.limits.wasRead(this.#o.view.now());
@@ -282,7 +284,12 @@ export class RingWriter {
   }
 
   #announce(entry: RingEntry, reason: RotationReason, began: Moment): void {
-    channels.rotation.publish(() => ({ keyId: entry.id, reason, seconds: secondsSince(began, this.#o.view.now()) }));
+    channels.rotation.publish(() => ({
+      ringName: this.#o.ring,
+      keyId: entry.id,
+      reason,
+      seconds: secondsSince(began, this.#o.view.now()),
+    }));
   }
 }
 

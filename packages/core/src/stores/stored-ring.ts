@@ -117,7 +117,13 @@ export class StoredRingDocument {
     const tell = (outcome: { readonly ok: boolean; readonly kind?: string }): void => {
       if (this.#closing.aborted) return;
       const seconds = secondsSince(asked, momentOf(this.#clock));
-      channels['store-call'].publish(() => ({ store: this.#store.kind, operation, ...outcome, seconds }));
+      channels['store-call'].publish(() => ({
+        ringName: this.#ring,
+        store: this.#store.kind,
+        operation,
+        ...outcome,
+        seconds,
+      }));
     };
     try {
       const answer = await call;

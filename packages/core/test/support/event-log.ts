@@ -20,8 +20,10 @@ export class EventLog {
     this.#heard = [];
   }
 
+  /** The events of a channel, without the `ringName` that each of them has: events.test.ts checks it. */
   of(channel: string): readonly Event[] {
-    return this.#heard.filter((one) => one.channel === channel).map(({ event }) => event);
+    const events = this.#heard.filter((one) => one.channel === channel).map(({ event }) => event);
+    return events.map((event) => Object.fromEntries(Object.entries(event).filter(([name]) => name !== 'ringName')));
   }
 
   readonly #note = (event: unknown, channel: string | symbol): void => {

@@ -6,7 +6,7 @@ terraform {
   required_providers {
     aws = {
       source  = "hashicorp/aws"
-      version = "~> 5.100"
+      version = ">= 5.100, < 7"
     }
   }
 }
@@ -98,6 +98,11 @@ output "ring_options" {
 output "environment" {
   description = "The same, as variables for a container."
   value       = module.sealring.environment
+}
+
+output "environment_file" {
+  description = "The same as an environment file."
+  value       = module.sealring.environment_file
 }
 
 output "policies" {

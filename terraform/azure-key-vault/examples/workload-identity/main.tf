@@ -154,6 +154,11 @@ output "environment" {
   value       = module.sealring.environment
 }
 
+output "environment_file" {
+  description = "The same as an environment file."
+  value       = module.sealring.environment_file
+}
+
 output "roles" {
   description = "What each role may do."
   value       = module.sealring.roles

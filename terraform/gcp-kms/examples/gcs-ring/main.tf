@@ -85,6 +85,11 @@ output "environment" {
   value       = module.sealring.environment
 }
 
+output "environment_file" {
+  description = "The same as an environment file."
+  value       = module.sealring.environment_file
+}
+
 output "grants" {
   description = "What each role may do."
   value       = module.sealring.grants

@@ -1,0 +1,115 @@
+import type { MeterProvider, TracerProvider } from '@opentelemetry/api';
+import type { KmsCodec } from '@sealring/core';
+import { refuseUnknownOptions } from '@sealring/core/adapter';
+import {
+  createOpenTelemetryBridge,
+  DEFAULT_RING_NAME,
+  type ObserveOptions,
+  type OpenTelemetryBridge,
+} from './bridge.ts';
+import { SCOPE, SCOPE_VERSION } from './scope.ts';
+
+/** Options of {@link SealringInstrumentation}, as OpenTelemetry defines them for every instrumentation. */
+export interface SealringInstrumentationConfig {
+  /** Whether it reports from the start. Default: true. */
+  enabled?: boolean;
+}
+
+/** A codec that is observed, through every change of the providers. */
+interface Observation {
+  readonly codec: Pick<KmsCodec, 'health'>;
+  readonly options: ObserveOptions | undefined;
+  stop: (() => void) | undefined;
+}
+
+/**
+ * The bridge as an instrumentation, for `registerInstrumentations` and the `instrumentations` of OpenTelemetry's `NodeSDK`,
+ * which give it the providers. Create one per process, and no bridge beside it.
+ *
+ * @example
+ * ```ts
+ * const sealring = new SealringInstrumentation();
+ * new NodeSDK({ instrumentations: [sealring] }).start();
+ * sealring.observe(codec, { ringName: 'payments' });
+ * ```
+ */
+export class SealringInstrumentation {
+  readonly instrumentationName: string = SCOPE;
+  readonly instrumentationVersion: string = SCOPE_VERSION;
+  /** By ring name. A codec that took the name of a closed one replaces it. */
+  readonly #observed = new Map<string, Observation>();
+  #config: SealringInstrumentationConfig = {};
+  #meterProvider: MeterProvider | undefined;
+  #tracerProvider: TracerProvider | undefined;
+  #bridge: OpenTelemetryBridge | undefined;
+
+  /** @throws {TypeError} for an unknown option. */
+  constructor(config: SealringInstrumentationConfig = {}) {
+    this.setConfig(config);
+    if (config.enabled !== false) this.enable();
+  }
+
+  /** Starts to report. A second call has no effect. */
+  enable(): void {
+    if (this.#bridge === undefined) this.#start();
+  }
+
+  /** Stops to report, until {@link SealringInstrumentation.enable} is called. */
+  disable(): void {
+    this.#bridge?.dispose();
+    this.#bridge = undefined;
+  }
+
+  setMeterProvider(provider: MeterProvider): void {
+    this.#meterProvider = provider;
+    this.#restart();
+  }
+
+  setTracerProvider(provider: TracerProvider): void {
+    this.#tracerProvider = provider;
+    this.#restart();
+  }
+
+  /** Keeps the options. It does not enable or disable the instrumentation. */
+  setConfig(config: SealringInstrumentationConfig): void {
+    refuseUnknownOptions('SealringInstrumentation', config, ['enabled']);
+    this.#config = { ...config };
+  }
+
+  getConfig(): SealringInstrumentationConfig {
+    return this.#config;
+  }
+
+  /**
+   * Reports the health of a codec at each collection, as {@link OpenTelemetryBridge.observe} does, also after another
+   * provider was set.
+   * @throws {TypeError | RangeError} as there.
+   */
+  observe(codec: Pick<KmsCodec, 'health'>, options?: ObserveOptions): () => void {
+    const observation: Observation = { codec, options, stop: undefined };
+    observation.stop = this.#bridge?.observe(codec, options);
+    const name = options?.ringName ?? DEFAULT_RING_NAME;
+    this.#observed.set(name, observation);
+    return () => {
+      if (this.#observed.get(name) === observation) this.#observed.delete(name);
+      observation.stop?.();
+    };
+  }
+
+  #restart(): void {
+    if (this.#bridge === undefined) return;
+    this.disable();
+    this.#start();
+  }
+
+  #start(): void {
+    const bridge = createOpenTelemetryBridge({
+      ...(this.#meterProvider !== undefined && { meterProvider: this.#meterProvider }),
+      ...(this.#tracerProvider !== undefined && { tracerProvider: this.#tracerProvider }),
+    });
+    this.#bridge = bridge;
+    for (const observation of this.#observed.values()) {
+      observation.stop = bridge.observe(observation.codec, observation.options);
+    }
+  }
+}

@@ -1,0 +1,64 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createNoopMeter, type Meter, type MetricOptions } from '@opentelemetry/api';
+import { createOpenTelemetryBridge } from '@sealring/otel';
+import { type Instrument, withOtlpNames } from './otlp-names.ts';
+
+const FOLDER = join(import.meta.dirname, '../../docs/observability');
+
+/**
+ * `alerts.yml` and `grafana-dashboard.json` have the names of OpenTelemetry's own exporter for Prometheus. This makes the same
+ * files with the names that a collector makes: `npm run observability`.
+ */
+
+const SOURCES = ['alerts.yml', 'grafana-dashboard.json'] as const;
+
+/** Each generated file, by its name. */
+export function generated(): ReadonlyMap<string, string> {
+  const instruments = instrumentsOfTheBridge();
+  return new Map(
+    SOURCES.map((source) => {
+      const text = readFileSync(join(FOLDER, source), 'utf8');
+      return [source.replace('.', '-otlp.'), forCollectors(withOtlpNames(text, instruments))];
+    }),
+  );
+}
+
+const KINDS: Readonly<Record<string, Instrument['kind']>> = {
+  createCounter: 'counter',
+  createHistogram: 'histogram',
+  createObservableGauge: 'gauge',
+  createObservableUpDownCounter: 'up-down counter',
+};
+
+/** The instruments that the bridge creates. */
+export function instrumentsOfTheBridge(): readonly Instrument[] {
+  const instruments: Instrument[] = [];
+  const meter = new Proxy(createNoopMeter(), {
+    get(target, method: keyof Meter) {
+      const kind = KINDS[method];
+      if (kind === undefined) return target[method];
+      return (name: string, options: MetricOptions = {}) => {
+        instruments.push({ name, unit: options.unit ?? '', kind });
+        return (target[method] as Meter['createCounter'])(name, options);
+      };
+    },
+  });
+  createOpenTelemetryBridge({ meterProvider: { getMeter: () => meter }, tracerProvider: null }).dispose();
+  return instruments;
+}
+
+/** What the files say about themselves. */
+function forCollectors(text: string): string {
+  return text
+    .replace(
+      /# The names are those of OpenTelemetry's own exporter for Prometheus; alerts-otlp\.yml has those of a collector\./,
+      '# Generated from alerts.yml: npm run observability. The names are those of a collector with its default settings.',
+    )
+    .replace('"uid": "sealring"', '"uid": "sealring-otlp"')
+    .replace('"title": "Sealring"', '"title": "Sealring (OTLP names)"');
+}
+
+if (process.argv[1] === import.meta.filename) {
+  for (const [name, text] of generated()) writeFileSync(join(FOLDER, name), text);
+}
