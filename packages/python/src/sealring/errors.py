@@ -130,15 +130,57 @@ class RingStoreError(Exception):
       ring or of the store.
     """
 
-    def __init__(self, kind: RingStoreErrorKind, detail: str, *, revision: str | None = None):
-        super().__init__(f"ring store {kind}: {detail}")
+    def __init__(
+        self,
+        kind: RingStoreErrorKind,
+        detail: str,
+        *,
+        revision: str | None = None,
+        code: str | None = None,
+        location: str | None = None,
+    ) -> None:
+        where = "" if location is None else f"{location} "
+        super().__init__(f"ring store {where}{kind}: {detail}")
         self.kind: RingStoreErrorKind = kind
         self.detail = detail
+        self.code = code
+        """The vendor's code, if it is one that the store lists."""
+        self.location = location
+        """The `location` of the store, if a start failed with this error."""
         self.help = _section_on(f"RingStoreError: {kind}")
         """Address of the documentation on this kind."""
         self.revision = revision
         """Of what is stored, where `read` found it `corrupt` or `too-large`: with it, a member that
         knows the ring writes over what is none."""
+
+
+class SingleUseStoreError(Exception):
+    """The store cannot determine whether a token was redeemed: the token is refused. The kinds are
+    those of RingStoreError; the text is fixed, never the vendor's."""
+
+    def __init__(self, kind: RingStoreErrorKind, detail: str, *, code: str | None = None) -> None:
+        super().__init__(f"single-use store {kind}: {detail}")
+        self.kind: RingStoreErrorKind = kind
+        self.detail = detail
+        self.code = code
+        """The vendor's code, if it is one that the store lists."""
+        self.help = _section_on(f"SingleUseStoreError: {kind}")
+        """Address of the documentation on this kind."""
+
+    @classmethod
+    def like(cls, error: "RingStoreError") -> "SingleUseStoreError":
+        """What a ring store on the same service would say."""
+        return cls(error.kind, error.detail, code=error.code)
+
+
+class SingleUseStoreFullError(Exception):
+    """The store holds as many tokens as it may, and none of them has expired: the token is
+    refused."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.help = _section_on("SingleUseStoreFullError")
+        """Address of the documentation on this error."""
 
 
 class RingConflictError(Exception):

@@ -75,11 +75,7 @@ class PostgresRing:
     ) -> None:
         if (pool is None) == (url is None):
             raise TypeError(f"{_OWNER}: give either pool or url")
-        found = _TABLE_NAME.fullmatch(text(_OWNER, "table", table, 97))
-        if found is None:
-            told = f"{_OWNER}: table must be table or schema.table of [a-z0-9_]"
-            raise ValueError(f"{told}, got {ascii(table)}")
-        sql = ".".join(f'"{part}"' for part in found.groups() if part is not None)
+        sql = table_sql(_OWNER, table)
         self._name = label(_OWNER, "name", name)
         number(_OWNER, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
         digest = hashlib.sha256(f"{sql}\0{name}".encode()).hexdigest()
@@ -87,9 +83,10 @@ class PostgresRing:
         self._connect: Callable[[], AbstractContextManager[Any]]
         if pool is not None:
             with_method(_OWNER, "pool", pool, "connection")
-            self._connect, self._has_push = pool.connection, False
+            self._connect = pool.connection
         else:
-            self._connect, self._has_push = _connector(url, call_timeout_seconds), True
+            self._connect = postgres_connector(_OWNER, url, call_timeout_seconds)
+        self._has_push = pool is None
         # One row in any case: an answer without one is no proof that the ring is absent. The size
         # is looked at before the document, so that an over-long one is never sent.
         self._read = (
@@ -175,7 +172,7 @@ class PostgresRing:
                 row: Sequence[object] | None = connection.execute(statement, values).fetchone()
                 return row
         except Exception as error:
-            return _failure(error)
+            return postgres_failure(error)
 
 
 class _PostgresPush(Push):
@@ -205,7 +202,7 @@ class _PostgresPush(Push):
                     connection.execute("SELECT 1")
 
 
-def _failure(error: Exception) -> RingStoreError | RingConflictError:
+def postgres_failure(error: Exception) -> RingStoreError | RingConflictError:
     """By its SQLSTATE alone. Of two transactions above READ COMMITTED, the one that lost is told by
     40001."""
     code = getattr(error, "sqlstate", None)
@@ -218,10 +215,22 @@ def _failure(error: Exception) -> RingStoreError | RingConflictError:
     return RingStoreError(kind, f"{detail} ({code})")
 
 
-def _connector(url: object, timeout: float) -> Callable[[], AbstractContextManager[Any]]:
-    given = text(_OWNER, "url", url, 4_096)
+def table_sql(owner: str, table: object) -> str:
+    """The name of a table as it stands in a statement. TypeError or ValueError for a wrong one."""
+    found = _TABLE_NAME.fullmatch(text(owner, "table", table, 97))
+    if found is None:
+        told = f"{owner}: table must be table or schema.table of [a-z0-9_]"
+        raise ValueError(f"{told}, got {ascii(table)}")
+    return ".".join(f'"{part}"' for part in found.groups() if part is not None)
+
+
+def postgres_connector(
+    owner: str, url: object, timeout: float
+) -> Callable[[], AbstractContextManager[Any]]:
+    """Makes a connection to a URL, which is not shown. TypeError or ValueError for a wrong one."""
+    given = text(owner, "url", url, 4_096)
     if not given.startswith(("postgres://", "postgresql://")):
-        raise ValueError(f"{_OWNER}: url must be a postgresql:// URL")
+        raise ValueError(f"{owner}: url must be a postgresql:// URL")
     import psycopg  # noqa: PLC0415 - the extra `postgres`.
 
     def connect() -> AbstractContextManager[Any]:

@@ -103,8 +103,10 @@ class RedisRing:
             raise TypeError(f"{_OWNER}: give either client or url")
         self._key = text(_OWNER, "key", key, 512)
         number(_OWNER, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
-        self._client = _own_client(url, call_timeout_seconds) if client is None else client
-        with_method(_OWNER, "client", self._client, "execute_command")
+        if client is None:
+            client = own_redis_client(_OWNER, url, call_timeout_seconds)
+        with_method(_OWNER, "client", client, "execute_command")
+        self._client = client
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
         """The document; None when a primary says that the key does not exist. RingStoreError, with
@@ -159,7 +161,7 @@ class RedisRing:
         try:
             return self._client.execute_command(command, script, 1, self._key, *values)
         except Exception as error:
-            return _failure(error)
+            return redis_failure(error)
 
 
 def _refusal(status: str, revision: str | None) -> RingStoreError:
@@ -167,7 +169,7 @@ def _refusal(status: str, revision: str | None) -> RingStoreError:
     return RingStoreError(kind, detail, revision=None if kind == "unavailable" else revision)
 
 
-def _failure(error: Exception) -> RingStoreError:
+def redis_failure(error: Exception) -> RingStoreError:
     """By its class, or by the code its reply begins with. What a user may not do inside a script
     has no code of its own in Redis 7 (acl.c, script.c)."""
     message = str(error)
@@ -177,9 +179,10 @@ def _failure(error: Exception) -> RingStoreError:
     return RingStoreError("unavailable", "the server cannot be reached, or cannot serve now")
 
 
-def _own_client(url: object, timeout: float) -> RedisClient:
-    if not text(_OWNER, "url", url, 4_096).startswith(("redis://", "rediss://")):
-        raise ValueError(f"{_OWNER}: url must be a redis:// or rediss:// URL")
+def own_redis_client(owner: str, url: object, timeout: float) -> RedisClient:
+    """A client for a URL, which is not shown. TypeError or ValueError for a wrong one."""
+    if not text(owner, "url", url, 4_096).startswith(("redis://", "rediss://")):
+        raise ValueError(f"{owner}: url must be a redis:// or rediss:// URL")
     import redis  # noqa: PLC0415 - the extra `redis`.
 
     client: RedisClient = redis.Redis.from_url(
