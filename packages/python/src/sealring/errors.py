@@ -3,8 +3,9 @@ TypeError and ValueError."""
 
 import re
 import sys
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, get_args
 
 _ERRORS_PAGE = "https://github.com/sealring/sealring/blob/main/docs/errors.md"
 
@@ -105,18 +106,61 @@ class KeyWrapperError(Exception):
         code: str | None = None,
         status: int | None = None,
         request_id: str | None = None,
+        attempts: int | None = None,
         hint: str | None = None,
+        causes: "tuple[KeyWrapperError, ...]" = (),
     ) -> None:
-        facts = (code, status and f"HTTP {status}", request_id and f"request {request_id}", hint)
+        several = f"{attempts} attempts" if attempts not in (None, 1) else None
+        facts = (
+            code,
+            status and f"HTTP {status}",
+            request_id and f"request {request_id}",
+            several,
+            hint,
+        )
         told = ", ".join(fact for fact in facts if isinstance(fact, str))
-        super().__init__(f"{provider} {operation}: {kind}{f' ({told})' if told else ''}")
+        own = f"{provider} {operation}: {kind}{f' ({told})' if told else ''}"
+        super().__init__("; ".join(map(str, causes)) or own)
         self.kind: KeyWrapperErrorKind = kind
         self.provider = provider
+        self.operation: KeyWrapperOperation = operation
         self.code = code
         self.status = status
         self.request_id = request_id
+        self.attempts = attempts
+        """Attempts made, this one included; None where they were not counted."""
+        self.hint = hint
+        self.causes = causes
+        """The error of each key wrapper, where several were asked and all failed."""
         self.help = _section_on(f"KeyWrapperError: {kind}")
         """Address of the documentation on this kind."""
+
+
+def attempted(error: KeyWrapperError, attempts: int) -> KeyWrapperError:
+    """The same with the number of attempts."""
+    return KeyWrapperError(
+        error.kind,
+        error.provider,
+        operation=error.operation,
+        code=error.code,
+        status=error.status,
+        request_id=error.request_id,
+        attempts=attempts,
+        hint=error.hint,
+        causes=error.causes,
+    )
+
+
+def all_of(failures: Sequence[KeyWrapperError]) -> KeyWrapperError:
+    """What several key wrappers failed with, as one error. It is a refusal only when all refuse: a
+    KMS that was merely out of reach may still allow the key."""
+    if len(failures) == 1:
+        return failures[0]
+    kinds = get_args(KeyWrapperErrorKind)
+    mildest = min(failures, key=lambda failure: kinds.index(failure.kind))
+    providers = ", ".join(failure.provider for failure in failures)
+    causes = tuple(failures)
+    return KeyWrapperError(mildest.kind, providers, operation=failures[0].operation, causes=causes)
 
 
 class RingStoreError(Exception):

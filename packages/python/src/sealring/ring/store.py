@@ -21,7 +21,11 @@ class StoredRing(NamedTuple):
 
 
 class ReadableRing(Protocol):
-    """Where the ring document lives, as far as a reader is concerned."""
+    """Where the ring document lives, as far as a reader is concerned.
+
+    A store may have a text `location`: where the ring is stored, for messages, with no secret in
+    it, such as `s3://payments-sealring/payments.ring`.
+    """
 
     @property
     def kind(self) -> str:
@@ -99,6 +103,12 @@ class StoredDocument:
     @property
     def kind(self) -> str:
         return self._store.kind
+
+    @property
+    def location(self) -> str | None:
+        """Where the ring is, for messages; None for a store that does not say so."""
+        location = getattr(self._store, "location", None)
+        return location if isinstance(location, str) else None
 
     def read(self) -> Stored | None:
         """None when the document is known to be absent."""

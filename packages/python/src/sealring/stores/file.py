@@ -45,6 +45,7 @@ class FileRing:
         if not isinstance(name, str) or name == "" or "\0" in name:
             raise ValueError(f"{_OWNER}: path must be text, not empty, and have no NUL")
         self._path = os.path.abspath(name)
+        self.location = self._path
 
     def read(
         self,
@@ -154,7 +155,7 @@ class FileRing:
         code = errno.errorcode.get(error.errno or 0, "unknown")
         if code == "ENOENT":
             if not os.path.isdir(os.path.dirname(self._path)):
-                return RingStoreError("unavailable", "the directory does not exist")
+                return RingStoreError("unavailable", "the directory does not exist", code="ENOENT")
             is_dangling = os.path.islink(self._path)
             return RingStoreError("unavailable", "the link leads nowhere") if is_dangling else None
         return _refusal(error)

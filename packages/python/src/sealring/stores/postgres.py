@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from ..errors import RingConflictError, RingStoreError, RingStoreErrorKind
+from ..failures import failure_with, rows, unreachable, unreachable_by
 from ..key_wrapper import OnServiceDate
 from ..options import label, number, text, with_method
 from ..ring.document import MAX_DOCUMENT_BYTES
@@ -25,19 +26,52 @@ _UNKNOWN = "the answer was not one of the statement"
 _TABLE = "the table is missing: run the migration"
 _SHAPE = "the table is not the one of the migration"
 _LOGIN = "the server refused the user"
+_BUSY = "the server cannot serve requests at the moment"
+_OTHER = "another transaction changed the row first"
 # SQLSTATE to kind (PostgreSQL documentation, appendix A). What is not in it is `unavailable`.
-_ERRORS: dict[str, tuple[RingStoreErrorKind, str]] = {
-    "28000": ("denied", _LOGIN),
-    "28P01": ("denied", _LOGIN),
-    "42501": ("denied", "the user lacks a right on the table"),
+ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
+    **rows(("denied", _LOGIN), "28000 28P01"),
+    "42501": ("denied", "the user lacks a permission on the table"),
     # Not absent: a ring may be created only where its table says that there is none.
-    "42P01": ("unavailable", _TABLE),
-    "3F000": ("unavailable", _TABLE),
+    **rows(("unavailable", _TABLE), "42P01 3F000"),
     "3D000": ("unavailable", "the database is missing"),
-    **dict.fromkeys(("42703", "42804", "42883", "42P10", "23502"), ("corrupt", _SHAPE)),
-    "23514": ("too-large", "over the bound of the table"),
-    "25006": ("unavailable", "the server is read-only: a failover, or a wrong address"),
+    **rows(("corrupt", _SHAPE), "42703 42804 42883 42P10 23502"),
+    "23514": ("too-large", "the document exceeds the bound of the table"),
+    # Not `read-only`: after the failover writes succeed.
+    "25006": (
+        "unavailable",
+        "the server is read-only: a failover is under way, or the address is wrong",
+    ),
+    **rows(("unavailable", _OTHER), "40001 40P01"),
+    "53100": ("unavailable", "the disk of the server is full"),
+    "53200": ("unavailable", "the server is out of memory"),
+    "53300": ("unavailable", "the server has too many connections"),
+    "55P03": ("unavailable", "another transaction held the row for too long"),
+    "57014": ("unavailable", "the server ended the statement (statement_timeout)"),
+    **rows(("unavailable", _BUSY), "57P01 57P02 57P03 08000 08003 08006"),
 }
+# libpq gives no code for a connection that was refused. Its texts, and those of a server whose
+# messages are English, are searched for and never copied; any other is `unavailable`.
+_NO_CONNECTION: tuple[tuple[str, str], ...] = (
+    (r"FATAL:  (?:password|\S{1,20}) authentication failed for user ", "28P01"),
+    ("fe_sendauth: no password supplied", "28P01"),
+    ("FATAL:  no pg_hba\\.conf entry for ", "28000"),
+    ("FATAL:  pg_hba\\.conf rejects ", "28000"),
+    ('FATAL:  role ".*" (?:does not exist|is not permitted to log in)', "28000"),
+    ('FATAL:  database ".*" does not exist', "3D000"),
+    ("FATAL:  sorry, too many clients already", "53300"),
+    ("FATAL:  the database system is (?:starting up|shutting down)", "57P03"),
+    ("server does not support SSL, but SSL was required", "ERR_POSTGRES_NO_TLS"),
+    ("could not translate host name .*: Temporary failure", "EAI_AGAIN"),
+    ("could not translate host name ", "ENOTFOUND"),
+    ("Connection refused", "ECONNREFUSED"),
+    ("timeout expired|Connection timed out", "ETIMEDOUT"),
+    ("No route to host", "EHOSTUNREACH"),
+    ("Network is unreachable", "ENETUNREACH"),
+    ("server closed the connection unexpectedly|Connection reset by peer", "ECONNRESET"),
+    ("server certificate for .* does not match host name ", "HOSTNAME_MISMATCH"),
+    ("certificate verify failed", "UNABLE_TO_VERIFY_LEAF_SIGNATURE"),
+)
 
 
 class PostgresPool(Protocol):
@@ -77,6 +111,7 @@ class PostgresRing:
             raise TypeError(f"{_OWNER}: give either pool or url")
         sql = table_sql(_OWNER, table)
         self._name = label(_OWNER, "name", name)
+        self.location = f"postgres table {sql}, row {name}"
         number(_OWNER, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
         digest = hashlib.sha256(f"{sql}\0{name}".encode()).hexdigest()
         self._channel = f"sealring_{digest[:32]}"
@@ -203,16 +238,23 @@ class _PostgresPush(Push):
 
 
 def postgres_failure(error: Exception) -> RingStoreError | RingConflictError:
-    """By its SQLSTATE alone. Of two transactions above READ COMMITTED, the one that lost is told by
-    40001."""
-    code = getattr(error, "sqlstate", None)
-    if code == _SERIALIZATION_FAILURE:
+    """By its SQLSTATE. Of two transactions above READ COMMITTED, the one that lost has 40001."""
+    state = getattr(error, "sqlstate", None)
+    if state == _SERIALIZATION_FAILURE:
         return RingConflictError()
-    found = _ERRORS.get(code) if isinstance(code, str) else None
-    if found is None:
-        return RingStoreError("unavailable", "the server cannot be reached, or cannot serve now")
-    kind, detail = found
-    return RingStoreError(kind, f"{detail} ({code})")
+    code = state if isinstance(state, str) else _code_of_connection(str(error))
+    if code in ERROR_TABLE:
+        kind, detail = ERROR_TABLE[code]
+        return RingStoreError(kind, f"{detail} ({code})", code=code)
+    if code is not None and state is None:
+        return unreachable_by(failure_with(code), "the server")
+    failure = unreachable(error, "the server")
+    return failure or RingStoreError("unavailable", "the call failed")
+
+
+def _code_of_connection(text: str) -> str | None:
+    found = (code for pattern, code in _NO_CONNECTION if re.search(pattern, text))
+    return next(found, None)
 
 
 def table_sql(owner: str, table: object) -> str:

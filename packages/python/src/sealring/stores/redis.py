@@ -5,8 +5,10 @@ import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from ..errors import RingConflictError, RingStoreError, RingStoreErrorKind
+from ..failures import rows, unreachable
 from ..key_wrapper import OnServiceDate
 from ..options import number, text, with_method
 from ..ring.document import MAX_DOCUMENT_BYTES
@@ -58,11 +60,40 @@ _REFUSALS: dict[str, tuple[RingStoreErrorKind, str]] = {
     "foreign": ("corrupt", "the key holds something that is no ring"),
     "too-large": ("too-large", "over 256 KiB"),
 }
-# By class, since redis-py drops the code of the replies it knows; a code where it is left.
-_DENIED = frozenset(
-    "AuthenticationError AuthenticationWrongNumberOfArgsError NoPermissionError "
-    "NOAUTH WRONGPASS NOPERM DENIED".split()
+_DENIED = "the server refused the user or the command"
+_BUSY = "the server cannot serve requests at the moment"
+_REPLICA = (
+    "the server is a replica, or has too few of its own: a failover is under way, or the address is"
+    " wrong"
 )
+_CLUSTER = "the server is a node of a cluster that does not hold this key at the moment"
+# Prefix of an error reply to kind (Redis serialization protocol specification, "Simple errors").
+ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
+    **rows(("denied", _DENIED), "NOAUTH WRONGPASS NOPERM DENIED"),
+    "WRONGTYPE": ("corrupt", "the key holds something other than a ring"),
+    # Not `read-only`, which means that no server may write through this store: after the failover
+    # writes succeed.
+    **rows(("unavailable", _REPLICA), "READONLY NOREPLICAS MASTERDOWN UNBLOCKED"),
+    "OOM": ("unavailable", "the server is out of memory (maxmemory)"),
+    "MISCONF": ("unavailable", "the server cannot persist and refuses writes"),
+    **rows(("unavailable", _BUSY), "LOADING BUSY TRYAGAIN"),
+    **rows(("unavailable", _CLUSTER), "CLUSTERDOWN MOVED ASK"),
+}
+# redis-py drops the code of the replies that it has a class for.
+_CODES_OF_CLASSES = {
+    "AuthenticationError": "NOAUTH",
+    "AuthenticationWrongNumberOfArgsError": "NOAUTH",
+    "NoPermissionError": "NOPERM",
+    "ReadOnlyError": "READONLY",
+    "OutOfMemoryError": "OOM",
+    "BusyLoadingError": "LOADING",
+    "MasterDownError": "MASTERDOWN",
+    "TryAgainError": "TRYAGAIN",
+    "ClusterDownError": "CLUSTERDOWN",
+    "MovedError": "MOVED",
+    "AskError": "ASK",
+}
+_REPLY_CODE = re.compile("([A-Z]{2,32}) ")
 _DENIED_IN_SCRIPT = re.compile(
     "(?:ERR )?(?:The user executing the script can't|ACL failure in script)"
 )
@@ -107,6 +138,7 @@ class RedisRing:
             client = own_redis_client(_OWNER, url, call_timeout_seconds)
         with_method(_OWNER, "client", client, "execute_command")
         self._client = client
+        self.location = _location_of(url, key)
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
         """The document; None when a primary says that the key does not exist. RingStoreError, with
@@ -173,10 +205,27 @@ def redis_failure(error: Exception) -> RingStoreError:
     """By its class, or by the code its reply begins with. What a user may not do inside a script
     has no code of its own in Redis 7 (acl.c, script.c)."""
     message = str(error)
-    names = {message.split(" ", 1)[0], *(base.__name__ for base in type(error).__mro__)}
-    if names & _DENIED or _DENIED_IN_SCRIPT.match(message):
-        return RingStoreError("denied", "the server refused the user, or what it asked for")
-    return RingStoreError("unavailable", "the server cannot be reached, or cannot serve now")
+    reply = _REPLY_CODE.match(f"{message} ")
+    names = [base.__name__ for base in type(error).__mro__]
+    codes = [_CODES_OF_CLASSES.get(name) for name in names]
+    is_connection = "ConnectionError" in names or "TimeoutError" in names
+    if _DENIED_IN_SCRIPT.match(message):
+        codes.insert(0, "NOPERM")
+    elif reply is not None and not is_connection:
+        codes.insert(0, reply[1])
+    code = next((one for one in codes if one in ERROR_TABLE), None)
+    if code is not None:
+        kind, detail = ERROR_TABLE[code]
+        return RingStoreError(kind, detail, code=code)
+    return unreachable(error, "the server") or RingStoreError("unavailable", "the call failed")
+
+
+def _location_of(url: str | None, key: str) -> str:
+    """Without the user and the password that the URL can contain."""
+    if url is None:
+        return f"redis key {key}"
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}, key {key}"
 
 
 def own_redis_client(owner: str, url: object, timeout: float) -> RedisClient:
