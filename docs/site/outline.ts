@@ -8,6 +8,7 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'docs/guides/wire-a-verifier.md',
     'docs/guides/choose-a-store.md',
     'docs/guides/kubernetes.md',
+    'docs/guides/serverless.md',
     'docs/guides/adapter-options.md',
     'docs/guides/networks.md',
     'docs/terraform.md',

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from ..errors import RingConflictError, RingStoreError
 from ..key_wrapper import OnServiceDate
+from ..options import show
 from .calls import Calls
 from .document import MAX_DOCUMENT_BYTES, RingDocument, encode_document, parse_document
 from .view import RingView
@@ -83,6 +84,17 @@ def document_text(data: bytes, what: str, revision: str | None = None) -> str:
         if data:
             return data.decode("utf-8")
     raise RingStoreError("corrupt", f"{what} is empty or not UTF-8", revision=revision)
+
+
+def check_write(owner: str, document: object, expected: object) -> None:
+    """What every store refuses to write. TypeError for what is no text, RingStoreError for a text
+    that it may not store."""
+    if not isinstance(document, str):
+        raise TypeError(f"{owner}: document must be a str, got {show(document)}")
+    if expected is not None and not isinstance(expected, str):
+        raise TypeError(f"{owner}: expected must be a str or None, got {show(expected)}")
+    if len(document.encode("utf-8", "surrogatepass")) > MAX_DOCUMENT_BYTES:
+        raise RingStoreError("too-large", "a ring document has at most 262144 bytes")
 
 
 _CONFLICT = object()

@@ -10,7 +10,7 @@ from ..failures import rows, unreachable
 from ..key_wrapper import OnServiceDate
 from ..options import number, text, with_method
 from ..ring.document import MAX_DOCUMENT_BYTES
-from ..ring.store import StoredRing, document_text
+from ..ring.store import StoredRing, check_write, document_text
 from ..wrappers.service import note_date
 
 _OWNER = "AzureBlobRing"
@@ -131,6 +131,7 @@ class AzureBlobRing:
     ) -> str:
         """Replaces the blob, if it is what `expected` says. RingConflictError or RingStoreError;
         after `unavailable` it may have been written all the same."""
+        check_write(_OWNER, document, expected)
         # Nobody has ever read such a revision, so another one is stored.
         if expected is not None and _ETAG.fullmatch(expected) is None:
             raise RingConflictError

@@ -21,7 +21,7 @@ from ..failures import rows
 from ..key_wrapper import OnServiceDate
 from ..options import label, text
 from ..ring.document import MAX_DOCUMENT_BYTES
-from ..ring.store import StoredRing
+from ..ring.store import StoredRing, check_write
 
 _OWNER = "DynamodbRing"
 _REVISION_BYTES = 16
@@ -115,6 +115,7 @@ class DynamodbRing:
     ) -> str:
         """Replaces the item, if it is what `expected` says. RingConflictError or RingStoreError;
         after `unavailable` it may have been written all the same."""
+        check_write(_OWNER, document, expected)
         revision = secrets.token_urlsafe(_REVISION_BYTES)
         failure = self._put(document, revision, expected, on_service_date)
         if failure is not None:

@@ -13,7 +13,7 @@ from ..errors import RingConflictError, RingStoreError
 from ..key_wrapper import OnServiceDate
 from ..options import show
 from ..ring.document import MAX_DOCUMENT_BYTES
-from ..ring.store import StoredRing, document_text
+from ..ring.store import StoredRing, check_write, document_text
 from .file_lock import LOCK_USABLE_MS, FileLock, remove_if_present, try_file_lock
 
 _OWNER = "FileRing"
@@ -66,6 +66,7 @@ class FileRing:
         on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - a file system has no date.
     ) -> str:
         """Replaces the file, if it is what `expected` says. RingConflictError or RingStoreError."""
+        check_write(_OWNER, document, expected)
         until = time.monotonic() + _WRITE_DEADLINE_SECONDS
         if os.path.islink(self._path):
             detail = "the path is a symbolic link: name the file itself"

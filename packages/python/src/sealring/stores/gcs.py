@@ -8,7 +8,7 @@ from ..failures import rows, unreachable
 from ..key_wrapper import OnServiceDate
 from ..options import number, text, with_method
 from ..ring.document import MAX_DOCUMENT_BYTES
-from ..ring.store import StoredRing, document_text
+from ..ring.store import StoredRing, check_write, document_text
 
 _OWNER = "GcsRing"
 _BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]", re.ASCII)
@@ -140,6 +140,7 @@ class GcsRing:
     ) -> str:
         """Replaces the object, if it is what `expected` says. RingConflictError or RingStoreError;
         after `unavailable` it may have been written all the same."""
+        check_write(_OWNER, document, expected)
         # Nobody has ever read such a revision, so another one is stored.
         if expected is not None and _GENERATION.fullmatch(expected) is None:
             raise RingConflictError

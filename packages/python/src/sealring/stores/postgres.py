@@ -12,7 +12,7 @@ from ..failures import failure_with, rows, unreachable, unreachable_by
 from ..key_wrapper import OnServiceDate
 from ..options import label, number, text, with_method
 from ..ring.document import MAX_DOCUMENT_BYTES
-from ..ring.store import StoredRing
+from ..ring.store import StoredRing, check_write
 from .push import Push
 
 _OWNER = "PostgresRing"
@@ -178,6 +178,7 @@ class PostgresRing:
     ) -> str:
         """Replaces the row, if it is what `expected` says. RingConflictError or RingStoreError;
         after `unavailable` it may have been written all the same."""
+        check_write(_OWNER, document, expected)
         if expected is None:
             row = self._row(self._create, (self._name, document, self._channel))
         else:

@@ -12,7 +12,7 @@ from ..failures import rows, unreachable
 from ..key_wrapper import OnServiceDate
 from ..options import number, text, with_method
 from ..ring.document import MAX_DOCUMENT_BYTES
-from ..ring.store import StoredRing, document_text
+from ..ring.store import StoredRing, check_write, document_text
 from .redis_push import RedisPush
 
 _OWNER = "RedisRing"
@@ -164,6 +164,7 @@ class RedisRing:
     ) -> str:
         """Replaces the document, if it is what `expected` says. RingConflictError or
         RingStoreError; after `unavailable` it may have been written all the same."""
+        check_write(_OWNER, document, expected)
         revision = secrets.token_urlsafe(_REVISION_BYTES)
         condition = "absent" if expected is None else f"={expected}"
         fields = self._run("EVAL", _WRITE, condition, document, revision)

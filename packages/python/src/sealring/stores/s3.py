@@ -22,7 +22,7 @@ from ..failures import rows
 from ..key_wrapper import OnServiceDate
 from ..options import one_of, text
 from ..ring.document import MAX_DOCUMENT_BYTES
-from ..ring.store import StoredRing, document_text
+from ..ring.store import StoredRing, check_write, document_text
 
 _OWNER = "S3Ring"
 _RIGHTS = "S3 refused the call; for an object that is not there also to who may not list the bucket"
@@ -158,6 +158,7 @@ class S3Ring:
     ) -> str:
         """Replaces the object, if it is what `expected` says. RingConflictError or RingStoreError;
         after `unavailable` it may have been written all the same."""
+        check_write(_OWNER, document, expected)
         condition = {"IfNoneMatch": "*"}
         if expected is not None:
             # The ETag compares bytes; the revision tells the same bytes written anew apart.

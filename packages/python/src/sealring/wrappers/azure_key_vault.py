@@ -18,6 +18,7 @@ from ..failures import ConnectionFailure, connection_failure
 from ..key_wrapper import OnServiceDate, Supports, WrappedKey
 from ..options import number, one_of, sequence, with_method
 from .service import (
+    check_context,
     check_plaintext,
     kind_of_status,
     matches,
@@ -204,6 +205,7 @@ class AzureKeyVaultKeyWrapper:
     ) -> WrappedKey:
         """Wraps 64 bytes, data key and hash of the context. KeyWrapperError for a failure."""
         check_plaintext(_OWNER, data_key, _LENGTHS)
+        check_context(_OWNER, context)
         answer = self._wrap(data_key, on_service_date)
         if isinstance(answer, KeyWrapperError):
             # A version that is refused may have been replaced.

@@ -11,7 +11,14 @@ from ..errors import KeyWrapperError, KeyWrapperErrorKind, KeyWrapperOperation
 from ..failures import connection_failure, failure_with, rows
 from ..key_wrapper import OnServiceDate, Supports, WrappedKey
 from ..options import number, with_method
-from .service import check_plaintext, matches, name_of_key, names_of_keys, taken_data_key
+from .service import (
+    check_context,
+    check_plaintext,
+    matches,
+    name_of_key,
+    names_of_keys,
+    taken_data_key,
+)
 
 _OWNER = "GcpKmsKeyWrapper"
 _PROVIDER = "gcp-kms"
@@ -154,6 +161,7 @@ class GcpKmsKeyWrapper:
     ) -> WrappedKey:
         """Wraps 32 bytes that are not all equal. KeyWrapperError for a failure."""
         check_plaintext(_OWNER, data_key, [DATA_KEY_BYTES])
+        check_context(_OWNER, context)
         answer = self._encrypt(data_key, context)
         if isinstance(answer, KeyWrapperError):
             raise answer

@@ -14,7 +14,7 @@ from ..derivation import DATA_KEY_BYTES, overwrite
 from ..errors import KeyWrapperError
 from ..key_wrapper import OnServiceDate, Supports, WrappedKey
 from ..options import is_constant, sequence, show
-from .service import check_plaintext
+from .service import check_context, check_plaintext
 
 _OWNER = "LocalKeyWrapper"
 _PROVIDER = "local"
@@ -91,6 +91,7 @@ class LocalKeyWrapper:
     ) -> WrappedKey:
         """Wraps 32 bytes that are not all equal."""
         check_plaintext(_OWNER, data_key, [DATA_KEY_BYTES])
+        check_context(_OWNER, context)
         nonce = os.urandom(NONCE_BYTES)
         aad = _authenticated(self.key_id, context)
         sealed = self._keys[self.key_id].encrypt(nonce, bytes(data_key), aad)

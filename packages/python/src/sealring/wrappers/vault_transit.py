@@ -14,6 +14,7 @@ from ..failures import ConnectionFailure, connection_failure
 from ..key_wrapper import OnServiceDate, Supports, WrappedKey
 from ..options import number, show, text, with_method
 from .service import (
+    check_context,
     check_plaintext,
     kind_of_status,
     matches,
@@ -190,6 +191,7 @@ class VaultTransitKeyWrapper:
     ) -> WrappedKey:
         """Wraps 32 bytes that are not all equal. KeyWrapperError for a failure."""
         check_plaintext(_OWNER, data_key, [DATA_KEY_BYTES])
+        check_context(_OWNER, context)
         answer = self._encrypt(data_key, context, on_service_date)
         if isinstance(answer, KeyWrapperError):
             raise answer
