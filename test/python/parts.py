@@ -25,7 +25,7 @@ writing = Lock()
 MAKES = {
     "file": lambda path: FileRing(path),
     "redis": lambda **more: RedisRing(**more, call_timeout_seconds=2),
-    "postgres": lambda **more: PostgresRing(**more, call_timeout_seconds=2),
+    "postgres": lambda **more: PostgresRing(**more),
     "local": lambda master_key: LocalKeyWrapper(master_key=master_key),
 }
 
@@ -47,7 +47,8 @@ def record(wrapped):
 
 
 def wrapped_key(value):
-    return WrappedKey(value["provider"], value["keyId"], python_value(value["wrapped"]))
+    given = value if isinstance(value, dict) else {}
+    return WrappedKey(given.get("provider"), given.get("keyId"), python_value(given.get("wrapped")))
 
 
 def obey(request):
@@ -69,9 +70,9 @@ def obey(request):
     if op == "write":
         return {"revision": part.write(request.get("document"), expected=request.get("expected"))}
     if op == "wrap":
-        return record(part.wrap(python_value(request["dataKey"]), request["context"]))
+        return record(part.wrap(python_value(request["dataKey"]), request.get("context")))
     if op == "unwrap":
-        return json_value(part.unwrap(wrapped_key(request["wrapped"]), request["context"]))
+        return json_value(part.unwrap(wrapped_key(request["wrapped"]), request.get("context")))
     raise ValueError(op)
 
 

@@ -127,7 +127,9 @@ export class PythonParts {
     const id = ++this.#requests;
     const answer = await new Promise<Answer>((resolve) => {
       this.#waiting.set(id, resolve);
-      this.#process.stdin?.write(`${JSON.stringify({ id, ...request })}\n`);
+      // JSON has no undefined: what is missing is None.
+      const text = JSON.stringify({ id, ...request }, (_, value: unknown) => (value === undefined ? null : value));
+      this.#process.stdin?.write(`${text}\n`);
     });
     if (answer.error !== undefined) throw errorOf(answer);
     return answer.value;

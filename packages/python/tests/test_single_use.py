@@ -8,6 +8,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -178,6 +179,19 @@ def test_a_state_that_comes_past_the_boundary_is_refused() -> None:
     # The boundary is not in the chain.
     desk.server.middleware[:] = [desk.guard]
     assert REFUSED in desk.call("forged")
+    assert desk.states == []
+
+
+def test_a_state_that_another_middleware_changed_is_refused() -> None:
+    desk = Desk()
+    token = desk.mint()
+
+    async def change(ctx: Any, call_next: Any) -> Any:
+        return await call_next(replace(ctx, params={**ctx.params, "requestState": "changed"}))
+
+    at = desk.server.middleware.index(desk.guard)
+    desk.server.middleware.insert(at, change)
+    assert REFUSED in desk.call(token)
     assert desk.states == []
 
 

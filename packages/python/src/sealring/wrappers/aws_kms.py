@@ -128,6 +128,7 @@ class AwsKmsKeyWrapper:
         on_service_date: OnServiceDate | None = None,
     ) -> bytearray:
         """The data key, 32 bytes. KeyWrapperError, with nothing of boto3's in it, for a failure."""
+        check_context(_OWNER, context)
         if not self.owns(wrapped):
             raise _corrupt(hint="the wrapped key names another provider or KMS key")
         if not 1 <= len(wrapped.wrapped) <= _MAX_WRAPPED_BYTES:

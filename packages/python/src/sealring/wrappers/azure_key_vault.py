@@ -221,6 +221,7 @@ class AzureKeyVaultKeyWrapper:
         on_service_date: OnServiceDate | None = None,
     ) -> bytearray:
         """What was wrapped. KeyWrapperError, with nothing of the SDK's in it, for a failure."""
+        check_context(_OWNER, context)
         version = self._find(wrapped.key_id) if wrapped.provider == _PROVIDER else None
         if version is None:
             raise _corrupt("unwrap", "the wrapped key names another provider, vault or key")

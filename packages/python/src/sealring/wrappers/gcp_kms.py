@@ -176,6 +176,7 @@ class GcpKmsKeyWrapper:
     ) -> bytearray:
         """The data key, 32 bytes. KeyWrapperError, with nothing of the SDK's in it, for a
         failure."""
+        check_context(_OWNER, context)
         asked = self._key_to_ask(wrapped.key_id)
         if wrapped.provider != _PROVIDER or asked is None:
             raise _corrupt("the wrapped key names another provider or key")

@@ -69,6 +69,7 @@ class LocalKeyWrapper:
         on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - there is no service.
     ) -> bytearray:
         """The data key, 32 bytes; KeyWrapperError, `corrupt`, for what was not wrapped so."""
+        check_context(_OWNER, context)
         if not self.owns(wrapped):
             raise _corrupt(hint="wrapped by another provider or master key")
         if len(wrapped.wrapped) != _WRAPPED_BYTES:

@@ -206,6 +206,7 @@ class VaultTransitKeyWrapper:
     ) -> bytearray:
         """The data key, 32 bytes. KeyWrapperError, with nothing of the answer in it, for a
         failure."""
+        check_context(_OWNER, context)
         key = self._key_to_ask(wrapped.key_id) if wrapped.provider == _PROVIDER else None
         if key is None:
             raise _corrupt("the wrapped key names another provider or transit key")
