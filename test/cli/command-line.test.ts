@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -106,8 +106,9 @@ describe.skipIf(moto === '')('sealring, with the environment that Terraform give
     for (const needed of ['core', 'dashboard']) {
       symlinkSync(join(MODULES, '@sealring', needed), join(empty, 'node_modules', '@sealring', needed));
     }
-    for (const library of ['commander', '@bomb.sh']) {
-      const installed = fileURLToPath(new URL(`../../packages/cli/node_modules/${library}`, import.meta.url));
+    for (const library of ['commander', '@bomb.sh', 'eventsource-parser']) {
+      const ofTheCli = fileURLToPath(new URL(`../../packages/cli/node_modules/${library}`, import.meta.url));
+      const installed = existsSync(ofTheCli) ? ofTheCli : join(MODULES, library);
       symlinkSync(installed, join(empty, 'node_modules', library));
     }
     const args = [join(copy, 'dist/main.js'), 'status'];

@@ -61,7 +61,7 @@ class Kms:
         self.kept = {}
         self.failing = self.wrap_failing = None
         self.key_id = "key/1"
-        self.generated = self.wraps = 0
+        self.generated = 0
         self.clocks = clocks
 
     def owns(self, wrapped):
@@ -77,8 +77,7 @@ class Kms:
             raise KeyWrapperError(kind, self.provider, operation=operation)
 
     def _keep(self, data_key, context):
-        wrapped = digest(f"wrap/{self.provider}/{self.wraps}")[:12]
-        self.wraps += 1
+        wrapped = digest(f"wrap/{self.provider}/{self.key_id}/{encode(data_key)}")[:12]
         self.kept[wrapped] = bytes(data_key), dict(context)
         return WrappedKey(self.provider, self.key_id, wrapped)
 

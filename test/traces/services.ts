@@ -21,7 +21,6 @@ export class TracedKms {
   keyId = 'key/1';
   calls = 0;
   generated = 0;
-  #wraps = 0;
 
   constructor(provider: string, dateMs: () => number | undefined) {
     this.provider = provider;
@@ -51,7 +50,10 @@ export class TracedKms {
       return answer();
     };
     const keep = (dataKey: Uint8Array, context: Readonly<Record<string, string>>) => {
-      const wrapped = digest(`wrap/${provider}/${this.#wraps++}`).subarray(0, 12);
+      // No counter: a slow start in TypeScript also wraps random bytes with the other key wrappers, to learn what they
+      // answer, and discards the wraps; Python calls one key wrapper after another.
+      const key = Buffer.from(dataKey).toString('base64url');
+      const wrapped = digest(`wrap/${provider}/${this.keyId}/${key}`).subarray(0, 12);
       this.#kept.set(wrapped.toString('base64url'), { dataKey: Uint8Array.from(dataKey), context: spelt(context) });
       return { provider, keyId: this.keyId, wrapped };
     };

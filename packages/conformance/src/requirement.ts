@@ -49,7 +49,7 @@ export interface CheckedRequirement<Context> extends Requirement {
   /**
    * Tries it on a target of its suite.
    *
-   * Resolves when the requirement holds, to what was seen if that is worth telling.
+   * Resolves when the requirement holds, with a remark if there is one.
    * @throws {Finding} when it does not hold, {@link NotApplicable} when it is not claimed.
    */
   run(context: Context): void | string | Promise<void | string>;

@@ -184,7 +184,7 @@ async function tryOne<Tried extends Trial>(
     error = stray.first();
   } catch (thrown) {
     error = thrown;
-    // The first thing that went wrong is what is told.
+    // The first failure is reported.
     await end(trial, target, timeoutMs).catch(() => undefined);
   } finally {
     stray.stop();
@@ -236,7 +236,7 @@ function outcomeOf(
   return { status, detail: `${detail} (seed ${seed})` };
 }
 
-/** Where strays are told: one list for each requirement that is being tried just now. */
+/** Where strays are collected: one list for each requirement that is being tried. */
 const listeners = new Set<string[]>();
 let stopListening: (() => void) | undefined;
 

@@ -2,14 +2,14 @@ import { inspect, types } from 'node:util';
 
 /** Bytes of a key in a row that cannot be chance. */
 const TELLING_BYTES = 8;
-/** Base64 cuts bytes up in groups of three: as many more, so that a telling piece is whole. */
+/** Base64 cuts bytes up in groups of three: as many more, so that a recognizable piece is complete. */
 const BASE64_BYTES = 12;
 /** Text that stands for at least {@link TELLING_BYTES} bytes. */
 const ENCODED = /[A-Za-z0-9+/_-]{11,}/g;
 const HEX = /^[0-9a-f]+$/i;
 const MOST_OBJECTS = 20_000;
 
-/** Text and bytes that somebody could read. */
+/** Text and bytes in which a secret could be read. */
 export interface Readable {
   readonly texts: readonly string[];
   readonly bytes: readonly Uint8Array[];
@@ -43,7 +43,7 @@ export function printed(value: unknown, depth: number): string {
   }
 }
 
-/** Whether a key, or a telling piece of it, can be read there, in any usual form: also as text that is in bytes. */
+/** Whether a key, or a recognizable piece of it, can be read there, in any usual form: also as text that is in bytes. */
 export function shows({ texts, bytes }: Readable, key: Uint8Array): boolean {
   const pieces = windows(key, TELLING_BYTES);
   const inside = [...texts, ...bytes.flatMap(textsIn)];

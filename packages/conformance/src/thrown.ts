@@ -25,7 +25,7 @@ export class ProgramError extends Error {
 export function describeThrown(error: unknown): string {
   if (error instanceof Finding) return error.message;
   if (error instanceof ProgramError) return error.name;
-  if (!types.isNativeError(error)) return `${kindOf(error)} that is no Error`;
+  if (!types.isNativeError(error)) return `${kindOf(error)} that is not an Error`;
   const [place, kind] = [placeOf(error), member(error, 'kind')];
   return `${nameOf(error)}${place === undefined ? '' : ` at ${place}`}${kind === undefined ? '' : `, ${kindText(kind)}`}`;
 }

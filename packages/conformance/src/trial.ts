@@ -8,7 +8,7 @@ export const CLOSE_MS = 5_000;
 /** How a call ended. */
 export type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
-/** What every check works with: instances that are closed after it, and calls that are told by name where they hang. */
+/** What every check works with: instances that are closed after it, and calls that are named where they hang. */
 export class Trial {
   readonly random: Random;
   /** Instances that a check has closed itself: closing them once more may fail. */
@@ -54,7 +54,7 @@ export class Trial {
     } catch (error) {
       throw new Finding(`${what} threw ${describeThrown(error)} at once instead of rejecting`);
     }
-    expectThat(isThenable(promise), `${what} returned ${kindOf(promise)}, no promise`);
+    expectThat(isThenable(promise), `${what} returned ${kindOf(promise)}, not a promise`);
     return this.settle(() => promise, what);
   }
 
@@ -121,7 +121,7 @@ export class Trial {
     }
   }
 
-  /** Closes every instance that is open, all at once. */
+  /** Closes every instance at once. */
   async close(): Promise<void> {
     await this.all([...this.#open].map(({ made }) => this.#closeOne(made)));
   }
@@ -144,7 +144,7 @@ export class Trial {
   async breakBy(target: { breakConnection?(): Promise<() => Promise<void> | void> }): Promise<void> {
     if (target.breakConnection === undefined) throw new NotApplicable('the target has no breakConnection');
     const mend: unknown = await this.wait('breakConnection', () => target.breakConnection?.());
-    expectThat(typeof mend === 'function', 'breakConnection resolved to no function that mends it');
+    expectThat(typeof mend === 'function', 'breakConnection resolved to no function that restores the connection');
     this.#mend = mend as () => Promise<void>;
   }
 

@@ -34,8 +34,8 @@ function reportOf(text: string): ConformanceReport {
 
 const ONE = ['--only', 'CODEC-SYNCHRONOUS'];
 
-describe('exit codes', () => {
-  test('0 when every MUST passed, with the table, the verdict, and progress in lines where there is no terminal', async () => {
+describe('the exit code', () => {
+  test('is 0 when every MUST passed, with the table, the verdict, and progress in lines without a terminal', async () => {
     const { code, stdout, stderr } = await runCli(['codec', 'sound.ts']);
     expect({ code, stderr }).toMatchObject({ code: 0 });
     for (const { id, level } of CODEC_REQUIREMENTS) expect(stdout).toMatch(new RegExp(`^${id} +${level} .* ms$`, 'm'));
@@ -44,14 +44,14 @@ describe('exit codes', () => {
     expect(`${stdout}${stderr}`).not.toContain('\u001b');
   });
 
-  test('0 when only a SHOULD warned, with the finding', async () => {
+  test('is 0 when only a SHOULD warned, with the finding', async () => {
     const { code, stdout } = await runCli(['codec', 'old-key.ts', '--only', 'CODEC-ROTATED-SEALS', '--seed', '5']);
     expect(code).toBe(0);
     expect(stdout).toContain('CODEC-ROTATED-SEALS warns (SHOULD)\n  After a rotation');
     expect(stdout).toContain('Repeat: npx sealring-conformance codec old-key.ts --only CODEC-ROTATED-SEALS --seed 5\n');
   });
 
-  test('1 when a MUST failed, with every report', async () => {
+  test('is 1 when a MUST failed, with every report', async () => {
     const id = 'CODEC-CANONICAL-LAST-CHAR';
     const [html, json] = ['deep/r.html', 'r.json'].map((name) => join(folder, name));
     const files = ['--report', html ?? '', '--json', json ?? ''];
@@ -76,7 +76,7 @@ describe('exit codes', () => {
     expect(readdirSync(folder).filter((name) => name.endsWith('.tmp'))).toEqual([]);
   });
 
-  test('130 on SIGINT, with what was found so far in every report, and the target closed', async () => {
+  test('is 130 on SIGINT, with the findings so far in every report, and the target closed', async () => {
     const [html, json] = [join(folder, 'cut.html'), join(folder, 'cut.json')];
     const args = ['codec', 'slow.ts', '--report', html, '--json', json];
     const { code, stdout, stderr } = await runCli(args, {
@@ -94,7 +94,7 @@ describe('exit codes', () => {
     expect(readFileSync(html, 'utf8')).toContain('What was not tried');
   });
 
-  test('130 too where the target gives nobody a turn', async () => {
+  test('is 130 also for a target that blocks the process', async () => {
     const { code, stdout } = await runCli(['codec', 'hangs.ts'], {
       onStderr: (_, child) => void setTimeout(() => child.kill('SIGINT'), 500).unref(),
     });
@@ -103,7 +103,7 @@ describe('exit codes', () => {
   });
 });
 
-describe('what is wrong with a command line is one line, and exit code 2', () => {
+describe('a wrong command line is reported in one line, with exit code 2', () => {
   const blocked = inFolder('blocked', '');
   // A link, so that no device is lost where the law is broken.
   const device = join(folder, 'device');
@@ -122,7 +122,7 @@ describe('what is wrong with a command line is one line, and exit code 2', () =>
     [['codec', 'sound.ts', '--seed', '2147483648'], /'--seed <n>' argument '2147483648'/],
     [['codec', 'sound.ts', '--timeout', '0'], /'--timeout <seconds>' argument '0' is invalid.*0\.1 to 3600/],
     [['codec', 'sound.ts', '--timeout', '1e3'], /'--timeout <seconds>' argument '1e3'/],
-    [['codec', 'sound.ts', '--only', 'CODEC-NONE'], /--only "CODEC-NONE" is no requirement of the codec suite/],
+    [['codec', 'sound.ts', '--only', 'CODEC-NONE'], /--only "CODEC-NONE" is not a requirement of the codec suite/],
     [['codec', 'sound.ts', '--only', 'codec-peer'], /--only "codec-peer"/],
     [['codec', 'sound.ts', '--only', ','], /'--only <id>' argument ',' is invalid.*no requirement/],
     [['codec', 'sound.ts', '--only'], /'--only <id>' argument missing/],
@@ -134,8 +134,8 @@ describe('what is wrong with a command line is one line, and exit code 2', () =>
     [['codex'], /unknown command 'codex'.*codec/],
     [['list', 'codex'], /'codex' is invalid.*codec, key-wrapper, ring-store/],
     [['codec', 'sound.ts', '--report', join(blocked, 'r.html')], /--report ".*r\.html" cannot be written: E[A-Z]+/],
-    [['codec', 'sound.ts', '--report', '.'], /--report "\." cannot be written: what is there is no file/],
-    [['codec', 'sound.ts', '--json', device], /--json ".*device" cannot be written: what is there is no file/],
+    [['codec', 'sound.ts', '--report', '.'], /--report "\." cannot be written: the path is not a regular file/],
+    [['codec', 'sound.ts', '--json', device], /--json ".*device" cannot be written: the path is not a regular file/],
     [
       ['codec', 'sound.ts', '--report', join(folder, 'one'), '--json', join(folder, 'x', '..', 'one')],
       /--report and --json name the same file/,
@@ -151,14 +151,14 @@ describe('what is wrong with a command line is one line, and exit code 2', () =>
     expect(stderr).toMatch(error);
   });
 
-  test('no command prints the help', async () => {
+  test('a missing command prints the help', async () => {
     const { code, stderr } = await runCli([]);
     expect(code).toBe(2);
     expect(stderr).toContain('Usage: sealring-conformance');
   });
 });
 
-describe('what is wrong with a target module is one line, and exit code 2', () => {
+describe('a wrong target module is reported in one line, with exit code 2', () => {
   const secret = 'hunter2';
   const cases: readonly (readonly [name: string, content: string, error: RegExp])[] = [
     ['no-target.mjs', 'export const codec = {};', /exports no target: export it as default or as target/],
@@ -178,7 +178,7 @@ describe('what is wrong with a target module is one line, and exit code 2', () =
     ],
     ['promise.mjs', `export default Promise.reject(new Error('${secret}'));`, /could not be made: Error in line 1/],
     ['promised-nothing.mjs', 'export const target = Promise.resolve();', /got undefined/],
-    ['null.mjs', 'throw null;', /something was thrown that is no Error/],
+    ['null.mjs', 'throw null;', /the module threw a value that is not an Error/],
     ['close.mjs', 'export default {};\nexport const close = 1;', /close must be a function/],
     ['exits.mjs', 'process.exit(0);', /could not be loaded: the target’s process ended with code 0/],
     ['members.mjs', 'export default { name: "x" };', /create is missing/],
@@ -199,7 +199,7 @@ describe('what is wrong with a target module is one line, and exit code 2', () =
     expect(stderr).not.toContain(secret);
   });
 
-  test('a program that does not start: that is the one finding', async () => {
+  test('a program that does not start is the only finding', async () => {
     writeFileSync(join(folder, 'no-program'), '');
     const programs = [
       ['no-such-program x', /exit code 127 .*; it wrote to stderr: .*no-such-program.*/],
@@ -217,21 +217,21 @@ describe('what is wrong with a target module is one line, and exit code 2', () =
     }
   });
 
-  test('TypeScript on a Node that does not strip types', async () => {
+  test('TypeScript on a version of Node that does not strip types is reported', async () => {
     const { code, stderr } = await runCli(['codec', 'sound.ts'], { nodeArgs: ['--no-experimental-strip-types'] });
     expect(code).toBe(2);
     expect(stderr).toMatch(/^error: the target module "sound.ts" is TypeScript: that takes Node 22\.18 [^\n]+\n$/);
   });
 
-  test('a run of --only that tried nothing', async () => {
+  test('a run of --only that tried nothing is reported', async () => {
     const { code, stderr } = await runCli(['codec', 'sound.ts', '--quiet', '--only', 'CODEC-SIZE-LIMIT']);
     expect(code).toBe(2);
     expect(stderr).toMatch(/^error: --only "CODEC-SIZE-LIMIT" tried nothing: [^\n]+\n$/);
   });
 });
 
-describe('the command line outlives its target', () => {
-  test('that hangs without giving anybody a turn: a finding, and the run goes on', async () => {
+describe('a target', () => {
+  test('that blocks the process is a finding, and the run continues', async () => {
     const args = ['codec', 'hangs.ts', '--timeout', '0.1', '--json', '--quiet'];
     const { code, stdout } = await runCli([...args, '--only', 'CODEC-PEER,CODEC-DISTINCT']);
     expect(code).toBe(1);
@@ -241,7 +241,7 @@ describe('the command line outlives its target', () => {
     ]);
   });
 
-  test('that ends its process: a finding, and the run goes on', async () => {
+  test('that ends its process is a finding, and the run continues', async () => {
     const args = ['codec', 'dies.ts', '--json', '--quiet', '--only', 'CODEC-PEER,CODEC-DISTINCT'];
     const { code, stdout } = await runCli(args);
     expect(code).toBe(1);
@@ -251,7 +251,7 @@ describe('the command line outlives its target', () => {
     ]);
   });
 
-  test('that ends its process and cannot be loaded again: a finding each time, and the run goes on', async () => {
+  test('that ends its process and cannot be loaded again is a finding each time, and the run continues', async () => {
     const note = JSON.stringify(join(folder, 'loaded'));
     const module = inFolder(
       'once.mjs',
@@ -281,7 +281,7 @@ describe('the command line outlives its target', () => {
     expect(stdout).not.toContain('hunter2');
   });
 
-  test('and never the other way round: a target that hangs ends with a command line that was killed', async () => {
+  test('that hangs ends with a command line that was killed', async () => {
     const note = join(folder, 'pid');
     const hang = `writeFileSync(${JSON.stringify(note)}, String(process.pid)); while (true);`;
     const module = inFolder(
@@ -301,27 +301,27 @@ describe('the command line outlives its target', () => {
     await expect.poll(() => isRunning(pid), { timeout: 20_000 }).toBe(false);
   });
 
-  test('that is a promise: it is waited for', async () => {
+  test('that is a promise is awaited', async () => {
     const { code, stdout } = await runCli(['codec', 'promised.mjs', '--quiet', '--only', 'CODEC-PEER,CODEC-WORKERS']);
     expect(code).toBe(0);
     expect(stdout).toContain('made passes');
   });
 
-  test('whose close fails: a note, and the run counts', async () => {
+  test('whose close fails leads to a note, and the run counts', async () => {
     const { code, stderr } = await runCli(['codec', 'close-fails.mjs', '--quiet', ...ONE]);
     expect(code).toBe(0);
     expect(stderr).toMatch(/^note: closing the target: RangeError at close-fails\.mjs:5 was thrown$/m);
     expect(stderr).not.toContain('secret');
   });
 
-  test('that throws where no call is there to catch it: a finding without its text', async () => {
+  test('that throws outside any call is a finding without its text', async () => {
     const { code, stdout, stderr } = await runCli(['codec', 'throws-later.ts', '--quiet', ...ONE]);
     expect(code).toBe(1);
     expect(stdout).toContain('thrown where no call was there to catch it: RangeError at throws-later.ts:10 (seed ');
     expect(`${stdout}${stderr}`).not.toContain('secret');
   });
 
-  test('that steers terminals by its name and its errors', async () => {
+  test('cannot control terminals by its name and its errors', async () => {
     const { code, stdout } = await runCli(['codec', 'markup.ts', '--only', 'CODEC-PEER']);
     expect(code).toBe(1);
     expect(stdout).toContain(String.raw`<script>alert("1")</script> & \u0000\u001b[2J\ud800 ]]>\u202e`);
@@ -330,19 +330,19 @@ describe('the command line outlives its target', () => {
 });
 
 describe('every suite', () => {
-  test('a codec’s module is tried in threads of its own, too', async () => {
+  test('the module of a codec is tried in threads of its own, too', async () => {
     const { stdout } = await runCli(['codec', 'sound.ts', '--only', 'CODEC-WORKERS', '--json', '--quiet']);
     expect(reportOf(stdout).results).toMatchObject([{ id: 'CODEC-WORKERS', status: 'pass' }]);
   });
 
-  test('--exec: a program in any language', async () => {
+  test('--exec tries a program in any language', async () => {
     const exec = `${process.execPath} ../exec/program.ts`;
     const { code, stdout } = await runCli(['codec', '--exec', exec, '--only', 'CODEC-PEER', '--json', '--quiet']);
     expect(code).toBe(0);
     expect(reportOf(stdout)).toMatchObject({ target: exec, results: [{ id: 'CODEC-PEER', status: 'pass' }] });
   });
 
-  test('--exec: a program that ends is a finding, with the command that repeats it, and the run goes on', async () => {
+  test('--exec reports a program that ends, with the command that repeats it, and the run continues', async () => {
     const exec = `${process.execPath} ../exec/program.ts exits-silently`;
     const only = 'CODEC-PEER,CODEC-DISTINCT';
     const { code, stdout } = await runCli(['codec', '--exec', exec, '--only', only, '--seed', '1']);
@@ -351,7 +351,7 @@ describe('every suite', () => {
     expect(stdout).toMatch(/^CODEC-DISTINCT +SHOULD +holds/m);
   });
 
-  test('--exec: a program that does not come back once its process was ended is a finding, and the run goes on', async () => {
+  test('--exec reports a program that does not restart once its process was ended, and the run continues', async () => {
     const note = join(folder, 'came');
     const exec = `test -e '${note}' && exit 4; touch '${note}'; '${process.execPath}' ../exec/program.ts hangs-at-seal`;
     const only = 'CODEC-PEER,CODEC-STRANGER';
@@ -373,7 +373,7 @@ describe('every suite', () => {
     ]);
   });
 
-  test('key-wrapper: 0 for a sound one, 1 for a broken one', async () => {
+  test('key-wrapper exits with 0 for a sound one and 1 for a broken one', async () => {
     const args = ['--only', 'WRAP-ROUNDTRIP', '--quiet', '--json'];
     const sound = await runCli(['key-wrapper', 'sound-key-wrapper.ts', ...args]);
     expect({ code: sound.code, report: reportOf(sound.stdout) }).toMatchObject({
@@ -384,7 +384,7 @@ describe('every suite', () => {
     expect([broken.code, reportOf(broken.stdout).results[0]?.status]).toEqual([1, 'fail']);
   });
 
-  test('ring-store: 0 for a sound one, 1 for one that lets two writers win; rounds and writers are in the command', async () => {
+  test('ring-store exits with 0 for a sound one and 1 for one that lets two writers win, and the command has rounds and writers', async () => {
     const args = ['--only', 'RING-CAS-ONE-WINNER', '--quiet', '--rounds', '3', '--writers', '4', '--seed', '1'];
     const sound = await runCli(['ring-store', 'sound-ring-store.ts', ...args]);
     expect(sound.stdout).toMatch(/^a sound ring store passes/);
@@ -397,14 +397,14 @@ describe('every suite', () => {
     expect(broken.code).toBe(1);
   });
 
-  test('what a suite does not take of a target is one line', async () => {
+  test('options of a target that a suite does not accept are reported in one line', async () => {
     const { code, stderr } = await runCli(['ring-store', 'sound.ts', '--quiet']);
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/^error: [^\n]+\n$/) });
   });
 });
 
 describe('output', () => {
-  test('--json without a file: standard output is the JSON alone, whatever a target prints', async () => {
+  test('--json without a file prints only the JSON on standard output, whatever a target prints', async () => {
     const { code, stdout, stderr } = await runCli(['codec', 'made.mjs', ...ONE, '--json']);
     expect(code).toBe(0);
     expect(reportOf(stdout).results.map(({ id }) => id)).toEqual(['CODEC-SYNCHRONOUS']);
@@ -413,7 +413,7 @@ describe('output', () => {
     }
   });
 
-  test('--quiet prints findings and verdict only', async () => {
+  test('--quiet prints only findings and verdict', async () => {
     const { stdout, stderr } = await runCli(['codec', 'sound.ts', ...ONE, '--quiet', '--seed', '1']);
     expect({ stdout, stderr }).toEqual({
       stdout: 'a sound codec passes: every MUST that was tried holds. 1 holds (seed 1)\n',
@@ -421,7 +421,7 @@ describe('output', () => {
     });
   });
 
-  test('colours where they are asked for, and not with --no-color or NO_COLOR', async () => {
+  test('colours are used on request, and not with --no-color or NO_COLOR', async () => {
     const args = ['codec', 'sound.ts', ...ONE];
     const coloured = await runCli(args, { env: { FORCE_COLOR: '1' } });
     expect(coloured.stdout).toContain('\u001b[32m');
@@ -431,7 +431,7 @@ describe('output', () => {
     expect(unset.stdout).not.toContain('\u001b');
   });
 
-  test('a run with the same seed and ids is the same run', async () => {
+  test('a run with the same seed and ids is repeatable', async () => {
     const run = async () => {
       const { stdout } = await runCli([
         'codec',
@@ -448,7 +448,7 @@ describe('output', () => {
     expect(await run()).toEqual(await run());
   });
 
-  test('--only is repeatable and takes commas; the order is the suite’s', async () => {
+  test('--only is repeatable and accepts commas, and the order is that of the suite', async () => {
     const only = ['--only', 'CODEC-PEER', '--only', 'CODEC-TOKEN-TEXT, CODEC-SYNCHRONOUS', '--only', 'CODEC-PEER'];
     const { stdout } = await runCli(['codec', 'sound.ts', '--quiet', '--json', ...only]);
     expect(reportOf(stdout).results.map(({ id }) => id)).toEqual([
@@ -469,7 +469,7 @@ describe('output', () => {
 });
 
 describe('progress', () => {
-  test('on a terminal is one line that is rewritten, cut to its width, and taken away', () => {
+  test('is printed on a terminal as one line that is rewritten, cut to its width, and removed', () => {
     const written: string[] = [];
     const progress = new Progress({ isTTY: true, columns: 20, write: (text) => written.push(text) }, 3);
     progress.show(0, 'CODEC-SYNCHRONOUS-AND-LONG');
@@ -478,7 +478,7 @@ describe('progress', () => {
     expect(written).toEqual(['\r0/3 CODEC-SYNCHRONO\u001b[K', '\r1/3 CODEC-PEER (0 s\u001b[K', '\r\u001b[K']);
   });
 
-  test('elsewhere is a line now and then', () => {
+  test('is printed elsewhere as a line from time to time', () => {
     const written: string[] = [];
     const progress = new Progress({ write: (text) => written.push(text) }, 3);
     for (let done = 0; done < 3; done++) progress.show(done, 'CODEC-PEER');
@@ -490,7 +490,7 @@ describe('progress', () => {
 describe('help', () => {
   const COMMANDS = ['', 'codec', 'key-wrapper', 'ring-store', 'single-use', 'list'];
 
-  test.each(COMMANDS)('sealring-conformance %s --help: its examples work as typed', async (command) => {
+  test.each(COMMANDS)('sealring-conformance %s --help has examples that work as typed', async (command) => {
     const { code, stdout } = await runCli([...command.split(' ').filter(Boolean), '--help']);
     expect(code).toBe(0);
     const examples = [...stdout.matchAll(/^ {2}\$ (.+)$/gm)].map(([, line = '']) => line);
@@ -518,7 +518,7 @@ describe('help', () => {
     }
   });
 
-  test('and README name the same options', async () => {
+  test('has the same options as the README', async () => {
     const readme = readFileSync(join(root, 'packages/conformance/README.md'), 'utf8');
     const section = /^## From the command line\n(.*?)^## /ms.exec(readme)?.[1] ?? '';
     const inReadme = [...section.matchAll(/^\| (`--[^|]+) \|/gm)].flatMap(([, cell = '']) => cell.match(/--[^`]+/g));

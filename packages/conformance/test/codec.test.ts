@@ -5,19 +5,19 @@ import { CODEC_REQUIREMENTS, describeCodec, runCodecConformance } from '../src/i
 import { BROKEN_CODECS, soundCodec, zooTarget } from './zoo/broken-codecs.ts';
 import { SOUND_CODECS } from './zoo/sound-codecs.ts';
 
-test('every requirement has an id of its own', () => {
+test('every requirement has its own id', () => {
   const ids = CODEC_REQUIREMENTS.map(({ id }) => id);
   expect(new Set(ids).size).toBe(ids.length);
 });
 
-test('the zoo has more than eighty broken codecs and twenty-three sound ones, as the README says', () => {
+test('the zoo has more than eighty broken codecs and twenty-three sound ones, as the README states', () => {
   expect(BROKEN_CODECS.length).toBeGreaterThan(80);
   expect(SOUND_CODECS).toHaveLength(23);
 });
 
 describe('every broken codec is caught by the requirement it breaks', () => {
   for (const { target, caughtBy } of BROKEN_CODECS) {
-    test(`${target.name}: ${caughtBy}`, async () => {
+    test(`${target.name} is caught by ${caughtBy}`, async () => {
       const { results } = await runCodecConformance(target, { seed: 1, only: [caughtBy] });
       const level = CODEC_REQUIREMENTS.find(({ id }) => id === caughtBy)?.level;
       expect(results.map(({ id, status }) => [id, status])).toEqual([[caughtBy, level === 'MUST' ? 'fail' : 'warn']]);
@@ -28,7 +28,7 @@ describe('every broken codec is caught by the requirement it breaks', () => {
 /** `SEALRING_SEEDS=200` tries every sound codec from two hundred seeds. */
 const SEEDS = Number(process.env['SEALRING_SEEDS'] ?? 1);
 
-describe('a sound codec passes whole, from any seed', () => {
+describe('a sound codec passes completely, from any seed', () => {
   for (const { target, warnings } of SOUND_CODECS) {
     test(`${target.name} passes`, { timeout: 60_000 * SEEDS }, async () => {
       for (let seed = 0; seed < SEEDS; seed++) {
@@ -42,7 +42,7 @@ describe('a sound codec passes whole, from any seed', () => {
     });
   }
 
-  test('a codec over a ring', async () => {
+  test('a codec over a ring passes', async () => {
     const start = async (masterKey: Uint8Array, ring = memoryRing()) => {
       const codec = await createKmsCodec({ keyWrapper: localKeyWrapper({ masterKey }), ring });
       return { codec, close: () => codec.close() };
@@ -61,7 +61,7 @@ describe('a sound codec passes whole, from any seed', () => {
 
 describeCodec(zooTarget('the suite as tests of a runner:', soundCodec()), { describe, test });
 
-test('what one target does to payloads is not seen by the next', async () => {
+test('changes that one target makes to payloads do not affect the next', async () => {
   const ids = ['CODEC-BIT-FLIP'];
   for (const name of ['changes the caller’s buffer', 'authenticates text']) {
     const { target } = BROKEN_CODECS.find((broken) => broken.target.name === name) ?? {};
@@ -93,7 +93,7 @@ describe('the kit survives its targets', () => {
     });
   });
 
-  test('a close that never ends is one finding, by its own name', async () => {
+  test('a close that never ends is one finding, with its own name', async () => {
     const sound = zooTarget('sound', soundCodec());
     const create = async () => ({ ...(await sound.create()), close: () => new Promise<void>(() => undefined) });
     const only = ['CODEC-SYNCHRONOUS', 'CODEC-TOKEN-TEXT', 'CODEC-CLOSES'];
@@ -102,7 +102,7 @@ describe('the kit survives its targets', () => {
     expect(results.at(-1)?.detail).toContain('close of an instance did not end within 5000 ms');
   }, 30_000);
 
-  test('a slow codec is tried with fewer variants, and still with some of each kind', async () => {
+  test('a slow codec is tried with fewer variants, including some of each kind', async () => {
     const sound = soundCodec();
     const slow = zooTarget('slow', (keys) => {
       const made = sound(keys);
@@ -137,7 +137,7 @@ describe('the kit survives its targets', () => {
     await expect(runCodecConformance(target, { sed: 1 } as never)).rejects.toThrow(/unknown option "sed"/);
   });
 
-  test('progress tells what is tried', async () => {
+  test('progress names the requirement that is tried', async () => {
     const told: string[] = [];
     const only = ['CODEC-SYNCHRONOUS', 'CODEC-TOKEN-TEXT'];
     await runCodecConformance(zooTarget('sound', soundCodec()), {

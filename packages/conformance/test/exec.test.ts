@@ -60,7 +60,7 @@ function thrownBy(run: () => unknown): unknown {
 }
 
 describe('a sound codec in a process of its own', () => {
-  test('passes whole', async () => {
+  test('passes completely', async () => {
     const { results, passed } = await runCodecConformance(faulty('sound'));
     expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
     expect(passed).toBe(true);
@@ -68,17 +68,17 @@ describe('a sound codec in a process of its own', () => {
     expect(unseen.map(({ id }) => id).toSorted()).toEqual(Object.keys(UNSEEN_THROUGH_PIPE).toSorted());
   });
 
-  test('passes where it writes null for what is not there', async () => {
+  test('passes if it writes null for absent values', async () => {
     const [result] = await resultsOf(faulty('answers-nulls'), ['CODEC-ROUNDTRIP-BYTES']);
     expect(result).toMatchObject({ status: 'pass' });
   });
 
-  test('passes where it writes to stderr without end', async () => {
+  test('passes if it writes to stderr endlessly', async () => {
     const [result] = await resultsOf(faulty('floods-stderr'), ['CODEC-STRANGER']);
     expect(result).toMatchObject({ status: 'pass' });
   });
 
-  test('is waited for, also when a waking that was for the answer before comes late', async () => {
+  test('is awaited, even if the notification for the previous answer arrives late', async () => {
     const wait = vi.spyOn(Atomics, 'wait');
     cleanUp.push(() => wait.mockRestore());
     const { codec } = await faulty('sound').create();
@@ -90,7 +90,7 @@ describe('a sound codec in a process of its own', () => {
     }
   });
 
-  test('is started by a shell where the command is text, in the folder and with the variables it is given', async () => {
+  test('is started by a shell if the command is text, in the given folder and with the given variables', async () => {
     const target = exec(`"$NODE" '${program.slice(program.lastIndexOf('/') + 1)}' && exit`, {
       cwd: fileURLToPath(new URL('exec', import.meta.url)),
       env: { NODE: process.execPath },
@@ -99,13 +99,13 @@ describe('a sound codec in a process of its own', () => {
     expect(result).toMatchObject({ status: 'pass' });
   });
 
-  test('takes and gives ten megabytes', async () => {
+  test('accepts and returns ten megabytes', async () => {
     const { codec } = await faulty('sound').create();
     const payload = new Uint8Array(10_000_000).fill(7);
     expect(Buffer.compare(codec.unseal(codec.seal(payload)), payload)).toBe(0);
   });
 
-  test('is not applicable where a pipe hides what a requirement is about', () => {
+  test('is not applicable if a pipe hides what a requirement checks', () => {
     const ids = CODEC_REQUIREMENTS.map(({ id }) => id);
     expect(Object.keys(UNSEEN_THROUGH_PIPE).filter((id) => !ids.includes(id))).toEqual([]);
   });
@@ -123,11 +123,11 @@ const FINDINGS: readonly (readonly [fault: string, requirement: string, finding:
   ['says-half-a-line', 'CODEC-STRANGER', String.raw`exit code 0 .*${asked('seal')}; its last line has no end: \{"id"`],
   ['says-text', 'CODEC-STRANGER', `the answer to ${asked('seal')} is not JSON: Sealing…`],
   ['says-text-first', 'CODEC-STRANGER', `the answer to ${asked('seal')} is not JSON: DEBUG seal`],
-  ['says-text-after', 'CODEC-STRANGER', `after its answer to ${asked('seal')} .* nobody asked for: DEBUG sealed`],
+  ['says-text-after', 'CODEC-STRANGER', `after its answer to ${asked('seal')} .* unrequested line: DEBUG sealed`],
   ['says-binary', 'CODEC-STRANGER', `the answer to ${asked('seal')} is not UTF-8`],
-  ['answers-twice', 'CODEC-STRANGER', String.raw`after its answer to ${asked('seal')} .* nobody asked for: \{"id"`],
-  ['answers-null', 'CODEC-STRANGER', `the answer to ${asked('seal')} is no JSON object: null`],
-  ['answers-an-array', 'CODEC-STRANGER', `the answer to ${asked('seal')} is no JSON object`],
+  ['answers-twice', 'CODEC-STRANGER', String.raw`after its answer to ${asked('seal')} .* unrequested line: \{"id"`],
+  ['answers-null', 'CODEC-STRANGER', `the answer to ${asked('seal')} is not a JSON object: null`],
+  ['answers-an-array', 'CODEC-STRANGER', `the answer to ${asked('seal')} is not a JSON object`],
   ['answers-nothing', 'CODEC-STRANGER', `the answer to ${asked('seal')} has neither token nor error`],
   ['answers-another', 'CODEC-STRANGER', `the answer to ${asked('seal')} is for another request`],
   ['answers-no-id', 'CODEC-STRANGER', `the answer to ${asked('seal')} is for another request`],
@@ -135,7 +135,7 @@ const FINDINGS: readonly (readonly [fault: string, requirement: string, finding:
   ['answers-both', 'CODEC-STRANGER', `the answer to ${asked('seal')} has both token and payload`],
   ['answers-payload-to-seal', 'CODEC-STRANGER', `the answer to ${asked('seal')} has payload`],
   ['answers-invalid-to-seal', 'CODEC-STRANGER', `the answer to ${asked('seal')} has invalid`],
-  ['answers-a-number', 'CODEC-STRANGER', `the answer to ${asked('seal')} has a token that is no string`],
+  ['answers-a-number', 'CODEC-STRANGER', `the answer to ${asked('seal')} has a token that is not a string`],
   ['answers-base64url', 'CODEC-PEER', `the answer to ${asked('unseal')} has a payload that is not base64`],
   ['answers-unpadded', 'CODEC-PEER', `the answer to ${asked('unseal')} has a payload that is not base64`],
   [
@@ -146,7 +146,7 @@ const FINDINGS: readonly (readonly [fault: string, requirement: string, finding:
   ['answers-error-to-unseal', 'CODEC-REFUSAL-CLASS', 'was refused by the error "tag mismatch"'],
   ['repeats-the-token', 'CODEC-REFUSAL-TOKEN', 'repeats it'],
   ['repeats-the-token', 'CODEC-REFUSAL-REASON', 'characters'],
-  ['floods-lines', 'CODEC-STRANGER', `(to ${asked('seal')} .* nobody asked for|${asked('unseal')} is not JSON): flood`],
+  ['floods-lines', 'CODEC-STRANGER', `(to ${asked('seal')} .* unrequested line|${asked('unseal')} is not JSON): flood`],
   ['floods-one-line', 'CODEC-STRANGER', `the answer to ${asked('seal')} is a line of more than 67108864 bytes`],
   ['one-codec-for-all', 'CODEC-STRANGER', 'a stranger’s token was not refused'],
   ['has-no-rotation', 'CODEC-ROTATED-OPENS', '"role":"rotated".*was answered by the error "unknown role"'],
@@ -158,9 +158,9 @@ function limited(maxPayloadBytes: number): ExecOptions {
   return { supports: { maxPayloadBytes } };
 }
 
-describe('what goes wrong in a program is a finding that shows the request, and the run goes on', () => {
+describe('a failure of a program is a finding that shows the request, and the run continues', () => {
   for (const [fault, requirement, finding, options] of FINDINGS) {
-    test(`${fault}: ${requirement}`, async () => {
+    test(`${fault} is caught by ${requirement}`, async () => {
       // The second one starts it anew.
       const [first, second] = await resultsOf(faulty(fault, options), [requirement, 'CODEC-AFTER-REFUSAL']);
       const level = CODEC_REQUIREMENTS.find(({ id }) => id === requirement)?.level;
@@ -172,7 +172,7 @@ describe('what goes wrong in a program is a finding that shows the request, and 
     });
   }
 
-  test.each(['spins-at-huge', 'crashes-at-huge'])('%s: the others pass', async (fault) => {
+  test.each(['spins-at-huge', 'crashes-at-huge'])('%s: the other requirements pass', async (fault) => {
     const target = faulty(fault, { timeoutMs: 5_000 });
     const [huge, after, between] = await resultsOf(target, ['CODEC-HUGE', 'CODEC-PEER', 'CODEC-STRANGER']);
     expect(huge).toMatchObject({ status: 'fail', detail: expect.stringMatching(asked('unseal')) });
@@ -180,17 +180,17 @@ describe('what goes wrong in a program is a finding that shows the request, and 
     expect([after?.status, between?.status]).toEqual(['pass', 'pass']);
   });
 
-  test('what is too long may be refused by an error', async () => {
+  test('an over-long payload may be refused by an error', async () => {
     const [result] = await resultsOf(faulty('refuses-long', limited(99)), ['CODEC-SIZE-LIMIT']);
     expect(result).toMatchObject({ status: 'pass' });
   });
 
-  test('without the role rotated two requirements do not apply', async () => {
+  test('without the role rotated, two requirements do not apply', async () => {
     const [result] = await resultsOf(faulty('has-no-rotation', { rotated: false }), ['CODEC-ROTATED-OPENS']);
     expect(result).toMatchObject({ status: 'not-applicable' });
   });
 
-  test('a refusal has the name that the target says', async () => {
+  test('a refusal has the name that the target declares', async () => {
     const target = faulty('sound', { refusal: 'BadState' });
     const { codec } = await target.create();
     expect(() => codec.unseal('no token')).toThrow(expect.objectContaining({ name: 'BadState', message: 'malformed' }));
@@ -259,9 +259,9 @@ const NOT_STARTED: readonly (readonly [
   ],
 ];
 
-describe('a program that does not start is one finding, whatever was to be tried', () => {
+describe('a program that does not start is one finding, whatever requirements were selected', () => {
   for (const [how, command, finding, options = { timeoutMs: 300 }] of NOT_STARTED) {
-    test(`${how}: one finding`, async () => {
+    test(`${how} is one finding`, async () => {
       const { results, passed } = await runCodecConformance(exec(command, options));
       const found = results.find(({ status }) => status !== 'not-applicable');
       expect(found).toBe(results.at(-1));
@@ -284,7 +284,7 @@ describe('a program that does not start is one finding, whatever was to be tried
     expect(passed).toBe(false);
   });
 
-  test('a program that answered once and does not come back is a finding for each requirement that met it', async () => {
+  test('a program that answered once and does not come back is a finding for each requirement it affected', async () => {
     const note = join(temporaryFolder(), 'started');
     const command = `test -e '${note}' && exit 4; touch '${note}'; '${process.execPath}' '${program}' crashes-at-seal`;
     const only = ['CODEC-STRANGER', 'CODEC-PEER'];
@@ -297,8 +297,8 @@ describe('a program that does not start is one finding, whatever was to be tried
   });
 });
 
-describe('nothing is left behind', () => {
-  test('a program that stays, and what it started, are killed by close', async () => {
+describe('no process is left behind', () => {
+  test('a program that keeps running, and its children, are killed by close', async () => {
     const note = join(temporaryFolder(), 'pids');
     const target = exec([process.execPath, program, 'stays', note]);
     await target.create();
@@ -310,7 +310,7 @@ describe('nothing is left behind', () => {
     await target.close();
   });
 
-  test.each(['SIGKILL', 'SIGINT', 'none'] as const)('it ends with a process that dies: %s', async (signal) => {
+  test.each(['SIGKILL', 'SIGINT', 'none'] as const)('the program ends with a process that dies: %s', async (signal) => {
     const note = join(temporaryFolder(), 'pids');
     const command = JSON.stringify([process.execPath, program, 'stays', note]);
     const script = `
@@ -351,14 +351,14 @@ describe('lines', () => {
     );
   });
 
-  test('are not kept without end', () => {
+  test('are not buffered without a limit', () => {
     const lines = new Lines(10);
     expect([...lines.add(Buffer.from('0123456789\n01234'))]).toEqual(['0123456789']);
     expect(() => [...lines.add(Buffer.from('567890'))]).toThrow(RangeError);
   });
 });
 
-test('what is shown is one line, and short', () => {
+test('are shown in a finding as one short line', () => {
   const request = { id: 1, op: 'unseal', instance: 'i1', token: 'é'.repeat(100_000) };
   expect(shownRequest(request)).toMatch(/^\{"id":1,"op":"unseal","instance":"i1","token":"(\\u00e9){60}…"\}$/);
   expect(shownText('a\n\u001b[31mb\u202e')).toBe('a b');

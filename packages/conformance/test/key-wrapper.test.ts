@@ -58,7 +58,7 @@ function found({ results }: ConformanceReport): readonly string[] {
   return results.filter(({ status }) => status === 'fail' || status === 'warn').map(({ id }) => id);
 }
 
-test('every requirement has an id of its own, and says why it leaves out a call', () => {
+test('every requirement has its own id, and gives the reason for each omitted call', () => {
   expect(new Set(ids).size).toBe(ids.length);
   const silent = ids.filter((id) => {
     const [calls, why] = callsOf(id);
@@ -68,7 +68,7 @@ test('every requirement has an id of its own, and says why it leaves out a call'
   expect(silent).toEqual([]);
 });
 
-test('every requirement makes the calls that its page says it tries', async () => {
+test('every requirement makes the calls that its page lists', async () => {
   const signs = signing();
   for (const id of ids) {
     const called = new Set<string>();
@@ -84,7 +84,7 @@ test('every requirement makes the calls that its page says it tries', async () =
   }
 });
 
-test('the page of the requirements says what each is tried with', async () => {
+test('the page of the requirements lists what each is tried with', async () => {
   const page = requirementsPage('key-wrapper', KEY_WRAPPER_REQUIREMENTS);
   await expect(page).toMatchFileSnapshot(pageOf('key-wrapper'));
 });
@@ -95,17 +95,17 @@ test('every requirement catches a broken key wrapper', () => {
   expect(ids.filter((id) => !caught.has(id) && id !== 'WRAP-INSTANCE-CLOSES')).toEqual([]);
 });
 
-describe('an adapter with a mistake of an author who read the contract only is caught', () => {
+describe('an adapter with a mistake of an author who knows only the contract is caught', () => {
   test.each(Object.entries(ACME_BROKEN))('%s', async (name, make) => {
     const id = ACME_CAUGHT_BY[name] ?? '';
-    const options = { seed: 1, only: [id], timeoutMs: name.includes('for ever') ? 500 : 30_000 };
+    const options = { seed: 1, only: [id], timeoutMs: name.includes('waits forever') ? 500 : 30_000 };
     expect(found(await runKeyWrapperConformance(acmeTarget(name, make), options))).toEqual([id]);
   });
 });
 
-describe('every broken key wrapper is caught by the requirement it breaks, and there only unless it says so', () => {
+describe('every broken key wrapper is caught by the requirement it breaks, and only there unless declared', () => {
   for (const { target, caughtBy, also, hangs } of BROKEN_KEY_WRAPPERS) {
-    test(`${target.name}: ${caughtBy}`, async () => {
+    test(`${target.name} is caught by ${caughtBy}`, async () => {
       const report = await runKeyWrapperConformance(target, { seed: 1, timeoutMs: hangs === true ? 300 : 30_000 });
       const seen = found(report).filter((id) => also !== undefined || id === caughtBy);
       expect(seen.toSorted()).toEqual([caughtBy, ...(also ?? [])].toSorted());
@@ -113,7 +113,7 @@ describe('every broken key wrapper is caught by the requirement it breaks, and t
   }
 });
 
-test('a key stream is the same where the XOR of two wraps is that of their data keys, and not where they share a header', () => {
+test('two wraps have the same key stream if their XOR is that of their data keys, and not if they share a header', () => {
   const [one, other, stream, header] = [randomBytes(32), randomBytes(32), randomBytes(32), randomBytes(40)];
   const wrapOf = (key: Buffer, by: Buffer): Buffer =>
     Buffer.concat([header, key.map((byte, i) => byte ^ (by[i] ?? 0))]);
@@ -124,7 +124,7 @@ test('a key stream is the same where the XOR of two wraps is that of their data 
   expect(shareKeyStream(hex(one), one, hex(other), other)).toBe(true);
 });
 
-describe('a sound key wrapper passes whole, from any seed', () => {
+describe('a sound key wrapper passes completely, from any seed', () => {
   for (const { target } of SOUND_KEY_WRAPPERS) {
     test(`${target.name} passes`, async () => {
       for (let seed = 0; seed < 2; seed++) {
@@ -136,12 +136,12 @@ describe('a sound key wrapper passes whole, from any seed', () => {
     });
   }
 
-  test.each(ACME_SOUND)('an odd adapter passes: $name', async (target) => {
+  test.each(ACME_SOUND)('an unusual adapter passes: $name', async (target) => {
     const { results } = await runKeyWrapperConformance(target, { seed: 1 });
     expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
   });
 
-  test('what is claimed is tried: nothing applies to nobody', async () => {
+  test('every requirement applies to at least one sound key wrapper', async () => {
     const reports = await Promise.all(
       SOUND_KEY_WRAPPERS.map(({ target }) => runKeyWrapperConformance(target, { seed: 1 })),
     );
@@ -149,7 +149,7 @@ describe('a sound key wrapper passes whole, from any seed', () => {
     expect(ids.filter((id) => !tried.some((result) => result.id === id))).toEqual([]);
   });
 
-  test('a run makes some seven hundred calls, and two hundred more where the KMS key may be changed', async () => {
+  test('a run makes about seven hundred calls, and two hundred more if the KMS key may be changed', async () => {
     let calls = 0;
     const ask: Steps['ask'] = (world, ...rest) => {
       calls += world.isReachable ? 1 : 0;
@@ -162,7 +162,7 @@ describe('a sound key wrapper passes whole, from any seed', () => {
     expect(calls).toBeLessThan(950);
   });
 
-  test('a KMS key that was changed is left as it was found', async () => {
+  test('a KMS key that was changed is restored', async () => {
     const called = (): Mock<() => void> => vi.fn<() => void>();
     const control = { disable: called(), enable: called(), deny: called(), allow: called() };
     await runKeyWrapperConformance(zooTarget('steered by nobody', soundKeyWrapper(), { control }));
@@ -179,7 +179,7 @@ describe('the kit survives its targets', () => {
   const target = zooTarget('odd', soundKeyWrapper());
   const only = ['WRAP-ROUNDTRIP'];
 
-  test('what cannot start, or is no key wrapper, is a finding', async () => {
+  test('a target that cannot start, or is not a key wrapper, is a finding', async () => {
     for (const create of [
       () => Promise.reject(new Error('secret')),
       () => ({}) as never,
@@ -192,7 +192,7 @@ describe('the kit survives its targets', () => {
     }
   });
 
-  test('what never starts, or never answers, is a finding', async () => {
+  test('a target that never starts, or never answers, is a finding', async () => {
     const never = (): Promise<never> => new Promise(() => undefined);
     const deaf = async () => ({ keyWrapper: { ...(await target.create()).keyWrapper, wrap: never } });
     for (const create of [never, deaf]) {
@@ -210,7 +210,7 @@ describe('the kit survives its targets', () => {
     expect(results[0]).toMatchObject({ status: 'fail', detail: expect.stringContaining('close of an instance') });
   });
 
-  test('a close of the target that never ends is one finding, by its own name', async () => {
+  test('a close of the target that never ends is one finding, with its own name', async () => {
     const create = async () => ({ ...(await target.create()), close: () => new Promise<void>(() => undefined) });
     const began = performance.now();
     const some = ['WRAP-ROUNDTRIP', 'WRAP-VIEW', 'WRAP-STORED', 'WRAP-INSTANCE-CLOSES'];
@@ -224,7 +224,7 @@ describe('the kit survives its targets', () => {
     expect(performance.now() - began).toBeLessThan(20_000);
   });
 
-  test('a finding shows the class and the line of what the author’s code threw, and not its text', async () => {
+  test('a finding shows the class and the line of an error in the author’s code, and not its text', async () => {
     const create = async () => {
       const { keyWrapper } = await target.create();
       const wrap = (): unknown => JSON.parse('{ secret') as unknown;
@@ -235,7 +235,7 @@ describe('the kit survives its targets', () => {
     expect(results[0]?.detail).not.toContain('secret');
   });
 
-  test('a kind that there is not, and a call that does not end, are named', async () => {
+  test('an unknown kind, and a call that does not end, are named', async () => {
     const kind = 'timeout';
     const timed = zooTarget(
       'timed',
@@ -248,7 +248,7 @@ describe('the kit survives its targets', () => {
     });
     const { results } = await runKeyWrapperConformance({ ...target, create: never }, { only, timeoutMs: 200 });
     expect(results[0]?.detail).toContain(
-      'no end within 200 ms: waiting for unwrap of a data key of bytes that are no text',
+      'no end within 200 ms: waiting for unwrap of a data key of bytes that are not text',
     );
   });
 

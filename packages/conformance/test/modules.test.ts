@@ -12,11 +12,11 @@ async function statusOf(name: string, only = IDS): Promise<Record<string, string
   return Object.fromEntries(results.map(({ id, status }) => [id, status]));
 }
 
-test('a sound module leaves its process as it was, whatever it prints before', async () => {
+test('a sound module leaves its process unchanged, whatever it prints before', async () => {
   expect(await statusOf('sound')).toEqual(Object.fromEntries(IDS.map((id) => [id, 'pass'])));
 });
 
-test('keys that are the same in every process are no finding', async () => {
+test('keys that are the same in every process are not a finding', async () => {
   expect(await statusOf('keeps-its-keys')).toEqual(Object.fromEntries(IDS.map((id) => [id, 'pass'])));
 });
 

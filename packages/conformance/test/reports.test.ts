@@ -81,7 +81,7 @@ function attribute(element: Element, name: string): string | undefined {
 }
 
 describe('the HTML report', () => {
-  test('is a page without errors, scripts, and anything to load, whatever a target is called', async () => {
+  test('is a page without errors, scripts, or anything to load, whatever the name of a target', async () => {
     const { elements, errors } = read(htmlReport(recordOf()));
     expect(errors).toEqual([]);
     const tags = new Set(elements.map(({ tagName }) => tagName));
@@ -92,7 +92,7 @@ describe('the HTML report', () => {
     expect(textOf(elements.find(({ tagName }) => tagName === 'title'))).toContain('</code></title><script>');
   });
 
-  test('shows what nobody sees, and what turns text round', async () => {
+  test('shows invisible characters, and those that reverse text', async () => {
     const page = htmlReport(recordOf());
     expect(page).not.toMatch(UNSEEN);
     const { elements } = read(page);
@@ -100,7 +100,7 @@ describe('the HTML report', () => {
     expect(textOf(elements.find((one) => attribute(one, 'id') === 'X-FAILS'))).toContain(SHOWN);
   });
 
-  test('says what was tried and the verdict on top, then the worst first', async () => {
+  test('shows what was tried and the verdict at the top, then the worst first', async () => {
     const { elements } = read(htmlReport(recordOf()));
     const header = textOf(elements.find(({ tagName }) => tagName === 'header'));
     expect(header).toContain('fails: 1 of its MUSTs does not hold.');
@@ -111,7 +111,7 @@ describe('the HTML report', () => {
     expect(details.map((one) => attribute(one, 'open') !== undefined)).toEqual([true, true, false, false, false]);
   });
 
-  test('shows of a finding the requirement, its level, its source, the input, and how to repeat it', async () => {
+  test('shows for a finding the requirement, its level, its source, the input, and how to repeat it', async () => {
     const { elements } = read(htmlReport(recordOf()));
     const failed = textOf(elements.find((one) => attribute(one, 'id') === 'X-FAILS'));
     const repeat = `npx sealring-conformance codec 'it'\\''s here.mjs' --only X-FAILS --seed 7`;
@@ -135,7 +135,7 @@ describe('the HTML report', () => {
     expect(new Set(cells.map((cell) => textOf(cell).slice(-1))).size).toBe(5);
   });
 
-  test('fits a narrow screen, and both light and dark', async () => {
+  test('fits a narrow screen, and light and dark themes', async () => {
     const page = htmlReport(recordOf());
     const { elements } = read(page);
     const viewport = elements.find((one) => attribute(one, 'name') === 'viewport');
@@ -148,7 +148,7 @@ describe('the HTML report', () => {
     expect(style).not.toMatch(/nowrap|white-space: pre;/);
   });
 
-  test('says passes only of a run that passed whole', async () => {
+  test('reports a pass only for a run that passed completely', async () => {
     const passed = recordOf({ passed: true, results: RESULTS.filter(({ status }) => status === 'pass') });
     expect(htmlReport({ ...passed, wanted: WANTED.slice(0, 1) })).toContain('passes: every MUST');
     expect(htmlReport({ ...passed, report: { ...passed.report, passed: false } })).toContain(
@@ -157,7 +157,7 @@ describe('the HTML report', () => {
   });
 });
 
-test('the JSON report is the report as it is, and shows every character', () => {
+test('the JSON report is the unchanged report, and shows every character', () => {
   for (const target of ['Ünïcode 🔑\n', NASTY]) {
     const record = recordOf({ target });
     expect(JSON.parse(jsonReport(record))).toEqual(record.report);
@@ -165,7 +165,7 @@ test('the JSON report is the report as it is, and shows every character', () => 
   }
 });
 
-test('a cause that several requirements found is said once, with their ids', () => {
+test('a cause that several requirements found is shown once, with their ids', () => {
   const results = WANTED.map(({ id, level }) => ({
     id,
     level,
@@ -178,7 +178,7 @@ test('a cause that several requirements found is said once, with their ids', () 
   expect(shown).toContain('Same:   X-WARNS, X-FAILS, X-APART, X-LATER');
 });
 
-test('a command that repeats a requirement is read back by a shell as it was given', () => {
+test('a shell reads a command that repeats a requirement exactly as it was given', () => {
   const record: RunRecord = { ...recordOf(), command: ['npx', 'x', 'a b', "it's", '$HOME', '`x`', 'plain/path.js'] };
   expect(repeatOf(record, 'X-1')).toBe("npx x 'a b' 'it'\\''s' '$HOME' '`x`' plain/path.js --only X-1 --seed 7");
 });
@@ -194,7 +194,7 @@ describe('a report file', () => {
     return folder;
   };
 
-  test('is replaced whole, and leaves nothing beside it', () => {
+  test('is replaced completely, and leaves no other file', () => {
     const folder = temporary();
     const path = join(folder, 'new', 'report.html');
     prepareFile(path);
@@ -206,20 +206,20 @@ describe('a report file', () => {
     expect(readdirSync(join(folder, 'new'))).toEqual(['report.html']);
   });
 
-  test('is never put in the place of a folder, or of a device', () => {
+  test('never replaces a folder or a device', () => {
     const folder = temporary();
     mkdirSync(join(folder, 'folder'));
     // A link, so that no device is lost where the law is broken.
     symlinkSync('/dev/null', join(folder, 'link'));
     for (const name of ['folder', 'link']) {
-      expect(() => prepareFile(join(folder, name))).toThrow(/what is there is no file/);
-      expect(() => writeWhole(join(folder, name), 'x')).toThrow(/what is there is no file/);
+      expect(() => prepareFile(join(folder, name))).toThrow(/the path is not a regular file/);
+      expect(() => writeWhole(join(folder, name), 'x')).toThrow(/the path is not a regular file/);
     }
     expect(readdirSync(folder)).toEqual(['folder', 'link']);
     expect(readlinkSync(join(folder, 'link'))).toBe('/dev/null');
   });
 
-  test('that cannot be written is told', () => {
+  test('is reported if it cannot be written', () => {
     const folder = temporary();
     writeFileSync(join(folder, 'file'), '');
     expect(() => prepareFile(join(folder, 'file', 'report.html'))).toThrow(/ENOTDIR|EEXIST/);

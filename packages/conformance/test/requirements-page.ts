@@ -14,11 +14,11 @@ export function pageOf(suite: SuiteName): string {
 /** What the page of a suite says each requirement is tried with, by id. */
 export function readCells(suite: SuiteName): ReadonlyMap<string, Cells> {
   const page = readFileSync(new URL(pageOf(suite), import.meta.url), 'utf8');
-  const [, ...sections] = page.split(/^## /m);
+  const [, ...sections] = page.split(/^## `/m);
   return new Map(
     sections.map((section) => {
       const cells = [...section.matchAll(/^\* (\w+): (.+)\.$/gm)];
-      return [section.split('\n')[0] ?? '', new Map(cells.map(([, name = '', cell = '']) => [name, cell]))];
+      return [section.split('`')[0] ?? '', new Map(cells.map(([, name = '', cell = '']) => [name, cell]))];
     }),
   );
 }
@@ -32,7 +32,7 @@ export function requirementsPage(suite: SuiteName, requirements: readonly Requir
       if (cell === undefined) throw new Error(`the page does not say which ${name.toLowerCase()} ${id} is tried with`);
       return `* ${name}: ${cell}.`;
     });
-    return [`## ${id}`, `${level}: ${text} (${source})`, lines.join('\n')].join('\n\n');
+    return [`## \`${id}\``, `${level}: ${text} (${source})`, lines.join('\n')].join('\n\n');
   });
   const note = `<!-- \`vitest run --project conformance ${suite} -u\` writes the sentences; the lists are written by hand. -->`;
   return `${[`# What ${suite.replace('-', ' ')}s are tried with`, note, ...sections].join('\n\n')}\n`;

@@ -4,13 +4,13 @@ import { BROKEN_SINGLE_USE, zooSingleUse } from './zoo/single-use-stores.ts';
 
 const ids = SINGLE_USE_REQUIREMENTS.map(({ id }) => id);
 
-test('every requirement has a broken store that it has to catch', () => {
+test('every requirement has a broken store that it must catch', () => {
   expect([...new Set(BROKEN_SINGLE_USE.map(({ caughtBy }) => caughtBy))]).toEqual(ids);
 });
 
-describe('F48: every broken single-use store is caught by the requirement it breaks', () => {
+describe('every broken single-use store is caught by the requirement it breaks (F48)', () => {
   for (const { target, caughtBy } of BROKEN_SINGLE_USE) {
-    test(`${target.name}: ${caughtBy}`, async () => {
+    test(`${target.name} is caught by ${caughtBy}`, async () => {
       const { results, passed } = await runSingleUseConformance(target, { only: [caughtBy] });
       expect(results).toMatchObject([{ id: caughtBy, status: 'fail' }]);
       expect(results[0]?.detail).not.toMatch(/^unexpected/);
@@ -21,7 +21,7 @@ describe('F48: every broken single-use store is caught by the requirement it bre
 
 describeSingleUse(zooSingleUse('a sound one of the zoo:'), { describe, test });
 
-test('what a target leaves out does not apply; wrong targets and options are named', async () => {
+test('requirements for absent features do not apply, and wrong targets and options are named', async () => {
   const sound = zooSingleUse('sound');
   const create = () => sound.create();
   const { results } = await runSingleUseConformance({ name: 'plain', create }, { only: ['USE-UNREACHABLE'] });

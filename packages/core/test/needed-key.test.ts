@@ -121,7 +121,10 @@ test('is given one by a member that writes the revocation with its claim, in a s
   expect(await unrevoked()).toHaveLength(1);
   const written: string[] = [];
   fleet.store.connect().watch?.(() => written.push(fleet.store.written ?? ''));
-  await member.codec.refresh();
+  // A member that makes a key may wait before it claims: virtual time has to pass.
+  const refreshed = member.codec.refresh();
+  await fleet.clock.advance(30);
+  await refreshed;
   const [claimed] = written.map((document) => parseDocument(document, 'default'));
   expect(claimed?.claim).toBeDefined();
   expect(claimed?.entries.map(({ revoked }) => revoked !== undefined)).toEqual([true]);

@@ -82,7 +82,7 @@ async function makeTarget(path: string, module: string, named: unknown): Promise
 
 /** What a module threw, and where. Its text may hold a secret, unless it is the loader's own. */
 function nameAndPlace(error: unknown, module: string): string {
-  if (!types.isNativeError(error)) return 'something was thrown that is no Error';
+  if (!types.isNativeError(error)) return 'the module threw a value that is not an Error';
   const { code } = error as NodeJS.ErrnoException;
   const isLoaders = error.name === 'SyntaxError' || code?.startsWith('ERR_MODULE') === true;
   const text = isLoaders ? `${error.name}: ${error.message.split('\n')[0] ?? ''}` : error.name;
@@ -107,7 +107,7 @@ async function answer(request: Request): Promise<Answer> {
       return { kind: 'opened', name: typeof name === 'string' ? name : '' };
     }
     case 'try': {
-      if (held === undefined) throw new Error('asked to try before a target was opened');
+      if (held === undefined) throw new Error('a requirement was requested before the target was loaded');
       const { suite, target, module } = held;
       // A codec is tried in other processes, too.
       const elsewhere = suite === 'codec' && module !== undefined ? { module } : {};
@@ -138,7 +138,7 @@ function send(request: number, body: Answer, sent: () => void = () => undefined)
   process.send?.({ request, body } satisfies Numbered<Answer>, sent);
 }
 
-// `disconnect` is not told while the target hangs.
+// `disconnect` is not emitted while the target hangs.
 new Worker(scriptBeside(import.meta.url, 'parent-watch'), {
   workerData: { parent: process.ppid, ownGroup: process.platform !== 'win32' },
   execArgv: [],
@@ -151,7 +151,7 @@ process.on('message', ({ request, body }: Numbered<Request>) => {
     (error: unknown) => send(request, refusalOf(error, body)),
   );
 });
-// Its text and stack may show a secret: its class and line are told, nothing is printed.
+// Its text and stack may show a secret: its class and line are reported, nothing is printed.
 process.on('uncaughtException', (error) => {
   send(last, { kind: 'crashed', thrown: describeThrown(error) }, () => process.exit(1));
 });

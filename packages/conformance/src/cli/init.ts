@@ -28,11 +28,11 @@ function inNode(suite: string, extension: string, names: readonly string[], toFi
 /** By the suite that checks them and the language, a folder of templates each. */
 const ALL: Readonly<Record<string, Readonly<Record<string, Template>>>> = {
   codec: {
-    typescript: inNode('codec', 'ts', ['cipher', 'codec'], 'seal and open'),
-    javascript: inNode('codec', 'js', ['cipher', 'codec'], 'seal and open'),
+    typescript: inNode('codec', 'ts', ['cipher', 'codec'], 'seal and unseal'),
+    javascript: inNode('codec', 'js', ['cipher', 'codec'], 'seal and unseal'),
     python: {
       files: ['cipher.py', 'codec.py', 'sealring_codec.py'],
-      toFill: 'seal and open_sealed',
+      toFill: 'seal and unseal',
       commands: (folder) => [
         `npx sealring-conformance codec --exec "python ${join(folder, 'codec.py')}" --report report.html`,
       ],

@@ -45,7 +45,7 @@ export type Answer =
   /** Something was thrown that no call was there to catch: its class and line. The process ends. */
   | { readonly kind: 'crashed'; readonly thrown: string };
 
-/** What goes over the channel: numbered, so that an answer is told from what a target sends on its own account. */
+/** Messages of the channel: numbered, so that an answer is distinguished from messages that a target itself sends. */
 export interface Numbered<Body> {
   readonly request: number;
   readonly body: Body;

@@ -34,7 +34,7 @@ export function writeWhole(path: string, content: string): void {
 /** What is there may be a folder, or a device such as /dev/null, that a rename would put a file in the place of. */
 function checkPlace(path: string): void {
   if (statSync(path, { throwIfNoEntry: false })?.isFile() !== false) return;
-  throw new Error('what is there is no file');
+  throw new Error('the path is not a regular file');
 }
 
 /** Beside the file, since a rename is atomic within one file system only. */

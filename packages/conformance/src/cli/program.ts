@@ -33,7 +33,7 @@ const COMMANDS: Readonly<Record<SuiteName, SuiteCommand>> = {
       command
         .option('--exec <command>', 'instead of a module: a program in any language that speaks JSON lines')
         .option('--no-confidentiality', 'with --exec: its tokens do not hide their payload')
-        .option('--no-cross-instance', 'with --exec: no other process of the fleet opens its tokens')
+        .option('--no-cross-instance', 'with --exec: no other process of the fleet unseals its tokens')
         .option('--no-rotation', 'with --exec: it does not know the role "rotated"')
         .option(
           '--max-payload-bytes <n>',
@@ -72,7 +72,7 @@ const COMMANDS: Readonly<Record<SuiteName, SuiteCommand>> = {
   'ring-store': {
     summary: 'try a ring store',
     description:
-      'Holds a ring store to the contract of RingStore, on its real backend: it writes documents of its own.',
+      'Checks a ring store against the contract of RingStore, on its real backend: it writes documents of its own.',
     addOptions: (command) =>
       command
         .option(
@@ -109,7 +109,7 @@ const COMMANDS: Readonly<Record<SuiteName, SuiteCommand>> = {
 /** The command line: one command for each suite, `list` and `init`. */
 export function createProgram(): Command {
   const program = new Command('sealring-conformance')
-    .description('Tells what is wrong with a requestState codec, a key wrapper, a ring store or a single-use store.')
+    .description('Checks a requestState codec, a key wrapper, a ring store or a single-use store.')
     .version(kitVersion, '--version', 'print the version')
     .helpOption('--help', 'print this help')
     .exitOverride()

@@ -153,7 +153,7 @@ function wantedOf(suite: SuiteName, only: readonly string[] | undefined): readon
   const { requirements } = SUITES[suite];
   const unknown = only?.find((id) => requirements.every((requirement) => requirement.id !== id));
   if (unknown !== undefined) {
-    throw new UsageError(`--only "${unknown}" is no requirement of the ${suite} suite: see list ${suite}`);
+    throw new UsageError(`--only "${unknown}" is not a requirement of the ${suite} suite: see list ${suite}`);
   }
   return requirements.filter(({ id }) => only === undefined || only.includes(id));
 }

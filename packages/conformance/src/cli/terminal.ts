@@ -26,14 +26,14 @@ export function paintFor(stream: { readonly isTTY?: boolean }, isWanted: boolean
 const REWRITE_MS = 200;
 const PRINT_MS = 2_000;
 
-/** Where a run is told about; standard error is one. */
+/** Where progress is printed; standard error, for example. */
 export interface ProgressStream {
   readonly isTTY?: boolean;
   readonly columns?: number;
   write(text: string): unknown;
 }
 
-/** Tells what is being tried: on a terminal in one line that is rewritten, elsewhere in a line now and then. */
+/** Shows what is being tried: on a terminal in one line that is rewritten, elsewhere in a line now and then. */
 export class Progress {
   readonly #stream: ProgressStream;
   readonly #total: number;
@@ -96,7 +96,7 @@ function tableOf(rows: readonly Row[], paint: Paint): readonly string[] {
   });
 }
 
-/** Findings that say the same are told once: a target that cannot start fails at everything. */
+/** Equal findings are printed once: a target that cannot start fails every requirement. */
 function causesOf(findings: readonly Row[]): readonly (readonly [Row, ...Row[]])[] {
   const byCause = new Map<string, [Row, ...Row[]]>();
   for (const row of findings) {

@@ -33,7 +33,7 @@ export class TargetProcess {
     this.#child.once('exit', () => {
       this.#hasEnded = true;
     });
-    // A message to a process that has just ended: its end is told by `exit`.
+    // A message to a process that has just ended: `exit` reports its end.
     this.#child.on('error', () => undefined);
   }
 

@@ -17,7 +17,7 @@ const ALPHABETS: readonly string[] = [
 /** Characters that stand for one byte in hex and for three in base64. */
 const SWAPPED: readonly number[] = [2, 4];
 
-/** Digests that need no key, by their names: what hides one with the payload hides how to mend it, and no more. */
+/** Digests that need no key, by their names: what hides one with the payload hides how to repair it, and no more. */
 const DIGESTS: readonly (readonly [string, (bytes: Uint8Array) => Buffer])[] = [
   ['CRC-32', (bytes) => bigEndian(crc32(bytes))],
   ['CRC-32 turned round', (bytes) => bigEndian(crc32(bytes)).swap32()],
@@ -110,8 +110,8 @@ const LOOK_ALIKES: ReadonlyMap<string, string> = new Map(
 );
 
 /**
- * Payloads of some lengths, so that the last character of a token carries 0, 2 and 4 bits to spare. Made anew each time: a
- * target may change them.
+ * Payloads of some lengths, so that the last character of a token carries 0, 2 and 4 bits to spare. Created for each
+ * trial: a target may change them.
  */
 function payloads(): readonly Uint8Array[] {
   return [
@@ -121,7 +121,7 @@ function payloads(): readonly Uint8Array[] {
   ];
 }
 
-/** What somebody strips who is too obliging. */
+/** What a too lenient decoder strips. */
 const AROUND: readonly (readonly [string, string])[] = [
   ['"', '"'],
   ["'", "'"],
@@ -146,10 +146,10 @@ const MENDED_BYTES = 16;
 const HUGE = 10_000_000;
 /** Ten megabytes are copied and decoded in a tenth of a second; a slow machine and a pipe have room. */
 const HUGE_MS = 10_000;
-/** What somebody who sends junk may cost, milliseconds. */
+/** What one junk token may cost, milliseconds. */
 const QUICK_MS = 2_000;
 
-/** Short texts that are no token: names of members, and characters that decoders trip over. */
+/** Short texts that are not tokens: names of members, and characters that decoders trip over. */
 export const GARBAGE: readonly string[] = '__proto__ constructor toString hasOwnProperty then null undefined NaN {} []'
   .split(' ')
   .concat('', '.', '..', '...', 'a', 'A', '-', '_', '=', '%', '%zz', '"', '0', '\0', 'é', '\ud800', '🙂');
@@ -238,7 +238,7 @@ async function refusesSums(trial: CodecTrial): Promise<void> {
   }
 }
 
-/** Who knows a payload changes it, and mends its checksum. */
+/** An attacker who knows a payload changes it, and corrects its checksum. */
 function mend(trial: CodecTrial, codec: RequestStateCodec): void {
   const until = performance.now() + FORGING_MS;
   const [payload, wanted] = [trial.bytes(MENDED_BYTES), trial.bytes(MENDED_BYTES)];
@@ -249,7 +249,7 @@ function mend(trial: CodecTrial, codec: RequestStateCodec): void {
   }
 }
 
-/** No text but the token itself opens. */
+/** No text but the token itself is unsealed. */
 export const INTEGRITY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   refuses('CODEC-BIT-FLIP', 'A token with any one bit changed is refused.', SPEC, function* (token) {
     for (let at = 0; at < token.length; at++) {
@@ -360,7 +360,7 @@ export const INTEGRITY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   ),
   must(
     'CODEC-FORGE',
-    'A token is not made by trying: of many that are random, or changed with their checksum, none opens.',
+    'A token cannot be guessed: of many that are random, or changed with their checksum, none is unsealed.',
     SPEC,
     async (trial) => {
       const { codec, tokens } = await tokensOf(trial);
@@ -451,7 +451,7 @@ export const INTEGRITY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   }),
   must(
     'CODEC-GARBAGE',
-    'Text that is no token is refused: empty, short, long, names of object members.',
+    'Text that is not a token is refused: empty, short, long, names of object members.',
     SPEC,
     async (trial) => {
       const codec = await trial.create();
@@ -469,7 +469,7 @@ export const INTEGRITY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   must('CODEC-HUGE', 'Ten megabytes of text are refused in bounded time.', SPEC, async (trial) => {
     const codec = await trial.create();
     const prefix = trial.seal(codec, trial.text('state')).slice(0, 8);
-    // Rising, so that one whose time grows with the square of the length is found before it takes for ever.
+    // Rising, so that a time that grows with the square of the length is found before it becomes endless.
     for (const length of [30, 1_000, 10_000, 100_000, 1_000_000, HUGE]) {
       for (const huge of [
         'A'.repeat(length),
@@ -504,13 +504,13 @@ export const INTEGRITY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
       expectThat(least <= QUICK_MS, `${huge.length} characters were refused after ${least} ms`);
     }
   }),
-  must('CODEC-NOT-TEXT', 'What is no string is refused by throwing.', CONTRACT, async (trial) => {
+  must('CODEC-NOT-TEXT', 'A value that is not a string is refused by throwing.', CONTRACT, async (trial) => {
     const codec = await trial.create();
     for (const [what, value] of notText(trial.seal(codec, trial.text('state')))) trial.refused(codec, value, what);
   }),
   should(
     'CODEC-NOT-TEXT-CLASS',
-    'What is no string is refused by the error that refuses tokens.',
+    'A value that is not a string is refused by the error that refuses tokens.',
     KIT,
     async (trial) => {
       const codec = await trial.create();

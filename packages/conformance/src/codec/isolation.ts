@@ -13,7 +13,7 @@ const LENGTHS: readonly number[] = [0, 1, 5, 16, 39, 100, 1_000, 5_000, 60_000];
 const TURNS = 6;
 const TURN_BYTES = 32;
 
-/** Who opens whose tokens. */
+/** Which codec unseals which tokens. */
 export const ISOLATION_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   must('CODEC-STRANGER', 'A token of another service, with other keys, is refused.', SPEC, async (trial) => {
     const [codec, stranger] = [await trial.create(), await trial.createStranger()];
@@ -22,19 +22,19 @@ export const ISOLATION_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
       trial.refused(codec, trial.seal(stranger, payload), 'a stranger’s token');
       trial.refused(stranger, trial.seal(codec, payload), 'its token, at a stranger,');
     }
-    // By turns, and after the owner has opened it: what one of them remembers, or has in hand, is not the other's.
+    // Alternately, and after the owner has unsealed it: what one of them remembers, or has in hand, is not the other's.
     for (let turn = 0; turn < TURNS; turn++) {
       const [owner, other] = turn % 2 === 0 ? [codec, stranger] : [stranger, codec];
       const [payload, others] = [trial.bytes(TURN_BYTES), trial.bytes(TURN_BYTES)];
       const [token, otherToken] = [trial.seal(owner, payload), trial.seal(other, others)];
       for (let again = 0; again < 2; again++) {
         trial.expectPayload(owner, token, payload, 'its own token, beside a stranger,');
-        trial.refused(other, token, 'a stranger’s token, which the stranger has just opened,');
+        trial.refused(other, token, 'a stranger’s token, which the stranger has just unsealed,');
         trial.expectPayload(other, otherToken, others, 'its own token, after a stranger’s,');
       }
     }
   }),
-  must('CODEC-PEER', 'Another process with the same keys opens the token.', CONTRACT, async (trial) => {
+  must('CODEC-PEER', 'Another process with the same keys unseals the token.', CONTRACT, async (trial) => {
     const [codec, peer] = [await trial.create(), await trial.createPeer()];
     for (const length of LENGTHS) {
       const payload = trial.bytes(length);
@@ -42,14 +42,19 @@ export const ISOLATION_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
       trial.expectPayload(codec, trial.seal(peer, payload), payload, 'a peer’s token');
     }
   }),
-  must('CODEC-ROTATED-OPENS', 'After a rotation, what was sealed before still opens.', CONTRACT, async (trial) => {
-    const [before, after] = [await trial.create(), await trial.createRotated()];
-    for (const length of LENGTHS) {
-      const payload = trial.bytes(length);
-      trial.expectPayload(after, trial.seal(before, payload), payload, 'a token from before the rotation');
-      trial.expectPayload(after, trial.seal(after, payload), payload, 'a token from after the rotation');
-    }
-  }),
+  must(
+    'CODEC-ROTATED-OPENS',
+    'After a rotation, what was sealed before is still unsealed.',
+    CONTRACT,
+    async (trial) => {
+      const [before, after] = [await trial.create(), await trial.createRotated()];
+      for (const length of LENGTHS) {
+        const payload = trial.bytes(length);
+        trial.expectPayload(after, trial.seal(before, payload), payload, 'a token from before the rotation');
+        trial.expectPayload(after, trial.seal(after, payload), payload, 'a token from after the rotation');
+      }
+    },
+  ),
   should(
     'CODEC-ROTATED-SEALS',
     'After a rotation, new tokens are sealed with the new key.',
@@ -96,7 +101,7 @@ class Thread {
 
   constructor(module: string, seed: number) {
     const worker = new Worker(scriptBeside(import.meta.url, 'worker'), { workerData: { module, seed }, execArgv: [] });
-    // A thread that ends before tells so in its answer.
+    // A thread that ends early reports that in its answer.
     const ready = once(worker, 'message').catch(() => undefined);
     this.#answer = new Promise<WorkerAnswer>((answer) => {
       worker.on('message', (message: WorkerAnswer | 'ready') => {

@@ -11,7 +11,7 @@ export interface LeftBehind {
   readonly globals: readonly string[];
 }
 
-/** What may have been set once and for all before anybody looked, and to what it is set to see that. */
+/** Settings that may have been made before the first check, and the values that reveal it. */
 const ENVIRONMENT: Readonly<Record<string, string>> = { TZ: 'Etc/GMT+7', LANG: 'tlh', LC_ALL: 'tlh' };
 const EXIT_CODE = 3;
 
@@ -68,7 +68,7 @@ function loadGlobals(): void {
   for (const name of Object.getOwnPropertyNames(globalThis)) if (/^[A-Z]/.test(name)) Reflect.get(globalThis, name);
 }
 
-/** Built-ins by name, and what of each is changed when somebody patches it. */
+/** Built-ins by name, and the properties that a patch changes. */
 function globals(): Map<string, unknown> {
   const seen = new Map<string, unknown>();
   for (const name of Reflect.ownKeys(globalThis)) {

@@ -13,7 +13,7 @@ const PROCESS_MS = 30_000;
 const TOKENS = 16;
 const LENGTH = 24;
 
-/** What a process is asked: to use the codec between two marks in its output, or to seal and to open `token`. */
+/** What a process is asked: to use the codec between two marks in its output, or to seal and to unseal `token`. */
 export type Task =
   | { readonly mark: string }
   | { readonly mark?: undefined; readonly seed: number; readonly token: string };
@@ -21,7 +21,7 @@ export type Task =
 /** The first payloads and tokens of a codec, as they go from one process or thread to another. */
 export type FirstTokens = readonly { readonly payload: string; readonly token: string }[];
 
-/** The first tokens of a codec in a fresh process, and whether it opened one from elsewhere. */
+/** The first tokens of a codec in a fresh process, and whether it unsealed a given one. */
 export interface FirstSeals {
   readonly tokens: FirstTokens;
   readonly opened: boolean;
@@ -57,14 +57,14 @@ export async function probeModule(module: string): Promise<ProbedCodec> {
  * Seals in a process of its own, which has loaded nothing but the module.
  *
  * @param seed - Of the payloads.
- * @param token - To be opened there.
+ * @param token - To be unsealed there.
  * @throws {Finding} as {@link inProcess} does.
  */
 export async function firstSeals(module: string, seed: number, token = ''): Promise<FirstSeals> {
   return (await inProcess(module, { seed, token }, 'sealed')).answer as FirstSeals;
 }
 
-/** @throws {Finding} when the process ends before it has told what it saw, or does not end. */
+/** @throws {Finding} when the process ends before it has reported what it saw, or does not end. */
 async function inProcess(
   module: string,
   task: Task,

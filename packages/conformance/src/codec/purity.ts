@@ -8,7 +8,7 @@ import { CONTRACT, type CodecTrial, KIT, useOnce } from './trial.ts';
 /** Uses of a codec: a timer may start with the hundredth. */
 const USES = 120;
 
-/** What a seal, an unseal and a refusal leave behind: in a process of their own where the target is a module. */
+/** What sealing, unsealing and refusals leave behind: in a process of their own where the target is a module. */
 export const PURITY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   should('CODEC-QUIET', 'seal and unseal print nothing.', KIT, async (trial) => {
     const { printed } = await seenOf(trial);
@@ -28,7 +28,7 @@ export const PURITY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
     },
   ),
   must('CODEC-NO-EXIT', 'seal and unseal leave the process running.', CONTRACT, async (trial) => {
-    // Here an attempt is caught and told; in another process it ends that.
+    // Here an attempt is caught and reported; in another process it ends that process.
     await seenOf(trial);
   }),
   should('CODEC-ENDS', 'A codec that was closed leaves no timer that keeps the process alive.', KIT, async (trial) => {

@@ -6,12 +6,12 @@ import { damagedForms, GARBAGE } from './integrity.ts';
 import { BUDGET_MS, CONTRACT, type CodecTrial, KIT, SPEC, tokenText } from './trial.ts';
 
 const LONGEST_REASON = 32;
-/** More than whoever counts them would let pass. */
+/** More than a codec that counts them would tolerate. */
 const MANY_REFUSALS = 2_000;
 /** Shorter pieces come up by chance. */
 const TELLING_LENGTH = 12;
 
-/** Damaged tokens of every kind a refusal may tell apart, with what was done to them. */
+/** Damaged tokens of every kind that a refusal may distinguish, with the damage. */
 function damaged(token: string): readonly (readonly [string, string])[] {
   const middle = token.length >> 1;
   const swapped = (at: number): string => token.slice(0, at) + (token[at] === 'A' ? 'B' : 'A') + token.slice(at + 1);
@@ -32,7 +32,7 @@ function damaged(token: string): readonly (readonly [string, string])[] {
   ];
 }
 
-/** The one error that refuses tokens, and what it may tell. */
+/** The one error that refuses tokens, and what it may reveal. */
 export const REFUSAL_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   must(
     'CODEC-REFUSAL-CLASS',
@@ -48,7 +48,7 @@ export const REFUSAL_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
         ...damaged(token).map(([variant, what]) => [variant, what === 'no text' ? what : `a token ${what}`] as const),
         ...[...damagedForms(token, other)].map(([variant, what]) => [variant, `a token ${what}`] as const),
         ...GARBAGE.map((garbage) => [garbage, tokenText(garbage)] as const),
-        [trial.seal(stranger, trial.text('state of a tool')), 'a stranger’s token'],
+        [trial.seal(stranger, trial.text('state of a tool')), 'a token of another service'],
       ];
       for (const [refusal, what] of refusalsOf(trial, codec, bad)) trial.expectRefusalClass(refusal, what);
     },
@@ -98,7 +98,7 @@ export const REFUSAL_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
     for (const [token, what] of bad) {
       trial.refused(codec, token, what);
       trial.expectPayload(codec, good, payload, `a good token, after one ${what},`);
-      // And back: what was opened just now makes no bad one good.
+      // And back: a key that was just unwrapped makes no bad one good.
       trial.refused(codec, token, `${tokenText(token)}, ${what}, after a good one`);
     }
     const until = performance.now() + BUDGET_MS;
@@ -140,7 +140,7 @@ const TELLING_RATIO = 1.25;
 export const TIMING_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   should(
     'CODEC-TIMING',
-    'How long a refusal takes does not tell which byte of the tag is wrong.',
+    'How long a refusal takes does not show which byte of the tag is wrong.',
     KIT,
     async (trial) => {
       const codec = await trial.create();
@@ -155,7 +155,7 @@ export const TIMING_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
       // Where the last byte is no part of a tag, as in a token that is JSON, the two are refused by different things.
       if (messages[0] !== messages[1]) throw new NotApplicable('its tokens do not end in a tag');
       const batch = batchSize(codec, first);
-      // Of a slow codec fewer samples tell as much: the share of anything else is smaller.
+      // For a slow codec fewer samples are enough: the share of everything else is smaller.
       const samples = Math.max(
         9,
         Math.min(SAMPLES, Math.floor(SAMPLING_MS / (2 * TRIALS * timeOf(codec, first, batch)))),

@@ -47,7 +47,7 @@ export const ROUND_TRIP_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   ),
   must(
     'CODEC-ANY-ORDER',
-    'Tokens open in any order, however many were sealed since, and again.',
+    'Tokens are unsealed in any order, however many were sealed since, and again.',
     CONTRACT,
     async (trial) => {
       const codec = await trial.create();
@@ -131,11 +131,11 @@ export const ROUND_TRIP_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
       expectThat(first !== payload && first.buffer !== payload.buffer, 'unseal returned the buffer that was sealed');
       first.fill(0);
       trial.expectPayload(codec, token, before, 'a token whose first result was overwritten');
-      // Whoever hands out views of a pool writes over them sooner or later.
+      // A codec that returns views of a pool overwrites them sooner or later.
       const sealed = Array.from({ length: KEPT_RESULTS }, () => trial.bytes(KEPT_BYTES));
       const results = sealed.map((one) => trial.unseal(codec, trial.seal(codec, one)));
       for (const [i, one] of sealed.entries()) {
-        expectThat(sameBytes(results[i] ?? new Uint8Array(0), one), 'a result changed when others were opened');
+        expectThat(sameBytes(results[i] ?? new Uint8Array(0), one), 'a result changed when other tokens were unsealed');
       }
     },
   ),
@@ -177,7 +177,7 @@ function smallest(trial: CodecTrial, holds: (payload: Uint8Array) => void): void
   }
 }
 
-/** Payloads that break codecs which take bytes for text, or text for JSON; shortest first. Made anew each time. */
+/** Payloads that break codecs which take bytes for text, or text for JSON; shortest first. Created for each trial. */
 function edgePayloads(random: Random): readonly Uint8Array[] {
   return [
     new Uint8Array(0),

@@ -43,7 +43,7 @@ export const SECRECY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
     const payload = trial.text('state');
     expectThat(
       trial.seal(codec, payload) !== trial.seal(codec, payload),
-      'two seals of one payload are alike: whoever sees both knows that',
+      'two seals of one payload are equal, which reveals that the payloads are equal',
     );
   }),
   must('CODEC-CONFIDENTIAL', 'The payload cannot be read in the token, in any usual encoding.', KIT, async (trial) => {
@@ -139,7 +139,7 @@ const PAIRS = 128;
  */
 const MOST_AHEAD = 96;
 
-/** What a token tells of its payload to somebody who has no key. */
+/** What a token reveals of its payload without a key. */
 export const KEYLESS_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   must('CODEC-KEYLESS', 'Nothing of a token follows from the payload alone, without any key.', KIT, async (trial) => {
     confidential(trial);
@@ -181,7 +181,7 @@ function tellingPlaces(pairs: readonly Pair[]): number {
   return most;
 }
 
-/** The tokens of two payloads, sealed in an order that is drawn: a clock or a counter tells nothing then. */
+/** The tokens of two payloads, sealed in random order, so that a clock or a counter reveals nothing. */
 function sealBoth(trial: CodecTrial, codec: RequestStateCodec, [one, other]: readonly [Uint8Array, Uint8Array]): Two {
   if (trial.random.below(256) < 128) return [trial.seal(codec, one), trial.seal(codec, other)];
   const last = trial.seal(codec, other);
@@ -194,7 +194,7 @@ function sidesAt(four: readonly Uint8Array[], place: number): number {
   return Number(a === c) + Number(b === d) - Number(a === d) - Number(b === c);
 }
 
-/** Shorter payloads are no proof: of many pairs, 96 bits agree by chance in one of 2^61. */
+/** Shorter payloads are not evidence: of many pairs, 96 bits agree by chance in one of 2^61. */
 export const LEAST_BYTES = 12;
 
 /** A payload of at least {@link LEAST_BYTES}, and its token. */
@@ -283,7 +283,7 @@ export const KEY_STREAM_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   ),
 ];
 
-/** One instance, and fresh peers at the same ordinal: a counter that starts anew shows there. */
+/** One instance, and fresh peers at the same ordinal: they reveal a counter that starts again. */
 async function betweenInstances(trial: CodecTrial): Promise<void> {
   const alone = await trial.create();
   const codecs: RequestStateCodec[] = [alone, alone];
@@ -323,7 +323,7 @@ async function betweenPayloads(trial: CodecTrial): Promise<void> {
   expectThat(!sharedStream(sealed), `of the tokens of ${sealed.length} payloads two share a key stream`);
 }
 
-/** A counter of the module starts anew in every process. */
+/** A counter of the module starts again in every process. */
 async function betweenProcesses(trial: CodecTrial): Promise<string | undefined> {
   const { module } = trial;
   if (module === undefined || trial.supports.maxPayloadBytes < LEAST_BYTES) return undefined;

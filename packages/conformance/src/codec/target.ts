@@ -16,7 +16,7 @@ export interface CodecSupport {
   readonly confidentiality?: boolean;
   /** The longest payload it takes; a longer one must be refused by `seal`, not cut. Default: no limit below 64 KiB. */
   readonly maxPayloadBytes?: number;
-  /** Whether another process of the same fleet opens its tokens. Default true. */
+  /** Whether another process of the same fleet unseals its tokens. Default true. */
   readonly crossInstance?: boolean;
 }
 
@@ -30,7 +30,7 @@ export interface CodecTarget {
   createPeer(): Promise<CodecInstance> | CodecInstance;
   /** Another service: other keys. */
   createStranger(): Promise<CodecInstance> | CodecInstance;
-  /** The fleet after a rotation: seals with B and still opens A. */
+  /** The fleet after a rotation: seals with B and still unseals A. */
   createRotated?(): Promise<CodecInstance> | CodecInstance;
   /** What the codec claims; requirements beyond it do not apply. */
   readonly supports?: CodecSupport;

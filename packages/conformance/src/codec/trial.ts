@@ -85,7 +85,7 @@ export class CodecTrial extends Trial {
     return token;
   }
 
-  /** Opens what must open. @throws {Finding} when it does not. */
+  /** Unseals what must be valid. @throws {Finding} when it is refused. */
   unseal(codec: RequestStateCodec, token: string, what = 'a token of its own'): Uint8Array {
     const payload: unknown = attempt(() => codec.unseal(token), `unseal of ${what}`);
     if (types.isPromise(payload)) {
@@ -96,20 +96,23 @@ export class CodecTrial extends Trial {
     return payload;
   }
 
-  /** @throws {Finding} unless a token opens to exactly this payload. */
+  /** @throws {Finding} unless a token is unsealed to exactly this payload. */
   expectPayload(codec: RequestStateCodec, token: string, payload: Uint8Array, what?: string): void {
     const back = this.unseal(codec, token, what);
-    expectThat(sameBytes(back, payload), `${what ?? `the token of ${bytesText(payload)}`} opens to ${bytesText(back)}`);
+    expectThat(
+      sameBytes(back, payload),
+      `${what ?? `the token of ${bytesText(payload)}`} unseals to ${bytesText(back)}`,
+    );
   }
 
-  /** What refuses a token that must not open. @throws {Finding} when something is returned. */
+  /** The error that refuses an invalid token. @throws {Finding} when something is returned. */
   refused(codec: RequestStateCodec, token: unknown, what: string): unknown {
     const outcome = this.outcome(codec, token);
     if ('refusal' in outcome) return outcome.refusal;
     throw new Finding(`${what} was not refused: unseal returned ${kindOf(outcome.answer)}`);
   }
 
-  /** What becomes of a token, where it is for another requirement to say that it must not open. */
+  /** The result of an unseal, where another requirement decides whether it must be refused. */
   outcome(codec: RequestStateCodec, token: unknown): { readonly refusal: unknown } | { readonly answer: unknown } {
     let answer: unknown;
     try {

@@ -36,7 +36,7 @@ async function work(): Promise<WorkerAnswer> {
     const token = trial.seal(codec, payload);
     // Others have their turn between the two.
     await new Promise((resolve) => setImmediate(resolve));
-    if (!sameBytes(trial.unseal(codec, token), payload)) return { finding: 'a token opened to another payload' };
+    if (!sameBytes(trial.unseal(codec, token), payload)) return { finding: 'a token was unsealed to another payload' };
   }
   await trial.close();
   return { tokens };

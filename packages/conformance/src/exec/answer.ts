@@ -30,7 +30,7 @@ const ANSWERS: Readonly<Record<Request['op'], readonly string[]>> = {
   unseal: ['payload', 'invalid'],
 };
 
-/** @throws {WrongAnswer} for a line that is no answer to request `id`. */
+/** @throws {WrongAnswer} for a line that is not an answer to request `id`. */
 export function readAnswer(line: string, op: Request['op'], id: number): Answer {
   const answer = readObject(line);
   if (answer['id'] !== id) throw new WrongAnswer(`is for another request: ${shownText(line)}`);
@@ -44,7 +44,7 @@ export function readAnswer(line: string, op: Request['op'], id: number): Answer 
   }
   if (kind !== 'error' && !ANSWERS[op].includes(kind)) throw new WrongAnswer(`has ${kind}`);
   const value = answer[kind];
-  if (typeof value !== 'string') throw new WrongAnswer(`has a ${kind} that is no string`);
+  if (typeof value !== 'string') throw new WrongAnswer(`has a ${kind} that is not a string`);
   if (kind === 'token') return { kind, token: value };
   if (kind === 'payload') return { kind, payload: bytesOf(value) };
   return kind === 'invalid' ? { kind, reason: value } : { kind, text: value };
@@ -58,7 +58,7 @@ function readObject(line: string): Record<string, unknown> {
     throw new WrongAnswer(`is not JSON: ${shownText(line)}`);
   }
   if (typeof answer !== 'object' || answer === null || Array.isArray(answer)) {
-    throw new WrongAnswer(`is no JSON object: ${shownText(line)}`);
+    throw new WrongAnswer(`is not a JSON object: ${shownText(line)}`);
   }
   return { ...answer };
 }

@@ -22,24 +22,24 @@ export interface ThreadData {
   readonly bell: Int32Array;
 }
 
-/** What the thread is told to do. */
+/** A command to the thread. */
 export type Order =
   /** Writes a line and waits for one. `shown` is the line as a finding may show it. */
   | { readonly do: 'ask'; readonly line: string; readonly shown: string }
-  /** Tells whether something went wrong since the last answer. */
+  /** Asks whether something went wrong since the last answer. */
   | { readonly do: 'look' }
   /** Ends the program at once, because its answer was wrong. */
   | { readonly do: 'kill' }
   /** Lets the program end by itself, and sees to it that it does. */
   | { readonly do: 'end' };
 
-/** The line that came, or what went wrong, in words. Without either there was nothing to tell. */
+/** The line that was received, or a description of the failure. Neither: nothing to report. */
 export interface Outcome {
   readonly line?: string;
   readonly failure?: string;
 }
 
-/** How long a program may take to end once its input has ended, and once more when it was told to. */
+/** How long a program may take to exit once its input has ended, and again after it was asked to exit. */
 const GRACE_MS = 1_000;
 /** How long after a program's end its last output is waited for: what it started may hold the pipe. */
 const LAST_WORDS_MS = 300;
@@ -47,7 +47,7 @@ const LAST_WORDS_MS = 300;
 const KEPT_OF_STDERR = 2_048;
 const IS_WINDOWS = process.platform === 'win32';
 
-/** A program that answers lines by lines, one at a time. What goes wrong is told with the request that it came of. */
+/** A program that answers lines with lines, one at a time. A failure is reported with the request that caused it. */
 export class Program {
   readonly #child: ChildProcess;
   readonly #timeoutMs: number;
@@ -77,7 +77,7 @@ export class Program {
       stdio: ['pipe', 'pipe', 'pipe'],
     });
     this.#child = child;
-    // It ended, or closed its input: its exit or its silence tells.
+    // It ended, or closed its input: its exit or its silence is reported.
     child.stdin.on('error', () => undefined);
     child.stdout.on('data', (chunk: Buffer) => this.#read(chunk));
     child.stderr.on('data', (chunk: Buffer) => this.#keepErrors(chunk.toString('latin1')));
@@ -162,7 +162,7 @@ export class Program {
   }
 
   #unasked(line: string): string {
-    return `after its answer to ${this.#asked} the program wrote what nobody asked for: ${shownText(line)}`;
+    return `after its answer to ${this.#asked} the program wrote an unrequested line: ${shownText(line)}`;
   }
 
   #sayEnd(code: number | null, signal: NodeJS.Signals | null): void {
@@ -172,7 +172,7 @@ export class Program {
     try {
       rest = this.#lines.rest();
     } catch {
-      // Half a character: the end tells enough.
+      // Half a character: the end is enough.
     }
     const last = rest === '' ? '' : `; its last line has no end: ${shownText(rest)}`;
     this.#fail(`the program ${how} ${when} ${this.#asked}${last}${this.#errors()}`);
@@ -185,14 +185,14 @@ export class Program {
     this.#lastErrors = (this.#lastErrors + bytes.slice(room)).slice(-KEPT_OF_STDERR);
   }
 
-  /** What is told of standard error with a failure. */
+  /** The part of standard error that is reported with a failure. */
   #errors(): string {
     const text = Buffer.from(this.#firstErrors + this.#lastErrors, 'latin1').toString('utf8');
     if (text === '') return '';
     return `; it wrote to stderr: ${this.#hasAnswered ? shownText(text, 'both') : shownStart(text)}`;
   }
 
-  /** Only the first failure is told: the others come of it. What failed is not let run on. */
+  /** Only the first failure is reported: the others follow from it. A program that failed is ended. */
   #fail(failure: string): void {
     this.#failure ??= failure;
     this.#signal('SIGKILL');

@@ -59,7 +59,7 @@ export class SyncProgram {
     const workerData: ThreadData = { program: this.#options, port: port2, bell };
     const thread = scriptBeside(import.meta.url, 'thread');
     const worker = new Worker(thread, { workerData, transferList: [port2], execArgv: [] });
-    // It then gives no answer, which is told.
+    // It then gives no answer, which is reported.
     worker.on('error', () => undefined);
     // Who forgets to close ends all the same.
     worker.unref();
@@ -67,7 +67,10 @@ export class SyncProgram {
   }
 }
 
-/** The thread rings, then wakes: its waking for the answer before may come as late as this wait, so the bell alone counts. */
+/**
+ * The thread stores, then notifies: the notification for the previous answer may arrive during this wait, so only the
+ * stored value counts.
+ */
 function waitForBell(bell: Int32Array, longestMs: number): void {
   const until = performance.now() + longestMs;
   while (Atomics.load(bell, 0) === 0) {

@@ -33,7 +33,7 @@ export interface ExecOptions {
 
 /** A target that has to be closed. */
 export interface ExecCodecTarget extends CodecTarget {
-  /** Ends the program: its input ends, then it is told to, then it is killed. */
+  /** Ends the program: first its input ends, then it is asked to exit, then it is killed. */
   close(): Promise<void>;
 }
 
@@ -56,8 +56,9 @@ const ARGUMENTS = anObject({
 
 /**
  * A codec in any language: a program that reads requests from its standard input and writes answers to its standard
- * output, JSON in lines. It is started by the first request, and anew after it hung, crashed or answered wrongly, each
- * of which is a finding that shows the request. Where it does not answer the first request the run ends with that finding.
+ * output, JSON in lines. It is started by the first request, and again after it hung, crashed or answered wrongly, each
+ * of which is a finding that shows the request. Where it does not answer the first request the run ends with that
+ * finding.
  *
  * @param command - A command line for the shell, as in an npm script; or a program and its arguments, for none.
  * @throws {TypeError | RangeError} for a command or an option that is wrong, naming it.

@@ -28,7 +28,7 @@ async function obey(order: Order): Promise<Outcome> {
   return {};
 }
 
-/** After a failure there is no program any more: the next request starts a new one. */
+/** After a failure the program is gone: the next request starts a new one. */
 async function orGone(outcome: Outcome): Promise<Outcome> {
   if (outcome.failure !== undefined) {
     await program?.kill();

@@ -59,7 +59,10 @@ export const BUFFER_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
       expectThat(isFilled, `overwriting the bytes of one ${name} overwrites those of another`);
     }
     const back = await trial.unwrap(keyWrapper, stored.wrapped);
-    expectThat(sameBytes(back, stored.dataKey), 'after returned bytes were overwritten, a wrapped key opens to others');
+    expectThat(
+      sameBytes(back, stored.dataKey),
+      'after returned bytes were overwritten, a wrapped key unwraps to other bytes',
+    );
     if ((await trial.makeEach(keyWrapper)).length === 1) return;
     const generated = await trial.generate(keyWrapper);
     const kept = { dataKey: Uint8Array.from(generated.dataKey), wrapped: copyOf(generated.wrapped) };

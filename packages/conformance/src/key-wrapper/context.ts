@@ -24,7 +24,7 @@ interface Alike {
   readonly other: Context;
 }
 
-/** What stands between names and values, and between members, where somebody joins a context by hand. */
+/** Separators of names, values and members, where an adapter joins a context by hand. */
 const PRINTABLE = ['', '=', ':', ',', '&', ';', '"', '":"', '","', ' ', '|', '/', '.', '-', '_'];
 const CONTROL = ['\n', '\0', '\t', '\u001f'];
 
@@ -50,7 +50,7 @@ const SHIFTED_CONTEXTS: readonly (readonly Alike[])[] = [PRINTABLE, CONTROL].map
   }),
 );
 
-/** Characters that somebody normalizes, trims, or cuts to a byte. */
+/** Characters that an adapter may normalize, trim, or cut to a byte. */
 const ALIKE_VALUES: readonly Alike[] = [
   { what: 'with a space after a value', one: { c1: 'x' }, other: { c1: 'x ' } },
   { what: 'with a space before a value', one: { c2: 'x' }, other: { c2: ' x' } },
@@ -86,7 +86,7 @@ const ALIKE_CHARACTERS: readonly Alike[] = [
 
 const LONG = 1_000;
 
-/** Values and names that somebody cuts, or reads the beginning of. */
+/** Values and names that an adapter may cut, or of which it reads only the beginning. */
 const CUT_CONTEXTS: readonly Alike[] = [
   ...[LONG - 1, LONG / 2, 300].map((place) => {
     const valueOf = (char: string): string => 'x'.repeat(place) + char + 'x'.repeat(LONG - place - 1);
@@ -105,7 +105,7 @@ const CUT_CONTEXTS: readonly Alike[] = [
 const many = (last: string): Context =>
   Object.fromEntries(Array.from({ length: 24 }, (_, i) => [`m${String(i).padStart(2, '0')}`, i === 23 ? last : 'x']));
 
-/** More members than somebody reads. */
+/** More members than an adapter may read. */
 const MANY_MEMBERS: readonly Alike[] = [
   { what: 'with another value of the last of 24 members', one: many('1'), other: many('2') },
 ];
@@ -115,7 +115,7 @@ function own(name: string, value: string): Context {
   return JSON.parse(JSON.stringify({ [`${name}.`]: value }).replace(`${name}.`, name)) as Context;
 }
 
-/** Names of members that every object has, and names that somebody leaves out. */
+/** Names of members that every object has, and names that an adapter may leave out. */
 const ODD_NAMES: readonly Alike[] = [
   ...['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'length', '0', ''].flatMap((name) => [
     { what: `with another value of ${JSON.stringify(name)}`, one: own(name, 'x'), other: own(name, 'y') },
@@ -127,15 +127,15 @@ const ODD_NAMES: readonly Alike[] = [
   { what: 'with another value of a name that begins with aws:', one: { 'aws:o3': 'x' }, other: { 'aws:o3': 'y' } },
 ];
 
-/** What came of looking: what opened that should not have, in words, and what could not be tried. */
+/** The result of a search: what was unwrapped and should not have been, in words, and what could not be tried. */
 interface Looked {
   readonly found?: string;
   readonly leftOut: readonly string[];
 }
 
 /**
- * Looks for contexts that a key wrapper takes for one another, when it has opened its wrapped key and may remember that.
- * What a service does not take is left out: contexts of any text are more than a ring has.
+ * Looks for contexts that a key wrapper takes for one another, when it has unwrapped its wrapped key and may remember
+ * that. What a service does not take is left out: contexts of any text are more than a ring has.
  */
 async function lookAlike(trial: KeyWrapperTrial, pairs: readonly Alike[]): Promise<Looked> {
   // Members with one name stand in one another's way.
@@ -192,7 +192,7 @@ export const CONTEXT_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     if (!supports.context) throw new NotApplicable('supports.context is false: the ring binds it');
     const { 'sealring:ring': ring = '', 'sealring:purpose': purpose = '', ...rest } = CONTEXT;
     const less = { ...rest, 'sealring:ring': ring };
-    // What it opened before must not answer for another context.
+    // An earlier unwrap must not answer for another context.
     for (const { keyWrapper, ...made } of await trial.createEach()) {
       const its = made.by === 'wrap' ? 'its wrapped key' : 'the wrapped key of generate';
       for (const [context, what] of [
@@ -246,11 +246,11 @@ export const CONTEXT_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   }),
   should(
     'WRAP-CONTEXT-DECLARED',
-    'What says that it binds no context binds none.',
+    'A key wrapper with supports.context false binds no context.',
     `${CONTRACT}, supports`,
     async (trial) => {
       const keyWrapper = await trial.create();
-      if (keyWrapper.supports.context) throw new NotApplicable('supports.context is true: WRAP-CONTEXT-BINDS tells');
+      if (keyWrapper.supports.context) throw new NotApplicable('supports.context is true, see WRAP-CONTEXT-BINDS');
       const context = { ...CONTEXT, 'sealring:purpose': 'another' };
       for (const { wrapped } of await trial.makeEach(keyWrapper)) {
         const outcome = await trial.settle(() => keyWrapper.unwrap(copyOf(wrapped), { context }), 'unwrap');
@@ -260,7 +260,10 @@ export const CONTEXT_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   ),
 ];
 
-/** What was wrapped under an empty context opens under no other: somebody tries without one when a context fails. */
+/**
+ * A key that was wrapped under an empty context unwraps under no other: an adapter may try without one when a context
+ * fails.
+ */
 async function opensUnderNone(trial: KeyWrapperTrial): Promise<void> {
   const keyWrapper = await trial.create();
   for (const made of await madeUnder(trial, keyWrapper, {})) {
@@ -286,7 +289,10 @@ async function madeUnder(
   }
 }
 
-/** Resolves to what the service does not take. @throws {Finding} when one context opens what another one was given for. */
+/**
+ * Resolves to what the service does not take. @throws {Finding} when one context unwraps what was wrapped under
+ * another.
+ */
 async function expectApart(
   trial: KeyWrapperTrial,
   ...groups: readonly (readonly Alike[])[]

@@ -14,7 +14,7 @@ import {
 /** How often a call is made that stays refused: what is remembered shows. */
 const TIMES = 3;
 
-/** What becomes of wraps when somebody changes the KMS key; only where the target can do that. */
+/** What happens to wraps when the KMS key is changed; only where the target can do that. */
 export const CONTROL_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   whileRefused(
     'WRAP-DISABLED',
@@ -23,7 +23,12 @@ export const CONTROL_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     'disabled',
     'While the KMS key is disabled, unwrap fails as disabled, every time.',
   ),
-  afterRefused('WRAP-ENABLED', 'disable', 'enable', 'Once the KMS key is enabled again, what it wrapped before opens.'),
+  afterRefused(
+    'WRAP-ENABLED',
+    'disable',
+    'enable',
+    'Once the KMS key is enabled again, keys that it wrapped before unwrap.',
+  ),
   whileRefused(
     'WRAP-DENIED',
     'deny',
@@ -35,9 +40,9 @@ export const CONTROL_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     'WRAP-ALLOWED',
     'deny',
     'allow',
-    'Once the caller may use the KMS key again, what it wrapped before opens.',
+    'Once the caller may use the KMS key again, keys that it wrapped before unwrap.',
   ),
-  must('WRAP-ROTATED-OPENS', 'After a rotation, what was wrapped before still opens.', CONTRACT, async (trial) => {
+  must('WRAP-ROTATED-OPENS', 'After a rotation, what was wrapped before still unwraps.', CONTRACT, async (trial) => {
     const control = trial.control('rotate');
     const asked: KeyWrapper[] = [];
     const made: Made[] = [];
@@ -60,7 +65,7 @@ export const CONTROL_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
       const control = versionedControl(trial);
       const before = await trial.makeEach(await trial.create());
       await control.rotate();
-      // The one from before may go on with the version it knows for a while.
+      // The instance from before may continue with the version it knows for a while.
       for (const [i, { by, wrapped }] of (await trial.makeEach(await trial.create())).entries()) {
         const isOther = wrapped.keyId !== before[i]?.wrapped.keyId;
         expectThat(isOther, `wraps of ${by} from before and after a rotation name the same version`);
@@ -88,7 +93,7 @@ export const CONTROL_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   ),
   should(
     'WRAP-VERSION-BINDS',
-    'A wrapped key that names another version of its KMS key does not open.',
+    'A wrapped key that names another version of its KMS key does not unwrap.',
     'Sealring decision 0009',
     async (trial) => {
       const control = versionedControl(trial);
@@ -114,7 +119,7 @@ type Pair = keyof Omit<KeyWrapperControl, 'rotate'>;
 function whileRefused(id: string, change: Pair, undo: Pair, kind: string, words: string): KeyWrapperRequirement {
   return must(id, words, `${CONTRACT}, KeyWrapperErrorKind`, async (trial) => {
     const control = trial.control(change, undo);
-    // What it opened before must not answer now: an unwrap is the proof of the right to use the key.
+    // An earlier unwrap must not answer now: an unwrap checks the permission to use the key.
     const { keyWrapper, ...made } = await trial.createOpened();
     await control[change]();
     try {

@@ -57,7 +57,7 @@ export const ENDING_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
             // An answer may come before the abort, and what wraps within the process is always done before.
             if (outcome === undefined) continue;
             if ('value' in outcome) {
-              expectThat(turns > 0 || !trial.supports.remote, `${what}, went on and succeeded`);
+              expectThat(turns > 0 || !trial.supports.remote, `${what}, continued and succeeded`);
             } else expectKind(outcome.error, 'unavailable', what);
           }
         }
@@ -100,7 +100,7 @@ const REASONS: readonly unknown[] = [
   Object.assign(new Error('the caller’s own'), { name: 'KeyWrapperError', kind: 'corrupt' }),
 ];
 
-/** How it ends; undefined for what ended before anybody could have waited for an answer. */
+/** How it ends; undefined for a call that ended before an answer could have been awaited. */
 async function abortedUnderWay(
   trial: KeyWrapperTrial,
   { name, start }: Call,

@@ -26,7 +26,7 @@ interface Failure {
   readonly what: string;
 }
 
-/** The one error that failures are, and what it may tell. */
+/** The one error class of failures, and what it may reveal. */
 export const FAILURE_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   must('WRAP-ERROR-CLASS', 'Every failure is a KeyWrapperError of a known kind.', clause(4), async (trial) => {
     for (const { error, what } of (await failuresOf(trial)).failures) {
@@ -35,7 +35,7 @@ export const FAILURE_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   }),
   should(
     'WRAP-ERROR-SUMMARY',
-    'A failure says of which provider and which operation it is.',
+    'A failure names its provider and its operation.',
     `${CONTRACT}, errors`,
     async (trial) => {
       for (const { error, keyWrapper, operation, what } of (await failuresOf(trial)).failures) {
@@ -61,17 +61,12 @@ export const FAILURE_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
       }
     },
   ),
-  should(
-    'WRAP-ERROR-CAUSE',
-    'No error of somebody else’s is attached to a failure.',
-    `${CONTRACT}, errors`,
-    async (trial) => {
-      for (const { error, what } of (await failuresOf(trial)).failures) {
-        const attached = attachedTo(error).find((one) => !isKeyWrapperError(one));
-        expectThat(attached === undefined, `attached to the error of ${what} is ${describeThrown(attached)}`);
-      }
-    },
-  ),
+  should('WRAP-ERROR-CAUSE', 'No foreign error is attached to a failure.', `${CONTRACT}, errors`, async (trial) => {
+    for (const { error, what } of (await failuresOf(trial)).failures) {
+      const attached = attachedTo(error).find((one) => !isKeyWrapperError(one));
+      expectThat(attached === undefined, `attached to the error of ${what} is ${describeThrown(attached)}`);
+    }
+  }),
   must('WRAP-OUTPUT-SECRET', 'No call prints a data key, or writes one to a file.', KIT, async (trial) => {
     const watched = watchOutput(true);
     const keys: Uint8Array[] = [];

@@ -64,7 +64,7 @@ export const INTEGRITY_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     const { keyWrapper, wrapped } = await trial.createOpened();
     const what = 'a wrapped key of no bytes';
     const empty = { ...wrapped, wrapped: new Uint8Array(0) };
-    // Whoever calls that a wrong argument is right, too.
+    // Treating it as a wrong argument is right, too.
     expectArgumentErrorOrCorrupt(await trial.refusal(() => keyWrapper.unwrap(empty, OPTIONS), what), what);
   }),
   must('WRAP-SPLICE', 'A wrapped key put together from two is refused as corrupt.', clause(2), async (trial) => {
@@ -107,7 +107,7 @@ export const INTEGRITY_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
         }
       }
       await trial.expectOpens(keyWrapper, { dataKey, wrapped }, 'a good wrapped key, after bad ones,');
-      // And back: what was opened just now makes no bad one good.
+      // And back: a key that was just unwrapped makes no bad one good.
       await trial.expectCorrupt(keyWrapper, changed, 'a changed wrapped key, after a good one,');
     },
   ),
@@ -148,14 +148,14 @@ function spellings(wrapped: Buffer): readonly Altered[] {
   return variants.filter(([one]) => one !== text).map(([one, what]) => [Buffer.from(one, 'latin1'), what]);
 }
 
-/** Wraps and opens once, and holds each altered form to be corrupt. */
+/** Wraps and unwraps once, and expects each altered form to be corrupt. */
 function alterations(
   id: string,
   words: string,
   alter: (wrapped: Uint8Array, trial: KeyWrapperTrial) => readonly Altered[],
 ): KeyWrapperRequirement {
   return must(id, words, clause(2), async (trial) => {
-    // What it opened before makes nothing like it good.
+    // An earlier unwrap makes no similar key good.
     for (const { keyWrapper, ...made } of await trial.createEach()) {
       const forms = alter(made.wrapped.wrapped, trial);
       const until = performance.now() + EVERY_BIT_MS;

@@ -34,7 +34,7 @@ export const OTHER_KEY_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
       const other = await trial.createOtherKey();
       const { keyWrapper, ...made } = await trial.createOpened();
       for (const theirs of await trial.makeEach(other)) {
-        // What the other one opened is not ours to open.
+        // A key that the other instance unwrapped must not be unwrapped here.
         await trial.expectOpens(other, theirs, 'another KMS key’s wrapped key, at its own instance,');
         await trial.expectCorrupt(keyWrapper, theirs.wrapped, 'another KMS key’s wrapped key');
         const relabelled = { ...made.wrapped, keyId: theirs.wrapped.keyId };
@@ -64,7 +64,7 @@ export const OTHER_KEY_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   ),
   must(
     'WRAP-BEFORE-CALL',
-    'Who names another provider or KMS key is refused before any call.',
+    'A wrapped key that names another provider or KMS key is refused before any call.',
     clause(3),
     async (trial) => {
       const unreachable = await trial.createUnreachable();
@@ -81,7 +81,7 @@ export const OTHER_KEY_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   ),
   must(
     'WRAP-OWNS',
-    'owns tells its own wrapped keys from others, at once and without a call.',
+    'owns distinguishes its own wrapped keys from others, at once and without a call.',
     `${CONTRACT}, owns`,
     async (trial) => {
       const keyWrapper = await trial.create();

@@ -8,12 +8,12 @@ import { CONTEXT, CONTRACT, copyOf, type KeyWrapperRequirement, type Made, RING 
 
 /** Bytes in a row that agree by chance once in 2^128 times. */
 const TELLING_BYTES = 16;
-/** Of the difference of two random data keys, hardly a byte is zero: this is no header that two wraps share. */
+/** Hardly a byte of the difference of two random data keys is zero: so this is not a header that two wraps share. */
 const LEAST_DIFFERENT = 8;
 
 /**
- * Whether two wraps hide their data keys with the same key stream: c1 ⊕ c2 then holds k1 ⊕ k2, whoever has both can read
- * one data key with the other. No block mode, key wrap or public key has this, nor a stream whose nonce follows from the
+ * Whether two wraps hide their data keys with the same key stream: c1 ⊕ c2 then contains k1 ⊕ k2, which anyone who has
+ * both can read one data key with the other. No block mode, key wrap or public key has this, nor a stream whose nonce
  * data key.
  */
 export function shareKeyStream(one: Uint8Array, oneKey: Uint8Array, other: Uint8Array, otherKey: Uint8Array): boolean {
@@ -107,7 +107,7 @@ export const RECORD_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
       }
     }
   }),
-  must('WRAP-STORED', 'A wrapped key opens after it was stored as text and read again.', RING, async (trial) => {
+  must('WRAP-STORED', 'A wrapped key unwraps after it was stored as text and read again.', RING, async (trial) => {
     const [keyWrapper, peer] = [await trial.create(), await trial.create()];
     for (const { by, dataKey, wrapped } of await trial.makeEach(keyWrapper)) {
       const stored = { dataKey, wrapped: fromText(textOf(wrapped)) };
@@ -116,7 +116,7 @@ export const RECORD_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
       await trial.expectOpens(peer, stored, `${what} at another instance`);
     }
   }),
-  must('WRAP-PEER', 'Another instance with the same KMS key opens a wrapped key.', CONTRACT, async (trial) => {
+  must('WRAP-PEER', 'Another instance with the same KMS key unwraps a wrapped key.', CONTRACT, async (trial) => {
     const [keyWrapper, peer] = [await trial.create(), await trial.create()];
     for (const [maker, opener] of [
       [keyWrapper, peer],
@@ -129,7 +129,7 @@ export const RECORD_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   }),
   must(
     'WRAP-OPTIONS',
-    'A signal and onServiceDate may be given, and the latter is told dates.',
+    'A signal and onServiceDate may be given, and the latter receives dates.',
     `${CONTRACT}, WrapOptions`,
     async (trial) => {
       const keyWrapper = await trial.create();
@@ -196,11 +196,11 @@ function checkKeyId(keyId: unknown, what: string): void {
 }
 
 function checkDate(date: unknown): void {
-  expectThat(types.isDate(date), `onServiceDate was told ${kindOf(date)}, not a date`);
-  expectThat(!Number.isNaN(date.getTime()), 'onServiceDate was told an invalid date');
+  expectThat(types.isDate(date), `onServiceDate received ${kindOf(date)}, not a date`);
+  expectThat(!Number.isNaN(date.getTime()), 'onServiceDate received an invalid date');
   // No clock is a day wrong: this is for seconds taken as milliseconds.
   const isOfToday = Math.abs(date.getTime() - Date.now()) < DAY_MS;
-  expectThat(isOfToday, `onServiceDate was told ${date.toISOString()}`);
+  expectThat(isOfToday, `onServiceDate received ${date.toISOString()}`);
 }
 
 /** What a ring keeps of a wrapped key. */

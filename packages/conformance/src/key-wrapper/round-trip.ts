@@ -17,7 +17,7 @@ import {
 const GENERATES = 8;
 /** Different bytes in a data key, most often 30. Fewer come by chance once in 10^14 times; of hexadecimal text it is 16. */
 const LEAST_DIFFERENT = 17;
-/** Calls at once, and wraps kept before the first of them is opened. */
+/** Concurrent calls, and wraps kept before the first of them is unwrapped. */
 const AT_ONCE = 6;
 const KEPT = 12;
 /** What a wrapper in this process is tried with, where no service is asked: more than a counter of one byte holds. */
@@ -60,7 +60,7 @@ export const ROUND_TRIP_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   ),
   must(
     'WRAP-TWICE',
-    'Two wraps of one data key both open, and so does an old wrap after many new ones.',
+    'Two wraps of one data key both unwrap, and so does an old wrap after many new ones.',
     clause(1),
     async (trial) => {
       const keyWrapper = await trial.create();
@@ -80,7 +80,7 @@ export const ROUND_TRIP_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   ),
   must(
     'WRAP-GENERATE',
-    'generate makes a fresh data key each time, and its wrap opens.',
+    'generate makes a fresh data key each time, and its wrap unwraps.',
     `${CONTRACT}, generate`,
     async (trial) => {
       const keyWrappers = [await trial.create(), await trial.create()];
@@ -143,7 +143,7 @@ async function allAtOnce(
     Promise.all((keyWrapper.sign ? entries : []).map((entry) => trial.answer(() => keyWrapper.sign?.(entry), 'sign'))),
     refused,
   ]);
-  expectThat(sameBytes(back, known.dataKey), 'an unwrap beside other calls opens to other bytes');
+  expectThat(sameBytes(back, known.dataKey), 'an unwrap during other calls returns other bytes');
   await trial.expectOpens(keyWrapper, fresh, 'what was wrapped beside other calls');
   if (generated !== undefined && (await trial.makeEach(keyWrapper)).length > 1) {
     await trial.expectOpens(keyWrapper, generatedOf(generated, keyWrapper), 'what was generated beside other calls', {
@@ -187,7 +187,7 @@ function dataKeys(trial: KeyWrapperTrial, keyWrapper: KeyWrapper): readonly (rea
     Uint8Array.from({ length }, (__, at) => i * length + at),
   );
   return [
-    [high, 'of bytes that are no text'],
+    [high, 'of bytes that are not text'],
     ...[0, 0x20, 0x0a, 0xff].map((byte) => [withEnds(byte), `with the byte ${byte} at both ends`] as const),
     [ofText('0123456789abcdef'), 'of hexadecimal text'],
     [ofText('Ab+/09_-'), 'of base64 text'],

@@ -6,7 +6,7 @@ import { describeThrown, kindOf } from '../thrown.ts';
 import { bytesOf, CONTRACT, type KeyWrapperRequirement, type KeyWrapperTrial } from './trial.ts';
 
 const ENTRY = text('{"ring":"conformance","id":"AAAAAAAAAAAAAAAA","wraps":[{"provider":"conformance"}]}');
-/** Where somebody cuts an entry: blocks, hashes, the longest message of a service, a page. */
+/** Where an adapter may cut an entry: blocks, hashes, the longest message of a service, a page. */
 const LENGTHS = [1, 15, 16, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 1_000, 4_095, 4_096, 4_097, 20_000];
 /** Bytes of a signature that have a bit flipped, at most; verify is local. */
 const FLIPS = 600;
@@ -14,11 +14,11 @@ const FLIPS = 600;
 /** A key wrapper that signs and verifies. */
 type Signer = KeyWrapper & Required<Pick<KeyWrapper, 'sign' | 'verify'>>;
 
-/** Proof of origin, where an unwrap is none. */
+/** Signatures, where an unwrap does not authenticate the origin. */
 export const SIGNATURE_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   must(
     'WRAP-SIGN',
-    'What proves no origin signs ring entries, and verifies its signatures.',
+    'A key wrapper whose unwrap does not authenticate the origin signs ring entries, and verifies its signatures.',
     `${CONTRACT}, sign`,
     async (trial) => {
       const [signer, peer] = [signerOf(trial, await trial.create()), signerOf(trial, await trial.create())];
@@ -80,7 +80,7 @@ async function tellsApart(trial: KeyWrapperTrial, signer: Signer): Promise<void>
       const entry = trial.random.bytes(length);
       return [entry, flipped(entry, length - 1), `of ${length} bytes with another last byte`] as const;
     }),
-    [Uint8Array.of(0x61, 0x80), Uint8Array.of(0x61, 0x81), 'of other bytes that are no text'],
+    [Uint8Array.of(0x61, 0x80), Uint8Array.of(0x61, 0x81), 'of other bytes that are not text'],
     [text('\u00e9'), text('e\u0301'), 'with an é of two code points'],
     [text('a'), text('A'), 'in other case'],
     [text('a'), text('a '), 'with a space after it'],
@@ -104,7 +104,7 @@ async function tellsApart(trial: KeyWrapperTrial, signer: Signer): Promise<void>
 function signerOf(trial: KeyWrapperTrial, keyWrapper: KeyWrapper): Signer {
   const { supports } = keyWrapper;
   if (keyWrapper.sign !== undefined && keyWrapper.verify !== undefined) return keyWrapper as Signer;
-  if (supports.authenticated && keyWrapper.sign === undefined) throw new NotApplicable('its unwraps prove who wrapped');
+  if (supports.authenticated && keyWrapper.sign === undefined) throw new NotApplicable('its unwraps are authenticated');
   if (!trial.supports.signatures) throw new NotApplicable('supports.signatures is false');
   throw new Finding(`supports.authenticated is ${supports.authenticated}, and there is no sign with a verify`);
 }

@@ -15,7 +15,7 @@ export interface KeyWrapperSupport {
   readonly remote?: boolean;
   /** Whether wraps made after a rotation name another version of the KMS key. Default true. */
   readonly versions?: boolean;
-  /** Whether it signs, where its unwraps prove no origin. Default true. */
+  /** Whether it signs, where its unwraps do not authenticate the origin. Default true. */
   readonly signatures?: boolean;
 }
 
@@ -24,10 +24,10 @@ export interface KeyWrapperSupport {
  * `enable` go together, and so do `deny` and `allow`: the key is left as it was found, but for its rotations.
  */
 export interface KeyWrapperControl {
-  /** Disables the KMS key for everybody. */
+  /** Disables the KMS key for all callers. */
   disable?(): Promise<void> | void;
   enable?(): Promise<void> | void;
-  /** Takes from the caller the right to use the key. */
+  /** Removes the caller's permission to use the key. */
   deny?(): Promise<void> | void;
   allow?(): Promise<void> | void;
   /** Makes a new version, with which wraps are made from now on. */

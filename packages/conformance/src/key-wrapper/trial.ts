@@ -108,7 +108,7 @@ export class KeyWrapperTrial extends Trial {
     return this.target.createUnreachable === undefined ? this.create() : this.createUnreachable();
   }
 
-  /** A key wrapper, and a wrapped key that it has opened once: what it remembers is tried too. */
+  /** A key wrapper, and a wrapped key that it has unwrapped once: what it remembers is tried too. */
   async createOpened(): Promise<Made & { readonly keyWrapper: KeyWrapper }> {
     const keyWrapper = await this.create();
     const made = await this.make(keyWrapper);
@@ -164,7 +164,7 @@ export class KeyWrapperTrial extends Trial {
     return generatedOf(answer, keyWrapper);
   }
 
-  /** Every way to a wrapped key that the key wrapper has: wrap, and generate where it works, which WRAP-GENERATE tells. */
+  /** Every way to a wrapped key that the key wrapper has: wrap, and generate where it works, which WRAP-GENERATE checks. */
   async makeEach(
     keyWrapper: KeyWrapper,
     options: Partial<WrapOptions> = {},
@@ -175,7 +175,7 @@ export class KeyWrapperTrial extends Trial {
     return [wrapped, { by: 'generate', dataKey: Uint8Array.from(dataKey), wrapped: generated }];
   }
 
-  /** The same, each on an instance of its own that has opened it once. */
+  /** The same, each on an instance of its own that has unwrapped it once. */
   async createEach(): Promise<readonly (Made & { readonly by: string; readonly keyWrapper: KeyWrapper })[]> {
     const [first, second] = [await this.create(), await this.create()];
     const [, ...others] = await this.makeEach(second);
@@ -187,7 +187,7 @@ export class KeyWrapperTrial extends Trial {
     return all;
   }
 
-  /** Whether generate makes a data key that its wrap opens to. Asked once. */
+  /** Whether the wrap of a generated data key unwraps to it. Tried once. */
   async #generates(keyWrapper: KeyWrapper): Promise<boolean> {
     if (keyWrapper.generate === undefined) return false;
     this.#doesGenerate ??= (async () => {
@@ -201,7 +201,7 @@ export class KeyWrapperTrial extends Trial {
     return this.#doesGenerate;
   }
 
-  /** Opens what must open. @throws {Finding} when it does not. */
+  /** Unwraps what must be valid. @throws {Finding} when it is refused. */
   async unwrap(
     keyWrapper: KeyWrapper,
     wrapped: WrappedKey,
@@ -212,7 +212,7 @@ export class KeyWrapperTrial extends Trial {
     return bytesOf(await this.answer(() => keyWrapper.unwrap(copyOf(wrapped), { ...OPTIONS, ...options }), name), name);
   }
 
-  /** @throws {Finding} unless the wrapped key opens to its data key. */
+  /** @throws {Finding} unless the wrapped key unwraps to its data key. */
   async expectOpens(
     keyWrapper: KeyWrapper,
     { dataKey, wrapped }: Made,
@@ -220,7 +220,7 @@ export class KeyWrapperTrial extends Trial {
     options?: Partial<WrapOptions>,
   ): Promise<void> {
     const back = await this.unwrap(keyWrapper, wrapped, options, what);
-    expectThat(sameBytes(back, dataKey), `${what} opens to ${back.length} other bytes`);
+    expectThat(sameBytes(back, dataKey), `${what} unwraps to ${back.length} other bytes`);
   }
 
   /** @throws {Finding} unless `wrapped` is refused as corrupt. */
@@ -249,7 +249,7 @@ export class KeyWrapperTrial extends Trial {
   }
 }
 
-/** @throws {Finding} when it takes longer than anybody would call at once. */
+/** @throws {Finding} when it takes too long to count as immediate. */
 export async function promptly<T>(work: Promise<T>, what: string): Promise<T> {
   const late = Symbol('late');
   const outcome = await within(PROMPT_MS, work, late);

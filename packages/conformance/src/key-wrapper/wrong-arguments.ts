@@ -139,7 +139,7 @@ export const WRONG_ARGUMENT_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   }),
 ];
 
-/** What somebody may take for bytes, though it is none. */
+/** Values that an adapter may take for bytes. */
 function notBytes(bytes: Uint8Array): readonly (readonly [string, unknown])[] {
   const buffer = Buffer.from(bytes);
   return [

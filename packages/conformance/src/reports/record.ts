@@ -38,7 +38,7 @@ function shellWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** What is shown of a status: its word, the word for several, and a sign beside its colour, for who cannot tell colours. */
+/** What is shown of a status: its word, the word for several, and a sign beside its colour, for readers who cannot see colours. */
 interface StatusLook {
   readonly word: string;
   readonly more: string;
@@ -98,8 +98,8 @@ function countOf(rows: readonly Row[], status: RowStatus): number {
 }
 
 /**
- * Characters that are not seen, and change what is: controls (C0, C1 and bidirectional), separators of lines, joiners of
- * no width, halves of surrogate pairs and code points that are no characters.
+ * Characters that are not seen, and change what is: controls (C0, C1 and bidirectional), separators of lines, joiners
+ * of no width, halves of surrogate pairs and code points that are not characters.
  */
 const UNSEEN =
   /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}\p{Cs}\p{Noncharacter_Code_Point}\u200b\u2060-\u206f\ufeff\ufff9-\ufffb]/gu;

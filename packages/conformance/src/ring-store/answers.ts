@@ -254,7 +254,7 @@ export const SERVICE_DATE_REQUIREMENTS: readonly RingStoreRequirement[] = [
       for (const { what, dates } of reported) {
         for (const date of dates) {
           expectThat(types.isDate(date), `${what} reported ${kindOf(date)}, not a Date`);
-          // For seconds taken as milliseconds, for a local time taken as UTC, and for dates that are none.
+          // For seconds taken as milliseconds, for a local time taken as UTC, and for invalid dates.
           const isNear = Math.abs(date.getTime() - Date.now()) < FURTHEST_MS;
           const shown = Number.isNaN(date.getTime()) ? 'an invalid date' : date.toISOString();
           expectThat(isNear, `${what} reported ${shown}, at ${new Date().toISOString()} of this clock`);

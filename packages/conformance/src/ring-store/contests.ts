@@ -181,7 +181,7 @@ export const CONTEST_REQUIREMENTS: readonly RingStoreRequirement[] = [
   ),
 ];
 
-/** While a ring is being created it is removed and created by somebody else, who needs no revision for that. */
+/** While a ring is being created, another writer removes and creates it, which needs no revision. */
 async function replaceAtOnce(trial: RingStoreTrial): Promise<void> {
   const measured = await moments(async () => {
     const store = await trial.open();
@@ -213,7 +213,7 @@ async function replaceAtOnce(trial: RingStoreTrial): Promise<void> {
       const revision = revisionOf(outcome.value, what);
       const isOthers = revisions.includes(revision);
       expectThat(!isOthers, `${what} resolved to the revision of another write, ${textOf(revision)}`);
-      // Whoever is disturbed may give up: with a conflict, or because it does not know what became of its write.
+      // A disturbed writer may give up: with a conflict, or because the result of its write is unknown.
     } else if (!isConflict(outcome.error)) expectUnavailable(outcome.error, what);
   }
 }

@@ -41,11 +41,11 @@ const A_WHILE_MS = 1_200;
 export const DOCUMENT_REQUIREMENTS: readonly RingStoreRequirement[] = [
   must(
     'RING-ABSENT',
-    'read resolves to undefined for a ring that nobody created, on every connection.',
+    'read resolves to undefined for a ring that was never created, on every connection.',
     ABSENT,
     async (trial) => {
       for (const store of await trial.openPair()) {
-        for (let i = 0; i < 2; i++) await trial.expectAbsent(store, 'a read of a ring that nobody created');
+        for (let i = 0; i < 2; i++) await trial.expectAbsent(store, 'a read of a ring that was never created');
       }
     },
   ),

@@ -31,7 +31,7 @@ interface Observation {
 interface Observed {
   /** Who won, in order; first what was there at the start. */
   readonly winners: readonly StoredRing[];
-  /** What somebody wrote, whether it won or lost. */
+  /** What a writer wrote, whether it won or lost. */
   readonly written: ReadonlySet<string>;
   readonly observations: readonly Observation[];
 }
@@ -124,7 +124,7 @@ export const READING_REQUIREMENTS: readonly RingStoreRequirement[] = [
         for (const { found } of observations) {
           if (found === undefined) continue;
           const what = documentText(found.document);
-          expectThat(written.has(found.document), `a read among writers found ${what}, which nobody wrote`);
+          expectThat(written.has(found.document), `a read among writers found ${what}, which was never written`);
           const revision = revisions.get(found.document) ?? found.revision;
           expectThat(
             revision === found.revision,

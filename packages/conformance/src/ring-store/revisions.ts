@@ -186,7 +186,7 @@ export const EXPECTATION_REQUIREMENTS: readonly RingStoreRequirement[] = [
       for (const document of ['one', 'two', 'three']) {
         revisions.push(await trial.write(other, document, revisions.at(-1)));
         for (const stale of revisions.slice(0, -1)) {
-          // Also of the stored document: it was somebody else who wrote it.
+          // Also of the stored document: another writer wrote it.
           for (const written of ['never', document]) {
             const what = `a write of ${textOf(written)} with the revision of an earlier version, over ${textOf(document)},`;
             await expectLost(trial, store, stale, what, written);
@@ -254,7 +254,7 @@ export const EXPECTATION_REQUIREMENTS: readonly RingStoreRequirement[] = [
   ),
   should(
     'RING-FOREIGN-CONFLICT',
-    'Text that is no revision of the store is a conflict, however similar it is.',
+    'Text that is not a revision of the store is a conflict, however similar it is.',
     SWAP,
     async (trial) => {
       const store = await trial.open();

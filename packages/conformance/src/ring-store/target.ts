@@ -21,9 +21,9 @@ export interface RingStoreInstance {
 
 /** What a store claims, where stores may differ. */
 export interface RingStoreSupport {
-  /** Whether `watch` tells what other stores wrote. Default: whether the store has `watch`. */
+  /** Whether `watch` reports writes of other stores. Default: whether the store has `watch`. */
   readonly push?: boolean;
-  /** Whether every answer to a read has the service's date. Default: what is told is tried, whether it is told is not. */
+  /** Whether every answer to a read has the service's date. Default: reported dates are checked, but none is required. */
   readonly serviceDate?: boolean;
   /** Whether a document that comes back has another revision than before; not so where it is a hash. Default false. */
   readonly uniqueRevisions?: boolean;
@@ -43,12 +43,12 @@ export interface RingStoreTarget {
   remove?(ringName: string): Promise<void> | void;
   /** Puts a document there without a store, whatever it is. */
   plant?(ringName: string, document: string): Promise<void> | void;
-  /** Makes the backend unreachable, for stores that are open and those that will be; resolves to what mends it. */
+  /** Makes the backend unreachable, for existing and future stores; resolves to a function that restores it. */
   breakConnection?(): Promise<() => Promise<void> | void>;
   readonly supports?: RingStoreSupport;
 }
 
-/** Bytes a ring document may have: law 4 of the contract of `RingStore`. */
+/** Bytes a ring document may have: rule 4 of the contract of `RingStore`. */
 export const MAX_DOCUMENT_BYTES: number = 256 * 1024;
 
 const SUPPORT = anObject({

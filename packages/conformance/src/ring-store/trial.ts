@@ -18,10 +18,10 @@ export const DURABLE: string = `${CONTRACT}, 3: a write that resolved is durable
 export const BOUND: string = `${CONTRACT}, 4: documents over 262 144 bytes are refused in both directions`;
 export const REVISION: string = `${CONTRACT}: a revision is opaque, and equal for equal versions`;
 export const SIGNAL: string = `${CONTRACT}: signal ends the call early, it then rejects with kind unavailable`;
-export const WATCH: string = `${CONTRACT}: watch calls soon after somebody writes, and returns what ends it`;
+export const WATCH: string = `${CONTRACT}: watch calls soon after a write, and returns a function that ends it`;
 export const DATE: string = `${CONTRACT}: onServiceDate is called with the date that the service puts on its answer`;
 export const ERRORS: string = `${CONTRACT}: RingConflictError, RingStoreError and its kinds`;
-export const CLOSE: string = `${CONTRACT}: close ends what the store itself has opened`;
+export const CLOSE: string = `${CONTRACT}: close ends what the store itself has created`;
 export const KIT: string = 'Sealring conformance kit';
 
 /** Calls that are timed before the first one is aborted. */
@@ -140,7 +140,7 @@ export class RingStoreTrial extends Trial {
     await this.wait('plant', () => this.target.plant?.(name, document));
   }
 
-  /** Until it is mended, or the end of the requirement. @throws {NotApplicable} where the target cannot. */
+  /** Until it is restored, or the end of the requirement. @throws {NotApplicable} where the target cannot. */
   breakConnection(): Promise<void> {
     return this.breakBy(this.target);
   }
@@ -265,8 +265,8 @@ function storedRing(value: unknown, what: string): StoredRing | undefined {
   if (value === undefined) return undefined;
   expectThat(isObject(value), `${what} resolved to ${kindOf(value)}, neither undefined nor { document, revision }`);
   const { document, revision } = value;
-  expectThat(typeof document === 'string', `${what} resolved to a document that is ${kindOf(document)}, no string`);
-  expectThat(typeof revision === 'string', `${what} resolved to a revision that is ${kindOf(revision)}, no string`);
+  expectThat(typeof document === 'string', `${what} resolved to a document that is ${kindOf(document)}, not a string`);
+  expectThat(typeof revision === 'string', `${what} resolved to a revision that is ${kindOf(revision)}, not a string`);
   return { document, revision };
 }
 
@@ -274,7 +274,7 @@ function storedRing(value: unknown, what: string): StoredRing | undefined {
 export function revisionOf(value: unknown, what: string): string {
   expectThat(isObject(value), `${what} resolved to ${kindOf(value)}, not { revision }`);
   const { revision } = value;
-  expectThat(typeof revision === 'string', `${what} resolved to a revision that is ${kindOf(revision)}, no string`);
+  expectThat(typeof revision === 'string', `${what} resolved to a revision that is ${kindOf(revision)}, not a string`);
   return revision;
 }
 

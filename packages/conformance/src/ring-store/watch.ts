@@ -14,7 +14,7 @@ const WRITE_AGAIN_MS = 250;
 /** A store notices within this time that a connection is lost, milliseconds. */
 const OUTAGE_MS = 1_000;
 
-/** Push: an optimisation, which still has to tell the truth. */
+/** Push: an optimisation, which still has to be correct. */
 export const WATCH_REQUIREMENTS: readonly RingStoreRequirement[] = [
   must('RING-WATCH-HEARS', 'Every watcher is called after another store wrote.', WATCH, async (trial) => {
     const name = trial.freshName();
@@ -34,7 +34,7 @@ export const WATCH_REQUIREMENTS: readonly RingStoreRequirement[] = [
   }),
   must(
     'RING-WATCH-ENDS',
-    'A watcher that ended is not called any more, and all others still are.',
+    'A watcher that ended is no longer called, and all others still are.',
     WATCH,
     async (trial) => {
       const name = trial.freshName();
@@ -52,7 +52,7 @@ export const WATCH_REQUIREMENTS: readonly RingStoreRequirement[] = [
         })) {
           await trial.until(() => watcher.heard > 0, `${what} was not called ${when}`);
         }
-        // Whoever is called, is called about now.
+        // Watchers are called about now.
         await pause(LAST_WORDS_MS);
         for (const watcher of [ended, going, elsewhere]) watcher.heard = 0;
       };

@@ -9,7 +9,7 @@ import { Trial } from '../trial.ts';
 
 /** A `SingleUseStore` of `@sealring/mcp`. */
 export interface SingleUseStoreLike {
-  /** Its margin, where it tells: that of the target. */
+  /** Its margin, if the store reports it: that of the target. */
   readonly clockSkewSeconds?: number;
   claim(id: string, expiresAt: Date): Promise<boolean>;
   close?(): Promise<void> | void;
@@ -27,7 +27,7 @@ export interface SingleUseTarget {
   readonly name: string;
   /** A store on connections of its own; all of them share what was claimed. */
   create(): Promise<SingleUseInstance> | SingleUseInstance;
-  /** Makes the backend unreachable, for stores that are open and those that will be; resolves to what mends it. */
+  /** Makes the backend unreachable, for existing and future stores; resolves to a function that restores it. */
   breakConnection?(): Promise<() => Promise<void> | void>;
   /** The margin that the store was given, as `policy.clockSkewSeconds` of the ring. Seconds, 0 to 86 400. Default 300. */
   readonly clockSkewSeconds?: number;
@@ -95,11 +95,11 @@ const SLACK_SECONDS = 5;
 const SINGLE_USE_CHECKS: readonly CheckedRequirement<SingleUseTrial>[] = [
   must('USE-ANSWER', 'claim returns a promise of true or false.', CONTRACT, async (trial) => {
     const store = await trial.open();
-    expectThat(await trial.claim(store, trial.freshId(), 600), 'the first claim of an id was told false');
+    expectThat(await trial.claim(store, trial.freshId(), 600), 'the first claim of an id resolved to false');
   }),
   must(
     'USE-ONE-WINNER',
-    'Of many who claim an id at once, over several stores, one is told true.',
+    'Of many claims of an id at once, over several stores, one returns true.',
     CONTRACT,
     async (trial) => {
       const stores = await Promise.all(Array.from({ length: STORES }, () => trial.open()));
@@ -109,7 +109,7 @@ const SINGLE_USE_CHECKS: readonly CheckedRequirement<SingleUseTrial>[] = [
           stores.map((store) => trial.claim(store, id, 600)),
         );
         const won = (await Promise.all(claims.flat())).filter(Boolean).length;
-        expectThat(won === 1, `of ${CLAIMS} who claimed at once, ${won} were told true`);
+        expectThat(won === 1, `of ${CLAIMS} concurrent claims, ${won} resolved to true`);
       }
     },
   ),
@@ -120,7 +120,7 @@ const SINGLE_USE_CHECKS: readonly CheckedRequirement<SingleUseTrial>[] = [
     async (trial) => {
       const [store, other] = [await trial.open(), await trial.open()];
       const id = trial.freshId();
-      expectThat(await trial.claim(store, id, 600), 'the first claim of an id was told false');
+      expectThat(await trial.claim(store, id, 600), 'the first claim of an id resolved to false');
       for (const seconds of [600, 60, 6_000]) {
         for (const again of [store, other]) {
           const won = await trial.claim(again, id, seconds);
@@ -145,16 +145,16 @@ const SINGLE_USE_CHECKS: readonly CheckedRequirement<SingleUseTrial>[] = [
       const { clockSkewSeconds } = trial;
       const [ahead, behind] = [await trial.open(), await trial.open()];
       const told: unknown = ahead.clockSkewSeconds;
-      // A boundary believes it.
+      // A boundary trusts it.
       expectThat(
         told === undefined || told === clockSkewSeconds,
-        `the store tells another clockSkewSeconds than the ${clockSkewSeconds} it was given`,
+        `the store reports another clockSkewSeconds than the ${clockSkewSeconds} it was given`,
       );
       // As a server whose clock is ahead redeems a token, and one whose clock is behind is sent it again.
       const claimAgain = async (seconds: number, waitMs: number): Promise<boolean> => {
         const id = trial.freshId();
         const when = seconds < 0 ? `ended ${-seconds} s ago` : `ends in ${seconds} s`;
-        expectThat(await trial.claim(ahead, id, seconds), `the first claim of an id that ${when} was told false`);
+        expectThat(await trial.claim(ahead, id, seconds), `the first claim of an id that ${when} resolved to false`);
         await pause(waitMs);
         // Claims may remove what has expired.
         await trial.claim(behind, trial.freshId(), clockSkewSeconds);
@@ -169,21 +169,21 @@ const SINGLE_USE_CHECKS: readonly CheckedRequirement<SingleUseTrial>[] = [
       }
     },
   ),
-  must('USE-PAST-END', 'When end and margin have passed nobody is told true.', `${CONTRACT}; F48`, async (trial) => {
+  must('USE-PAST-END', 'After the end and the margin no claim returns true.', `${CONTRACT}; F48`, async (trial) => {
     const store = await trial.open();
     const past = -trial.clockSkewSeconds - SLACK_SECONDS;
     expectThat(!(await trial.claim(store, trial.freshId(), past)), `an id that ended ${-past} s ago was claimed`);
   }),
   must(
     'USE-UNREACHABLE',
-    'A backend out of reach tells nobody true.',
-    `${CONTRACT}: a store that cannot tell; F9`,
+    'While the backend is out of reach, no claim resolves to true.',
+    `${CONTRACT}: a store that cannot determine whether; F9`,
     async (trial) => {
       const store = await trial.open();
       await trial.claim(store, trial.freshId(), 600);
       await trial.breakConnection();
       const won: unknown = await store.claim(trial.freshId(), new Date(Date.now() + 600_000)).catch(() => false);
-      expectThat(won !== true, 'a claim was told true while the backend was out of reach');
+      expectThat(won !== true, 'a claim resolved to true while the backend was out of reach');
     },
   ),
   must('USE-INSTANCE-CLOSES', 'The close of a store ends: the target’s, or else its own.', CONTRACT, async (trial) => {

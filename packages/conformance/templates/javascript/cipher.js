@@ -1,12 +1,12 @@
 /**
- * Encrypts and authenticates a payload. Whatever you return has to come back to `open` unchanged.
+ * Encrypts and authenticates a payload. Whatever you return has to come back to `unseal` unchanged.
  *
  * @param {Uint8Array} key 32 bytes.
  * @param {Uint8Array} payload
  * @returns {Uint8Array}
  */
 export function seal(key, payload) {
-  throw new Error(`seal is yours to write: ${payload.length} bytes, a key of ${key.length}`);
+  throw new Error(`implement seal: ${payload.length} bytes, a key of ${key.length}`);
 }
 
 /**
@@ -16,6 +16,6 @@ export function seal(key, payload) {
  * @param {Uint8Array} sealed
  * @returns {Uint8Array | undefined}
  */
-export function open(key, sealed) {
-  throw new Error(`open is yours to write: ${sealed.length} bytes, a key of ${key.length}`);
+export function unseal(key, sealed) {
+  throw new Error(`implement unseal: ${sealed.length} bytes, a key of ${key.length}`);
 }

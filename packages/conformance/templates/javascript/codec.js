@@ -1,11 +1,11 @@
-import { open, seal } from './cipher.js';
+import { seal, unseal } from './cipher.js';
 
 /** Refuses a token. It is recognised by its name. */
 export class InvalidRequestState extends Error {
   name = 'InvalidRequestState';
 }
 
-/** Seals with the first key and opens with any of them. */
+/** Seals with the first key and unseals with any of them. */
 export class MyCodec {
   #keys;
 
@@ -23,7 +23,7 @@ export class MyCodec {
     // Decoders are lenient: the same bytes must not have two spellings.
     if (sealed.toString('base64url') !== token) throw new InvalidRequestState('malformed');
     for (const key of this.#keys) {
-      const payload = open(key, sealed);
+      const payload = unseal(key, sealed);
       if (payload !== undefined) return payload;
     }
     throw new InvalidRequestState('authentication failed');

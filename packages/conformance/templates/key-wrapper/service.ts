@@ -18,7 +18,7 @@ export async function encrypt(
   context: string,
   signal: AbortSignal,
 ): Promise<Encrypted> {
-  throw new Error(`encrypt is yours to write: ${name}, ${dataKey.length} bytes, ${context.length}, ${signal.aborted}`);
+  throw new Error(`implement encrypt: ${name}, ${dataKey.length} bytes, ${context.length}, ${signal.aborted}`);
 }
 
 /** Asks the service to decrypt with that version of the KMS key, under the same context. */
@@ -28,9 +28,7 @@ export async function decrypt(
   context: string,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
-  throw new Error(
-    `decrypt is yours to write: ${name}, ${version}, ${ciphertext.length}, ${context.length}, ${signal.aborted}`,
-  );
+  throw new Error(`implement decrypt: ${name}, ${version}, ${ciphertext.length}, ${context.length}, ${signal.aborted}`);
 }
 
 /** What an error of the service means; `corrupt` where it says that the ciphertext or the context is wrong. */

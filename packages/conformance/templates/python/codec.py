@@ -6,7 +6,7 @@
 import base64
 import secrets
 
-from cipher import open_sealed, seal
+from cipher import seal, unseal
 from sealring_codec import serve
 
 
@@ -15,7 +15,7 @@ class InvalidRequestState(Exception):
 
 
 class MyCodec:
-    """Seals with the first key and opens with any of them."""
+    """Seals with the first key and unseals with any of them."""
 
     def __init__(self, *keys: bytes) -> None:
         self._keys = keys
@@ -26,7 +26,7 @@ class MyCodec:
     def unseal(self, token: str) -> bytes:
         sealed = _decode(token)
         for key in self._keys:
-            payload = open_sealed(key, sealed)
+            payload = unseal(key, sealed)
             if payload is not None:
                 return payload
         raise InvalidRequestState("seal")
@@ -54,6 +54,6 @@ if __name__ == "__main__":
         "self": [a],
         "peer": [a],  # Another process of your fleet.
         "stranger": [others],  # Another service.
-        "rotated": [b, a],  # Seals with B, still opens what A sealed.
+        "rotated": [b, a],  # Seals with B, still unseals what A sealed.
     }
     serve(lambda role: MyCodec(*keys[role]))

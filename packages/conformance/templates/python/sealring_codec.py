@@ -5,7 +5,7 @@ Give `serve` a function that makes a codec for a role:
     "self"      a codec with keys A
     "peer"      another one with keys A: another process of your fleet
     "stranger"  one with other keys: another service
-    "rotated"   one that seals with keys B and still opens what keys A sealed
+    "rotated"   one that seals with keys B and still unseals what keys A sealed
 
 A codec has `seal(payload: bytes) -> str` and `unseal(token: str) -> bytes`. It
 refuses a token by raising an exception whose class, or a base class of it, is

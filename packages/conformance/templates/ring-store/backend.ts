@@ -14,7 +14,7 @@ export async function find(name: string, signal: AbortSignal | undefined): Promi
 
 /**
  * Stores a document in one atomic step of the service, if `expected` is still the current revision; with `undefined`,
- * if nothing is stored. Resolves to the new revision, or to `undefined` if somebody else wrote first.
+ * if nothing is stored. Resolves to the new revision, or to `undefined` if another writer was first.
  */
 export async function swap(
   name: string,

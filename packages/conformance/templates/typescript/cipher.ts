@@ -1,10 +1,10 @@
 /**
- * Encrypts and authenticates a payload. Whatever you return has to come back to `open` unchanged.
+ * Encrypts and authenticates a payload. Whatever you return has to come back to `unseal` unchanged.
  *
  * @param key - 32 bytes.
  */
 export function seal(key: Uint8Array, payload: Uint8Array): Uint8Array {
-  throw new Error(`seal is yours to write: ${payload.length} bytes, a key of ${key.length}`);
+  throw new Error(`implement seal: ${payload.length} bytes, a key of ${key.length}`);
 }
 
 /**
@@ -12,6 +12,6 @@ export function seal(key: Uint8Array, payload: Uint8Array): Uint8Array {
  *
  * @param key - 32 bytes.
  */
-export function open(key: Uint8Array, sealed: Uint8Array): Uint8Array | undefined {
-  throw new Error(`open is yours to write: ${sealed.length} bytes, a key of ${key.length}`);
+export function unseal(key: Uint8Array, sealed: Uint8Array): Uint8Array | undefined {
+  throw new Error(`implement unseal: ${sealed.length} bytes, a key of ${key.length}`);
 }

@@ -1,11 +1,11 @@
-import { open, seal } from './cipher.ts';
+import { seal, unseal } from './cipher.ts';
 
 /** Refuses a token. It is recognised by its name. */
 export class InvalidRequestState extends Error {
   override readonly name = 'InvalidRequestState';
 }
 
-/** Seals with the first key and opens with any of them. */
+/** Seals with the first key and unseals with any of them. */
 export class MyCodec {
   readonly #keys: readonly [Uint8Array, ...Uint8Array[]];
 
@@ -23,7 +23,7 @@ export class MyCodec {
     // Decoders are lenient: the same bytes must not have two spellings.
     if (sealed.toString('base64url') !== token) throw new InvalidRequestState('malformed');
     for (const key of this.#keys) {
-      const payload = open(key, sealed);
+      const payload = unseal(key, sealed);
       if (payload !== undefined) return payload;
     }
     throw new InvalidRequestState('authentication failed');

@@ -11,7 +11,7 @@ const target: CodecTarget = {
   createPeer: () => ({ codec: new MyCodec(a) }),
   // Another service: other keys.
   createStranger: () => ({ codec: new MyCodec(others) }),
-  // After a rotation: seals with B, still opens what A sealed.
+  // After a rotation: seals with B, still unseals what A sealed.
   createRotated: () => ({ codec: new MyCodec(b, a) }),
 };
 export default target;

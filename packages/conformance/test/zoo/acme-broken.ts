@@ -334,7 +334,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       }
     },
   ),
-  'opens what was wrapped under no context, whatever the context': of(
+  'unwraps what was wrapped under no context, whatever the context': of(
     class extends AcmeWrapper {
       override async unwrap(wrapped: WrappedKey, options: Options): Promise<Uint8Array> {
         return super.unwrap(wrapped, options).catch((error: unknown) => {
@@ -585,7 +585,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       });
     },
   ),
-  'waits for ever after a first outage': keeping(
+  'waits forever after a first outage': keeping(
     () => ({ failed: 0 }),
     async (state, good, wrapped, options) => {
       if (state.failed > 0) return new Promise(() => undefined);
@@ -952,14 +952,14 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       return made;
     },
   })),
-  'tells the date in seconds': of(
+  'reports the date in seconds': of(
     class extends AcmeWrapper {
       override tellDate(options: Options): void {
         options.onServiceDate?.(new Date(Date.now() / 1_000));
       }
     },
   ),
-  'tells no date': of(
+  'reports no date': of(
     class extends AcmeWrapper {
       override tellDate(options: Options): void {
         options.onServiceDate?.(new Date(Number.NaN));

@@ -64,7 +64,7 @@ export const ACME_SOUND: readonly KeyWrapperTarget[] = [
     (setup) =>
       new Proxy(membersOf(new AcmeWrapper(setup)), { get: (holder, name) => Reflect.get(holder, name) as unknown }),
   ),
-  acmeTarget('facts that getters make anew', (setup) => {
+  acmeTarget('facts that getters create each time', (setup) => {
     const good = new AcmeWrapper(setup);
     return Object.defineProperties(membersOf(good), {
       supports: { get: () => ({ ...good.supports }), enumerable: true },

@@ -183,7 +183,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     parse: (token, decode) => SOUND.parse(token.split('~')[0] ?? '', decode),
   }),
   broken('constant nonce', 'CODEC-KEYSTREAM', { nonce: () => Buffer.alloc(12) }),
-  broken('nonce from a counter that starts anew', 'CODEC-KEYSTREAM', {
+  broken('nonce from a counter that starts again', 'CODEC-KEYSTREAM', {
     nonce: (ordinal) => {
       const nonce = Buffer.alloc(12);
       nonce.writeUInt32BE(ordinal);
@@ -444,7 +444,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
   {
     target: (() => {
       const make = soundCodec();
-      const target = zooTarget('a peer that opens short tokens only', make);
+      const target = zooTarget('a peer that unseals short tokens only', make);
       const createPeer: CodecTarget['createPeer'] = async () => {
         const { codec } = await target.createPeer();
         return {
@@ -556,7 +556,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
-  wrapped('opens the last hundred tokens only', 'CODEC-ANY-ORDER', (sound) => {
+  wrapped('unseals the last hundred tokens only', 'CODEC-ANY-ORDER', (sound) => {
     const known: string[] = [];
     return both(sound, {
       seal(payload) {
@@ -567,7 +567,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       unseal: (token) => (known.includes(token) ? sound.unseal(token) : refuse()),
     });
   }),
-  wrapped('opens a token once', 'CODEC-ANY-ORDER', (sound) => {
+  wrapped('unseals a token once', 'CODEC-ANY-ORDER', (sound) => {
     const opened = new Set<string>();
     return both(sound, {
       unseal(token) {
@@ -588,7 +588,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
-  wrapped('an old version that nobody checks', 'CODEC-DOWNGRADE', (sound) =>
+  wrapped('an old version without a check', 'CODEC-DOWNGRADE', (sound) =>
     both(sound, {
       unseal: (token) => (token.startsWith('zoo0.') ? Buffer.from(token) : sound.unseal(token)),
     }),
@@ -809,7 +809,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     },
   ),
   {
-    target: zooTarget('one key for everybody', (keys) => soundCodec()(keys.map(() => SHARED))),
+    target: zooTarget('one key for all codecs', (keys) => soundCodec()(keys.map(() => SHARED))),
     caughtBy: 'CODEC-STRANGER',
   },
   {
@@ -821,7 +821,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     caughtBy: 'CODEC-ROTATED-OPENS',
   },
   {
-    target: zooTarget('goes on with the old key', (keys) => soundCodec()(keys.toReversed())),
+    target: zooTarget('continues with the old key', (keys) => soundCodec()(keys.toReversed())),
     caughtBy: 'CODEC-ROTATED-SEALS',
   },
   { target: zooTarget('signs only, and claims to hide', (keys) => signOnly(keys)), caughtBy: 'CODEC-CONFIDENTIAL' },

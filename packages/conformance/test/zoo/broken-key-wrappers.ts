@@ -312,7 +312,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
   ),
   broken('reads the data key when it is its turn', 'WRAP-CALLERS-BYTES-AT-ONCE', { take: (dataKey) => dataKey }),
   around(
-    'opens the newest wrap of a data key only',
+    'unwraps the newest wrap of a data key only',
     'WRAP-TWICE',
     (sound) => {
       const newest = new Map<string, string>();
@@ -333,7 +333,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     NEARLY_ALL,
   ),
-  around('generates one data key for ever', 'WRAP-GENERATE', (sound) => {
+  around('always generates the same data key', 'WRAP-GENERATE', (sound) => {
     const dataKey = Uint8Array.from(randomBytes(32));
     return {
       async generate(options: WrapOptions) {
@@ -429,7 +429,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
   })),
   made(
-    'opens what this process wrapped',
+    'unwraps only what this process wrapped',
     'WRAP-PEER',
     (world) => {
       const own = randomBytes(8);
@@ -445,11 +445,11 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       if (unknown !== undefined) throw new TypeError(`unknown option ${unknown}`);
     },
   }),
-  telling('tells the service’s date as text', () => new Date().toUTCString()),
-  telling('tells seconds for milliseconds', () => new Date(Date.now() / 1_000)),
-  telling('tells a date that it could not read', () => new Date('Sat, 21 Nov')),
-  telling('tells nothing for a date', () => undefined),
-  around('tells a date of 1970 where it generates', 'WRAP-OPTIONS', (sound) => ({
+  telling('reports the service’s date as text', () => new Date().toUTCString()),
+  telling('reports seconds for milliseconds', () => new Date(Date.now() / 1_000)),
+  telling('reports a date that it could not read', () => new Date('Sat, 21 Nov')),
+  telling('reports undefined for a date', () => undefined),
+  around('reports a date of 1970 where it generates', 'WRAP-OPTIONS', (sound) => ({
     async generate(options: WrapOptions) {
       const answer = await sound.generate(options);
       options.onServiceDate?.(new Date(0));
@@ -525,13 +525,13 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     JSON.stringify([entries.map(([name]) => name), entries.map(([, value]) => value).toSorted()]),
   ),
   made(
-    'remembers what it opened, whatever the context',
+    'caches unwraps, whatever the context',
     'WRAP-CONTEXT-BINDS',
     remembering({ nameOf: (wrapped, options) => GOOD_MEMORY.nameOf(wrapped, options).slice(0, 3) }),
     and('WRAP-CONTEXT-BOUNDARIES'),
   ),
   made(
-    'remembers what it opened by the context’s text',
+    'caches unwraps by the context’s text',
     'WRAP-CONTEXT-BOUNDARIES',
     remembering({
       nameOf: (wrapped, { context }) => [
@@ -541,7 +541,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     }),
   ),
   made(
-    'remembers what it opened by the beginning of the bytes',
+    'caches unwraps by the beginning of the bytes',
     'WRAP-BIT-FLIP',
     remembering({
       nameOf: ({ provider, keyId, wrapped }, { context }) => [provider, keyId, hexOf(wrapped.subarray(0, 12)), context],
@@ -549,7 +549,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     and('WRAP-TRUNCATION', 'WRAP-EXTENSION', 'WRAP-AFTER-REFUSAL', 'WRAP-SPLICE'),
   ),
   made(
-    'remembers what it opened, whoever wrapped it',
+    'caches unwraps of any provider and key',
     'WRAP-FOREIGN-PROVIDER',
     remembering({ nameOf: ({ wrapped }, { context }) => [hexOf(wrapped), context] }),
     and('WRAP-OTHER-KEY-NAMED'),
@@ -560,7 +560,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
   broken('binds a context, and says that it does not', 'WRAP-CONTEXT-DECLARED', {
     supports: { context: false, authenticated: true, keyVersions: true },
   }),
-  broken('has a first byte that nobody checks', 'WRAP-BIT-FLIP', {
+  broken('has an unchecked first byte', 'WRAP-BIT-FLIP', {
     seal: (version, plaintext, bound) => Buffer.concat([Buffer.of(1), SOUND.seal(version, plaintext, bound)]),
     open: (version, bytes, bound) => SOUND.open(version, bytes.subarray(1), bound),
   }),
@@ -668,7 +668,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     and('WRAP-ARGUMENTS'),
   ),
-  broken('opens no bytes to no bytes', 'WRAP-EMPTY', {
+  broken('unwraps no bytes to no bytes', 'WRAP-EMPTY', {
     open: (version, bytes, bound) => (bytes.length === 0 ? bytes : SOUND.open(version, bytes, bound)),
   }),
   around('owns all of its provider’s', 'WRAP-OWNS', () => ({
@@ -684,7 +684,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     and('WRAP-ABORT', 'WRAP-ABORTED', 'WRAP-CLOSED'),
   ),
   broken(
-    'waits for ever',
+    'waits forever',
     'WRAP-UNREACHABLE',
     {
       async ask(world, operation, signal, fail) {
@@ -713,7 +713,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
   }),
   made(
-    'remembers what it opened, aborted or not',
+    'caches unwraps, aborted or not',
     'WRAP-ABORTED',
     remembering({ ask: (world) => GOOD_MEMORY.ask(world, undefined) }),
   ),
@@ -840,7 +840,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
   })),
   made(
-    'remembers what it opened',
+    'caches unwraps',
     'WRAP-DISABLED',
     remembering({ ask: async () => undefined }),
     and('WRAP-DENIED', 'WRAP-ABORTED', 'WRAP-CLOSED'),
@@ -849,7 +849,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
   unforgiving('never gets over a disabled key', 'WRAP-ENABLED', 'disabled'),
   misnaming('takes a denial for a key that is gone', 'WRAP-DENIED', ['denied', 'not-found']),
   unforgiving('never gets over a denial', 'WRAP-ALLOWED', 'denied'),
-  broken('opens with the newest version', 'WRAP-ROTATED-OPENS', { versionToOpen: ({ key }) => key.current }),
+  broken('unwraps with the newest version', 'WRAP-ROTATED-OPENS', { versionToOpen: ({ key }) => key.current }),
   made(
     'names the key, whatever its version',
     'WRAP-ROTATED-NAMES',
@@ -875,11 +875,11 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     return soundKeyWrapper({ bind, open })(world);
   }),
   made(
-    'remembers what it opened, closed or not',
+    'caches unwraps, closed or not',
     'WRAP-CLOSED',
     remembering({ ask: (world, signal) => GOOD_MEMORY.ask({ ...world, isClosed: false }, signal) }),
   ),
-  broken('closes and goes on', 'WRAP-CLOSED', {
+  broken('closes and continues', 'WRAP-CLOSED', {
     async ask(world, operation, signal, fail) {
       await SOUND.ask({ ...world, isClosed: false }, operation, signal, fail);
     },

@@ -286,18 +286,18 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
         throw Object.assign(new RingConflictError(), { cause: error });
       }),
   })),
-  wrapped('tells which statement failed', 'RING-ERROR-TEXT', (sound) => ({
+  wrapped('shows which statement failed', 'RING-ERROR-TEXT', (sound) => ({
     write: (document: string, options: WriteOptions) =>
       sound.write(document, options).catch((error: unknown) => {
         throw Object.assign(error as Error, { statement: `UPDATE ring SET document = '${document}'` });
       }),
   })),
   outOfReach(
-    'tells where it cannot log in',
+    'shows where it cannot log in',
     () => new RingStoreError('unavailable', `zoo://app:${randomUUID()}@10.0.0.7/ring`),
   ),
   outOfReach(
-    'tells its connection string',
+    'shows its connection string',
     () => new RingStoreError('unavailable', `Host=db;Password=${randomUUID()}`),
   ),
   outOfReach('keeps the driver’s error', (error) => Object.assign(error, { original: new Error('ECONNREFUSED') })),
@@ -425,7 +425,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
     revise: () => String(Math.floor(Date.now() / 1_000)),
   }),
   broken('a hash that claims to be unique', 'RING-REVISION-UNIQUE', { revise: hash }),
-  broken('a counter that starts anew', 'RING-REVISION-REMOVED', {
+  broken('a counter that starts again', 'RING-REVISION-REMOVED', {
     revise: (_, before) => String(Number(before?.revision ?? 0) + 1),
   }),
   wrapped('remembers what it wrote', 'RING-REMOVED', (sound) => {
@@ -444,9 +444,9 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
   broken('undefined matches anything', 'RING-CREATE-ONLY-ABSENT', {
     matches: (row, expected) => expected === undefined || SOUND.matches(row, expected),
   }),
-  idempotent('founds what is there already', 'RING-CREATE-ONLY-ABSENT', (expected) => expected === undefined),
+  idempotent('creates what is there already', 'RING-CREATE-ONLY-ABSENT', (expected) => expected === undefined),
   idempotent('takes what is there for its own write', 'RING-STALE-LOSES', (expected) => expected !== undefined),
-  broken('founds where what it expects is gone', 'RING-STALE-LOSES', {
+  broken('creates where what it expects is gone', 'RING-STALE-LOSES', {
     matches: (row, expected) => row === undefined || SOUND.matches(row, expected),
   }),
   broken('ignores what is expected', 'RING-STALE-LOSES', { matches: () => true }),
@@ -638,7 +638,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
         throw error;
       }),
   })),
-  broken('waits for ever', 'RING-ABORT-ENDS', {
+  broken('waits forever', 'RING-ABORT-ENDS', {
     async travel(backend) {
       while (backend.isDown) await pause(50, undefined, { ref: false });
       await pause(backend.tripMs());
@@ -687,11 +687,11 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
   }),
 
   // Dates.
-  wrapped('tells no date', 'RING-SERVICE-DATE', (sound) => ({
+  wrapped('reports no date', 'RING-SERVICE-DATE', (sound) => ({
     read: ({ signal }: RingStoreCallOptions = {}) => sound.read(signal === undefined ? {} : { signal }),
   })),
   {
-    target: zooRingTarget('tells dates and denies it', {}, { supports: { serviceDate: false } }),
+    target: zooRingTarget('reports dates and denies it', {}, { supports: { serviceDate: false } }),
     caughtBy: 'RING-SERVICE-DATE',
   },
   wrapped('seconds for milliseconds', 'RING-SERVICE-DATE-VALID', (sound) => ({
@@ -728,7 +728,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       return () => undefined;
     },
   })),
-  wrapped('unsubscribes everybody', 'RING-WATCH-ENDS', (sound, backend, name) => ({
+  wrapped('unsubscribes every watcher', 'RING-WATCH-ENDS', (sound, backend, name) => ({
     watch(changed: () => void) {
       sound.watch?.(changed);
       return () => backend.watchers.get(name)?.clear();

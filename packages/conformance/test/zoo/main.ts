@@ -71,7 +71,7 @@ async function visit({ kind, animals }: House): Promise<readonly Row[]> {
 }
 
 function missing(name: string | undefined): never {
-  throw new Error(`nothing was told of ${name}`);
+  throw new Error(`no result for ${name}`);
 }
 
 function wholeNumber(text: string): number {

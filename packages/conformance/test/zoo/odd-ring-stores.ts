@@ -226,7 +226,7 @@ odd(
       const aborted = new Promise<never>((_, reject) => {
         options.signal?.addEventListener(
           'abort',
-          () => reject(new RingStoreError('unavailable', 'nobody waits any longer')),
+          () => reject(new RingStoreError('unavailable', 'the call is no longer awaited')),
           { once: true },
         );
       });
@@ -326,7 +326,7 @@ odd(
 );
 
 odd(
-  'answers with more than it is asked for, and tells the date twice, in whole seconds',
+  'answers with more than it is asked for, and reports the date twice, in whole seconds',
   class extends VendorStore {
     override answer(item: Item | undefined): StoredRing | undefined {
       const found = super.answer(item);

@@ -79,7 +79,7 @@ export const BROKEN_SINGLE_USE: readonly BrokenSingleUse[] = [
     caughtBy: 'USE-CLOCK-SKEW',
   },
   {
-    target: zooSingleUse('tells a larger margin than it was given', sound, false, 86_400),
+    target: zooSingleUse('reports a larger margin than it was given', sound, false, 86_400),
     caughtBy: 'USE-CLOCK-SKEW',
   },
   {
@@ -97,7 +97,7 @@ export const BROKEN_SINGLE_USE: readonly BrokenSingleUse[] = [
     target: zooSingleUse('knows no end', async (used, id) => !used.has(id) && used.set(id, 0) === used),
     caughtBy: 'USE-PAST-END',
   },
-  { target: zooSingleUse('lets through what it cannot tell', sound, true), caughtBy: 'USE-UNREACHABLE' },
+  { target: zooSingleUse('accepts what it cannot check', sound, true), caughtBy: 'USE-UNREACHABLE' },
   {
     target: {
       name: 'never closes',

@@ -48,7 +48,7 @@ const TARGETS: readonly KeyWrapperTarget[] = [
   zooTarget('nothing that is optional', bare(), { control: {} }),
   zooTarget('deterministic', soundKeyWrapper(DETERMINISTIC)),
   zooTarget('deterministic, as text', soundKeyWrapper(asText({ ...SOUND, ...DETERMINISTIC }))),
-  zooTarget('remembers what it opened, and asks first', remembering()),
+  zooTarget('caches unwraps, and asks first', remembering()),
   zooTarget(
     'a service that takes short contexts of plain letters',
     soundKeyWrapper({

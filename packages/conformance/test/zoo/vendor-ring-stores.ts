@@ -1135,7 +1135,7 @@ vendor(
 );
 
 vendor(
-  'Vault: 0 founds',
+  'Vault: 0 creates',
   'RING-FOREIGN-LOSES',
   class extends VendorStore {
     override matches(expected: string | undefined, current: Item | undefined): boolean {
@@ -1305,11 +1305,11 @@ dated('the date of a zone two hours away', (now) => new Date(now - 2 * 3_600_000
     written.set(item, date);
     return date;
   });
-  dated('the date on which the connection was opened', () => start);
+  dated('the date of the connection', () => start);
 }
 
 vendor(
-  'tells the date after its answer',
+  'reports the date after its answer',
   'RING-SERVICE-DATE',
   class extends VendorStore {
     override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {

@@ -171,13 +171,13 @@ export class KeyWraps {
   ): Promise<{ readonly dataKey: Uint8Array; readonly firstWrap: WrappedKey | undefined }> {
     const [first, ...others] = this.#wrappers as readonly [WrapperCalls, ...WrapperCalls[]];
     const made = first.generate(context, options);
+    // The others are enough, and are called next.
+    if (this.#quorum < this.#wrappers.length) return (await made.catch(() => undefined)) ?? this.#ownDataKey();
     const asked = this.#askWhile(made, others, context, options);
     try {
       return (await made) ?? this.#ownDataKey();
     } catch (error) {
-      if (this.#quorum === this.#wrappers.length) throw allOf([error, ...(await asked)]);
-      // The others may be enough.
-      return this.#ownDataKey();
+      throw allOf([error, ...(await asked)]);
     }
   }
 
@@ -213,9 +213,7 @@ export class KeyWraps {
       ),
     );
     const wraps = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
-    if (wraps.length < this.#quorum) {
-      throw allOf(failuresIn(results));
-    }
+    if (wraps.length < this.#quorum) throw allOf(failuresIn(results));
     return wraps;
   }
 
