@@ -10,6 +10,7 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'docs/guides/choose-a-store.md',
     'docs/guides/kubernetes.md',
     'docs/guides/ecs.md',
+    'docs/guides/serverless.md',
     'docs/guides/adapter-options.md',
     'docs/guides/networks.md',
     'docs/terraform.md',

@@ -44,6 +44,8 @@ export interface Orders {
   seal: { given: readonly string[]; answer: { readonly sealed: readonly Sealed[]; readonly failures: string[] } };
   /** Answers what went wrong: nothing, when every token opened to its payload. */
   open: { given: readonly Sealed[]; answer: string[] };
+  /** As a server does for one request: prepares, unseals what the client sent, and seals the next state. */
+  serve: { given: Sealed; answer: Sealed };
   rotate: { given: { readonly emergency: boolean }; answer: undefined };
   revoke: { given: { readonly keyId: string }; answer: undefined };
   health: { given: undefined; answer: MemberHealth };
@@ -158,6 +160,13 @@ function open(sealed: readonly Sealed[]): string[] {
   return failures;
 }
 
+async function serve({ token, payload }: Sealed): Promise<Sealed> {
+  await running().prepare(token);
+  const opened = Buffer.from(running().unseal(token)).toString();
+  if (opened !== payload) throw new Error(`got ${opened}`);
+  return { token: running().seal(Buffer.from(`${payload}, again`)), payload: `${payload}, again` };
+}
+
 function health(): MemberHealth {
   const { status, ready, sealingKey, keys, lastError, problems } = running().health();
   return {
@@ -189,6 +198,8 @@ async function obey(order: Order): Promise<unknown> {
       return seal(order.given);
     case 'open':
       return open(order.given);
+    case 'serve':
+      return serve(order.given);
     case 'rotate':
       return running().rotate(order.given);
     case 'revoke':

@@ -39,13 +39,15 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
+const newMasterKey = () => ({ masterKey: randomBytes(32).toString('hex') });
+
 const STORES: Readonly<Record<string, () => MixedPlace>> = {
   Redis: () => {
     const key = `ring-${++places}`;
     return {
       typescript: { redis: redis.address, key },
       python: { url: redis.address, key },
-      masterKey: randomBytes(32),
+      kms: newMasterKey(),
     };
   },
   PostgreSQL: () => {
@@ -53,12 +55,12 @@ const STORES: Readonly<Record<string, () => MixedPlace>> = {
     return {
       typescript: { postgres: postgres.address, name },
       python: { store: 'postgres', url: postgres.address, name },
-      masterKey: randomBytes(32),
+      kms: newMasterKey(),
     };
   },
   'a file': () => {
     const path = join(folder, `${++places}.ring`);
-    return { typescript: { file: path }, python: { path }, masterKey: randomBytes(32) };
+    return { typescript: { file: path }, python: { path }, kms: newMasterKey() };
   },
 };
 

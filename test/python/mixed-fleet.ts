@@ -1,12 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Member } from '../fleet/fleet.ts';
 import { fleetPolicy } from '../fleet/fleet-policy.ts';
+import type { KmsPlace } from '../fleet/member-kms.ts';
 import type { RingPlace } from '../fleet/member-ring.ts';
 import { pythonPolicyOf } from './python-policy.ts';
 import { PythonProcess } from './python-process.ts';
 
 /** How long a member may take to learn of a key that is active at once: a request waits for `prepare` meanwhile. */
 const LEARNS_WITHIN_MS = 5_000;
+/** About how many tokens of earlier rounds everybody opens in a round. */
+const MOST_EARLIER = 10;
 
 /** A member in a process of its own, in either language. */
 export interface MixedMember {
@@ -25,16 +28,17 @@ export interface MixedMember {
 export interface MixedPlace {
   readonly typescript: RingPlace;
   readonly python: object;
-  /** 32 bytes. */
-  readonly masterKey: Buffer;
+  readonly kms: KmsPlace;
+  /** Default: {@link fleetPolicy}. */
+  readonly policy?: Readonly<Record<string, number>>;
 }
 
 export async function typescriptMember(name: string, place: MixedPlace): Promise<MixedMember> {
   const member = await Member.fork(name);
-  const kms = { masterKey: place.masterKey.toString('hex') };
+  const { typescript: ring, kms, policy = fleetPolicy } = place;
   return {
     name,
-    start: async () => void (await member.tell('start', { ring: place.typescript, kms, policy: fleetPolicy })),
+    start: async () => void (await member.tell('start', { ring, kms, policy })),
     seal: async (payload) => {
       const { sealed, failures } = await member.tell('seal', [payload]);
       if (sealed[0] === undefined) throw new Error(failures.join());
@@ -52,12 +56,13 @@ export async function typescriptMember(name: string, place: MixedPlace): Promise
 }
 
 export function pythonMember(name: string, place: MixedPlace, python: string): MixedMember {
+  const { kms, policy = fleetPolicy } = place;
   const member = new PythonProcess(python, {
     role: 'member',
-    keyWrapper: { masterKey: place.masterKey.toString('base64') },
+    keyWrapper: 'masterKey' in kms ? { masterKey: Buffer.from(kms.masterKey, 'hex').toString('base64') } : kms,
     ring: place.python,
     ringName: 'default',
-    policy: pythonPolicyOf(fleetPolicy),
+    policy: pythonPolicyOf(policy),
   });
   return {
     name,
@@ -104,13 +109,10 @@ export class MixedFleet {
   /** Everybody seals, and everybody opens all of it and some of what was sealed before. */
   async round(): Promise<void> {
     const members = [...this.members];
-    const fresh = await Promise.all(
-      members.map(async (member) => {
-        const payload = `${member.name}, token ${this.#kept.length}`;
-        return { token: await member.seal(payload), payload };
-      }),
-    );
-    const earlier = this.#kept.filter(() => Math.random() < 0.1);
+    const sealed = await Promise.all(members.map((member) => this.#seal(member)));
+    const fresh = sealed.filter((each) => each !== undefined);
+    const chance = MOST_EARLIER / (this.#kept.length + 1);
+    const earlier = this.#kept.filter(() => Math.random() < chance);
     this.#kept.push(...fresh);
     await Promise.all(members.flatMap((member) => [...fresh, ...earlier].map((each) => this.#open(member, each))));
   }
@@ -142,7 +144,7 @@ export class MixedFleet {
 
   /** Everybody opens everything that is valid. */
   async openAllKept(): Promise<void> {
-    for (const member of this.members) await Promise.all(this.#kept.map((each) => this.#open(member, each)));
+    await Promise.all(this.members.flatMap((member) => this.#kept.map((each) => this.#open(member, each))));
   }
 
   /** Tokens of revoked keys that a member still opens. */
@@ -155,6 +157,16 @@ export class MixedFleet {
       }
     }
     return found;
+  }
+
+  async #seal(member: MixedMember): Promise<{ readonly token: string; readonly payload: string } | undefined> {
+    const payload = `${member.name}, token ${this.#kept.length}`;
+    try {
+      return { token: await member.seal(payload), payload };
+    } catch (error) {
+      this.failures.push(`${payload}: ${String(error)}`);
+      return undefined;
+    }
   }
 
   async #open(member: MixedMember, { token, payload }: { token: string; payload: string }): Promise<void> {

@@ -1,21 +1,10 @@
-"""A Python process that a test drives: one JSON object a line on standard input, one answer a line."""
+"""A Python process that a test drives: one JSON object a line on standard input, one answer a line. Each vendor's SDK is
+loaded only where it is needed: eight processes start at once."""
 
 import base64
 import json
 import sys
 import time
-
-import boto3
-import grpc
-import hvac
-from azure.core.credentials import AccessToken
-from azure.keyvault.keys import KeyClient
-from azure.storage.blob import ContainerClient
-from botocore.config import Config
-from google.auth.credentials import AnonymousCredentials
-from google.cloud import storage
-from google.cloud.kms import KeyManagementServiceClient
-from google.cloud.kms_v1.services.key_management_service.transports import KeyManagementServiceGrpcTransport
 
 from sealring import (
     AwsKmsKeyWrapper,
@@ -52,6 +41,9 @@ clock = SteppedClock()
 
 
 def client(service, endpoint, keys=("test", "test")):
+    import boto3
+    from botocore.config import Config
+
     return boto3.client(
         service,
         endpoint_url=endpoint,
@@ -67,10 +59,14 @@ class FixedCredential:
         self.token = token
 
     def get_token(self, *scopes, **more):
+        from azure.core.credentials import AccessToken
+
         return AccessToken(self.token, int(time.time()) + 3_600)
 
 
 def azure_key_wrapper(options):
+    from azure.keyvault.keys import KeyClient
+
     def clients(vault_url):
         return KeyClient(
             vault_url,
@@ -90,6 +86,10 @@ def azure_key_wrapper(options):
 
 
 def gcp_key_wrapper(options):
+    import grpc
+    from google.cloud.kms import KeyManagementServiceClient
+    from google.cloud.kms_v1.services.key_management_service.transports import KeyManagementServiceGrpcTransport
+
     channel = grpc.insecure_channel(options["address"])
     transport = KeyManagementServiceGrpcTransport(channel=channel)
     return GcpKmsKeyWrapper(key_id=options["keyId"], client=KeyManagementServiceClient(transport=transport))
@@ -103,6 +103,8 @@ def key_wrapper(options):
     if options.get("cloud") == "vault":
         return VaultTransitKeyWrapper(key_id=options["keyId"], address=options["address"], token=options["token"])
     if options.get("cloud") == "vault-client":
+        import hvac
+
         own = hvac.Client(url=options["address"], token=options["token"])
         return VaultTransitKeyWrapper(key_id=options["keyId"], client=own)
     if "masterKey" in options:
@@ -121,12 +123,17 @@ def cloud_ring(options):
             table=options["table"], name=options["name"], client=client("dynamodb", options["endpoint"])
         )
     if options["store"] == "gcs":
+        from google.auth.credentials import AnonymousCredentials
+        from google.cloud import storage
+
         made = storage.Client(
             project="test",
             credentials=AnonymousCredentials(),
             client_options={"api_endpoint": options["endpoint"]},
         )
         return GcsRing(bucket=options["bucket"], object=options["name"], client=made)
+    from azure.storage.blob import ContainerClient
+
     container = ContainerClient.from_container_url(options["container"], credential=options["key"], retry_total=0)
     return AzureBlobRing(client=container.get_blob_client(options["name"]))
 

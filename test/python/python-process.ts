@@ -85,8 +85,9 @@ export class PythonProcess {
     await this.#ask({ op: 'prepare', token });
   }
 
-  /** SIGKILL: nothing is closed. */
+  /** SIGKILL: nothing is closed. A process that has ended stays so. */
   async kill(): Promise<void> {
+    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
     const exited = once(this.#process, 'exit');
     this.#process.kill('SIGKILL');
     await exited;

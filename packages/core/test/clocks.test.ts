@@ -260,6 +260,20 @@ describe('a machine that was suspended (F13, F28)', () => {
     expect(open(a, seal(a))).toBe('state');
   });
 
+  test('for ten times sealOutage serves its first request: prepare reads the ring and makes the KMS check', async () => {
+    const a = await start(0);
+    const { reads } = fleet.store;
+    const checks = fleet.kms.calls.unwrap;
+    fleet.clock.suspend(10 * HOUR);
+    const prepared = a.codec.prepare();
+    expect(prepared).toBeInstanceOf(Promise);
+    await fleet.clock.advance(2);
+    await prepared;
+    expect(open(a, seal(a))).toBe('state');
+    expect(a.codec.health()).toMatchObject({ status: 'ok', ready: true });
+    expect([fleet.store.reads - reads, fleet.kms.calls.unwrap - checks]).toEqual([1, 1]);
+  });
+
   test('for eight minutes continues to seal, and reads and makes a KMS check within two seconds, although none is due', async () => {
     const a = await start(0);
     const proofs = fleet.kms.calls.unwrap;

@@ -227,7 +227,7 @@ def test_a_start_warns_with_the_failure_that_it_waits_out(
     with pytest.raises(RingStoreError) as caught:
         fleet.reader(policy=SLOW, clock=None).start()
     (warning,) = _warnings(caplog)
-    assert warning.startswith(f"waiting to start: {caught.value}, retrying until 20")
+    assert warning.startswith(f"waiting for ring store test: {caught.value.detail}, retry")
 
 
 def test_a_start_that_is_quick_does_not_warn(

@@ -12,11 +12,18 @@ from .errors import (
     RingConflictError,
     RingStoreError,
     SealUnavailableError,
+    SingleUseStoreError,
+    SingleUseStoreFullError,
 )
 from .health import CodecHealth, KeyHealth, RingProblem
 from .key_wrapper import DataKeyGenerator, EntrySigner, KeyWrapper, Supports, WrappedKey
 from .ring.policy import RingPolicy
 from .ring.store import ReadableRing, RingStore, StoredRing, WatchableRing
+from .single_use.guard import SingleUse
+from .single_use.memory import MemorySingleUse
+from .single_use.postgres import PostgresSingleUse
+from .single_use.redis import RedisSingleUse
+from .single_use.store import SingleUseStore
 from .stores.azure_blob import AzureBlobRing
 from .stores.dynamodb import DynamodbRing
 from .stores.file import FileRing
@@ -49,10 +56,13 @@ __all__ = [
     "KeyWrapperError",
     "KmsCodec",
     "LocalKeyWrapper",
+    "MemorySingleUse",
     "PostgresRing",
+    "PostgresSingleUse",
     "PurposeCodec",
     "ReadableRing",
     "RedisRing",
+    "RedisSingleUse",
     "RingConflictError",
     "RingPolicy",
     "RingProblem",
@@ -60,6 +70,10 @@ __all__ = [
     "RingStoreError",
     "S3Ring",
     "SealUnavailableError",
+    "SingleUse",
+    "SingleUseStore",
+    "SingleUseStoreError",
+    "SingleUseStoreFullError",
     "StoredRing",
     "Supports",
     "VaultTransitKeyWrapper",

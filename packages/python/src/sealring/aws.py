@@ -5,10 +5,18 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple, TypeVar
 
+from .errors import RingStoreError, RingStoreErrorKind
+from .failures import ConnectionFailure, connection_failure, rows, unreachable_by
 from .key_wrapper import OnServiceDate
 from .options import number, with_method
 
 CREDENTIALS = "the credentials are missing, wrong or expired"
+BOTOCORE_CREDENTIALS = (
+    "NoCredentialsError PartialCredentialsError CredentialRetrievalError TokenRetrievalError "
+    "SSOError"
+)
+"""The errors of botocore for credentials that are missing or expired."""
+CLOCK = "this machine's clock differs from the service's"
 _REQUEST_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 Row = TypeVar("Row")
@@ -22,15 +30,54 @@ class AwsFailure(NamedTuple):
     """Its code, and the names of its class: for looking up in a table, not for showing."""
     status: int | None
     request_id: str | None
+    connection: ConnectionFailure | None
+    """Why there was no answer."""
 
     def row_of(self, table: Mapping[str, Row]) -> tuple[str, Row] | None:
         """The first of its names that is in a table, and what that says."""
         return next(((name, table[name]) for name in self.names if name in table), None)
 
 
-def rows(row: Row, names: str) -> dict[str, Row]:
-    """One row of a table, for several names of errors."""
-    return dict.fromkeys(names.split(), row)
+def aws_error_rows(
+    *,
+    denied: Row,
+    credentials: Row,
+    expired: Row,
+    clock: Row,
+    request: Row,
+    throttled: Row,
+    busy: Row,
+) -> dict[str, Row]:
+    """Rows of an error table for the names that all AWS services share. `expired` also stands for
+    credentials that are temporarily unavailable: that is never `denied`, because it says nothing
+    about the permission.
+
+    Sources: the "Common errors" of the AWS KMS, Amazon S3 and Amazon DynamoDB API references; the
+    exceptions of botocore.
+    """
+    return {
+        **rows(denied, "AccessDenied AccessDeniedException NotAuthorized OptInRequired"),
+        **rows(
+            credentials,
+            "IncompleteSignature IncompleteSignatureException InvalidClientTokenId "
+            "InvalidSignatureException MissingAuthenticationToken "
+            "MissingAuthenticationTokenException UnrecognizedClientException",
+        ),
+        **rows(expired, f"ExpiredToken ExpiredTokenException {BOTOCORE_CREDENTIALS}"),
+        **rows(clock, "RequestExpired RequestTimeTooSkewed"),
+        **rows(request, "ValidationError ValidationException"),
+        **rows(
+            throttled,
+            "LimitExceededException RequestLimitExceeded RequestThrottled "
+            "RequestThrottledException Throttling ThrottledException ThrottlingException "
+            "TooManyRequestsException",
+        ),
+        **rows(
+            busy,
+            "InternalFailure InternalServerError RequestTimeout RequestTimeoutException "
+            "ServiceUnavailable ServiceUnavailableException",
+        ),
+    }
 
 
 def aws_failure(error: BaseException, on_service_date: OnServiceDate | None) -> AwsFailure:
@@ -48,7 +95,28 @@ def aws_failure(error: BaseException, on_service_date: OnServiceDate | None) -> 
         names=(code, *names) if isinstance(code, str) else names,
         status=status if isinstance(status, int) and 100 <= status <= 599 else None,
         request_id=str(request_id) if is_id else None,
+        connection=connection_failure(error) if status is None else None,
     )
+
+
+def store_refusal(
+    failure: AwsFailure,
+    table: Mapping[str, tuple[RingStoreErrorKind, str]],
+    service: str,
+    denied: str,
+) -> RingStoreError:
+    """What a failure means to a store: a name in the table decides, else the status. Anything else
+    is `unavailable`."""
+    found = failure.row_of(table)
+    if found is not None:
+        name, (kind, detail) = found
+        return RingStoreError(kind, f"{detail} ({name})", code=name)
+    told = "" if failure.status is None else f" (status {failure.status})"
+    if failure.status in (401, 403):
+        return RingStoreError("denied", f"{denied}{told}")
+    if failure.connection is not None:
+        return unreachable_by(failure.connection, service)
+    return RingStoreError("unavailable", f"the call failed{told}")
 
 
 def note_aws_date(response: object, on_service_date: OnServiceDate | None) -> None:

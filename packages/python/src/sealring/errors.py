@@ -3,8 +3,9 @@ TypeError and ValueError."""
 
 import re
 import sys
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, get_args
 
 _ERRORS_PAGE = "https://github.com/sealring/sealring/blob/main/docs/errors.md"
 
@@ -105,18 +106,61 @@ class KeyWrapperError(Exception):
         code: str | None = None,
         status: int | None = None,
         request_id: str | None = None,
+        attempts: int | None = None,
         hint: str | None = None,
+        causes: "tuple[KeyWrapperError, ...]" = (),
     ) -> None:
-        facts = (code, status and f"HTTP {status}", request_id and f"request {request_id}", hint)
+        several = f"{attempts} attempts" if attempts not in (None, 1) else None
+        facts = (
+            code,
+            status and f"HTTP {status}",
+            request_id and f"request {request_id}",
+            several,
+            hint,
+        )
         told = ", ".join(fact for fact in facts if isinstance(fact, str))
-        super().__init__(f"{provider} {operation}: {kind}{f' ({told})' if told else ''}")
+        own = f"{provider} {operation}: {kind}{f' ({told})' if told else ''}"
+        super().__init__("; ".join(map(str, causes)) or own)
         self.kind: KeyWrapperErrorKind = kind
         self.provider = provider
+        self.operation: KeyWrapperOperation = operation
         self.code = code
         self.status = status
         self.request_id = request_id
+        self.attempts = attempts
+        """Attempts made, this one included; None where they were not counted."""
+        self.hint = hint
+        self.causes = causes
+        """The error of each key wrapper, where several were asked and all failed."""
         self.help = _section_on(f"KeyWrapperError: {kind}")
         """Address of the documentation on this kind."""
+
+
+def attempted(error: KeyWrapperError, attempts: int) -> KeyWrapperError:
+    """The same with the number of attempts."""
+    return KeyWrapperError(
+        error.kind,
+        error.provider,
+        operation=error.operation,
+        code=error.code,
+        status=error.status,
+        request_id=error.request_id,
+        attempts=attempts,
+        hint=error.hint,
+        causes=error.causes,
+    )
+
+
+def all_of(failures: Sequence[KeyWrapperError]) -> KeyWrapperError:
+    """What several key wrappers failed with, as one error. It is a refusal only when all refuse: a
+    KMS that was merely out of reach may still allow the key."""
+    if len(failures) == 1:
+        return failures[0]
+    kinds = get_args(KeyWrapperErrorKind)
+    mildest = min(failures, key=lambda failure: kinds.index(failure.kind))
+    providers = ", ".join(failure.provider for failure in failures)
+    causes = tuple(failures)
+    return KeyWrapperError(mildest.kind, providers, operation=failures[0].operation, causes=causes)
 
 
 class RingStoreError(Exception):
@@ -130,15 +174,57 @@ class RingStoreError(Exception):
       ring or of the store.
     """
 
-    def __init__(self, kind: RingStoreErrorKind, detail: str, *, revision: str | None = None):
-        super().__init__(f"ring store {kind}: {detail}")
+    def __init__(
+        self,
+        kind: RingStoreErrorKind,
+        detail: str,
+        *,
+        revision: str | None = None,
+        code: str | None = None,
+        location: str | None = None,
+    ) -> None:
+        where = "" if location is None else f"{location} "
+        super().__init__(f"ring store {where}{kind}: {detail}")
         self.kind: RingStoreErrorKind = kind
         self.detail = detail
+        self.code = code
+        """The vendor's code, if it is one that the store lists."""
+        self.location = location
+        """The `location` of the store, if a start failed with this error."""
         self.help = _section_on(f"RingStoreError: {kind}")
         """Address of the documentation on this kind."""
         self.revision = revision
         """Of what is stored, where `read` found it `corrupt` or `too-large`: with it, a member that
         knows the ring writes over what is none."""
+
+
+class SingleUseStoreError(Exception):
+    """The store cannot determine whether a token was redeemed: the token is refused. The kinds are
+    those of RingStoreError; the text is fixed, never the vendor's."""
+
+    def __init__(self, kind: RingStoreErrorKind, detail: str, *, code: str | None = None) -> None:
+        super().__init__(f"single-use store {kind}: {detail}")
+        self.kind: RingStoreErrorKind = kind
+        self.detail = detail
+        self.code = code
+        """The vendor's code, if it is one that the store lists."""
+        self.help = _section_on(f"SingleUseStoreError: {kind}")
+        """Address of the documentation on this kind."""
+
+    @classmethod
+    def like(cls, error: "RingStoreError") -> "SingleUseStoreError":
+        """What a ring store on the same service would say."""
+        return cls(error.kind, error.detail, code=error.code)
+
+
+class SingleUseStoreFullError(Exception):
+    """The store holds as many tokens as it may, and none of them has expired: the token is
+    refused."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.help = _section_on("SingleUseStoreFullError")
+        """Address of the documentation on this error."""
 
 
 class RingConflictError(Exception):

@@ -16,6 +16,9 @@ _RETRIES = 3
 _RETRY_BASE_SECONDS = 0.1
 _RETRY_CAP_SECONDS = 2.0
 
+TOO_LATE = "no answer in time"
+"""What a call fails with that its deadline ended."""
+
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
 
@@ -63,7 +66,7 @@ class Calls:
         An answer that comes after the deadline, or after close, is given to `discard`: for
         overwriting a key in it.
         """
-        late = failure("no answer in time")
+        late = failure(TOO_LATE)
         seconds = min(self._timeout_seconds, self.seconds_left(until))
         if self.closing.is_set() or not self._slots.acquire(timeout=seconds):
             return late

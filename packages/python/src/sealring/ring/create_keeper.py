@@ -27,6 +27,7 @@ def create_keeper(
     start = RingStart(
         view=view,
         calls=calls,
+        wraps=wraps,
         stored=stored,
         sync=sync,
         writer=writer,

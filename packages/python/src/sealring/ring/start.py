@@ -9,14 +9,16 @@ from datetime import datetime, timezone
 from typing import Literal
 
 from ..clock import Deadline, Moment, age_ms, later
-from ..errors import KeyWrapperError, RingConflictError, RingStoreError, may_pass
+from ..errors import KeyWrapperError, RingConflictError, RingStoreError
 from .calls import BACKGROUND, FOREGROUND, CallOptions, Calls
 from .founding import Founding
-from .learn_anew import LineageError, is_dead
+from .learn_anew import is_dead
+from .patience import patience_with
 from .snapshot import RingSnapshot, create_snapshot
 from .store import Stored, StoredDocument
 from .sync import RingSync
 from .view import RingView
+from .wraps import KeyWraps
 from .writer import RingWriter
 
 _MS = 1_000
@@ -26,6 +28,8 @@ _BACKOFF_CAP_MS = 5_000
 _LONGEST_CONFLICT_WAIT_MS = 1_000
 # An absence that nothing was heard of for longer begins anew.
 _LONGEST_SILENCE_MS = 60_000
+# How long resolver and credentials of a machine that is still starting may fail.
+_STARTING_MACHINE_MS = 10_000
 # A start that takes longer says what it waits for.
 _SILENT_SECONDS = 2.0
 _NO_RING = 'no ring yet: run `sealring init`, or set create="now"'
@@ -43,6 +47,7 @@ class RingStart:
 
     view: RingView
     calls: Calls
+    wraps: KeyWraps
     stored: StoredDocument
     sync: RingSync
     writer: RingWriter
@@ -51,13 +56,35 @@ class RingStart:
     create: Create
 
     def run(self) -> None:
-        """Raises a refusal at once, RingStoreError or KeyWrapperError, and what may pass after
-        `start_timeout_seconds`; CodecClosedError when the codec is closed meanwhile."""
+        """Raises RingStoreError or KeyWrapperError: a refusal, and a failure that lasts until
+        someone changes something, at once; a failure that may pass after `start_timeout_seconds`,
+        with the last answer of each key wrapper that failed. CodecClosedError when the codec is
+        closed meanwhile."""
         progress = _Progress(self, self.view.now())
         with _notice_after_two_seconds(progress):
-            self._run(progress)
+            failure = self._run(progress)
+        if failure is not None:
+            raise self._with_answers(failure)
 
-    def _run(self, progress: "_Progress") -> None:
+    def _with_answers(self, error: RingStoreError | KeyWrapperError) -> Exception:
+        """What the services answered: a call that was cut short by the end of a start says
+        nothing."""
+        if isinstance(error, KeyWrapperError):
+            is_lasting = patience_with(error) == "none"
+            return error if is_lasting else self.wraps.last_failure(error)
+        location = self.stored.location
+        if location is None:
+            return error
+        return RingStoreError(
+            error.kind,
+            error.detail,
+            revision=error.revision,
+            code=error.code,
+            location=location,
+        )
+
+    def _run(self, progress: "_Progress") -> RingStoreError | KeyWrapperError | None:
+        """None once the member can work; else what it fails with."""
         view = self.view
         conflicts = failures = 0
         while True:
@@ -67,15 +94,19 @@ class RingStart:
                 progress.absent_since = None
             try:
                 if progress.attempt():
-                    return
+                    return None
             except RingConflictError:
                 wait_ms = min(_LONGEST_CONFLICT_WAIT_MS, 2.0**conflicts) * view.uniform()
                 conflicts = min(conflicts + 1, 32)
                 self.calls.pause(wait_ms / _MS)
             except (RingStoreError, KeyWrapperError) as error:
+                patience = patience_with(error)
                 left_ms = progress.deadline().ms_left(view.now())
-                if left_ms <= 0 or not (may_pass(error) or isinstance(error, LineageError)):
-                    raise
+                if patience == "short":
+                    starting = later(progress.started_at, _STARTING_MACHINE_MS)
+                    left_ms = min(left_ms, starting.ms_left(view.now()))
+                if left_ms <= 0 or patience == "none":
+                    return error
                 progress.last_failure = error
                 progress.has_read_failed = progress.is_reading
                 longest_ms = min(_BACKOFF_CAP_MS, _BACKOFF_BASE_MS * 2.0 ** min(failures, 32))
@@ -100,7 +131,7 @@ class _Progress:
 
     def __init__(self, start: RingStart, started_at: Moment) -> None:
         self._start = start
-        self._started_at = started_at
+        self.started_at = started_at
         # Since when the store was seen to hold no live key, and when it last was.
         self.absent_since: Moment | None = None
         self.last_absent: Moment | None = None
@@ -115,15 +146,18 @@ class _Progress:
         is_waiting = self.last_absent is not None and self._may_create
         seconds = self._start.view.policy.start_timeout_seconds
         seconds += self._create_after_seconds if is_waiting else 0
-        return later(self._started_at, seconds * _MS)
+        return later(self.started_at, seconds * _MS)
 
     def notice(self) -> str:
         start, failure = self._start, self.last_failure
         until = datetime.fromtimestamp(self.deadline().wall_ms / _MS, tz=timezone.utc)
         retrying = f"retrying until {until:%Y-%m-%dT%H:%M:%SZ}"
-        if failure is not None:
-            return f"waiting to start: {failure}, {retrying}"
-        absent_since, where = self.absent_since, f"ring store {start.stored.kind}"
+        absent_since = self.absent_since
+        where = f"ring store {start.stored.location or start.stored.kind}"
+        if isinstance(failure, KeyWrapperError):
+            return f"waiting for the KMS: {start.wraps.last_failure(failure)}, {retrying}"
+        if isinstance(failure, RingStoreError):
+            return f"waiting for {where}: {failure.detail}, {retrying}"
         if absent_since is None:
             return f"waiting for {where} or the KMS: no answer yet, {retrying}"
         if not self._may_create:

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from ..errors import RingConflictError, RingStoreError
 from ..key_wrapper import OnServiceDate
+from ..options import show
 from .calls import Calls
 from .document import MAX_DOCUMENT_BYTES, RingDocument, encode_document, parse_document
 from .view import RingView
@@ -21,7 +22,11 @@ class StoredRing(NamedTuple):
 
 
 class ReadableRing(Protocol):
-    """Where the ring document lives, as far as a reader is concerned."""
+    """Where the ring document lives, as far as a reader is concerned.
+
+    A store may have a text `location`: where the ring is stored, for messages, with no secret in
+    it, such as `s3://payments-sealring/payments.ring`.
+    """
 
     @property
     def kind(self) -> str:
@@ -81,6 +86,17 @@ def document_text(data: bytes, what: str, revision: str | None = None) -> str:
     raise RingStoreError("corrupt", f"{what} is empty or not UTF-8", revision=revision)
 
 
+def check_write(owner: str, document: object, expected: object) -> None:
+    """What every store refuses to write. TypeError for what is no text, RingStoreError for a text
+    that it may not store."""
+    if not isinstance(document, str):
+        raise TypeError(f"{owner}: document must be a str, got {show(document)}")
+    if expected is not None and not isinstance(expected, str):
+        raise TypeError(f"{owner}: expected must be a str or None, got {show(expected)}")
+    if len(document.encode("utf-8", "surrogatepass")) > MAX_DOCUMENT_BYTES:
+        raise RingStoreError("too-large", "a ring document has at most 262144 bytes")
+
+
 _CONFLICT = object()
 
 
@@ -99,6 +115,12 @@ class StoredDocument:
     @property
     def kind(self) -> str:
         return self._store.kind
+
+    @property
+    def location(self) -> str | None:
+        """Where the ring is, for messages; None for a store that does not say so."""
+        location = getattr(self._store, "location", None)
+        return location if isinstance(location, str) else None
 
     def read(self) -> Stored | None:
         """None when the document is known to be absent."""

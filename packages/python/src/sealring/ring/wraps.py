@@ -3,20 +3,21 @@ any of them. What an unwrap returned is believed only after its id was recompute
 
 import hashlib
 import hmac
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import product
-from typing import NamedTuple, TypeVar, get_args
+from typing import NamedTuple, TypeVar
 
 from .. import base64url
 from ..clock import Moment, age_ms
 from ..derivation import DATA_KEY_BYTES, key_id_of, overwrite
-from ..errors import KeyWrapperError, KeyWrapperErrorKind, KeyWrapperOperation, may_pass
+from ..errors import KeyWrapperError, KeyWrapperOperation, all_of, attempted, may_pass
 from ..held_key import HeldKey
 from ..key_wrapper import DataKeyGenerator, EntrySigner, KeyWrapper, WrappedKey
 from ..options import is_constant
-from .calls import BACKGROUND, FOREGROUND, CallOptions, Calls
+from .calls import BACKGROUND, FOREGROUND, TOO_LATE, CallOptions, Calls
 from .certificates import ancestors_mac_of, wrap_mac_of
 from .data_key_bytes import bound_plaintext, checked_data_key, unbound_plaintext
 from .document import (
@@ -34,8 +35,6 @@ from .view import RingView
 # How long a wrap that the KMS called corrupt is not asked about again, and how many of them.
 _CORRUPT_FOR_MS = 3_600_000
 _MAX_CORRUPT = 4_096
-# Of several answers, the first of these counts.
-_MILDEST_FIRST: tuple[KeyWrapperErrorKind, ...] = get_args(KeyWrapperErrorKind)
 
 T = TypeVar("T")
 
@@ -61,6 +60,27 @@ class _Named(NamedTuple):
     times: tuple[str, ...]
 
 
+class _LastAnswer:
+    """The failure that a key wrapper answered with last, and all its attempts since it last
+    succeeded."""
+
+    def __init__(self) -> None:
+        self._last: KeyWrapperError | None = None
+        self._attempts = 0
+
+    @property
+    def failure(self) -> KeyWrapperError | None:
+        """None when the last call succeeded, or there was none."""
+        return None if self._last is None else attempted(self._last, self._attempts)
+
+    def note(self, failure: KeyWrapperError | None, *, is_cut: bool) -> None:
+        if failure is None:
+            self._last, self._attempts = None, 0
+        elif not is_cut or self._last is None:
+            self._last = failure
+            self._attempts += failure.attempts or 1
+
+
 class KeyWraps:
     """Wraps and unwraps data keys, which the view holds. Only here the KMS is asked, so only here
     its proofs and refusals are noted."""
@@ -81,6 +101,14 @@ class KeyWraps:
         self._trusts_store = trusts_store
         # A wrap is corrupt for one entry, not for a key id. Oldest first.
         self._corrupt: dict[bytes, Moment] = {}
+        self._last_answers: dict[int, _LastAnswer] = defaultdict(_LastAnswer)
+
+    def last_failure(self, otherwise: KeyWrapperError) -> KeyWrapperError:
+        """The failures that key wrappers answered with last, and how often each was asked;
+        `otherwise` if none is known."""
+        known = [self._last_answers[id(wrapper)].failure for wrapper in self.wrappers]
+        failures = [failure for failure in known if failure is not None]
+        return all_of(failures) if failures else otherwise
 
     def unwrap(
         self, entries: Sequence[RingEntry], options: CallOptions
@@ -207,7 +235,7 @@ class KeyWraps:
         generate = first.generate
         made = self._call(
             "generate",
-            first.provider,
+            first,
             lambda note: generate(context, on_service_date=note),
             options,
             discard=lambda made: overwrite(made[0]),
@@ -239,7 +267,7 @@ class KeyWraps:
             except KeyWrapperError as error:
                 failures.append(error)
         if len(wraps) < self._quorum:
-            raise _mildest(failures)
+            raise all_of(failures)
         return wraps
 
     def _wrap_one(
@@ -276,7 +304,7 @@ class KeyWraps:
         plaintext = bytearray(data_key) if has_context else bound_plaintext(data_key, context)
         answer = self._call(
             "wrap",
-            wrapper.provider,
+            wrapper,
             lambda note: wrapper.wrap(plaintext, context, on_service_date=note),
             options,
         )
@@ -289,7 +317,7 @@ class KeyWraps:
         if wrapper.supports.authenticated or not isinstance(wrapper, EntrySigner):
             return None
         entry, sign = signed_bytes(self._view.ring, named.id, named.times, wrap), wrapper.sign
-        signature = self._call("sign", wrapper.provider, lambda _: sign(entry), options)
+        signature = self._call("sign", wrapper, lambda _: sign(entry), options)
         if isinstance(signature, KeyWrapperError):
             raise signature
         return signature
@@ -297,25 +325,34 @@ class KeyWraps:
     def _call(
         self,
         operation: KeyWrapperOperation,
-        provider: str,
+        wrapper: KeyWrapper,
         run: Callable[[Callable[[float], None]], T],
         options: CallOptions,
         discard: Callable[[T], object] = lambda _: None,
     ) -> T | KeyWrapperError:
         """Makes one call, retrying where somebody waits."""
         note = partial(self._view.ring_clock.note, "kms")
-        return self._retried(
-            lambda: self._calls.run(
+        timeout = self._view.policy.kms_timeout_seconds
+
+        def attempt() -> T | KeyWrapperError:
+            is_short = self._calls.seconds_left(options.until) < timeout
+            answer = self._calls.run(
                 operation,
                 lambda: run(note),
                 lambda hint: KeyWrapperError(
-                    "unavailable", provider, operation=operation, hint=hint
+                    "unavailable", wrapper.provider, operation=operation, hint=hint
                 ),
                 discard=discard,
                 until=options.until,
-            ),
-            options,
-        )
+            )
+            # A call that was cut short by the end of a start says nothing.
+            is_cut = is_short and isinstance(answer, KeyWrapperError) and answer.hint == TOO_LATE
+            self._last_answers[id(wrapper)].note(
+                answer if isinstance(answer, KeyWrapperError) else None, is_cut=is_cut
+            )
+            return answer
+
+        return self._retried(attempt, options)
 
     def _retried(
         self, ask: Callable[[], T | KeyWrapperError], options: CallOptions
@@ -381,7 +418,7 @@ class KeyWraps:
         if not failures:
             names = " or ".join(wrapper.provider for wrapper in self.wrappers)
             return _corrupt(names, "unwrap", "the ring holds no wrap by this key wrapper")
-        return _mildest(failures)
+        return all_of(failures)
 
     def _unwrap_entry(
         self, wrapper: KeyWrapper, wrap: RingWrap, entry: RingEntry, options: CallOptions
@@ -419,7 +456,7 @@ class KeyWraps:
         of an error."""
         plaintext = self._call(
             "unwrap",
-            wrapper.provider,
+            wrapper,
             lambda note: wrapper.unwrap(wrap, context, on_service_date=note),
             options._replace(is_foreground=False),
             discard=overwrite,
@@ -440,11 +477,6 @@ def _certified(wrap: WrappedKey, signature: bytes | None, own: HeldKey) -> RingW
 
 def _is_own(wrapper: KeyWrapper, wrap: WrappedKey) -> bool:
     return wrap.provider == wrapper.provider and wrapper.owns(wrap)
-
-
-def _mildest(failures: Sequence[KeyWrapperError]) -> KeyWrapperError:
-    """A refusal only when all refuse: one that was out of reach may still allow it."""
-    return min(failures, key=lambda failure: _MILDEST_FIRST.index(failure.kind))
 
 
 def _corrupt(provider: str, operation: KeyWrapperOperation, hint: str) -> KeyWrapperError:

@@ -6,10 +6,11 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from ..errors import RingConflictError, RingStoreError, RingStoreErrorKind
+from ..failures import rows, unreachable
 from ..key_wrapper import OnServiceDate
 from ..options import number, text, with_method
 from ..ring.document import MAX_DOCUMENT_BYTES
-from ..ring.store import StoredRing, document_text
+from ..ring.store import StoredRing, check_write, document_text
 from ..wrappers.service import note_date
 
 _OWNER = "AzureBlobRing"
@@ -17,29 +18,58 @@ _OWNER = "AzureBlobRing"
 _ETAG = re.compile(r'"[\x21\x23-\x29\x2b-\x7e]{1,128}"', re.ASCII)
 _RIGHTS = "Blob Storage refused the call"
 _CREDENTIALS = "the credentials are missing, wrong or expired, or the clock is off"
-_CONTAINER = "there is no such container"
 _KEPT = "the blob is under an immutability policy or a legal hold"
-_LEASED = "somebody holds a lease on the blob"
+_LEASED = "another client holds a lease on the blob"
 _CONFLICTS = frozenset(
     {"BlobAlreadyExists", "ConditionNotMet", "TargetConditionNotMet", "BlobNotFound"}
 )
-# Storage services REST API reference, "Blob service error codes". Else the status decides.
-_ERRORS: dict[str, tuple[RingStoreErrorKind, str]] = {
+_REQUEST = "Blob Storage does not accept the request: check container and blob"
+_BUSY = "Blob Storage cannot serve requests at the moment"
+# Storage services REST API reference, "Blob service error codes" and "Common REST API error codes";
+# error names of azure-core and azure-identity. Else the status decides.
+ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     # A container that is not there must not look like a ring that is not there yet.
-    "ContainerNotFound": ("unavailable", _CONTAINER),
-    "ContainerBeingDeleted": ("unavailable", _CONTAINER),
-    "ResourceNotFound": ("unavailable", _CONTAINER),
-    "AuthenticationFailed": ("denied", _CREDENTIALS),
-    "InvalidAuthenticationInfo": ("denied", _CREDENTIALS),
-    "NoAuthenticationInformation": ("denied", _CREDENTIALS),
-    "BlobImmutableDueToLegalHold": ("read-only", _KEPT),
-    "BlobImmutableDueToPolicy": ("read-only", _KEPT),
+    **rows(
+        ("unavailable", "the container does not exist"),
+        "ContainerNotFound ContainerBeingDeleted ResourceNotFound",
+    ),
+    **rows(
+        ("denied", _RIGHTS),
+        "AccountIsDisabled AuthorizationFailure AuthorizationPermissionMismatch "
+        "AuthorizationProtocolMismatch AuthorizationResourceTypeMismatch "
+        "AuthorizationServiceMismatch AuthorizationSourceIPMismatch ContainerDisabled "
+        "InsufficientAccountPermissions KeyBasedAuthenticationNotPermitted "
+        "PublicAccessNotPermitted UnauthorizedBlobOverwrite",
+    ),
+    **rows(
+        ("denied", _CREDENTIALS),
+        "AuthenticationFailed InvalidAuthenticationInfo NoAuthenticationInformation",
+    ),
+    # No kind of their own: the caller may not do this, and a retry cannot help.
+    **rows(
+        ("denied", _REQUEST),
+        "FeatureVersionMismatch InvalidBlobType InvalidHeaderValue InvalidInput "
+        "InvalidQueryParameterValue InvalidResourceName InvalidUri OutOfRangeInput "
+        "UnsupportedHeader UnsupportedHttpVerb",
+    ),
+    **rows(
+        ("denied", "the storage account's encryption key cannot be used"),
+        "KeyVaultAccessTokenCannotBeAcquired KeyVaultEncryptionKeyNotFound KeyVaultVaultNotFound",
+    ),
+    **rows(("read-only", _KEPT), "BlobImmutableDueToLegalHold BlobImmutableDueToPolicy"),
     "ConditionHeadersNotSupported": ("read-only", "this service has no conditional writes"),
     "RequestBodyTooLarge": ("too-large", "the service takes no blob of this size"),
+    **rows(
+        ("unavailable", "the blob is archived: a lifecycle rule applies to it"),
+        "BlobArchived BlobBeingRehydrated",
+    ),
     # With the status of a conflict, but reading again does not help: the lease has to end.
-    "LeaseIdMissing": ("unavailable", _LEASED),
-    "LeaseIdMismatchWithBlobOperation": ("unavailable", _LEASED),
-    "LeaseLost": ("unavailable", _LEASED),
+    **rows(("unavailable", _LEASED), "LeaseIdMissing LeaseIdMismatchWithBlobOperation LeaseLost"),
+    # Not `denied`, whatever their status: there was no token, which says nothing about the
+    # permission on the ring.
+    **rows(("unavailable", _CREDENTIALS), "ClientAuthenticationError CredentialUnavailableError"),
+    **rows(("unavailable", "the document was damaged in transit"), "Crc64Mismatch Md5Mismatch"),
+    **rows(("unavailable", _BUSY), "InternalError OperationTimedOut ServerBusy"),
 }
 
 
@@ -86,6 +116,7 @@ class AzureBlobRing:
             with_method(_OWNER, "client", client, "download_blob")
             with_method(_OWNER, "client", client, "upload_blob")
             self._client = client
+        self.location = _location_of(self._client)
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
         """The document; None when Blob Storage says that there is no such blob. RingStoreError,
@@ -100,6 +131,7 @@ class AzureBlobRing:
     ) -> str:
         """Replaces the blob, if it is what `expected` says. RingConflictError or RingStoreError;
         after `unavailable` it may have been written all the same."""
+        check_write(_OWNER, document, expected)
         # Nobody has ever read such a revision, so another one is stored.
         if expected is not None and _ETAG.fullmatch(expected) is None:
             raise RingConflictError
@@ -183,13 +215,27 @@ def _is_absent(error: Exception) -> bool:
 def _failure(error: Exception) -> RingStoreError:
     """By code and status alone: a message can hold what the request held."""
     code, status = _code_of(error), getattr(error, "status_code", None)
-    if code is not None and code in _ERRORS:
-        kind, detail = _ERRORS[code]
-        return RingStoreError(kind, f"{detail} ({code})")
-    if status in (400, 401, 403, 405):
+    # A refusal by the service has a status; without one it is the credential that failed.
+    classes = () if status is not None else (one.__name__ for one in type(error).__mro__)
+    found = next((one for one in (code, *classes) if one in ERROR_TABLE), None)
+    if found is not None:
+        kind, detail = ERROR_TABLE[found]
+        return RingStoreError(kind, f"{detail} ({found})", code=found)
+    if status in (401, 403):
         return RingStoreError("denied", f"{_RIGHTS} (status {status})")
-    # Also where no token was to be had: that says nothing about the right to the ring.
-    return RingStoreError("unavailable", "the call failed: no connection, or no credentials")
+    if isinstance(status, int):
+        return RingStoreError("unavailable", f"the call failed (status {status})")
+    failure = unreachable(error, "Blob Storage")
+    return failure or RingStoreError("unavailable", "the call failed")
+
+
+def _location_of(client: BlobClient) -> str:
+    """The address of the blob, without the signature that its query may have."""
+    url = getattr(client, "url", None)
+    parts = urlsplit(url) if isinstance(url, str) else None
+    if parts is None or parts.hostname is None:
+        return "azure-blob"
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _own_client(container: object, blob: object, credential: object, timeout: float) -> BlobClient:

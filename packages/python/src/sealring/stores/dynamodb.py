@@ -5,12 +5,23 @@ import secrets
 from collections.abc import Mapping
 from typing import Protocol
 
-from ..aws import CREDENTIALS, AwsFailure, aws_client, aws_failure, member, note_aws_date, rows
+from ..aws import (
+    CLOCK,
+    CREDENTIALS,
+    AwsFailure,
+    aws_client,
+    aws_error_rows,
+    aws_failure,
+    member,
+    note_aws_date,
+    store_refusal,
+)
 from ..errors import RingConflictError, RingStoreError, RingStoreErrorKind
+from ..failures import rows
 from ..key_wrapper import OnServiceDate
 from ..options import label, text
 from ..ring.document import MAX_DOCUMENT_BYTES
-from ..ring.store import StoredRing
+from ..ring.store import StoredRing, check_write
 
 _OWNER = "DynamodbRing"
 _REVISION_BYTES = 16
@@ -23,6 +34,7 @@ _TABLE_NAME = re.compile(
 _RIGHTS = "DynamoDB refused the call: check the rights of the caller"
 _REQUEST = "DynamoDB does not accept the request: the table needs the key pk, a string"
 _TABLE = "there is no such table, or it is being made"
+_THROTTLED = "DynamoDB throttles: the table or the account is over its capacity"
 _CONFLICTS = frozenset(
     {
         "ConditionalCheckFailedException",
@@ -30,23 +42,24 @@ _CONFLICTS = frozenset(
         "TransactionConflictException",
     }
 )
-# What is not here is `unavailable`, or `denied` by its status.
-_ERRORS: dict[str, tuple[RingStoreErrorKind, str]] = {
+# Sources: the "Errors" of GetItem and PutItem and the "Common errors" of the Amazon DynamoDB API
+# reference. What is not here is `unavailable`, or `denied` by its status.
+ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     # A table that is not there must not look like a ring that is not there yet.
     **rows(("unavailable", _TABLE), "ResourceNotFoundException ResourceInUseException"),
-    **rows(("denied", _RIGHTS), "AccessDeniedException AccessDenied NotAuthorized OptInRequired"),
-    **rows(
-        ("denied", CREDENTIALS),
-        "UnrecognizedClientException InvalidClientTokenId MissingAuthenticationToken "
-        "MissingAuthenticationTokenException IncompleteSignature IncompleteSignatureException "
-        "InvalidSignatureException",
+    **aws_error_rows(
+        denied=("denied", _RIGHTS),
+        credentials=("denied", CREDENTIALS),
+        expired=("unavailable", CREDENTIALS),
+        clock=("unavailable", CLOCK),
+        request=("denied", _REQUEST),
+        throttled=("unavailable", _THROTTLED),
+        busy=("unavailable", "DynamoDB cannot serve requests at the moment"),
     ),
-    **rows(("denied", _REQUEST), "ValidationException ValidationError SerializationException"),
-    **rows(
-        ("unavailable", f"{CREDENTIALS}, or the clock is off"),
-        "ExpiredToken ExpiredTokenException RequestExpired RequestTimeTooSkewed "
-        "NoCredentialsError PartialCredentialsError CredentialRetrievalError TokenRetrievalError",
-    ),
+    "SerializationException": ("denied", _REQUEST),
+    "InvalidEndpointException": ("unavailable", "DynamoDB refused the endpoint: check the region"),
+    "ItemCollectionSizeLimitExceededException": ("too-large", "a local index of the table is full"),
+    "ProvisionedThroughputExceededException": ("unavailable", _THROTTLED),
 }
 
 
@@ -86,6 +99,7 @@ class DynamodbRing:
             raise ValueError(f"{_OWNER}: table must be a name or an ARN, got {ascii(table[:120])}")
         self._table = table
         self._pk = {"S": f"ring#{label(_OWNER, 'name', name)}"}
+        self.location = f"dynamodb table {table}, item ring#{name}"
         self._client = aws_client(_OWNER, "dynamodb", "get_item", client, call_timeout_seconds)
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
@@ -101,6 +115,7 @@ class DynamodbRing:
     ) -> str:
         """Replaces the item, if it is what `expected` says. RingConflictError or RingStoreError;
         after `unavailable` it may have been written all the same."""
+        check_write(_OWNER, document, expected)
         revision = secrets.token_urlsafe(_REVISION_BYTES)
         failure = self._put(document, revision, expected, on_service_date)
         if failure is not None:
@@ -169,11 +184,4 @@ def _condition(expected: str | None) -> dict[str, object]:
 
 
 def _refusal(failure: AwsFailure) -> RingStoreError:
-    found = failure.row_of(_ERRORS)
-    if found is not None:
-        name, (kind, detail) = found
-        return RingStoreError(kind, f"{detail} ({name})")
-    told = "" if failure.status is None else f" (status {failure.status})"
-    if failure.status in (401, 403):
-        return RingStoreError("denied", f"{_RIGHTS}{told}")
-    return RingStoreError("unavailable", f"the call failed{told}")
+    return store_refusal(failure, ERROR_TABLE, "DynamoDB", _RIGHTS)

@@ -13,7 +13,7 @@ from ..errors import RingConflictError, RingStoreError
 from ..key_wrapper import OnServiceDate
 from ..options import show
 from ..ring.document import MAX_DOCUMENT_BYTES
-from ..ring.store import StoredRing, document_text
+from ..ring.store import StoredRing, check_write, document_text
 from .file_lock import LOCK_USABLE_MS, FileLock, remove_if_present, try_file_lock
 
 _OWNER = "FileRing"
@@ -45,6 +45,7 @@ class FileRing:
         if not isinstance(name, str) or name == "" or "\0" in name:
             raise ValueError(f"{_OWNER}: path must be text, not empty, and have no NUL")
         self._path = os.path.abspath(name)
+        self.location = self._path
 
     def read(
         self,
@@ -65,6 +66,7 @@ class FileRing:
         on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - a file system has no date.
     ) -> str:
         """Replaces the file, if it is what `expected` says. RingConflictError or RingStoreError."""
+        check_write(_OWNER, document, expected)
         until = time.monotonic() + _WRITE_DEADLINE_SECONDS
         if os.path.islink(self._path):
             detail = "the path is a symbolic link: name the file itself"
@@ -154,7 +156,7 @@ class FileRing:
         code = errno.errorcode.get(error.errno or 0, "unknown")
         if code == "ENOENT":
             if not os.path.isdir(os.path.dirname(self._path)):
-                return RingStoreError("unavailable", "the directory does not exist")
+                return RingStoreError("unavailable", "the directory does not exist", code="ENOENT")
             is_dangling = os.path.islink(self._path)
             return RingStoreError("unavailable", "the link leads nowhere") if is_dangling else None
         return _refusal(error)

@@ -4,10 +4,11 @@ import re
 from typing import Any, Protocol
 
 from ..errors import RingConflictError, RingStoreError, RingStoreErrorKind
+from ..failures import rows, unreachable
 from ..key_wrapper import OnServiceDate
 from ..options import number, text, with_method
 from ..ring.document import MAX_DOCUMENT_BYTES
-from ..ring.store import StoredRing, document_text
+from ..ring.store import StoredRing, check_write, document_text
 
 _OWNER = "GcsRing"
 _BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]", re.ASCII)
@@ -21,18 +22,48 @@ _CREDENTIALS = "the credentials are missing, wrong or expired"
 _KEPT = "the object is under a retention policy or a hold, and cannot be replaced"
 _COMPRESSED: tuple[RingStoreErrorKind, str] = ("corrupt", "the object is stored compressed")
 _TOO_LARGE: tuple[RingStoreErrorKind, str] = ("too-large", "over 256 KiB")
-_BUSY = "Cloud Storage is there and cannot serve now"
-# Reasons of the JSON API. Else the status decides.
-_ERRORS: dict[str, tuple[RingStoreErrorKind, str]] = {
+_BUSY = "Cloud Storage cannot serve requests at the moment"
+_REQUEST = "Cloud Storage does not accept the request: check bucket and object"
+# Reasons of the JSON API ("HTTP status and error codes for JSON"). Else the status decides.
+ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
+    # Of a bucket: a 404 of the object is no failure.
+    "notFound": ("unavailable", "there is no such bucket"),
+    **rows(("denied", _RIGHTS), "forbidden insufficientPermissions accountDisabled countryBlocked"),
+    "orgPolicyConstraintFailed": ("denied", "a policy of the organisation forbids it"),
     "authError": ("denied", _CREDENTIALS),
-    "objectUnderActiveHold": ("read-only", _KEPT),
-    "retentionPolicyNotMet": ("read-only", _KEPT),
+    # No kind of their own: the caller may not do this, and a retry cannot help.
+    **rows(
+        ("denied", _REQUEST),
+        "badRequest invalidArgument invalidParameter methodNotAllowed parseError sslRequired "
+        "turnedDown",
+    ),
+    **rows(
+        ("denied", "the bucket makes the requester pay, which a ring store does not"),
+        "AuthenticationRequiredRequesterPays UserProjectAccessDenied UserProjectAccountProblem "
+        "userProjectInvalid userProjectMissing",
+    ),
+    **rows(
+        ("denied", "the object's Cloud KMS key cannot be used"),
+        "cloudKmsBadKey cloudKmsDecryptionKeyNotFound cloudKmsDisabledKey "
+        "cloudKmsEncryptionKeyNotFound cloudKmsKeyLocationNotAllowed "
+        "resourceIsEncryptedWithCustomerEncryptionKey",
+    ),
+    **rows(("read-only", _KEPT), "objectUnderActiveHold retentionPolicyNotMet"),
     "uploadTooLarge": ("too-large", "the service takes no object of this size"),
-    # Not `denied`, though some come with a 403: the right is there, the rate is not.
-    **dict.fromkeys(
-        ("quotaExceeded", "rateLimitExceeded", "userRateLimitExceeded"), ("unavailable", _BUSY)
+    # Also the reason for a checksum that does not match.
+    "invalid": (
+        "unavailable",
+        "the document was damaged in transit, or the request is not accepted",
+    ),
+    # Not `denied`, though some come with a 403: the rate was exceeded, no permission is missing.
+    **rows(
+        ("unavailable", _BUSY),
+        "backendError internalError uploadBrokenConnection quotaExceeded rateLimitExceeded "
+        "userRateLimitExceeded",
     ),
 }
+# Of google-auth: no token was to be had, which says nothing about the permission on the ring.
+_NO_TOKEN = frozenset({"DefaultCredentialsError", "RefreshError"})
 
 
 class GcsClient(Protocol):
@@ -75,6 +106,7 @@ class GcsRing:
             raise ValueError(f"{_OWNER}: object must have 1 to {_MAX_OBJECT_BYTES} bytes")
         number(_OWNER, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
         self._name = object
+        self.location = f"gs://{bucket}/{object}"
         self._once = {"timeout": call_timeout_seconds, "retry": None}
         self._client = _own_client() if client is None else client
         with_method(_OWNER, "client", self._client, "bucket")
@@ -108,6 +140,7 @@ class GcsRing:
     ) -> str:
         """Replaces the object, if it is what `expected` says. RingConflictError or RingStoreError;
         after `unavailable` it may have been written all the same."""
+        check_write(_OWNER, document, expected)
         # Nobody has ever read such a revision, so another one is stored.
         if expected is not None and _GENERATION.fullmatch(expected) is None:
             raise RingConflictError
@@ -182,15 +215,21 @@ def _failure(error: Exception) -> RingStoreError:
     code, errors = getattr(error, "code", None), getattr(error, "errors", None)
     first = errors[0] if isinstance(errors, (list, tuple)) and errors else None
     reason = first.get("reason") if isinstance(first, dict) else None
-    if isinstance(reason, str) and reason in _ERRORS:
-        kind, detail = _ERRORS[reason]
-        return RingStoreError(kind, f"{detail} ({reason})")
-    if code in (400, 401, 403, 405):
+    if isinstance(reason, str) and reason in ERROR_TABLE:
+        kind, detail = ERROR_TABLE[reason]
+        return RingStoreError(kind, f"{detail} ({reason})", code=reason)
+    if code in (401, 403):
         return RingStoreError("denied", f"{_RIGHTS} (status {int(code)})")
     if code == _NOT_FOUND:
-        return RingStoreError("unavailable", "there is no such bucket (status 404)")
-    # Also where no token was to be had: that says nothing about the right to the ring.
-    return RingStoreError("unavailable", "the call failed: no connection, or no credentials")
+        return RingStoreError(
+            "unavailable", "there is no such bucket (status 404)", code="notFound"
+        )
+    if isinstance(code, int):
+        return RingStoreError("unavailable", f"the call failed (status {int(code)})")
+    name = next((one.__name__ for one in type(error).__mro__ if one.__name__ in _NO_TOKEN), None)
+    failure = unreachable(error, "Cloud Storage")
+    detail = "the call failed: no connection, or no credentials"
+    return failure or RingStoreError("unavailable", detail, code=name)
 
 
 def _own_client() -> GcsClient:

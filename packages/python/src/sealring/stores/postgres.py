@@ -8,10 +8,11 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from ..errors import RingConflictError, RingStoreError, RingStoreErrorKind
+from ..failures import failure_with, rows, unreachable, unreachable_by
 from ..key_wrapper import OnServiceDate
 from ..options import label, number, text, with_method
 from ..ring.document import MAX_DOCUMENT_BYTES
-from ..ring.store import StoredRing
+from ..ring.store import StoredRing, check_write
 from .push import Push
 
 _OWNER = "PostgresRing"
@@ -25,19 +26,52 @@ _UNKNOWN = "the answer was not one of the statement"
 _TABLE = "the table is missing: run the migration"
 _SHAPE = "the table is not the one of the migration"
 _LOGIN = "the server refused the user"
+_BUSY = "the server cannot serve requests at the moment"
+_OTHER = "another transaction changed the row first"
 # SQLSTATE to kind (PostgreSQL documentation, appendix A). What is not in it is `unavailable`.
-_ERRORS: dict[str, tuple[RingStoreErrorKind, str]] = {
-    "28000": ("denied", _LOGIN),
-    "28P01": ("denied", _LOGIN),
-    "42501": ("denied", "the user lacks a right on the table"),
+ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
+    **rows(("denied", _LOGIN), "28000 28P01"),
+    "42501": ("denied", "the user lacks a permission on the table"),
     # Not absent: a ring may be created only where its table says that there is none.
-    "42P01": ("unavailable", _TABLE),
-    "3F000": ("unavailable", _TABLE),
+    **rows(("unavailable", _TABLE), "42P01 3F000"),
     "3D000": ("unavailable", "the database is missing"),
-    **dict.fromkeys(("42703", "42804", "42883", "42P10", "23502"), ("corrupt", _SHAPE)),
-    "23514": ("too-large", "over the bound of the table"),
-    "25006": ("unavailable", "the server is read-only: a failover, or a wrong address"),
+    **rows(("corrupt", _SHAPE), "42703 42804 42883 42P10 23502"),
+    "23514": ("too-large", "the document exceeds the bound of the table"),
+    # Not `read-only`: after the failover writes succeed.
+    "25006": (
+        "unavailable",
+        "the server is read-only: a failover is under way, or the address is wrong",
+    ),
+    **rows(("unavailable", _OTHER), "40001 40P01"),
+    "53100": ("unavailable", "the disk of the server is full"),
+    "53200": ("unavailable", "the server is out of memory"),
+    "53300": ("unavailable", "the server has too many connections"),
+    "55P03": ("unavailable", "another transaction held the row for too long"),
+    "57014": ("unavailable", "the server ended the statement (statement_timeout)"),
+    **rows(("unavailable", _BUSY), "57P01 57P02 57P03 08000 08003 08006"),
 }
+# libpq gives no code for a connection that was refused. Its texts, and those of a server whose
+# messages are English, are searched for and never copied; any other is `unavailable`.
+_NO_CONNECTION: tuple[tuple[str, str], ...] = (
+    (r"FATAL:  (?:password|\S{1,20}) authentication failed for user ", "28P01"),
+    ("fe_sendauth: no password supplied", "28P01"),
+    ("FATAL:  no pg_hba\\.conf entry for ", "28000"),
+    ("FATAL:  pg_hba\\.conf rejects ", "28000"),
+    ('FATAL:  role ".*" (?:does not exist|is not permitted to log in)', "28000"),
+    ('FATAL:  database ".*" does not exist', "3D000"),
+    ("FATAL:  sorry, too many clients already", "53300"),
+    ("FATAL:  the database system is (?:starting up|shutting down)", "57P03"),
+    ("server does not support SSL, but SSL was required", "ERR_POSTGRES_NO_TLS"),
+    ("could not translate host name .*: Temporary failure", "EAI_AGAIN"),
+    ("could not translate host name ", "ENOTFOUND"),
+    ("Connection refused", "ECONNREFUSED"),
+    ("timeout expired|Connection timed out", "ETIMEDOUT"),
+    ("No route to host", "EHOSTUNREACH"),
+    ("Network is unreachable", "ENETUNREACH"),
+    ("server closed the connection unexpectedly|Connection reset by peer", "ECONNRESET"),
+    ("server certificate for .* does not match host name ", "HOSTNAME_MISMATCH"),
+    ("certificate verify failed", "UNABLE_TO_VERIFY_LEAF_SIGNATURE"),
+)
 
 
 class PostgresPool(Protocol):
@@ -75,21 +109,19 @@ class PostgresRing:
     ) -> None:
         if (pool is None) == (url is None):
             raise TypeError(f"{_OWNER}: give either pool or url")
-        found = _TABLE_NAME.fullmatch(text(_OWNER, "table", table, 97))
-        if found is None:
-            told = f"{_OWNER}: table must be table or schema.table of [a-z0-9_]"
-            raise ValueError(f"{told}, got {ascii(table)}")
-        sql = ".".join(f'"{part}"' for part in found.groups() if part is not None)
+        sql = table_sql(_OWNER, table)
         self._name = label(_OWNER, "name", name)
+        self.location = f"postgres table {sql}, row {name}"
         number(_OWNER, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
         digest = hashlib.sha256(f"{sql}\0{name}".encode()).hexdigest()
         self._channel = f"sealring_{digest[:32]}"
         self._connect: Callable[[], AbstractContextManager[Any]]
         if pool is not None:
             with_method(_OWNER, "pool", pool, "connection")
-            self._connect, self._has_push = pool.connection, False
+            self._connect = pool.connection
         else:
-            self._connect, self._has_push = _connector(url, call_timeout_seconds), True
+            self._connect = postgres_connector(_OWNER, url, call_timeout_seconds)
+        self._has_push = pool is None
         # One row in any case: an answer without one is no proof that the ring is absent. The size
         # is looked at before the document, so that an over-long one is never sent.
         self._read = (
@@ -146,6 +178,7 @@ class PostgresRing:
     ) -> str:
         """Replaces the row, if it is what `expected` says. RingConflictError or RingStoreError;
         after `unavailable` it may have been written all the same."""
+        check_write(_OWNER, document, expected)
         if expected is None:
             row = self._row(self._create, (self._name, document, self._channel))
         else:
@@ -175,7 +208,7 @@ class PostgresRing:
                 row: Sequence[object] | None = connection.execute(statement, values).fetchone()
                 return row
         except Exception as error:
-            return _failure(error)
+            return postgres_failure(error)
 
 
 class _PostgresPush(Push):
@@ -205,23 +238,42 @@ class _PostgresPush(Push):
                     connection.execute("SELECT 1")
 
 
-def _failure(error: Exception) -> RingStoreError | RingConflictError:
-    """By its SQLSTATE alone. Of two transactions above READ COMMITTED, the one that lost is told by
-    40001."""
-    code = getattr(error, "sqlstate", None)
-    if code == _SERIALIZATION_FAILURE:
+def postgres_failure(error: Exception) -> RingStoreError | RingConflictError:
+    """By its SQLSTATE. Of two transactions above READ COMMITTED, the one that lost has 40001."""
+    state = getattr(error, "sqlstate", None)
+    if state == _SERIALIZATION_FAILURE:
         return RingConflictError()
-    found = _ERRORS.get(code) if isinstance(code, str) else None
+    code = state if isinstance(state, str) else _code_of_connection(str(error))
+    if code in ERROR_TABLE:
+        kind, detail = ERROR_TABLE[code]
+        return RingStoreError(kind, f"{detail} ({code})", code=code)
+    if code is not None and state is None:
+        return unreachable_by(failure_with(code), "the server")
+    failure = unreachable(error, "the server")
+    return failure or RingStoreError("unavailable", "the call failed")
+
+
+def _code_of_connection(text: str) -> str | None:
+    found = (code for pattern, code in _NO_CONNECTION if re.search(pattern, text))
+    return next(found, None)
+
+
+def table_sql(owner: str, table: object) -> str:
+    """The name of a table as it stands in a statement. TypeError or ValueError for a wrong one."""
+    found = _TABLE_NAME.fullmatch(text(owner, "table", table, 97))
     if found is None:
-        return RingStoreError("unavailable", "the server cannot be reached, or cannot serve now")
-    kind, detail = found
-    return RingStoreError(kind, f"{detail} ({code})")
+        told = f"{owner}: table must be table or schema.table of [a-z0-9_]"
+        raise ValueError(f"{told}, got {ascii(table)}")
+    return ".".join(f'"{part}"' for part in found.groups() if part is not None)
 
 
-def _connector(url: object, timeout: float) -> Callable[[], AbstractContextManager[Any]]:
-    given = text(_OWNER, "url", url, 4_096)
+def postgres_connector(
+    owner: str, url: object, timeout: float
+) -> Callable[[], AbstractContextManager[Any]]:
+    """Makes a connection to a URL, which is not shown. TypeError or ValueError for a wrong one."""
+    given = text(owner, "url", url, 4_096)
     if not given.startswith(("postgres://", "postgresql://")):
-        raise ValueError(f"{_OWNER}: url must be a postgresql:// URL")
+        raise ValueError(f"{owner}: url must be a postgresql:// URL")
     import psycopg  # noqa: PLC0415 - the extra `postgres`.
 
     def connect() -> AbstractContextManager[Any]:

@@ -5,12 +5,14 @@ import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from ..errors import RingConflictError, RingStoreError, RingStoreErrorKind
+from ..failures import rows, unreachable
 from ..key_wrapper import OnServiceDate
 from ..options import number, text, with_method
 from ..ring.document import MAX_DOCUMENT_BYTES
-from ..ring.store import StoredRing, document_text
+from ..ring.store import StoredRing, check_write, document_text
 from .redis_push import RedisPush
 
 _OWNER = "RedisRing"
@@ -58,11 +60,40 @@ _REFUSALS: dict[str, tuple[RingStoreErrorKind, str]] = {
     "foreign": ("corrupt", "the key holds something that is no ring"),
     "too-large": ("too-large", "over 256 KiB"),
 }
-# By class, since redis-py drops the code of the replies it knows; a code where it is left.
-_DENIED = frozenset(
-    "AuthenticationError AuthenticationWrongNumberOfArgsError NoPermissionError "
-    "NOAUTH WRONGPASS NOPERM DENIED".split()
+_DENIED = "the server refused the user or the command"
+_BUSY = "the server cannot serve requests at the moment"
+_REPLICA = (
+    "the server is a replica, or has too few of its own: a failover is under way, or the address is"
+    " wrong"
 )
+_CLUSTER = "the server is a node of a cluster that does not hold this key at the moment"
+# Prefix of an error reply to kind (Redis serialization protocol specification, "Simple errors").
+ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
+    **rows(("denied", _DENIED), "NOAUTH WRONGPASS NOPERM DENIED"),
+    "WRONGTYPE": ("corrupt", "the key holds something other than a ring"),
+    # Not `read-only`, which means that no server may write through this store: after the failover
+    # writes succeed.
+    **rows(("unavailable", _REPLICA), "READONLY NOREPLICAS MASTERDOWN UNBLOCKED"),
+    "OOM": ("unavailable", "the server is out of memory (maxmemory)"),
+    "MISCONF": ("unavailable", "the server cannot persist and refuses writes"),
+    **rows(("unavailable", _BUSY), "LOADING BUSY TRYAGAIN"),
+    **rows(("unavailable", _CLUSTER), "CLUSTERDOWN MOVED ASK"),
+}
+# redis-py drops the code of the replies that it has a class for.
+_CODES_OF_CLASSES = {
+    "AuthenticationError": "NOAUTH",
+    "AuthenticationWrongNumberOfArgsError": "NOAUTH",
+    "NoPermissionError": "NOPERM",
+    "ReadOnlyError": "READONLY",
+    "OutOfMemoryError": "OOM",
+    "BusyLoadingError": "LOADING",
+    "MasterDownError": "MASTERDOWN",
+    "TryAgainError": "TRYAGAIN",
+    "ClusterDownError": "CLUSTERDOWN",
+    "MovedError": "MOVED",
+    "AskError": "ASK",
+}
+_REPLY_CODE = re.compile("([A-Z]{2,32}) ")
 _DENIED_IN_SCRIPT = re.compile(
     "(?:ERR )?(?:The user executing the script can't|ACL failure in script)"
 )
@@ -103,8 +134,11 @@ class RedisRing:
             raise TypeError(f"{_OWNER}: give either client or url")
         self._key = text(_OWNER, "key", key, 512)
         number(_OWNER, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
-        self._client = _own_client(url, call_timeout_seconds) if client is None else client
-        with_method(_OWNER, "client", self._client, "execute_command")
+        if client is None:
+            client = own_redis_client(_OWNER, url, call_timeout_seconds)
+        with_method(_OWNER, "client", client, "execute_command")
+        self._client = client
+        self.location = _location_of(url, key)
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
         """The document; None when a primary says that the key does not exist. RingStoreError, with
@@ -130,6 +164,7 @@ class RedisRing:
     ) -> str:
         """Replaces the document, if it is what `expected` says. RingConflictError or
         RingStoreError; after `unavailable` it may have been written all the same."""
+        check_write(_OWNER, document, expected)
         revision = secrets.token_urlsafe(_REVISION_BYTES)
         condition = "absent" if expected is None else f"={expected}"
         fields = self._run("EVAL", _WRITE, condition, document, revision)
@@ -159,7 +194,7 @@ class RedisRing:
         try:
             return self._client.execute_command(command, script, 1, self._key, *values)
         except Exception as error:
-            return _failure(error)
+            return redis_failure(error)
 
 
 def _refusal(status: str, revision: str | None) -> RingStoreError:
@@ -167,19 +202,37 @@ def _refusal(status: str, revision: str | None) -> RingStoreError:
     return RingStoreError(kind, detail, revision=None if kind == "unavailable" else revision)
 
 
-def _failure(error: Exception) -> RingStoreError:
+def redis_failure(error: Exception) -> RingStoreError:
     """By its class, or by the code its reply begins with. What a user may not do inside a script
     has no code of its own in Redis 7 (acl.c, script.c)."""
     message = str(error)
-    names = {message.split(" ", 1)[0], *(base.__name__ for base in type(error).__mro__)}
-    if names & _DENIED or _DENIED_IN_SCRIPT.match(message):
-        return RingStoreError("denied", "the server refused the user, or what it asked for")
-    return RingStoreError("unavailable", "the server cannot be reached, or cannot serve now")
+    reply = _REPLY_CODE.match(f"{message} ")
+    names = [base.__name__ for base in type(error).__mro__]
+    codes = [_CODES_OF_CLASSES.get(name) for name in names]
+    is_connection = "ConnectionError" in names or "TimeoutError" in names
+    if _DENIED_IN_SCRIPT.match(message):
+        codes.insert(0, "NOPERM")
+    elif reply is not None and not is_connection:
+        codes.insert(0, reply[1])
+    code = next((one for one in codes if one in ERROR_TABLE), None)
+    if code is not None:
+        kind, detail = ERROR_TABLE[code]
+        return RingStoreError(kind, detail, code=code)
+    return unreachable(error, "the server") or RingStoreError("unavailable", "the call failed")
 
 
-def _own_client(url: object, timeout: float) -> RedisClient:
-    if not text(_OWNER, "url", url, 4_096).startswith(("redis://", "rediss://")):
-        raise ValueError(f"{_OWNER}: url must be a redis:// or rediss:// URL")
+def _location_of(url: str | None, key: str) -> str:
+    """Without the user and the password that the URL can contain."""
+    if url is None:
+        return f"redis key {key}"
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}, key {key}"
+
+
+def own_redis_client(owner: str, url: object, timeout: float) -> RedisClient:
+    """A client for a URL, which is not shown. TypeError or ValueError for a wrong one."""
+    if not text(owner, "url", url, 4_096).startswith(("redis://", "rediss://")):
+        raise ValueError(f"{owner}: url must be a redis:// or rediss:// URL")
     import redis  # noqa: PLC0415 - the extra `redis`.
 
     client: RedisClient = redis.Redis.from_url(

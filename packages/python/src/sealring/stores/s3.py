@@ -6,17 +6,29 @@ import secrets
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from ..aws import CREDENTIALS, AwsFailure, aws_client, aws_failure, member, note_aws_date, rows
+from ..aws import (
+    CLOCK,
+    CREDENTIALS,
+    AwsFailure,
+    aws_client,
+    aws_error_rows,
+    aws_failure,
+    member,
+    note_aws_date,
+    store_refusal,
+)
 from ..errors import RingConflictError, RingStoreError, RingStoreErrorKind
+from ..failures import rows
 from ..key_wrapper import OnServiceDate
 from ..options import one_of, text
 from ..ring.document import MAX_DOCUMENT_BYTES
-from ..ring.store import StoredRing, document_text
+from ..ring.store import StoredRing, check_write, document_text
 
 _OWNER = "S3Ring"
 _RIGHTS = "S3 refused the call; for an object that is not there also to who may not list the bucket"
 _REQUEST = "S3 does not accept the request: check bucket, key and expected_bucket_owner"
 _KMS = "the object's KMS key cannot be used"
+_BUSY = "S3 cannot serve requests at the moment"
 _ENCRYPTIONS = ("AES256", "aws:kms", "aws:kms:dsse")
 _WRITE_ID = "sealring-write"
 _WRITE_ID_BYTES = 9
@@ -25,8 +37,19 @@ _CONFLICTS = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "NoS
 
 # Source: "Error responses" of the Amazon S3 API reference. What is not here is `unavailable`, or
 # `denied` by its status: nothing but S3's own NoSuchKey with its 404 is an absent object.
-_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
-    **rows(("denied", _RIGHTS), "AccessDenied AllAccessDisabled AccountProblem NotSignedUp"),
+ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
+    # A missing bucket must not look like an absent ring; it may be about to be created.
+    "NoSuchBucket": ("unavailable", "the bucket does not exist"),
+    **aws_error_rows(
+        denied=("denied", _RIGHTS),
+        credentials=("denied", CREDENTIALS),
+        expired=("unavailable", CREDENTIALS),
+        clock=("unavailable", CLOCK),
+        request=("denied", _REQUEST),
+        throttled=("unavailable", _BUSY),
+        busy=("unavailable", _BUSY),
+    ),
+    **rows(("denied", _RIGHTS), "AllAccessDisabled AccountProblem NotSignedUp"),
     **rows(("denied", CREDENTIALS), "InvalidAccessKeyId InvalidToken SignatureDoesNotMatch"),
     **rows(
         ("denied", _REQUEST),
@@ -38,14 +61,18 @@ _TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     ),
     "NotImplemented": ("read-only", "this service has no conditional writes"),
     "EntityTooLarge": ("too-large", "the service takes no object of this size"),
-    # Whatever their status: credentials or a clock that lapsed say nothing about the right to the
-    # ring.
+    "InvalidObjectState": ("unavailable", "the object is archived: a lifecycle rule applies to it"),
     **rows(
-        ("unavailable", f"{CREDENTIALS}, or the clock is off"),
-        "ExpiredToken ExpiredTokenException TokenRefreshRequired RequestExpired "
-        "RequestTimeTooSkewed NoCredentialsError PartialCredentialsError "
-        "CredentialRetrievalError TokenRetrievalError",
+        ("unavailable", "the client's region is not the bucket's"),
+        "AuthorizationHeaderMalformed IllegalLocationConstraintException PermanentRedirect "
+        "Redirect TemporaryRedirect",
     ),
+    "TokenRefreshRequired": ("unavailable", CREDENTIALS),
+    **rows(
+        ("unavailable", "the document was damaged in transit"),
+        "BadDigest XAmzContentChecksumMismatch IncompleteBody",
+    ),
+    **rows(("unavailable", _BUSY), "InternalError OperationAborted SlowDown"),
 }
 
 
@@ -100,6 +127,7 @@ class S3Ring:
             "Bucket": text(_OWNER, "bucket", bucket, 2_048),
             "Key": text(_OWNER, "key", key, 1_024),
         }
+        self.location = f"s3://{bucket}/{key}"
         if expected_bucket_owner is not None:
             if re.fullmatch("[0-9]{12}", str(expected_bucket_owner)) is None:
                 raise ValueError(f"{_OWNER}: expected_bucket_owner must be 12 digits")
@@ -130,6 +158,7 @@ class S3Ring:
     ) -> str:
         """Replaces the object, if it is what `expected` says. RingConflictError or RingStoreError;
         after `unavailable` it may have been written all the same."""
+        check_write(_OWNER, document, expected)
         condition = {"IfNoneMatch": "*"}
         if expected is not None:
             # The ETag compares bytes; the revision tells the same bytes written anew apart.
@@ -208,11 +237,4 @@ def _identity_of(answer: object, write_id: object) -> tuple[str, str] | None:
 
 
 def _refusal(failure: AwsFailure) -> RingStoreError:
-    found = failure.row_of(_TABLE)
-    if found is not None:
-        name, (kind, detail) = found
-        return RingStoreError(kind, f"{detail} ({name})")
-    told = "" if failure.status is None else f" (status {failure.status})"
-    if failure.status in (401, 403):
-        return RingStoreError("denied", f"{_RIGHTS}{told}")
-    return RingStoreError("unavailable", f"the call failed{told}")
+    return store_refusal(failure, ERROR_TABLE, "S3", _RIGHTS)

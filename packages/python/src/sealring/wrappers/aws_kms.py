@@ -11,7 +11,7 @@ from ..key_wrapper import OnServiceDate, Supports, WrappedKey
 from ..options import is_constant, sequence, show, text
 from .aws_errors import kms_error
 from .aws_key_name import KeyName, may_mean, parse_key_arn, parse_key_name
-from .service import check_plaintext
+from .service import check_context, check_plaintext
 
 _OWNER = "AwsKmsKeyWrapper"
 _PROVIDER = "aws-kms"
@@ -114,6 +114,7 @@ class AwsKmsKeyWrapper:
     ) -> WrappedKey:
         """Wraps 32 bytes that are not all equal. KeyWrapperError for a failure."""
         check_plaintext(_OWNER, data_key, [DATA_KEY_BYTES])
+        check_context(_OWNER, context)
         answer = self._encrypt(data_key, context, on_service_date)
         if isinstance(answer, KeyWrapperError):
             raise answer
@@ -127,6 +128,7 @@ class AwsKmsKeyWrapper:
         on_service_date: OnServiceDate | None = None,
     ) -> bytearray:
         """The data key, 32 bytes. KeyWrapperError, with nothing of boto3's in it, for a failure."""
+        check_context(_OWNER, context)
         if not self.owns(wrapped):
             raise _corrupt(hint="the wrapped key names another provider or KMS key")
         if not 1 <= len(wrapped.wrapped) <= _MAX_WRAPPED_BYTES:

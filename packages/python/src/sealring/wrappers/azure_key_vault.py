@@ -1,6 +1,7 @@
 """Wraps data keys with a key of Azure Key Vault or Managed HSM: wrapKey and unwrapKey."""
 
 import hashlib
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -13,9 +14,11 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from .. import base64url
 from ..derivation import overwrite
 from ..errors import KeyWrapperError, KeyWrapperErrorKind, KeyWrapperOperation
+from ..failures import ConnectionFailure, connection_failure
 from ..key_wrapper import OnServiceDate, Supports, WrappedKey
 from ..options import number, one_of, sequence, with_method
 from .service import (
+    check_context,
     check_plaintext,
     kind_of_status,
     matches,
@@ -47,10 +50,13 @@ _CREDENTIALS = "the credential could not get a token, or the vault does not acce
 _USAGE = "the key operations must include wrapKey and unwrapKey, those of sign_key_id sign"
 _REQUEST = "the key must be RSA of 2048 bits or more, oct-HSM for A256KW, EC P-256 for sign_key_id"
 _NETWORK = "the vault's firewall or network rules refuse this client"
+_CHALLENGE = "the vault asks for a token for another domain than its own: check the host of key_id"
+# Of azure-core and azure-identity.
+_NO_TOKEN = ("CredentialUnavailableError", "ClientAuthenticationError")
 _Row = tuple[KeyWrapperErrorKind, str | None]
 
 # Source: "REST API error codes" of the Azure Key Vault REST API reference.
-_TABLE: dict[str, _Row] = {
+ERROR_TABLE: dict[str, _Row] = {
     "KeyDisabled": ("disabled", None),
     "KeyExpired": ("disabled", "the key is past its expiry date"),
     "KeyNotYetValid": ("disabled", "the key is before its activation date"),
@@ -199,6 +205,7 @@ class AzureKeyVaultKeyWrapper:
     ) -> WrappedKey:
         """Wraps 64 bytes, data key and hash of the context. KeyWrapperError for a failure."""
         check_plaintext(_OWNER, data_key, _LENGTHS)
+        check_context(_OWNER, context)
         answer = self._wrap(data_key, on_service_date)
         if isinstance(answer, KeyWrapperError):
             # A version that is refused may have been replaced.
@@ -214,6 +221,7 @@ class AzureKeyVaultKeyWrapper:
         on_service_date: OnServiceDate | None = None,
     ) -> bytearray:
         """What was wrapped. KeyWrapperError, with nothing of the SDK's in it, for a failure."""
+        check_context(_OWNER, context)
         version = self._find(wrapped.key_id) if wrapped.provider == _PROVIDER else None
         if version is None:
             raise _corrupt("unwrap", "the wrapped key names another provider, vault or key")
@@ -353,6 +361,20 @@ class AzureKeyVaultKeyWrapper:
         return result
 
 
+def _no_answer(error: Exception) -> ConnectionFailure:
+    """Why there was no answer; empty where that is unknown. A credential that lapsed says nothing
+    about the permission to use the key."""
+    found = connection_failure(error)
+    if found is not None:
+        return found
+    # The SDK's refusals before a request differ only in their text, which is never copied.
+    if re.match("The challenge (?:resource|authorization)|The challenge contains", str(error)):
+        return ConnectionFailure("ERR_AZURE_CHALLENGE_RESOURCE", _CHALLENGE)
+    names = [base.__name__ for base in type(error).__mro__]
+    name = next((one for one in names if one in _NO_TOKEN), "")
+    return ConnectionFailure(name, _CREDENTIALS if name else "")
+
+
 class _Vaults:
     """One client for each vault."""
 
@@ -380,16 +402,19 @@ class _Vaults:
     ) -> _Answer | KeyWrapperError:
         """One request, one answer of 200."""
         answer = self._sent(method, vault_url, path, body, on_service_date)
-        if answer is None:
-            return KeyWrapperError("unavailable", _PROVIDER, operation=operation)
+        if isinstance(answer, ConnectionFailure):
+            known = {name: value for name, value in answer._asdict().items() if value}
+            return KeyWrapperError("unavailable", _PROVIDER, operation=operation, **known)
         if answer.status == 200:
             return answer
         error = answer.body.get("error")
         told = error if isinstance(error, dict) else {}
         inner = told.get("innererror")
         codes = (inner.get("code") if isinstance(inner, dict) else None, told.get("code"))
-        code = next((one for one in codes if isinstance(one, str) and one in _TABLE), None)
-        kind, hint = _TABLE[code] if code is not None else (kind_of_status(answer.status), None)
+        code = next((one for one in codes if isinstance(one, str) and one in ERROR_TABLE), None)
+        kind, hint = (
+            ERROR_TABLE[code] if code is not None else (kind_of_status(answer.status), None)
+        )
         if code is None and answer.status == 409:
             kind = "disabled"
         if code == "BadParameter" and operation == "unwrap":
@@ -413,7 +438,7 @@ class _Vaults:
         path: str,
         body: Mapping[str, str] | None,
         on_service_date: OnServiceDate | None,
-    ) -> _Answer | None:
+    ) -> _Answer | ConnectionFailure:
         from azure.core.rest import HttpRequest  # noqa: PLC0415 - the extra `azure`.
 
         try:
@@ -426,9 +451,8 @@ class _Vaults:
             headers = answer.headers  # type: ignore[attr-defined]
             note_date(headers.get("date"), on_service_date)
             request_id = headers.get("x-ms-request-id")
-        except Exception:
-            # Also of a credential that lapsed: it says nothing about the right to use the key.
-            return None
+        except Exception as error:
+            return _no_answer(error)
         try:
             told = answer.json()  # type: ignore[attr-defined]
         except Exception:

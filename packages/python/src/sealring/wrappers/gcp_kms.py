@@ -1,15 +1,24 @@
 """Wraps data keys with a symmetric key of Google Cloud KMS: Encrypt and Decrypt, over gRPC."""
 
 import hmac
+import re
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ..canonical_json import canonical_json
 from ..derivation import DATA_KEY_BYTES, overwrite
 from ..errors import KeyWrapperError, KeyWrapperErrorKind, KeyWrapperOperation
+from ..failures import connection_failure, failure_with, rows
 from ..key_wrapper import OnServiceDate, Supports, WrappedKey
 from ..options import number, with_method
-from .service import check_plaintext, matches, name_of_key, names_of_keys, taken_data_key
+from .service import (
+    check_context,
+    check_plaintext,
+    matches,
+    name_of_key,
+    names_of_keys,
+    taken_data_key,
+)
 
 _OWNER = "GcpKmsKeyWrapper"
 _PROVIDER = "gcp-kms"
@@ -31,7 +40,12 @@ _Row = tuple[KeyWrapperErrorKind, str | None]
 
 # Reasons (`google.api.ErrorReason`) and gRPC's status codes. What is not here is `unavailable`,
 # also an expired token: it says nothing about the right to use the key.
-_TABLE: dict[str, _Row] = {
+ERROR_TABLE: dict[str, _Row] = {
+    # Violations of a FAILED_PRECONDITION.
+    **rows(
+        ("disabled", "the key version is not enabled"),
+        "KEY_DISABLED KEY_DESTROY_SCHEDULED KEY_DESTROYED KEY_PENDING_GENERATION",
+    ),
     "CREDENTIALS_MISSING": ("denied", _CREDENTIALS),
     "ACCESS_TOKEN_EXPIRED": ("unavailable", _CREDENTIALS),
     "ACCESS_TOKEN_SCOPE_INSUFFICIENT": ("denied", "the access token lacks the scope cloudkms"),
@@ -53,7 +67,29 @@ _TABLE: dict[str, _Row] = {
     ),
     # Of an unwrap: another context, another key's bytes, or changed ones.
     "INVALID_ARGUMENT": ("corrupt", None),
+    **rows(
+        ("unavailable", None),
+        "CANCELLED UNKNOWN DEADLINE_EXCEEDED ALREADY_EXISTS ABORTED OUT_OF_RANGE UNIMPLEMENTED "
+        "INTERNAL UNAVAILABLE DATA_LOSS",
+    ),
 }
+# How gRPC describes the error of a connection that was never established.
+_NO_CONNECTION = (
+    ("self.signed certificate in certificate chain", "SELF_SIGNED_CERT_IN_CHAIN"),
+    ("self.signed certificate", "DEPTH_ZERO_SELF_SIGNED_CERT"),
+    ("unable to get local issuer certificate", "UNABLE_TO_GET_ISSUER_CERT_LOCALLY"),
+    ("(?i)hostname verification|host name .* not match|Peer name", "HOSTNAME_MISMATCH"),
+    ("CERTIFICATE_VERIFY_FAILED", "UNABLE_TO_VERIFY_LEAF_SIGNATURE"),
+    ("WRONG_VERSION_NUMBER", "ERR_SSL_WRONG_VERSION_NUMBER"),
+    ("Connection refused", "ECONNREFUSED"),
+    ("Connection reset|[Ss]ocket closed", "ECONNRESET"),
+    ("No route to host", "EHOSTUNREACH"),
+    ("Network is unreachable", "ENETUNREACH"),
+    ("Connection timed out|FD shutdown", "ETIMEDOUT"),
+    ("(?:DNS|Domain name|address lookup|C-ares).*(?:not found|NXDOMAIN|failed)", "ENOTFOUND"),
+)
+# Of google-auth: no token was to be had.
+_NO_TOKEN = frozenset({"DefaultCredentialsError", "RefreshError"})
 # The service could not read what was sent to be wrapped: an error of the configuration.
 _WRAP_REFUSED: _Row = (
     "denied",
@@ -125,6 +161,7 @@ class GcpKmsKeyWrapper:
     ) -> WrappedKey:
         """Wraps 32 bytes that are not all equal. KeyWrapperError for a failure."""
         check_plaintext(_OWNER, data_key, [DATA_KEY_BYTES])
+        check_context(_OWNER, context)
         answer = self._encrypt(data_key, context)
         if isinstance(answer, KeyWrapperError):
             raise answer
@@ -139,6 +176,7 @@ class GcpKmsKeyWrapper:
     ) -> bytearray:
         """The data key, 32 bytes. KeyWrapperError, with nothing of the SDK's in it, for a
         failure."""
+        check_context(_OWNER, context)
         asked = self._key_to_ask(wrapped.key_id)
         if wrapped.provider != _PROVIDER or asked is None:
             raise _corrupt("the wrapped key names another provider or key")
@@ -251,14 +289,30 @@ def _failure(error: Exception, operation: KeyWrapperOperation) -> KeyWrapperErro
     if operation == "wrap" and status == "INVALID_ARGUMENT":
         kind, hint = _WRAP_REFUSED
         return KeyWrapperError(kind, _PROVIDER, operation=operation, code=status, hint=hint)
-    code = next((name for name in names if isinstance(name, str) and name in _TABLE), None)
+    code = next((name for name in names if isinstance(name, str) and name in ERROR_TABLE), None)
     is_external = any(name.startswith("EXTERNAL_") for name in names if isinstance(name, str))
     if is_external and code == "FAILED_PRECONDITION":
         hint = "the external key manager failed"
         return KeyWrapperError("unavailable", _PROVIDER, operation=operation, hint=hint)
-    kind, hint = _TABLE[code] if code is not None else ("unavailable", None)
-    told = code or (status if isinstance(status, str) else None)
-    return KeyWrapperError(kind, _PROVIDER, operation=operation, code=told, hint=hint)
+    kind, hint = ERROR_TABLE[code] if code is not None else ("unavailable", None)
+    if code in (None, "UNAVAILABLE"):
+        code, hint = _no_answer(error, code)
+    return KeyWrapperError(kind, _PROVIDER, operation=operation, code=code, hint=hint)
+
+
+def _no_answer(error: Exception, code: str | None) -> tuple[str | None, str | None]:
+    """Why there was none: the connection, or the credentials of google-auth."""
+    # gRPC has UNAVAILABLE for all connections that were never established. Its texts are searched
+    # for, and never copied.
+    text = str(getattr(error, "message", ""))
+    found = (one for pattern, one in _NO_CONNECTION if re.search(pattern, text))
+    told = next(found, None)
+    failure = connection_failure(error) if told is None else failure_with(told)
+    if failure is not None:
+        return failure
+    names = [base.__name__ for base in type(error).__mro__]
+    name = next((one for one in names if one in _NO_TOKEN), None)
+    return (code, None) if name is None else (name, _CREDENTIALS)
 
 
 def _violations(error: Exception) -> list[object]:

@@ -14,7 +14,7 @@ from ..derivation import DATA_KEY_BYTES, overwrite
 from ..errors import KeyWrapperError
 from ..key_wrapper import OnServiceDate, Supports, WrappedKey
 from ..options import is_constant, sequence, show
-from .service import check_plaintext
+from .service import check_context, check_plaintext
 
 _OWNER = "LocalKeyWrapper"
 _PROVIDER = "local"
@@ -69,6 +69,7 @@ class LocalKeyWrapper:
         on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - there is no service.
     ) -> bytearray:
         """The data key, 32 bytes; KeyWrapperError, `corrupt`, for what was not wrapped so."""
+        check_context(_OWNER, context)
         if not self.owns(wrapped):
             raise _corrupt(hint="wrapped by another provider or master key")
         if len(wrapped.wrapped) != _WRAPPED_BYTES:
@@ -91,6 +92,7 @@ class LocalKeyWrapper:
     ) -> WrappedKey:
         """Wraps 32 bytes that are not all equal."""
         check_plaintext(_OWNER, data_key, [DATA_KEY_BYTES])
+        check_context(_OWNER, context)
         nonce = os.urandom(NONCE_BYTES)
         aad = _authenticated(self.key_id, context)
         sealed = self._keys[self.key_id].encrypt(nonce, bytes(data_key), aad)

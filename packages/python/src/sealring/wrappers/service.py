@@ -1,13 +1,13 @@
 """What the key wrappers of services have in common."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 
 from ..derivation import overwrite
 from ..errors import KeyWrapperError, KeyWrapperErrorKind
 from ..key_wrapper import OnServiceDate
-from ..options import is_constant, sequence, text
+from ..options import is_constant, sequence, show, text
 
 MAX_ALSO_UNWRAP = 64
 
@@ -26,10 +26,20 @@ def kind_of_status(status: int | None) -> KeyWrapperErrorKind:
 
 
 def check_plaintext(owner: str, data_key: bytes | bytearray, lengths: Sequence[int]) -> None:
-    """ValueError for what is nothing to be wrapped."""
+    """TypeError or ValueError for what is nothing to be wrapped."""
+    if not isinstance(data_key, (bytes, bytearray)):
+        raise TypeError(f"{owner}: a data key must be bytes, got {show(data_key)}")
     if len(data_key) not in lengths or is_constant(data_key[:32]):
         told = " or ".join(map(str, lengths))
         raise ValueError(f"{owner}: a data key has {told} bytes that are not all equal")
+
+
+def check_context(owner: str, context: Mapping[str, str]) -> None:
+    """TypeError for what is no context."""
+    if not isinstance(context, Mapping):
+        raise TypeError(f"{owner}: context must be a mapping, got {show(context)}")
+    if not all(isinstance(text, str) for item in context.items() for text in item):
+        raise TypeError(f"{owner}: context must have str names and values")
 
 
 def taken_data_key(

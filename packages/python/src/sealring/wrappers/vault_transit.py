@@ -10,9 +10,11 @@ from typing import NamedTuple, Protocol
 from ..canonical_json import canonical_json
 from ..derivation import DATA_KEY_BYTES, overwrite
 from ..errors import KeyWrapperError, KeyWrapperErrorKind, KeyWrapperOperation
+from ..failures import ConnectionFailure, connection_failure
 from ..key_wrapper import OnServiceDate, Supports, WrappedKey
 from ..options import number, show, text, with_method
 from .service import (
+    check_context,
     check_plaintext,
     kind_of_status,
     matches,
@@ -189,6 +191,7 @@ class VaultTransitKeyWrapper:
     ) -> WrappedKey:
         """Wraps 32 bytes that are not all equal. KeyWrapperError for a failure."""
         check_plaintext(_OWNER, data_key, [DATA_KEY_BYTES])
+        check_context(_OWNER, context)
         answer = self._encrypt(data_key, context, on_service_date)
         if isinstance(answer, KeyWrapperError):
             raise answer
@@ -203,6 +206,7 @@ class VaultTransitKeyWrapper:
     ) -> bytearray:
         """The data key, 32 bytes. KeyWrapperError, with nothing of the answer in it, for a
         failure."""
+        check_context(_OWNER, context)
         key = self._key_to_ask(wrapped.key_id) if wrapped.provider == _PROVIDER else None
         if key is None:
             raise _corrupt("the wrapped key names another provider or transit key")
@@ -270,8 +274,9 @@ class VaultTransitKeyWrapper:
             hint = "the token function failed, or gave something other than visible ASCII"
             return KeyWrapperError("unavailable", _PROVIDER, operation=operation, hint=hint)
         answer = self._post(f"/v1/{key.mount}/{endpoint}/{key.name}", whole)
-        if answer is None:
-            return KeyWrapperError("unavailable", _PROVIDER, operation=operation)
+        if isinstance(answer, ConnectionFailure):
+            known = {name: value for name, value in answer._asdict().items() if value}
+            return KeyWrapperError("unavailable", _PROVIDER, operation=operation, **known)
         status, told, date = answer
         if not 200 <= status <= 299:
             kind, why = _meaning(status, told)
@@ -299,18 +304,19 @@ class VaultTransitKeyWrapper:
         self._client.adapter.token = token  # type: ignore[attr-defined]
         return True
 
-    def _post(self, url: str, body: dict[str, str]) -> _Answer | None:
-        """One POST; None for no answer. hvac gives the answer itself, or of a 200 its JSON."""
+    def _post(self, url: str, body: dict[str, str]) -> _Answer | ConnectionFailure:
+        """One POST, or why it had no answer, empty where that is unknown. hvac gives the answer
+        itself, or of a 200 its JSON."""
         try:
             answer = self._client.adapter.request("post", url, json=body, raise_exception=False)
             if isinstance(answer, dict):
                 return _Answer(200, answer, None)
             status, content = answer.status_code, answer.content  # type: ignore[attr-defined]
             date = answer.headers.get("date")  # type: ignore[attr-defined]
-        except Exception:
-            return None
+        except Exception as error:
+            return connection_failure(error) or ConnectionFailure("", "")
         if not isinstance(status, int) or not isinstance(content, bytes):
-            return None
+            return ConnectionFailure("", "")
         try:
             told = json.loads(content) if len(content) <= _MAX_ANSWER_BYTES else None
         except ValueError:

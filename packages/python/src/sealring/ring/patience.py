@@ -1,0 +1,53 @@
+"""How long a start waits for a failure to pass."""
+
+from typing import Literal
+
+from ..errors import KeyWrapperError, RingStoreError
+from .learn_anew import LineageError
+
+Patience = Literal["none", "short", "long"]
+"""`none`: it ends only when someone changes something. `short`: so does it, except on a machine
+that is still starting: resolver and credentials come from services beside it. `long`: it may
+pass."""
+
+# As in @sealring/core.
+LASTING = frozenset(
+    # The place of the ring does not exist.
+    "ENOENT NoSuchBucket ResourceNotFoundException ContainerNotFound notFound 3D000 3F000 42P01 "
+    # It is in another region.
+    "AuthorizationHeaderMalformed IllegalLocationConstraintException PermanentRedirect "
+    # The other end is not the one that was meant, or that cannot be determined.
+    "DEPTH_ZERO_SELF_SIGNED_CERT SELF_SIGNED_CERT_IN_CHAIN UNABLE_TO_GET_ISSUER_CERT "
+    "UNABLE_TO_GET_ISSUER_CERT_LOCALLY UNABLE_TO_VERIFY_LEAF_SIGNATURE "
+    "ERR_TLS_CERT_ALTNAME_INVALID HOSTNAME_MISMATCH ERR_SSL_WRONG_VERSION_NUMBER "
+    "ERR_SSL_PACKET_LENGTH_TOO_LONG ERR_SSL_UNKNOWN_PROTOCOL ERR_POSTGRES_NO_TLS "
+    "ERR_AZURE_CHALLENGE_RESOURCE".split()
+)
+LASTING_IF_STARTED = frozenset(
+    "ENOTFOUND ExpiredToken ExpiredTokenException "
+    # The names of the errors of botocore, azure-identity and google-auth.
+    "NoCredentialsError PartialCredentialsError CredentialRetrievalError TokenRetrievalError "
+    "SSOError ClientAuthenticationError CredentialUnavailableError DefaultCredentialsError "
+    "RefreshError".split()
+)
+
+
+def patience_with(error: RingStoreError | KeyWrapperError) -> Patience:
+    """How long such a failure may pass by itself."""
+    if isinstance(error, LineageError):
+        return "long"
+    if isinstance(error, RingStoreError):
+        return _patience_with_code(error.code) if error.kind == "unavailable" else "none"
+    if error.kind not in ("unavailable", "throttled"):
+        return "none"
+    if not error.causes:
+        return _patience_with_code(error.code)
+    # One of several key wrappers is enough for most calls, so the one that may pass counts.
+    found = [patience_with(cause) for cause in error.causes]
+    return "long" if "long" in found else "short" if "short" in found else "none"
+
+
+def _patience_with_code(code: str | None) -> Patience:
+    if code in LASTING:
+        return "none"
+    return "short" if code in LASTING_IF_STARTED else "long"

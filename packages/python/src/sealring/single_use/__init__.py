@@ -1,0 +1,1 @@
+"""Tokens that are redeemed at most once."""

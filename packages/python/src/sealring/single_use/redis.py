@@ -1,0 +1,77 @@
+"""Redeemed tokens in Redis, as `redisSingleUse` of @sealring/redis keeps them: one key each."""
+
+from datetime import datetime
+
+from ..errors import RingStoreError, SingleUseStoreError
+from ..options import number, text, with_method
+from ..stores.redis import RedisClient, own_redis_client, redis_failure
+from .store import (
+    DEFAULT_CLOCK_SKEW_SECONDS,
+    check_claim,
+    check_clock_skew,
+    claim_life_ms,
+)
+
+_OWNER = "RedisSingleUse"
+
+
+class RedisSingleUse:
+    """Remembers redeemed tokens in Redis, one key each (`SET NX PX`), until they expire by
+    themselves. A token is redeemed at most once as long as the server keeps what it acknowledged:
+    not across a failover that loses writes, a restart without persistence, or an eviction. Needs
+    `set` on `<prefix>*`.
+
+    Args:
+        client: a `redis.Redis` of one server, with a socket timeout; stays yours.
+        url: instead of a client: `redis://` or `rediss://`; one of its own is then made.
+        prefix: what every key begins with; 1 to 512 characters.
+        clock_skew_seconds: as in the policy of the ring: how long a token is remembered after its
+            end; 0 to 86 400.
+        call_timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
+
+    A wrong option is a TypeError or a ValueError that names it; the URL is not shown.
+    """
+
+    def __init__(
+        self,
+        *,
+        client: RedisClient | None = None,
+        url: str | None = None,
+        prefix: str = "sealring:used:",
+        clock_skew_seconds: float = DEFAULT_CLOCK_SKEW_SECONDS,
+        call_timeout_seconds: float = 5,
+    ) -> None:
+        if (client is None) == (url is None):
+            raise TypeError(f"{_OWNER}: give either client or url")
+        self._prefix = text(_OWNER, "prefix", prefix, 512)
+        self._skew = check_clock_skew(_OWNER, clock_skew_seconds)
+        number(_OWNER, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
+        if client is None:
+            client = own_redis_client(_OWNER, url, call_timeout_seconds)
+        with_method(_OWNER, "client", client, "execute_command")
+        self._client = client
+
+    @property
+    def clock_skew_seconds(self) -> float:
+        return self._skew
+
+    def claim(self, id: str, expires_at: datetime) -> bool:  # noqa: A002
+        """See SingleUseStore.claim."""
+        # The remaining time by the caller's clock, which also checks the token; the server's may
+        # differ.
+        left_ms = claim_life_ms(check_claim(_OWNER, id, expires_at), self._skew)
+        if left_ms <= 0:
+            return False
+        answer = self._answer(id, left_ms)
+        if isinstance(answer, RingStoreError):
+            raise SingleUseStoreError.like(answer)
+        if answer is not None and answer not in (True, "OK", b"OK"):
+            raise SingleUseStoreError("unavailable", "the answer is not one of SET")
+        return answer is not None
+
+    def _answer(self, id: str, left_ms: int) -> object:  # noqa: A002
+        try:
+            command = ("SET", self._prefix + id, "", "NX", "PX", str(left_ms))
+            return self._client.execute_command(*command)
+        except Exception as error:
+            return redis_failure(error)

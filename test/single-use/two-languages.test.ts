@@ -1,0 +1,135 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { describeSingleUse } from '@sealring/conformance';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { pythonWithPackage } from '../python/python-package.ts';
+import { callTool, type ToolAnswer } from '../support/call-tool.ts';
+import { type Engine, engines } from './engines.ts';
+import { PythonStores } from './python-store.ts';
+import type { ServerSettings } from './server.ts';
+
+const PYTHON_PROGRAM = fileURLToPath(new URL('server.py', import.meta.url));
+const TYPESCRIPT_PROGRAM = fileURLToPath(new URL('server.ts', import.meta.url));
+const REDEMPTIONS = 200;
+const REFUSED = {
+  code: -32602,
+  message: 'Invalid or expired requestState',
+  data: { reason: 'invalid_request_state' },
+};
+const STORES = ['redis', 'postgres'] as const;
+type Language = 'Python' | 'TypeScript';
+
+let python = '';
+beforeAll(async () => {
+  python = await pythonWithPackage();
+}, 600_000);
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+/** A server process and its address. */
+async function serve(language: Language, settings: ServerSettings): Promise<string> {
+  const [program, path] = language === 'Python' ? [python, PYTHON_PROGRAM] : [process.execPath, TYPESCRIPT_PROGRAM];
+  const child: ChildProcess = spawn(program, [path, JSON.stringify(settings)], { stdio: ['pipe', 'pipe', 'inherit'] });
+  closing.push(() => child.kill('SIGKILL'));
+  if (child.stdout === null) throw new Error('no output');
+  const [port] = await once(createInterface({ input: child.stdout }), 'line');
+  return `http://127.0.0.1:${String(port)}`;
+}
+
+const call = (url: string, requestState?: string): Promise<ToolAnswer> =>
+  callTool(`${url}/mcp`, { name: 'refund', requestState });
+
+async function mint(url: string): Promise<string> {
+  const { result } = await call(url);
+  expect(result?.requestState).toMatch(/^v1\./);
+  return result?.requestState ?? '';
+}
+
+const isServed = ({ result }: ToolAnswer): boolean => result?.content?.[0]?.text === 'refunded';
+
+async function startEngine(store: (typeof STORES)[number]): Promise<{ engine: Engine; settings: ServerSettings }> {
+  const engine = await engines[store](closing);
+  return { engine, settings: { key: randomBytes(32).toString('base64'), store, address: engine.address } };
+}
+
+describe.each(STORES)('on %s', (store) => {
+  test('a token redeemed by a server of one language is refused by the server of the other, whichever sealed it', async () => {
+    const { engine, settings } = await startEngine(store);
+    const ours = await serve('TypeScript', settings);
+    const theirs = await serve('Python', settings);
+    for (const sealedBy of [ours, theirs]) {
+      for (const redeemedBy of [ours, theirs]) {
+        const token = await mint(sealedBy);
+        expect(isServed(await call(redeemedBy, token))).toBe(true);
+        for (const replayedAt of [ours, theirs]) expect((await call(replayedAt, token)).error).toEqual(REFUSED);
+      }
+    }
+    const [token, another] = [await mint(ours), await mint(theirs)];
+    await engine.kill();
+    expect((await call(theirs, token)).error).toEqual(REFUSED);
+    expect((await call(ours, another)).error).toEqual(REFUSED);
+  });
+
+  test(`one of ${REDEMPTIONS} concurrent redemptions over two processes of each language succeeds`, async () => {
+    const { settings } = await startEngine(store);
+    const languages = ['TypeScript', 'Python', 'TypeScript', 'Python'] as const;
+    const urls = await Promise.all(languages.map((language) => serve(language, settings)));
+    for (const url of urls) {
+      const token = await mint(url);
+      const calls = Array.from({ length: REDEMPTIONS }, (_, at) => call(urls[at % urls.length] ?? '', token));
+      const answers = await Promise.all(calls);
+      expect(answers.filter(isServed)).toHaveLength(1);
+      const refused = answers.filter(({ error }) => error !== undefined);
+      expect(refused).toHaveLength(REDEMPTIONS - 1);
+      for (const { error } of refused) expect(error).toEqual(REFUSED);
+    }
+  });
+
+  test.each([
+    ['Python', 'TypeScript'],
+    ['TypeScript', 'Python'],
+  ] as const)('a %s server whose clock is 290 s behind refuses what a %s server redeemed (F48)', async (slow, fast) => {
+    const { settings } = await startEngine(store);
+    const timed = { ...settings, ttlSeconds: 292 };
+    const behind = await serve(slow, timed);
+    const ahead = await serve(fast, { ...timed, aheadSeconds: 290 });
+    const [token, another] = [await mint(behind), await mint(behind)];
+    expect(isServed(await call(ahead, token))).toBe(true);
+    await pause(2_500);
+    expect(isServed(await call(behind, another))).toBe(true);
+    expect((await call(behind, token)).error).toEqual(REFUSED);
+  });
+});
+
+describe.each(['memory', ...STORES] as const)('the Python store: %s', (name) => {
+  const stopping: (() => unknown)[] = [];
+  let engine: Engine | undefined;
+  let stores: PythonStores;
+  beforeAll(async () => {
+    engine = name === 'memory' ? undefined : await engines[name](stopping);
+    stores = new PythonStores(python, name, engine?.address ?? '');
+  }, 600_000);
+  afterAll(async () => {
+    await stores?.close();
+    for (const stop of stopping.toReversed()) await stop();
+  });
+  const breakConnection = async () => {
+    await engine?.kill();
+    return async () => void (await engine?.start?.());
+  };
+  describeSingleUse(
+    {
+      name: `${name} (Python)`,
+      create: () => ({ store: stores.open() }),
+      ...(name === 'memory' ? {} : { breakConnection }),
+    },
+    { describe, test },
+  );
+});
