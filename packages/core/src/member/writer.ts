@@ -283,13 +283,9 @@ export class RingWriter {
     if (trouble !== undefined) throw new RingStoreError('unavailable', `nothing is published: ${trouble}`);
   }
 
-  #announce(entry: RingEntry, reason: RotationReason, began: Moment): void {
-    channels.rotation.publish(() => ({
-      ringName: this.#o.ring,
-      keyId: entry.id,
-      reason,
-      seconds: secondsSince(began, this.#o.view.now()),
-    }));
+  #announce({ id: keyId }: RingEntry, reason: RotationReason, began: Moment): void {
+    const { ring: ringName, view } = this.#o;
+    channels.rotation.publish(() => ({ ringName, keyId, reason, seconds: secondsSince(began, view.now()) }));
   }
 }
 
@@ -300,6 +296,4 @@ export interface NewKey {
   readonly key: RingKey;
 }
 
-function unwrappedWrap(wrap: RingWrap): KnownWrap {
-  return { ...wrap, isUnwrapped: true };
-}
+const unwrappedWrap = (wrap: RingWrap): KnownWrap => ({ ...wrap, isUnwrapped: true });
