@@ -21,8 +21,9 @@ import {
 } from './mixed-fleet.ts';
 import { pythonWithPackage } from './python-package.ts';
 
-/** Eight with SEALRING_MIXED=8, on a machine that has cores for sixteen processes. */
-const EACH = Number(process.env['SEALRING_MIXED'] ?? 3);
+/** With SEALRING_MIXED=8: every fleet, of sixteen processes, on a machine that has cores for them. */
+const MIXED = process.env['SEALRING_MIXED'];
+const EACH = Number(MIXED ?? 3);
 
 /** The calls and the backoff are not scaled: a machine with sixteen processes on it is slow. */
 const policy = {
@@ -125,12 +126,16 @@ function statusesOf({ members }: MixedFleet): Promise<string[]> {
   return Promise.all(members.map(async (member) => (await member.health()).status));
 }
 
-describe.each([
-  ['Redis', 2 * EACH, 0, redisStore],
+const FLEETS = [
   ['Redis', EACH, EACH, redisStore],
   ['PostgreSQL', 2 * EACH, 0, postgresStore],
+] as const;
+const MORE_FLEETS = [
+  ['Redis', 2 * EACH, 0, redisStore],
   ['PostgreSQL', EACH, EACH, postgresStore],
-] as const)(
+] as const;
+
+describe.each(MIXED === undefined ? FLEETS : [...FLEETS, ...MORE_FLEETS])(
   'on %s, %i Python and %i TypeScript processes, with an AWS KMS',
   {
     timeout: 600_000,
