@@ -122,6 +122,19 @@ describe('keeper --once', () => {
   });
 });
 
+test('keeper --once ends on SIGTERM with exit code 1 while the KMS does not answer', async () => {
+  const text = readFileSync(at(CONFIG), 'utf8');
+  const silent = text.replace(
+    /keyWrapper: (.*),/,
+    "keyWrapper: { ...$1, unwrap: () => { writeFileSync(at('asked'), ''); return new Promise(() => undefined); } },",
+  );
+  writeFileSync(at(CONFIG), `import { writeFileSync } from 'node:fs';\n${silent}`);
+  await using keeper = new KeeperProcess(project.cwd, ['--once']);
+  await expect.poll(() => existsSync(at('asked')), { timeout: 10_000 }).toBe(true);
+  expect(await keeper.terminate()).toBe(1);
+  expect(keeper.events.map(({ event }) => event)).toEqual(['stopping']);
+});
+
 describe('keeper', () => {
   test('publishes the successor that is due, and reports it', async () => {
     configure(FAST);

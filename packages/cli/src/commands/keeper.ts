@@ -25,7 +25,7 @@ a ring that the store lost, and looks for no new version of the KMS key.
 Exit codes:
   0  stopped; --once: done, a key seals, and nothing needs attention
   1  the KMS or the store prevented the start; --once: also if it rejected the
-     work, no key seals, or something needs attention
+     work, no key seals, something needs attention, or SIGTERM came first
   2  wrong command line or configuration
 
 Example:
@@ -60,10 +60,10 @@ export function addKeeperCommand(program: Command): void {
       if (host !== undefined && healthPort === undefined)
         throw new UsageError(`--host "${host}" requires --health-port`);
       const report = json ? reportJson : reportText;
-      const stop = once ? undefined : stopSignal();
+      const running = { stop: stopSignal(), report };
       await withSettings(file, async ({ config }) => {
-        if (stop !== undefined) await runKeeper(config, { host: host ?? '127.0.0.1', healthPort }, { stop, report });
-        else if (!(await keepOnce(config, report))) process.exitCode = EXIT_CODE.failed;
+        if (!once) await runKeeper(config, { host: host ?? '127.0.0.1', healthPort }, running);
+        else if (!(await keepOnce(config, running))) process.exitCode = EXIT_CODE.failed;
       });
     });
 }

@@ -20,6 +20,11 @@ export interface KeeperOptions {
   readonly healthPort: number | undefined;
 }
 
+interface Running {
+  readonly stop: AbortSignal;
+  readonly report: Report;
+}
+
 /**
  * Runs a member until `stop` is aborted.
  * @throws {Failure | UsageError} if it cannot start.
@@ -27,7 +32,7 @@ export interface KeeperOptions {
 export async function runKeeper(
   config: SealringConfig,
   { host, healthPort }: KeeperOptions,
-  { stop, report }: { readonly stop: AbortSignal; readonly report: Report },
+  { stop, report }: Running,
 ): Promise<void> {
   checkRole(config);
   const log = new HealthLog(report);
@@ -54,18 +59,18 @@ export async function runKeeper(
  * Does what is due, once: reads the ring and repairs it, makes a KMS check, and publishes a successor if one is due. Creates no
  * ring.
  *
- * @returns whether a key seals and nothing needs attention.
+ * @returns whether a key seals and nothing needs attention; false if `stop` was aborted before the end.
  * @throws {Failure | UsageError} if the ring cannot be read, unwrapped or written.
  */
-export async function keepOnce(config: SealringConfig, report: Report): Promise<boolean> {
+export async function keepOnce(config: SealringConfig, { stop, report }: Running): Promise<boolean> {
   checkRole(config);
   const log = new HealthLog(report);
   let codec: KmsCodec | undefined;
   try {
-    codec = await open(config, { role: 'member', create: 'never' });
+    codec = await open(config, { role: 'member', create: 'never', signal: stop });
     report(startedEvent(codec, config));
     log.begin(codec.health());
-    await doWhatIsDue(codec, config);
+    await doWhatIsDue(codec, config, stop);
     const health = codec.health();
     log.observe(health);
     const { condition, nextRotation, problems } = await statusOf(codec, config);
@@ -73,6 +78,10 @@ export async function keepOnce(config: SealringConfig, report: Report): Promise<
     for (const problem of problems) if (!reported.has(problem.kind)) report({ event: 'problem', ...problem });
     report({ event: 'done', condition, nextRotation, lastKmsCheck: health.lastKmsCheck });
     return condition === 'ok' && health.status === 'ok';
+  } catch (error) {
+    if (!stop.aborted) throw error;
+    report({ event: 'stopping' });
+    return false;
   } finally {
     log.close();
     await codec?.close();
@@ -94,11 +103,13 @@ function startedEvent(codec: KmsCodec, config: SealringConfig): KeeperEvent {
   };
 }
 
-async function doWhatIsDue(codec: KmsCodec, config: SealringConfig): Promise<void> {
+async function doWhatIsDue(codec: KmsCodec, config: SealringConfig, stop: AbortSignal): Promise<void> {
   await attempt('reading the ring', () => codec.refresh());
   const { nextRotation } = await statusOf(codec, config);
   const nowMs = config.clock?.wallMs() ?? Date.now();
+  stop.throwIfAborted();
   if (nextRotation !== undefined && nextRotation.getTime() <= nowMs) await attempt('rotating', () => codec.rotate());
-  const end = AbortSignal.timeout(SETTLE_MS);
+  const end = AbortSignal.any([stop, AbortSignal.timeout(SETTLE_MS)]);
   while (codec.health().status === 'degraded' && (await waits(LOOK_EVERY_MS, end)));
+  stop.throwIfAborted();
 }
