@@ -61,7 +61,8 @@ const inProject = (args: readonly string[]): Promise<Ended> =>
 beforeAll(async () => {
   writeFileSync(environment.SEALRING_LOCAL_KEY_FILE, randomBytes(32).toString('base64url'), { mode: 0o600 });
   cpSync(join(examples, 'lambda/keeper.mjs'), join(project.cwd, 'keeper.mjs'));
-  expect(await inProject([entrypoint[1] ?? '', 'init'])).toMatchObject({ code: 0 });
+  const { code, output } = await inProject([entrypoint[1] ?? '', 'init']);
+  if (code !== 0) throw new Error(output);
 });
 afterAll(() => project.remove());
 
@@ -196,7 +197,7 @@ describe('the Lambda function of the keeper', () => {
 
   test('is the handler that the function names', () => {
     expect(FUNCTION['Handler']).toBe('keeper.handler');
-    expect(at(SCHEDULE, 'Target', 'Arn')).toMatch(new RegExp(`:function:${FUNCTION['FunctionName']}$`));
+    expect(at(SCHEDULE, 'Target', 'Arn')).toMatch(new RegExp(`:function:${String(FUNCTION['FunctionName'])}$`));
   });
 
   test('runs the keeper once, and fails if the keeper fails', async () => {
