@@ -44,6 +44,10 @@ const NOT_EXECUTED: readonly (readonly [command: RegExp, why: string])[] = [
   [/^(?:gcloud|az)\b/, 'the command line of the cloud, which cannot be installed here, against the cloud itself'],
   [/^(?:bao)\b/, 'the same calls are made over HTTP by test/support/openbao.ts and its users'],
   [/^(?:KEY_ARN=\$\()?aws\b/, 'the same calls are made with the SDK against an emulator'],
+  [
+    /^(?:docker build|zip|npm ci)\b/,
+    'needs a published package; test/docs/keeper.test.ts runs the command of the image and the function',
+  ],
   [/^aws ecs\b/, 'ECS itself; test/docs/ecs.test.ts checks the files by the types of the AWS SDK'],
   [/^terraform output\b/, 'needs an account; test/terraform/aws-kms-on-moto.test.ts reads the same outputs'],
   [/^kubectl\b/, 'test/docs/kubernetes.test.ts sends the same manifests to kube-apiserver, and runs the same programs'],

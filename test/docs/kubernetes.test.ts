@@ -45,6 +45,7 @@ function manifestsIn(name: string): readonly Manifest[] {
 
 const [ring, init, server] = [manifestsIn('ring.yaml'), manifestsIn('init.yaml'), manifestsIn('server.yaml')];
 const all = [...ring, ...init, ...server];
+const keepers = [...manifestsIn('keeper.yaml'), ...manifestsIn('keeper-cron.yaml')];
 const at = (value: unknown, ...path: readonly (string | number)[]): unknown =>
   path.reduce<unknown>((found, name) => Reflect.get(Object(found), name), value);
 function one(kind: string): Manifest {
@@ -58,7 +59,9 @@ const container = (kind: string): unknown => at(one(kind), 'spec', 'template', '
 
 describe('the manifests', () => {
   test('are in one namespace', () => {
-    expect(new Set(all.map(({ metadata }) => metadata.namespace ?? metadata.name))).toEqual(new Set([namespace]));
+    expect(new Set([...all, ...keepers].map(({ metadata }) => metadata.namespace ?? metadata.name))).toEqual(
+      new Set([namespace]),
+    );
   });
 
   test('create the Secret without data, which servers would lose with each apply', () => {
@@ -100,6 +103,22 @@ describe('the manifests', () => {
     }
   });
 
+  test('run the keepers with the service account and the settings of the servers, as a user that is not root', () => {
+    const [deployment, cron] = keepers;
+    for (const pod of [
+      at(deployment, 'spec', 'template', 'spec'),
+      at(cron, 'spec', 'jobTemplate', 'spec', 'template', 'spec'),
+    ]) {
+      expect(at(pod, 'serviceAccountName')).toBe(account);
+      expect(at(pod, 'securityContext')).toEqual(at(one('Deployment'), 'spec', 'template', 'spec', 'securityContext'));
+      expect(at(pod, 'containers', 0, 'securityContext')).toEqual(at(container('Deployment'), 'securityContext'));
+      expect(at(pod, 'containers', 0, 'envFrom', 0, 'configMapRef', 'name')).toBe(one('ConfigMap').metadata.name);
+    }
+    expect(at(deployment, 'spec', 'replicas')).toBe(1);
+    const labels = at(deployment, 'spec', 'template', 'metadata', 'labels');
+    expect(at(deployment, 'spec', 'selector', 'matchLabels')).toEqual(labels);
+  });
+
   test('select the pods of the Deployment', () => {
     const labels = at(one('Deployment'), 'spec', 'template', 'metadata', 'labels');
     for (const kind of ['Deployment', 'PodDisruptionBudget']) {
@@ -138,6 +157,7 @@ const RESOURCES: Readonly<Record<string, string>> = {
   Role: 'roles',
   RoleBinding: 'rolebindings',
   Job: 'jobs',
+  CronJob: 'cronjobs',
   Deployment: 'deployments',
   PodDisruptionBudget: 'poddisruptionbudgets',
 };
@@ -152,8 +172,8 @@ describe.skipIf(real === undefined)('on kube-apiserver', () => {
   }
 
   test('every manifest is accepted, with no unknown field', async () => {
-    for (const manifest of all) {
-      // Controllers that would act on a Job and a Deployment do not run here.
+    for (const manifest of [...all, ...keepers]) {
+      // Controllers that would act on a Job, a CronJob and a Deployment do not run here.
       const query = ring.includes(manifest) ? '' : '&dryRun=All';
       expect(await apply(manifest, query)).toMatchObject({ status: 201 });
     }

@@ -68,7 +68,7 @@ export async function startServer(recipe: ServerRecipe): Promise<RunningServer> 
  * Starts what a test set-up needs. Where the machine lacks something, says so in one line and returns undefined,
  * for the tests to be skipped; under `CI=true` that is a failure. `npm test` runs no test that needs a server.
  */
-export async function startOrSkip(start: () => Promise<RunningServer>): Promise<RunningServer | undefined> {
+export async function startOrSkip<T extends RunningServer>(start: () => Promise<T>): Promise<T | undefined> {
   if (process.env['SEALRING_TESTS'] === 'test') return undefined;
   try {
     return await start();

@@ -7,6 +7,7 @@ import { addExportCommand } from './commands/export.ts';
 import { addImportCommand } from './commands/import.ts';
 import { addInitCommand } from './commands/init.ts';
 import { addInspectCommand } from './commands/inspect.ts';
+import { addKeeperCommand } from './commands/keeper.ts';
 import { addPolicyCommand } from './commands/policy.ts';
 import { addProbeCommand } from './commands/probe.ts';
 import { addProxyCommand } from './commands/proxy.ts';
@@ -53,6 +54,7 @@ export function createProgram(): Command {
   addBenchCommand(program);
   addProbeCommand(program);
   addProxyCommand(program);
+  addKeeperCommand(program);
   addCompleteCommand(program);
   return program;
 }

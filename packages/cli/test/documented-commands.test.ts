@@ -97,7 +97,7 @@ describe.skipIf(process.platform === 'win32')('commands in the documentation', (
   });
 
   // That of the doctor names a key of AWS; the tests of all packages run it on an emulator.
-  test.each(['status', 'init', 'rotate', 'revoke', 'inspect', 'export', 'import', 'policy', 'bench'])(
+  test.each(['status', 'init', 'rotate', 'revoke', 'inspect', 'export', 'import', 'policy', 'bench', 'keeper'])(
     'the example in the help of %s runs',
     async (command) => {
       const { stdout } = await runCli([command, '--help'], { cwd: project.cwd });

@@ -9,13 +9,15 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   terminal: [],
   policy: [],
   probe: [],
+  health: [],
   settings: ['terminal'],
   ring: ['settings', 'terminal'],
   doctor: ['ring', 'settings'],
   migration: ['ring', 'settings'],
-  proxy: ['ring', 'settings'],
+  proxy: ['health', 'ring', 'settings'],
+  keeper: ['health', 'ring', 'settings', 'terminal'],
   revocation: ['ring'],
-  commands: ['doctor', 'migration', 'policy', 'probe', 'proxy', 'revocation', 'ring', 'settings', 'terminal'],
+  commands: ['doctor', 'keeper', 'migration', 'policy', 'probe', 'proxy', 'revocation', 'ring', 'settings', 'terminal'],
 };
 
 /** What lies beside the folders and every folder may import: it imports none of them. */

@@ -18,6 +18,8 @@ const COMMANDS = [
   'policy',
   'bench',
   'probe',
+  'proxy',
+  'keeper',
   'complete',
 ];
 

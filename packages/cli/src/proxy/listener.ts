@@ -1,11 +1,11 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
-import { type AddressInfo, isIP } from 'node:net';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { isIP } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
 import { isLoopback } from '@sealring/dashboard';
-import { Failure } from '../failure.ts';
+import { listening } from '../health/health-server.ts';
 import { endToEndHeaders, valuesOf } from './headers.ts';
 import { type Exchange, UpstreamFailure } from './upstream.ts';
 
@@ -92,33 +92,6 @@ export class Listener {
     const twice = singleHeaders.find((name) => valuesOf(rawHeaders, name) > 1);
     return twice === undefined ? undefined : plain(400, `the header ${twice} has more than one value`);
   }
-}
-
-/** Listens. @returns the address. @throws {Failure} if it cannot. */
-export async function listening(server: Server, host: string, port: number): Promise<string> {
-  try {
-    server.listen(port, host);
-    await once(server, 'listening');
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
-    throw new Failure('cannot-listen', `cannot listen on ${host} port ${port}: ${code}`);
-  }
-  const { port: actual } = server.address() as AddressInfo;
-  return `http://${host.includes(':') ? `[${host}]` : host}:${actual}`;
-}
-
-/** Answers the probes of an orchestrator: `/livez`, and `/readyz` with what `health` returns. */
-export function healthListener(health: () => { readonly ready: boolean }): RequestListener {
-  return (request, response) => {
-    if (request.url === '/livez') {
-      response.end('ok');
-    } else if (request.url === '/readyz') {
-      const state = health();
-      response.writeHead(state.ready ? 200 : 503, { 'content-type': 'application/json' }).end(JSON.stringify(state));
-    } else {
-      response.writeHead(404).end();
-    }
-  };
 }
 
 /**

@@ -1,13 +1,13 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
 import type { KmsCodec } from '@sealring/core';
 import type * as SealringMcp from '@sealring/mcp';
 import { rejectedOptionIn } from '../foreign-error.ts';
+import { HealthServer } from '../health/health-server.ts';
 import { openForServer } from '../ring/open.ts';
 import { loadPackage } from '../settings/adapter-packages.ts';
 import type { SealringConfig } from '../settings/settings.ts';
 import { UsageError } from '../usage-error.ts';
-import { healthListener, Listener, listening } from './listener.ts';
+import { Listener } from './listener.ts';
 import { type PrincipalSource, principalBinder } from './principal.ts';
 import { type Exchange, Upstream, type UpstreamTimeouts } from './upstream.ts';
 
@@ -53,10 +53,10 @@ export async function runProxy(
   let codec: KmsCodec | undefined;
   const health = (): { readonly ready: boolean } =>
     codec === undefined || stop.aborted ? { ready: false } : codec.health();
-  const probes = createServer(healthListener(health));
+  const probes = new HealthServer(health);
   try {
     if (options.healthPort !== undefined) {
-      report({ event: 'health', url: await listening(probes, options.host, options.healthPort) });
+      report({ event: 'health', url: await probes.listen(options.host, options.healthPort) });
     }
     codec = await openForServer(config, stop);
     await serve(mcp, codec, options, { stop, report });
@@ -66,7 +66,6 @@ export async function runProxy(
   } finally {
     await codec?.close();
     probes.close();
-    probes.closeAllConnections();
   }
 }
 

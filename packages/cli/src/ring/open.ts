@@ -11,7 +11,10 @@ import { policyOf } from './policy.ts';
  *
  * @throws {Failure} with what the store or the KMS answered. @throws {UsageError} for options that core rejects.
  */
-export async function open(config: SealringConfig, more: Pick<KmsCodecOptions, 'role' | 'create'>): Promise<KmsCodec> {
+export async function open(
+  config: SealringConfig,
+  more: Pick<KmsCodecOptions, 'role' | 'create' | 'signal'>,
+): Promise<KmsCodec> {
   return openWith('reading the ring and unwrapping its keys', { ...codecOptionsOf(config), ...more });
 }
 
@@ -46,7 +49,13 @@ export async function openWith(what: string, options: KmsCodecOptions): Promise<
       options.create === 'never'
         ? noting(options.ring, () => absent.abort(new Failure('ring-absent', ABSENT)))
         : options.ring;
-    return createKmsCodec({ ...options, ring, policy: withShortStart(options), signal: absent.signal });
+    const { signal = absent.signal } = options;
+    return createKmsCodec({
+      ...options,
+      ring,
+      policy: withShortStart(options),
+      signal: AbortSignal.any([signal, absent.signal]),
+    });
   });
 }
 

@@ -150,18 +150,26 @@ async function verifiedHealth(
 }
 
 /** The problems that the codec reports, and a ring that is nearly full. */
-function problemsOf({ problems, keys }: CodecHealth, stored: RingDocument | undefined): readonly StatusProblem[] {
-  const ids = [...keys, ...(stored?.entries ?? [])].map(({ id }) => id);
+function problemsOf(health: CodecHealth, stored: RingDocument | undefined): readonly StatusProblem[] {
   const count = stored?.entries.length ?? 0;
-  const isReported = problems.some(({ kind }) => kind === 'nearly-full');
+  const isReported = health.problems.some(({ kind }) => kind === 'nearly-full');
   return [
-    ...problems.map(({ kind, detail, remedy }) => ({
-      kind,
-      detail: visibleLine(withKeyNames(detail, ids)),
-      remedy: visibleLine(remedy),
-    })),
+    ...shownProblems(health, stored?.entries),
     ...(count < MAX_KEYS_TO_ROTATE || isReported ? [] : [nearlyFull(count)]),
   ];
+}
+
+/** The problems that the codec reports, with the names of keys in place of their ids. */
+export function shownProblems(
+  { problems, keys }: Pick<CodecHealth, 'problems' | 'keys'>,
+  entries: readonly { readonly id: string }[] = [],
+): readonly StatusProblem[] {
+  const ids = [...keys, ...entries].map(({ id }) => id);
+  return problems.map(({ kind, detail, remedy }) => ({
+    kind,
+    detail: visibleLine(withKeyNames(detail, ids)),
+    remedy: visibleLine(remedy),
+  }));
 }
 
 /** A ring with so many keys that no rotation can be requested. */

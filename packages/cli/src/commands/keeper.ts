@@ -1,0 +1,78 @@
+import type { Command } from 'commander';
+import { EXIT_CODE } from '../exit-code.ts';
+import { type KeeperEvent, textOf } from '../keeper/events.ts';
+import { keepOnce, runKeeper } from '../keeper/keeper.ts';
+import { stopSignal } from '../terminal/until-stopped.ts';
+import { visibleLine } from '../terminal/visible.ts';
+import { UsageError } from '../usage-error.ts';
+import { withSettings } from './connect.ts';
+import { numberIn } from './numbers.ts';
+import { addCommonOptions, type CommonOptions } from './options.ts';
+
+const EXAMPLE = `
+Rotates and repairs the ring, and makes KMS checks, as a server does: for a ring
+whose servers are frozen or scaled to zero. It serves no requests. Runs until
+SIGTERM or Ctrl-C, and prints one line for each rotation, revocation, repair and
+problem; with --json, one object per line.
+
+/livez and /readyz of --health-port answer the probes of an orchestrator. In a
+container, add --host 0.0.0.0.
+
+--once does what is due and ends, for a cron job: at least once an hour with the
+default policy. It creates no ring: run "sealring init" first. It cannot repair
+a ring that the store lost, and looks for no new version of the KMS key.
+
+Exit codes:
+  0  stopped; --once: done, a key seals, and nothing needs attention
+  1  the KMS or the store prevented the start; --once: also if it rejected the
+     work, no key seals, something needs attention, or SIGTERM came first
+  2  wrong command line or configuration
+
+Example:
+  $ npx sealring init --local
+  $ npx sealring keeper --once
+`;
+
+interface KeeperCommandOptions extends CommonOptions {
+  readonly once?: boolean;
+  readonly healthPort?: number;
+  readonly host?: string;
+}
+
+export function addKeeperCommand(program: Command): void {
+  addCommonOptions(
+    program
+      .command('keeper')
+      .summary('keep the ring while no server runs')
+      .description('Runs a member that rotates and repairs the ring, and serves no requests.')
+      .option('--once', 'do what is due, and end')
+      .option(
+        '--health-port <number>',
+        'port of /livez and /readyz (default: none)',
+        numberIn(0, 65_535, 'whole number'),
+      )
+      .option('--host <address>', 'address of --health-port (default: 127.0.0.1)'),
+  )
+    .addHelpText('after', EXAMPLE)
+    .action(async ({ config: file, json = false, once = false, healthPort, host }: KeeperCommandOptions) => {
+      if (once && healthPort !== undefined)
+        throw new UsageError(`give only one of --once and --health-port ${healthPort}`);
+      if (host !== undefined && healthPort === undefined)
+        throw new UsageError(`--host "${host}" requires --health-port`);
+      const report = json ? reportJson : reportText;
+      const running = { stop: stopSignal(), report };
+      await withSettings(file, async ({ config }) => {
+        if (!once) await runKeeper(config, { host: host ?? '127.0.0.1', healthPort }, running);
+        else if (!(await keepOnce(config, running))) process.exitCode = EXIT_CODE.failed;
+      });
+    });
+}
+
+/** One JSON object a line, for programs that collect logs. */
+function reportJson(event: KeeperEvent): void {
+  process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...event })}\n`);
+}
+
+function reportText(event: KeeperEvent): void {
+  process.stdout.write(`${visibleLine(textOf(event))}\n`);
+}

@@ -1,0 +1,46 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Failure } from '../failure.ts';
+
+/** Answers the probes of an orchestrator: `/livez`, and `/readyz` with what `health` returns. */
+export class HealthServer {
+  readonly #server: Server;
+
+  constructor(health: () => { readonly ready: boolean }) {
+    this.#server = createServer((request, response) => {
+      if (request.url === '/livez') {
+        response.end('ok');
+      } else if (request.url === '/readyz') {
+        const state = health();
+        response.writeHead(state.ready ? 200 : 503, { 'content-type': 'application/json' }).end(JSON.stringify(state));
+      } else {
+        response.writeHead(404).end();
+      }
+    });
+  }
+
+  /** @returns the address. @throws {Failure} if it cannot listen. */
+  listen(host: string, port: number): Promise<string> {
+    return listening(this.#server, host, port);
+  }
+
+  /** Ends every connection. */
+  close(): void {
+    this.#server.close();
+    this.#server.closeAllConnections();
+  }
+}
+
+/** Listens. @returns the address. @throws {Failure} if it cannot. */
+export async function listening(server: Server, host: string, port: number): Promise<string> {
+  try {
+    server.listen(port, host);
+    await once(server, 'listening');
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    throw new Failure('cannot-listen', `cannot listen on ${host} port ${port}: ${code}`);
+  }
+  const { port: actual } = server.address() as AddressInfo;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${actual}`;
+}
