@@ -86,7 +86,7 @@ export function parseDocument(text: string, expectedRing?: string): RingDocument
   if (format !== RING_FORMAT) throw corrupt('unknown format');
   if (typeof ring !== 'string' || !LABEL.test(ring)) throw corrupt('the ring has no name');
   if (expectedRing !== undefined && ring !== expectedRing) {
-    throw corrupt(`the ring is named "${ring}", and ringName is "${expectedRing}"`);
+    throw corrupt(`the ring has another name: it is "${ring}", and ringName is "${expectedRing}"`);
   }
   if (claim !== undefined && (typeof claim !== 'string' || !/^[\w-]{22}$/.test(claim))) throw corrupt('claim');
   if (!Array.isArray(keys)) throw corrupt('keys is not an array');
