@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { packTarball } from '../support/tarballs.ts';
+import { type ColdStart, measureColdStart } from './cold-start.ts';
 import type { Progress } from './report/parts.ts';
 
 /** What is installed, each alone in a folder. `imports` is the module that a server imports. */
@@ -40,6 +41,12 @@ export interface ImportCost {
   readonly importMs: number;
 }
 
+/** What each package costs, and how the first token starts cold. */
+export interface ImportsReport {
+  readonly imports: readonly ImportCost[];
+  readonly coldStart: ColdStart;
+}
+
 /**
  * Installs each package alone, and imports each in new processes, one after another in every round. The fastest import counts,
  * because everything else on the machine only adds to it.
@@ -47,25 +54,34 @@ export interface ImportCost {
 export async function measureImports(
   { rounds }: { readonly rounds: number },
   progress: Progress,
-): Promise<ImportCost[]> {
+): Promise<ImportsReport> {
   const root = mkdtempSync(join(tmpdir(), 'sealring-imports-'));
   try {
+    const steps = CONTENDERS.length + 2 * rounds;
     const folders = CONTENDERS.map((contender, index) => {
-      progress(index / (CONTENDERS.length + rounds));
+      progress(index / steps);
       return install(contender, join(root, String(index)));
     });
     const best = CONTENDERS.map(() => Number.POSITIVE_INFINITY);
     for (let round = 0; round < rounds; round++) {
-      progress((CONTENDERS.length + round) / (CONTENDERS.length + rounds));
+      progress((CONTENDERS.length + round) / steps);
       for (const [index, { imports }] of CONTENDERS.entries()) {
         best[index] = Math.min(best[index] ?? 0, importMs(imports, folders[index] ?? ''));
       }
     }
-    return CONTENDERS.map(({ name }, index) => ({
+    const coldStart = await measureColdStart(
+      folders[CONTENDERS.findIndex(({ name }) => name === '@sealring/aws-kms')] ?? '',
+      {
+        rounds,
+        onRound: (round) => progress((CONTENDERS.length + rounds + round) / steps),
+      },
+    );
+    const imports = CONTENDERS.map(({ name }, index) => ({
       name,
       ...installedIn(folders[index] ?? '', name),
       importMs: best[index] ?? 0,
     }));
+    return { imports, coldStart };
   } finally {
     rmSync(root, { recursive: true, force: true });
   }

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { Command, InvalidArgumentError } from 'commander';
 import { numberFrom } from '../support/number-option.ts';
 import { judgeBoundary, measureBoundary } from './boundary.ts';
+import { coldStartTable } from './cold-start.ts';
 import { CONTENDERS } from './contenders/index.ts';
 import { judgeDigest, measureDigest } from './digest.ts';
 import { judgeFleetCosts, measureFleetCosts } from './fleet-costs.ts';
@@ -107,12 +108,13 @@ const PACKAGING = fileURLToPath(new URL('../../docs/guides/packaging.md', import
 const TABLE = /(<!-- imports: npm run bench -- imports --write -->\n)[^]*?(<!-- \/imports -->)/;
 program
   .command('imports')
-  .description('what an installation and an import cost, beside vendor SDKs and other libraries')
-  .option('--rounds <n>', 'imports of each, 1 to 1 000', wholeNumber(1, 1_000), 15)
-  .option('--write', 'put the table into docs/guides/packaging.md', false)
+  .description('what an installation, an import and a cold start cost, beside vendor SDKs and other libraries')
+  .option('--rounds <n>', 'imports and cold starts of each, 6 to 1 000', wholeNumber(6, 1_000), 25)
+  .option('--write', 'put the tables into docs/guides/packaging.md', false)
   .exitOverride(wrong)
   .action(async ({ rounds, write }: { readonly rounds: number; readonly write: boolean }) => {
-    const table = importTable(await measureImports({ rounds }, progressOnErr()));
+    const { imports, coldStart } = await measureImports({ rounds }, progressOnErr());
+    const table = `${importTable(imports)}\n\n${coldStartTable(coldStart)}`;
     process.stdout.write(`${machine()}, Node ${process.version}, ${rounds} rounds\n${table}\n`);
     if (!write) return;
     const text = readFileSync(PACKAGING, 'utf8');

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -221,7 +223,10 @@ describe('the doctor, on Azure Key Vault', async () => {
     afterAll(() => rmSync(project, { recursive: true, force: true }));
 
     /** Runs the doctor as a program, on such a configuration. */
-    async function run(id: string): Promise<{ readonly code: unknown; readonly findings: readonly Finding[] }> {
+    async function run(
+      id: string,
+      limits = ', maxAttempts: 2',
+    ): Promise<{ readonly code: unknown; readonly findings: readonly Finding[]; readonly output: string }> {
       const clientOptions = {
         retryOptions: { maxRetries: 0 },
         disableChallengeResourceVerification: true,
@@ -236,13 +241,14 @@ const clients = {
   keys: (url) => new KeyClient(url, credential, options()),
   cryptography: (key) => new CryptographyClient(key, credential, options()),
 };
-const signPublicKeys = await fetchAzureSignPublicKeys({ signKeyIds: ['${id}'], clients, maxAttempts: 2 });
+const signPublicKeys = await fetchAzureSignPublicKeys({ signKeyIds: ['${id}'], clients${limits} });
 const wrapper = { keyId: '${keyId}', signKeyId: '${id}', signPublicKeys, clients };
 export default { ringName: 'payments', ring: memoryRing(), keyWrapper: azureKeyVaultKeyWrapper(wrapper) };
 `;
       writeFileSync(join(project, 'sealring.config.mjs'), config);
       const { code, output } = await runProgram(process.execPath, [MAIN, 'doctor', '--json'], { cwd: project });
-      return { code, findings: JSON.parse(output.slice(output.indexOf('{'))).findings };
+      const json = output.slice(output.indexOf('{'), output.lastIndexOf('}') + 1);
+      return { code, findings: JSON.parse(json).findings, output };
     }
 
     test.each([
@@ -262,6 +268,26 @@ export default { ringName: 'payments', ring: memoryRing(), keyWrapper: azureKeyV
       const { code, findings } = await run(down);
       expect(code).toBe(1);
       expect(findings).toEqual([expect.objectContaining({ id: 'kms-unavailable', severity: 'error' })]);
+    });
+
+    test('prints progress while a vault accepts connections and never answers, and reports it within 25 seconds', {
+      timeout: 40_000,
+    }, async () => {
+      // Reads, so that it notices when the client has gone.
+      const silent = createServer((socket) => void socket.resume().on('error', () => {}));
+      silent.listen(0, '127.0.0.1');
+      await once(silent, 'listening');
+      const host = `127.0.0.1:${(silent.address() as AddressInfo).port}`;
+      try {
+        const began = performance.now();
+        const { code, findings, output } = await run(signKeyId.replace(/127\.0\.0\.1:\d+/, host), '');
+        expect(performance.now() - began).toBeLessThan(25_000);
+        expect(output).toContain('loading the configuration … (2 s)');
+        expect(code).toBe(1);
+        expect(findings).toEqual([expect.objectContaining({ id: 'kms-unavailable', severity: 'error' })]);
+      } finally {
+        await new Promise((done) => silent.close(done));
+      }
     });
 
     test('reports a signing key of the wrong kind', async () => {

@@ -178,6 +178,12 @@ describe('a wrong option of createKmsCodec is rejected, naming option and value'
     }
   });
 
+  test('an option of the policy beside the policy is refused with its place', () => {
+    expect(() => checkOptions({ keyWrapper, ring: memoryRing(), rotateEverySeconds: 86_400 })).toThrow(
+      'createKmsCodec: "rotateEverySeconds" belongs in policy: { rotateEverySeconds }',
+    );
+  });
+
   test('nothing is read or written for wrong options', async () => {
     let calls = 0;
     const ring = {

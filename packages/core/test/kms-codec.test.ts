@@ -344,6 +344,7 @@ describe('another ring (F25)', () => {
     await expect(join(fleet, { ringName: 'orders' })).rejects.toMatchObject({
       name: 'RingStoreError',
       kind: 'corrupt',
+      detail: 'the ring has another name: it is "payments", and ringName is "orders"',
     });
   });
 });

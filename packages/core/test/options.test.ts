@@ -26,6 +26,7 @@ describe('a wrong value in an error', () => {
     [new Uint8Array(3), '3 bytes'],
     [{ secret: 'canary' }, 'an object'],
     [new Uint16Array(3), 'an object'],
+    [Promise.resolve('canary'), 'a Promise: did you forget await?'],
   ])('%o is shown as %s (F21)', (value, shown) => {
     expect(show(value)).toBe(shown);
   });
@@ -210,5 +211,25 @@ describe('constant bytes', () => {
 
   test('are not constant if one byte differs anywhere', () => {
     for (let index = 0; index < 32; index++) expect(isConstant(new Uint8Array(32).with(index, 1))).toBe(false);
+  });
+});
+
+describe('a misspelt option', () => {
+  const known = ['keyWrapper', 'ring', 'ringName'];
+  test.each([
+    ['keywrapper', 'keyWrapper'],
+    ['rng', 'ring'],
+    ['ringNames', 'ringName'],
+    ['rimg', 'ring'],
+  ])('%s is refused with the name that is probably meant: %s', (name, meant) => {
+    expect(() => refuseUnknownOptions('owner', { [name]: 1 }, known)).toThrow(
+      `owner: unknown option "${name}" (did you mean "${meant}"?); known are keyWrapper, ring, ringName`,
+    );
+  });
+
+  test('is refused without a suggestion where no name is alike', () => {
+    expect(() => refuseUnknownOptions('owner', { store: 1 }, known)).toThrow(
+      'owner: unknown option "store"; known are keyWrapper, ring, ringName',
+    );
   });
 });

@@ -19,6 +19,7 @@ export function show(value: unknown): string {
   if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'undefined') return String(value);
   if (Array.isArray(value)) return `an array of ${value.length}`;
   if (types.isUint8Array(value)) return `${value.length} bytes`;
+  if (types.isPromise(value)) return 'a Promise: did you forget await?';
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
@@ -38,9 +39,22 @@ export function refuseUnknownOptions(owner: string, options: unknown, known: rea
   }
   for (const key of Object.keys(options)) {
     if (!known.includes(key)) {
-      throw optionTypeError(`${owner}: unknown option ${JSON.stringify(key)}; known are ${known.join(', ')}`);
+      const meant = known.find((name) => isAlike(name, key));
+      const hint = meant === undefined ? '' : ` (did you mean ${JSON.stringify(meant)}?)`;
+      throw optionTypeError(`${owner}: unknown option ${JSON.stringify(key)}${hint}; known are ${known.join(', ')}`);
     }
   }
+}
+
+/** Whether two names of three characters or more differ in capitals only, or in one that was left out, added or changed. */
+function isAlike(known: string, name: string): boolean {
+  if (Math.min(known.length, name.length) < 3) return false;
+  if (known.toLowerCase() === name.toLowerCase()) return true;
+  const [longer, shorter] = known.length >= name.length ? [known, name] : [name, known];
+  let at = 0;
+  while (at < shorter.length && longer[at] === shorter[at]) at += 1;
+  const rest = longer.slice(at + 1);
+  return longer.length - shorter.length <= 1 && (rest === shorter.slice(at) || rest === shorter.slice(at + 1));
 }
 
 /**

@@ -11,7 +11,7 @@ import {
 import type { KeyWrapper } from '../contracts/key-wrapper.ts';
 import type { RingStore } from '../contracts/ring-store.ts';
 import { MAX_TOKEN_LENGTH } from '../formats/token.ts';
-import { type ResolvedPolicy, type RingPolicy, resolvePolicy } from '../ring/policy.ts';
+import { policyNames, type ResolvedPolicy, type RingPolicy, resolvePolicy } from '../ring/policy.ts';
 import type { TokenFormatName } from '../tokens/token-formats.ts';
 
 const OWNER = 'createKmsCodec';
@@ -105,8 +105,15 @@ const KNOWN: readonly (keyof KmsCodecOptions)[] = [
   'signal',
 ];
 
+function refuseMisplaced(given: unknown): void {
+  const names = policyNames();
+  const misplaced = Object.keys(Object(given)).find((name) => names.includes(name));
+  if (misplaced !== undefined) throw optionTypeError(`${OWNER}: "${misplaced}" belongs in policy: { ${misplaced} }`);
+}
+
 /** @throws {TypeError | RangeError} naming option and value. */
 export function checkOptions(given: unknown): CheckedOptions {
+  refuseMisplaced(given);
   refuseUnknownOptions(OWNER, given, KNOWN);
   const options = given as Partial<Record<keyof KmsCodecOptions, unknown>>;
   const ring = checkStore(options.ring);

@@ -84,8 +84,10 @@ export function parseDocument(text: string, expectedRing?: string): RingDocument
   const { format, ring, claim, keys, ...unknown } = asObject(parsedJson(text), 'document');
   refuseUnknown(unknown);
   if (format !== RING_FORMAT) throw corrupt('unknown format');
-  if (typeof ring !== 'string' || ring !== (expectedRing ?? ring)) throw corrupt('the ring has another name');
-  if (!LABEL.test(ring)) throw corrupt('the ring has no name');
+  if (typeof ring !== 'string' || !LABEL.test(ring)) throw corrupt('the ring has no name');
+  if (expectedRing !== undefined && ring !== expectedRing) {
+    throw corrupt(`the ring has another name: it is "${ring}", and ringName is "${expectedRing}"`);
+  }
   if (claim !== undefined && (typeof claim !== 'string' || !/^[\w-]{22}$/.test(claim))) throw corrupt('claim');
   if (!Array.isArray(keys)) throw corrupt('keys is not an array');
   if (keys.length > MAX_RING_KEYS) throw new RingStoreError('too-large', `more than ${MAX_RING_KEYS} keys`);

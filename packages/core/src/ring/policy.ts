@@ -79,6 +79,9 @@ export const BOUNDS: Readonly<Record<keyof RingPolicy, readonly [min: number, ma
   missRefreshSeconds: [0, 86_400],
 };
 
+/** The names of all options of a policy. */
+export const policyNames = (): readonly string[] => Object.keys(BOUNDS);
+
 /**
  * Fills in the defaults and checks the rules between the times.
  * @throws {TypeError} for an unknown option or a non-number.
@@ -88,7 +91,7 @@ export function resolvePolicy(
   given: unknown,
   circumstances: { readonly storeKind: string; readonly createNow: boolean },
 ): ResolvedPolicy {
-  if (given !== undefined) refuseUnknownOptions(OWNER, given, Object.keys(BOUNDS));
+  if (given !== undefined) refuseUnknownOptions(OWNER, given, policyNames());
   const options = (given ?? {}) as Partial<Record<keyof RingPolicy, unknown>>;
   const pick = (name: keyof RingPolicy, fallback: number): number => {
     const [min, max] = BOUNDS[name];
