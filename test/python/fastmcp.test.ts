@@ -343,6 +343,14 @@ describe('authInfoOf', () => {
   }, 70_000);
 });
 
+test('a FastMCP server without a name gets a random one, which is its audience', async () => {
+  const names = 'from fastmcp import FastMCP; print(FastMCP().name, FastMCP().name, FastMCP("desk").name)';
+  const { output } = await runProgram(python, ['-c', names]);
+  const [one, other, named] = output.trim().split(' ');
+  expect(one).not.toBe(other);
+  expect(named).toBe('desk');
+});
+
 test('the guide has a row for every provider of FastMCP', async () => {
   const list = 'import os, fastmcp.server.auth.providers as p; print(*os.listdir(p.__path__[0]))';
   const { output } = await runProgram(python, ['-c', list]);

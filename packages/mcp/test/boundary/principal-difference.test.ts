@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import type { AuthInfo } from '@modelcontextprotocol/server';
 import { AesGcmRequestStateCodec } from '@sealring/core';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
@@ -19,6 +20,7 @@ vi.mock(import('node:crypto'), async (original) => {
 const codec = new AesGcmRequestStateCodec(['a key of thirty-two bytes or more, for tests']);
 const CALL = { method: 'tools/call', params: { name: 'refund' } };
 const ISSUER = 'https://canary-issuer.example';
+const guide = readFileSync(new URL('../../../../docs/guides/fastmcp.md', import.meta.url), 'utf8');
 const UNKNOWN = 'the client, the issuer or the user differs';
 
 type Parts = readonly [clientId: string, iss: string | null, sub: string | null];
@@ -46,7 +48,7 @@ beforeEach(() => {
   hashed.principals = 0;
 });
 
-describe('a refusal for another principal', () => {
+describe('for a state of another principal', () => {
   const client = 'canary-client';
   const sub = 'canary-user';
   test.each<[Parts, Parts, string]>([
@@ -68,18 +70,19 @@ describe('a refusal for another principal', () => {
     [[client, ISSUER, sub], [client, null, sub], `${UNKNOWN}; the request has no issuer`],
     [[client, ISSUER, sub], [client, ISSUER, null], `${UNKNOWN}; the request has no subject`],
     [[client, ISSUER, sub], [client, null, null], `${UNKNOWN}; the request has neither issuer nor subject`],
-  ])('of the state of %j to %j is logged as “%3$s”', async (sealedFor, echoedBy, difference) => {
+  ])('the log says how the state of %j differs from the request of %j: %s', async (sealedFor, echoedBy, difference) => {
     const { error, handled, events, log } = await echoed(sealedFor, echoedBy);
     expect(log).toEqual([`requestState: refused inbound on tools/call: principal (${difference})`]);
     expect(log.join()).not.toContain('canary');
     expect([error, handled]).toEqual([REFUSED, false]);
+    expect(guide).toContain(`| \`${difference}\` |`);
     // The event keeps its shape: the difference is in the log only.
     expect(events).toEqual([{ direction: 'inbound', method: 'tools/call', reason: 'principal' }]);
     // One of the check itself, and one for each variant, whichever of them matches.
     expect(hashed.principals).toBe(8);
   });
 
-  test('tries no other principal for a token that is accepted', async () => {
+  test('no other principal is tried when the token is accepted', async () => {
     expect(await echoed([client, ISSUER, sub], [client, ISSUER, sub])).toMatchObject({ handled: true, log: [] });
     expect(hashed.principals).toBe(1);
   });
@@ -87,15 +90,16 @@ describe('a refusal for another principal', () => {
   test.each([
     ['the state has a principal, the request has none', [client, ISSUER, sub], undefined],
     ['the request has a principal, the state has none', undefined, [client, ISSUER, sub]],
-  ] as const)('names the side without a principal: %s', async (difference, sealedFor, echoedBy) => {
+  ] as const)('the log names the side without a principal: %s', async (difference, sealedFor, echoedBy) => {
     const { error, log } = await echoed(sealedFor, echoedBy);
     expect(log).toEqual([`requestState: refused inbound on tools/call: principal drift (${difference})`]);
+    expect(guide).toContain(`| \`${difference}\` |`);
     expect(error).toEqual(REFUSED);
     expect(hashed.principals).toBe(0);
   });
 
   test.each(['alice', '"alice"', '["a","b"]', '[null,"b","c"]', '["a",5,"c"]', '{"a":1}', '["a"'])(
-    'is logged without a difference when a bindPrincipal of your own returned %s',
+    'the log has the reason only when a bindPrincipal of your own returned %s',
     async (principal) => {
       const principals = ['another', principal];
       const { error, log } = await echoed(undefined, undefined, { bindPrincipal: () => principals.shift() ?? null });
