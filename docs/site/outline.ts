@@ -7,6 +7,7 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'docs/guides/any-framework.md',
     'docs/guides/proxy.md',
     'docs/guides/wire-a-verifier.md',
+    'docs/guides/fastmcp.md',
     'docs/guides/choose-a-store.md',
     'docs/guides/kubernetes.md',
     'docs/guides/ecs.md',

@@ -17,3 +17,6 @@ export const REQUIREMENTS: readonly string[] = [
   'mypy==2.4.1',
   'ruff==0.17.6',
 ];
+
+/** What the tests with FastMCP run with, in an environment of their own. It brings the MCP Python SDK and `cryptography`. */
+export const FASTMCP_REQUIREMENTS: readonly string[] = ['fastmcp==4.1.2'];

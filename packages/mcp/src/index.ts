@@ -18,6 +18,7 @@ export {
   protectFetch,
 } from './fetch/protect-fetch.ts';
 export { type ProtectRequestStateOptions, protectRequestState } from './server/attach.ts';
+export { authInfoOf, type VerifiedAccessToken } from './server/auth-info.ts';
 export { createProtectedMcpServer, type ProtectedMcpServerOptions } from './server/create-protected-mcp-server.ts';
 export { BOUNDARY_EVENTS, type BoundaryEvents } from './server/events.ts';
 export type { OnInvalid } from './server/policy.ts';
@@ -28,7 +29,9 @@ export {
   type RequestStateSecurityOptions,
 } from './server/security.ts';
 export {
+  type AccessTokenClaim,
   CodecFailedError,
+  InvalidClaimError,
   isMcpError,
   MCP_ERROR_CODES,
   type McpError,

@@ -18,8 +18,9 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const errorsOf = ({ CodecFailedError, SingleUseStoreFullError }: typeof mcp) => [
+const errorsOf = ({ CodecFailedError, InvalidClaimError, SingleUseStoreFullError }: typeof mcp) => [
   new CodecFailedError('x'),
+  new InvalidClaimError('sub', 'a string'),
   new SingleUseStoreFullError('x'),
 ];
 

@@ -1,6 +1,7 @@
 import { isAscii } from 'node:buffer';
 import { compactJson } from './compact-json.ts';
 import { principalMatches } from './principal-claim.ts';
+import { principalDifference } from './principal-difference.ts';
 import { Refusal } from './refusal.ts';
 import type { RequestIdentity } from './request-identity.ts';
 
@@ -105,10 +106,19 @@ function textOf(payload: Uint8Array): string {
 
 /**
  * Compares the principal claim with the principal of the request; null means no principal, on either side.
- * @throws {Refusal} `principal drift` when only one of them is null, `principal` when they differ.
+ * @throws {Refusal} `principal drift` when only one of them is null, `principal` when they differ; with how they differ,
+ *   for the log.
  */
 export function checkPrincipal(claim: unknown, principal: string | null): void {
-  if ((claim === null) !== (principal === null)) throw new Refusal('principal drift');
+  if (claim !== null && principal === null) {
+    throw new Refusal('principal drift', undefined, 'the state has a principal, the request has none');
+  }
   if (principal === null) return;
-  if (typeof claim !== 'string' || !principalMatches(claim, principal)) throw new Refusal('principal');
+  if (claim === null) {
+    throw new Refusal('principal drift', undefined, 'the request has a principal, the state has none');
+  }
+  if (typeof claim !== 'string') throw new Refusal('principal');
+  if (!principalMatches(claim, principal)) {
+    throw new Refusal('principal', undefined, principalDifference(claim, principal));
+  }
 }

@@ -1,5 +1,6 @@
 import type { SealUnavailableReason } from '@sealring/core';
 import { isSealUnavailable, sealUnavailableReason } from '../shared/codec-option.ts';
+import type { PrincipalDifference } from './principal-difference.ts';
 import type { CarrierMethod } from './request-identity.ts';
 
 /**
@@ -66,10 +67,13 @@ export class Refusal extends Error {
   /** The class of the error that caused the refusal, never its message, which may quote a secret. */
   readonly source: string | undefined;
   readonly codecReason: SealUnavailableReason | undefined;
+  /** With `principal` and `principal drift`: how the principals differ, where that is known. For the log only. */
+  readonly difference: PrincipalDifference | undefined;
 
-  constructor(reason: RejectReason, source?: unknown) {
+  constructor(reason: RejectReason, source?: unknown, difference?: PrincipalDifference) {
     super(reason);
     this.reason = reason;
+    this.difference = difference;
     this.source = source === undefined ? undefined : errorName(source);
     this.codecReason = isSealUnavailable(source) ? sealUnavailableReason(source) : undefined;
   }

@@ -96,8 +96,8 @@ export class StateGuard {
 
   /** Reports one refusal. */
   reject(direction: RejectEvent['direction'], method: RejectEvent['method'], refusal: Refusal): void {
-    const { reason, codecReason, source } = refusal;
-    const detail = codecReason ?? source;
+    const { reason, codecReason, source, difference } = refusal;
+    const detail = codecReason ?? source ?? difference;
     this.report(`refused ${direction} on ${method}: ${reason}${detail === undefined ? '' : ` (${detail})`}`);
     const event: RejectEvent = Object.freeze({
       direction,

@@ -1,11 +1,11 @@
 /** The codes of the errors that this package throws. */
-export const MCP_ERROR_CODES = ['ERR_CODEC_FAILED', 'ERR_SINGLE_USE_STORE_FULL'] as const;
+export const MCP_ERROR_CODES = ['ERR_CODEC_FAILED', 'ERR_INVALID_CLAIM', 'ERR_SINGLE_USE_STORE_FULL'] as const;
 
 /** One of {@link MCP_ERROR_CODES}. */
 export type McpErrorCode = (typeof MCP_ERROR_CODES)[number];
 
 /** An error of this package; `code` distinguishes them. */
-export type McpError = CodecFailedError | SingleUseStoreFullError;
+export type McpError = CodecFailedError | InvalidClaimError | SingleUseStoreFullError;
 
 const ERRORS_PAGE = 'https://github.com/sealring/sealring/blob/main/docs/errors.md';
 
@@ -31,6 +31,28 @@ export class CodecFailedError extends Error {
 
   /** Address of the documentation on this error. */
   readonly help: string = `${ERRORS_PAGE}#codecfailederror`;
+
+  static {
+    brand(this);
+  }
+}
+
+/** The claims of an access token that `authInfoOf` reads. */
+export type AccessTokenClaim = 'client_id' | 'azp' | 'sub' | 'iss' | 'exp' | 'scope' | 'scp';
+
+/** A claim of an access token has the wrong type: `claim` names it. The message does not quote its value. */
+export class InvalidClaimError extends Error {
+  override readonly name = 'InvalidClaimError';
+  readonly code = 'ERR_INVALID_CLAIM';
+  readonly claim: AccessTokenClaim;
+
+  /** Address of the documentation on this error. */
+  readonly help: string = `${ERRORS_PAGE}#invalidclaimerror`;
+
+  constructor(claim: AccessTokenClaim, expected: string) {
+    super(`the claim "${claim}" must be ${expected}`);
+    this.claim = claim;
+  }
 
   static {
     brand(this);
