@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { types } from 'node:util';
 import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib';
 import type { RequestStateCodec } from '@sealring/core';
 import type { CodecTarget } from '../../src/index.ts';
@@ -398,12 +399,12 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
   },
   wrapped('takes its prefix twice', 'CODEC-EXTENSION', (sound) =>
     both(sound, {
-      unseal: (token) => sound.unseal(`${token}`.startsWith(PREFIX + PREFIX) ? token.slice(PREFIX.length) : token),
+      unseal: (token) => sound.unseal(String(token).startsWith(PREFIX + PREFIX) ? token.slice(PREFIX.length) : token),
     }),
   ),
   wrapped('takes String objects', 'CODEC-NOT-TEXT', (sound) =>
     both(sound, {
-      unseal: (token: unknown) => sound.unseal(token instanceof String ? String(token) : (token as string)),
+      unseal: (token: unknown) => sound.unseal(types.isStringObject(token) ? String(token) : (token as string)),
     }),
   ),
   broken('nonce from a payload that is long', 'CODEC-DISTINCT', {
