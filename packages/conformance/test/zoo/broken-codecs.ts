@@ -399,7 +399,10 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
   },
   wrapped('takes its prefix twice', 'CODEC-EXTENSION', (sound) =>
     both(sound, {
-      unseal: (token) => sound.unseal(String(token).startsWith(PREFIX + PREFIX) ? token.slice(PREFIX.length) : token),
+      unseal: (token) =>
+        sound.unseal(
+          typeof token === 'string' && token.startsWith(PREFIX + PREFIX) ? token.slice(PREFIX.length) : token,
+        ),
     }),
   ),
   wrapped('takes String objects', 'CODEC-NOT-TEXT', (sound) =>
