@@ -29,7 +29,6 @@ describe.concurrent('every broken ring store is caught by the requirement it bre
       const { results } = await runRingStoreConformance(target, {
         seed: 1,
         only: [caughtBy],
-        rounds: 20,
         timeoutMs: 20_000,
       });
       const level = RING_STORE_REQUIREMENTS.find(({ id }) => id === caughtBy)?.level;

@@ -282,6 +282,10 @@ export const INTEGRITY_CHECKS: CodecChecks = {
       yield [`${token}${more}`, `with ${tokenText(more)} after it`];
     }
     for (const [before, after] of AROUND) yield [before + token + after, `between ${before} and ${after}`];
+    for (let length = 1; length <= HEADER_LENGTH; length++) {
+      yield [token.slice(0, length) + token, `with its first ${length} characters before it`];
+      yield [token + token.slice(-length), `with its last ${length} characters after it`];
+    }
   }),
   'CODEC-SPLICE': refuses(function* (token, other) {
     for (let at = 1; at < Math.min(token.length, other.length); at++) {
@@ -465,6 +469,7 @@ function notText(token: string): readonly (readonly [string, unknown])[] {
     ['a number', 7],
     ['an object', {}],
     ['an array of a token', [token]],
+    ['a String object', Object(token)],
     ['bytes of a token', new TextEncoder().encode(token)],
   ];
 }

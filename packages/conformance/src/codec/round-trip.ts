@@ -9,6 +9,8 @@ const MANY_TOKENS = 500;
 const SHRINK_MS = 3_000;
 const KEPT_RESULTS = 8;
 const KEPT_BYTES = 60_000;
+const SHORT_BYTES = 24;
+const MORE_UNSEALS = 4;
 /** Where blocks, paddings and lengths of lengths have their edges. */
 const EVERY_LENGTH = 300;
 
@@ -78,12 +80,17 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
     const first = trial.unseal(codec, token);
     expectThat(first !== payload && first.buffer !== payload.buffer, 'unseal returned the buffer that was sealed');
     first.fill(0);
-    trial.expectPayload(codec, token, before, 'a token whose first result was overwritten');
+    for (let i = 0; i < MORE_UNSEALS; i++) {
+      trial.expectPayload(codec, token, before, 'a token whose earlier results were overwritten');
+      trial.unseal(codec, token).fill(0);
+    }
     // A codec that returns views of a pool overwrites them sooner or later.
-    const sealed = Array.from({ length: KEPT_RESULTS }, () => trial.bytes(KEPT_BYTES));
-    const results = sealed.map((one) => trial.unseal(codec, trial.seal(codec, one)));
-    for (const [i, one] of sealed.entries()) {
-      expectThat(sameBytes(results[i] ?? new Uint8Array(0), one), 'a result changed when other tokens were unsealed');
+    for (const length of [SHORT_BYTES, KEPT_BYTES]) {
+      const sealed = Array.from({ length: KEPT_RESULTS }, () => trial.bytes(length));
+      const results = sealed.map((one) => trial.unseal(codec, trial.seal(codec, one)));
+      for (const [i, one] of sealed.entries()) {
+        expectThat(sameBytes(results[i] ?? new Uint8Array(0), one), 'a result changed when other tokens were unsealed');
+      }
     }
   },
   'CODEC-SIZE-LIMIT': async (trial) => {

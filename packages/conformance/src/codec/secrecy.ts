@@ -33,9 +33,10 @@ export const SECRECY_CHECKS: CodecChecks = {
   'CODEC-DISTINCT': async (trial) => {
     confidential(trial);
     const codec = await trial.create();
-    const payload = trial.text('state');
-    const isDistinct = trial.seal(codec, payload) !== trial.seal(codec, payload);
-    expectThat(isDistinct, 'two seals of one payload are equal, which reveals that the payloads are equal');
+    for (const payload of [trial.text('state'), trial.bytes(LONG_LENGTH)]) {
+      const isDistinct = trial.seal(codec, payload) !== trial.seal(codec, payload);
+      expectThat(isDistinct, 'two seals of one payload are equal, which reveals that the payloads are equal');
+    }
   },
   'CODEC-CONFIDENTIAL': async (trial) => {
     confidential(trial);
@@ -106,6 +107,7 @@ function repetitions(tokens: readonly string[]): number {
 }
 
 const LENGTH = 64;
+const LONG_LENGTH = 8_192;
 const PAIRS = 128;
 /**
  * Two codecs seal the same two payloads, each in an order that is drawn. Where a place follows from anything but the

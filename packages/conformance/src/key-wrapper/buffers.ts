@@ -18,7 +18,8 @@ export const BUFFER_CHECKS: KeyWrapperChecks = {
   'WRAP-VIEW': async (trial) => {
     const keyWrapper = await trial.create();
     for (const [viewOf, kind] of [
-      [(bytes: Uint8Array) => viewIn(trial, bytes), 'a view of a larger buffer'],
+      [(bytes: Uint8Array) => viewIn(trial, bytes, 8), 'a view of a larger buffer'],
+      [(bytes: Uint8Array) => viewIn(trial, bytes, 0), 'a view at the start of a larger buffer'],
       [(bytes: Uint8Array) => Buffer.from(bytes), 'a pooled Buffer'],
     ] as const) {
       const dataKey = trial.dataKey(keyWrapper);
@@ -167,8 +168,8 @@ async function signsWithoutChange(trial: KeyWrapperTrial, keyWrapper: KeyWrapper
   expectThat(sameBytes(signature, kept) && sameBytes(whole, text(ENTRY)), 'verify changed the bytes it was given');
 }
 
-function viewIn(trial: KeyWrapperTrial, bytes: Uint8Array): Uint8Array {
+function viewIn(trial: KeyWrapperTrial, bytes: Uint8Array, at: number): Uint8Array {
   const larger = trial.random.bytes(bytes.length + 24);
-  larger.set(bytes, 8);
-  return larger.subarray(8, 8 + bytes.length);
+  larger.set(bytes, at);
+  return larger.subarray(at, at + bytes.length);
 }

@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { sameBytes } from '../bytes.ts';
+import { flipped, sameBytes } from '../bytes.ts';
 import { expectThat, NotApplicable } from '../requirement.ts';
 import { describeThrown, isThenable, kindOf } from '../thrown.ts';
 import type { Outcome } from '../trial.ts';
@@ -11,6 +11,7 @@ import {
   isKeyWrapperError,
   type KeyWrapperChecks,
   type KeyWrapperTrial,
+  OPTIONS,
   promptly,
 } from './trial.ts';
 
@@ -196,5 +197,10 @@ export const PURITY_CHECKS: KeyWrapperChecks = {
       const { length } = getEventListeners(signal, 'abort');
       expectThat(length === 0, `after ${name}, ${length} listeners are left on its signal`);
     }
+    const changed = { ...made.wrapped, wrapped: flipped(made.wrapped.wrapped, made.wrapped.wrapped.length - 1) };
+    await trial.settle(() => keyWrapper.unwrap(changed, { ...OPTIONS, signal }), 'unwrap of a changed wrapped key');
+    await pause(1);
+    const { length } = getEventListeners(signal, 'abort');
+    expectThat(length === 0, `after an unwrap that was refused, ${length} listeners are left on its signal`);
   },
 };

@@ -25,9 +25,11 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
     const all = Array.from(wrapped.keys());
     const others = Array.from({ length: BETWEEN }, () => trial.random.below(wrapped.length));
     const places = remote ? [...new Set([...all.slice(0, ENDS), ...all.slice(-ENDS), ...others])] : all;
-    const bitsOf = (): readonly number[] => (remote ? [trial.random.below(8)] : [0, 1, 2, 3, 4, 5, 6, 7]);
+    // The first byte is often a version, of which single bits may not be looked at.
+    const bitsOf = (at: number): readonly number[] =>
+      remote && at !== 0 ? [trial.random.below(8)] : [0, 1, 2, 3, 4, 5, 6, 7];
     return places.flatMap((at) =>
-      bitsOf().map((bit): Altered => {
+      bitsOf(at).map((bit): Altered => {
         const words = `with bit ${bit} of byte ${at + 1} of ${wrapped.length} flipped`;
         return [flipped(wrapped, at, 1 << bit), words];
       }),

@@ -54,6 +54,9 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
     for (const theirs of await trial.makeEach(other)) {
       await trial.expectCorrupt(unreachable, theirs.wrapped, `another KMS key’s, ${where}`);
     }
+    for (const longer of longerNamed(keyWrapper, wrapped)) {
+      await trial.expectCorrupt(unreachable, longer, `that of a KMS key with a longer name, ${where}`);
+    }
   },
   'WRAP-OWNS': async (trial) => {
     const keyWrapper = await trial.create();
@@ -68,6 +71,13 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
 };
 
 /** Names of providers that only look like the wrapper's own, and one that does not. */
+/** The same of a KMS key whose name starts with ours, where the version follows the name after a separator. */
+function longerNamed({ keyId }: KeyWrapper, wrapped: WrappedKey): readonly WrappedKey[] {
+  const version = wrapped.keyId.slice(keyId.length);
+  if (!wrapped.keyId.startsWith(keyId) || /^[a-z0-9]/i.test(version)) return [];
+  return [{ ...copyOf(wrapped), keyId: `${keyId}x${version}` }];
+}
+
 function foreignOf({ provider }: KeyWrapper): readonly string[] {
   return [ELSEWHERE, provider.toUpperCase(), `${provider}x`, provider.slice(0, -1), ` ${provider}`, `${provider}\n`];
 }
@@ -78,6 +88,11 @@ function saysOf(asked: KeyWrapper, made: readonly Made[], theirs: readonly Made[
     [made.map(({ wrapped }) => wrapped), true, 'its own wrapped key'],
     [others, false, 'another provider’s wrapped key'],
     [theirs.map(({ wrapped }) => wrapped), false, 'another KMS key’s wrapped key'],
+    [
+      made.flatMap(({ wrapped }) => longerNamed(asked, wrapped)),
+      false,
+      'the wrapped key of a KMS key with a longer name',
+    ],
   ] as const) {
     for (const wrapped of all)
       expectThat(sayOf(asked, wrapped) === expected, `owns did not say ${expected} of ${what}`);

@@ -50,23 +50,27 @@ export async function contest(
   return winner;
 }
 
-const LEAST_CONTESTS = 20;
+const LEAST_CONTESTS = 5;
+/** A store may let two writers win only now and then: there is more time for contests than for the rest. */
+const CONTESTS_MS = 1_000;
+/** Every other one has equal documents. */
+const LEAST_CREATED = 2;
 const MOST_CREATED = 5;
 const MOST_LONG = 3;
 /** Times that a ring is removed and created again while one write is under way. */
 const MOST_REPLACED = 20;
-/** Time for more moments than the coarse ones. */
-const REPLACING_MS = 2_000;
-const ADDITIONS = 5;
+const LEAST_ADDITIONS = 2;
+const MOST_ADDITIONS = 5;
 const ADDERS = 2 * CONNECTIONS;
 /** Writes that win while others wait for a chance to write. */
+const LEAST_CHASES = 15;
 const MOST_CHASES = 60;
 
 export const CONTEST_CHECKS: RingStoreChecks = {
   'RING-CREATE-ONE-WINNER': async (trial) => {
-    for (let round = 0; round < Math.min(trial.rounds, MOST_CREATED); round++) {
+    for (const round of trial.contests(LEAST_CREATED, MOST_CREATED)) {
       const stores = await trial.openMany(CONNECTIONS);
-      const title = `creation ${round + 1}`;
+      const title = `creation ${round}`;
       const documentOf = (writer: number): string => `${title} of ${round % 2 === 0 ? writer : 'all'}`;
       const { document, revision } = await contest(trial, stores, undefined, title, documentOf);
       for (const store of stores) await trial.expectStored(store, document, revision, 'a read after the creation');
@@ -77,7 +81,7 @@ export const CONTEST_CHECKS: RingStoreChecks = {
     const stores = await trial.openMany(CONNECTIONS);
     let revision = await trial.write(stores[0] as RingStore, 'start', undefined);
     const revisions = new Set([revision]);
-    for (const round of trial.contests(LEAST_CONTESTS, trial.rounds)) {
+    for (const round of trial.contests(LEAST_CONTESTS, trial.rounds, CONTESTS_MS)) {
       const winner = await contest(trial, stores, revision, `contest ${round}`);
       // Another connection than the winner's, by turns.
       const reader = stores[round % CONNECTIONS] as RingStore;
@@ -114,9 +118,10 @@ export const CONTEST_CHECKS: RingStoreChecks = {
       expectThat(other === document, `${pair} have the revision ${textOf(revision)}`);
       documents.set(revision, document);
     };
-    let left = Math.min(trial.rounds * 3, MOST_CHASES);
+    const wins = trial.contests(LEAST_CHASES, MOST_CHASES);
+    let isOver = false;
     const chase = async (store: RingStore, chaser: number): Promise<void> => {
-      for (let i = 0; left > 0; i++) {
+      for (let i = 0; !isOver; i++) {
         const found = await trial.read(store);
         expectThat(found !== undefined, 'a read among writers says that the ring is absent');
         note(found.document, found.revision);
@@ -124,13 +129,13 @@ export const CONTEST_CHECKS: RingStoreChecks = {
         const revision = await trial.attempt(store, document, found.revision, 'a write among others');
         if (revision === undefined) continue;
         note(document, revision);
-        left--;
+        isOver = wins.next().done === true;
       }
     };
     await trial.all(
       Array.from({ length: ADDERS }, (_, i) =>
         chase(stores[i % CONNECTIONS] as RingStore, i).finally(() => {
-          left = 0;
+          isOver = true;
         }),
       ),
     );
@@ -139,10 +144,10 @@ export const CONTEST_CHECKS: RingStoreChecks = {
   'RING-NO-LOST-UPDATE': async (trial) => {
     const stores = await trial.openMany(CONNECTIONS);
     await trial.write(stores[0] as RingStore, '0', undefined);
-    await trial.all(Array.from({ length: ADDERS }, (_, i) => add(trial, stores[i % CONNECTIONS] as RingStore)));
+    const adders = Array.from({ length: ADDERS }, (_, i) => add(trial, stores[i % CONNECTIONS] as RingStore));
+    const expected = (await trial.all(adders)).reduce((sum, count) => sum + count, 0);
     for (const store of stores) {
       const found = await trial.read(store);
-      const expected = ADDERS * ADDITIONS;
       expectThat(
         found?.document === String(expected),
         `${expected} additions resolved, the sum is ${textOf(found?.document ?? 'absent')}`,
@@ -159,7 +164,7 @@ async function replaceAtOnce(trial: RingStoreTrial): Promise<void> {
   });
   if (await startsAgain(trial)) return;
   const coarse = measured.filter((_, i) => i % 2 === 0);
-  for (const moment of trial.inTime([...coarse, ...measured, ...measured], coarse.length, REPLACING_MS)) {
+  for (const moment of trial.inTime([...coarse, ...measured, ...measured], coarse.length)) {
     const name = trial.freshName();
     const [store, other] = await trial.openPair(name);
     const began = performance.now();
@@ -197,12 +202,16 @@ async function startsAgain(trial: RingStoreTrial): Promise<boolean> {
   return (await trial.write(store, 'second', undefined)) === first;
 }
 
-/** Adds one, as often as it takes, {@link ADDITIONS} times. */
-async function add(trial: RingStoreTrial, store: RingStore): Promise<void> {
-  for (let done = 0; done < ADDITIONS; ) {
-    const found = await trial.read(store);
-    expectThat(found !== undefined, 'a read among writers says that the ring is absent');
-    const sum = String(Number(found.document) + 1);
-    if ((await trial.attempt(store, sum, found.revision, 'an addition')) !== undefined) done++;
+/** Adds one several times, each time until the write wins. Resolves to the number of additions. */
+async function add(trial: RingStoreTrial, store: RingStore): Promise<number> {
+  let done = 0;
+  for (const addition of trial.repeats(LEAST_ADDITIONS, MOST_ADDITIONS)) {
+    while (done < addition) {
+      const found = await trial.read(store);
+      expectThat(found !== undefined, 'a read among writers says that the ring is absent');
+      const sum = String(Number(found.document) + 1);
+      if ((await trial.attempt(store, sum, found.revision, 'an addition')) !== undefined) done++;
+    }
   }
+  return done;
 }

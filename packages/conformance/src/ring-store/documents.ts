@@ -120,7 +120,7 @@ const LONGEST_NAME = 64;
 
 /** What programs put beside a file, or take off its name. */
 const SUFFIXES =
-  '.bak .lock .tmp .temp .json .txt .old .new .orig .part .meta .swp .gz .d .git .0 .1 -lock -tmp _bak'.split(' ');
+  '.bak .lock .tmp .temp .json .txt .old .new .orig .part .meta .swp .gz .d .git .0 .1 .01 -lock -tmp _bak'.split(' ');
 
 const ROUNDS = 5;
 

@@ -6,11 +6,17 @@ import { CONNECTIONS, contest, FEW_WRITERS } from './contests.ts';
 import { documentText, type RingStoreChecks, type RingStoreTrial } from './trial.ts';
 
 const READERS = 3;
+/** Writers of a contest that is read: versions matter here, and how many lose matters less. */
+const MOST_WRITERS = 8;
 const LEAST_CONTESTS = 5;
 const MOST_CONTESTS = 20;
+const LEAST_LONG = 2;
 const MOST_LONG = 3;
+const LEAST_CREATED = 2;
 const MOST_CREATED = 5;
 const WRITES = 20;
+/** Of two connections, short and long documents by turns. */
+const LEAST_OVERLAPPED = 6;
 const PARALLEL_READS = 50;
 /** Reads of each connection that are under way all the time. */
 const UNDER_WAY = 8;
@@ -62,11 +68,11 @@ export const READING_CHECKS: RingStoreChecks = {
     };
     const write = async (): Promise<void> => {
       let revision: string | undefined;
-      for (let i = 0; i < WRITES; i++) {
+      for (const i of trial.repeats(LEAST_OVERLAPPED, WRITES)) {
         const document = i % 2 === 0 ? `write ${i}` : longDocument(trial, `write ${i}`);
         revision = await trial.write(stores[i % 2] as RingStore, document, revision);
         const written = revision;
-        const what = `a read after write ${i + 1}, with earlier reads under way,`;
+        const what = `a read after write ${i}, with earlier reads under way,`;
         await trial.all(stores.map((store) => trial.expectStored(store, document, written, what)));
       }
     };
@@ -75,7 +81,7 @@ export const READING_CHECKS: RingStoreChecks = {
     await trial.all([write().finally(end), ...readers]);
   },
   'RING-READ-CREATED': async (trial) => {
-    for (let round = 0; round < Math.min(trial.rounds, MOST_CREATED); round++) {
+    for (const round of trial.contests(LEAST_CREATED, MOST_CREATED)) {
       const name = trial.freshName();
       const writers = await trial.openMany(CONNECTIONS, name);
       const readers = await trial.openMany(2, name);
@@ -88,7 +94,7 @@ export const READING_CHECKS: RingStoreChecks = {
         }
       };
       const create = async (): Promise<void> => {
-        const title = `creation ${round + 1}`;
+        const title = `creation ${round}`;
         const winner = await contest(trial, writers, undefined, title, (i) => longDocument(trial, `${title} of ${i}`));
         over.abort();
         for (const found of seen) {
@@ -183,10 +189,13 @@ async function observe(trial: RingStoreTrial, isLongest: boolean = false): Promi
   const observations: Observation[] = [];
   const looks = readers.map(() => 0);
   const over = new AbortController();
+  let lookMs = 0;
 
   async function look(store: RingStore, reader: number): Promise<void> {
     const wonBefore = winners.length - 1;
+    const began = performance.now();
     observations.push({ reader, wonBefore, found: await trial.read(store, 'a read among writers') });
+    lookMs = performance.now() - began;
     if (wonBefore === winners.length - 1) looks[reader] = (looks[reader] ?? 0) + 1;
   }
 
@@ -205,14 +214,18 @@ async function observe(trial: RingStoreTrial, isLongest: boolean = false): Promi
   async function everybodyLooks(): Promise<void> {
     looks.fill(0);
     while (!over.signal.aborted && looks.some((count) => count < LOOKS)) await otherWork();
+    // The next contest starts at any moment of a read, not always at its beginning.
+    const until = performance.now() + (lookMs * trial.random.below(100)) / 100;
+    while (!over.signal.aborted && performance.now() < until) await otherWork();
   }
 
   async function write(): Promise<void> {
     try {
-      for (const round of trial.contests(LEAST_CONTESTS, isLongest ? MOST_LONG : MOST_CONTESTS)) {
+      const [least, most] = isLongest ? [LEAST_LONG, MOST_LONG] : [LEAST_CONTESTS, MOST_CONTESTS];
+      for (const round of trial.contests(least, most)) {
         const title = `contest ${round}`;
         const { revision: expected } = winners.at(-1) as StoredRing;
-        const count = isLongest ? FEW_WRITERS : trial.writers;
+        const count = isLongest ? FEW_WRITERS : Math.min(trial.writers, MOST_WRITERS);
         winners.push(await contest(trial, writers, expected, title, (writer) => documentOf(title, writer), count));
         await everybodyLooks();
       }
@@ -222,7 +235,7 @@ async function observe(trial: RingStoreTrial, isLongest: boolean = false): Promi
   }
 
   await trial.all([write(), ...readers.map(watch)]);
-  for (const waitMs of [0, AFTERMATH_MS]) {
+  for (const waitMs of isLongest ? [0] : [0, AFTERMATH_MS]) {
     await pause(waitMs);
     for (const [reader, store] of readers.entries()) await look(store, reader);
   }

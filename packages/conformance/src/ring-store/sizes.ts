@@ -11,8 +11,6 @@ const PART_BYTES: readonly number[] = [
   200_000, 250_000,
 ];
 
-const LENGTHS_MS = 5_000;
-
 /** The first characters of long runs in Unicode, and the bytes that each has in UTF-8. */
 const RUNS = [
   [0x100, 2, 0x600],
@@ -28,7 +26,7 @@ export const SIZE_CHECKS: RingStoreChecks = {
     const documents = lengths
       .filter((length) => isWithin(trial, length))
       .map((length) => [labelled(length), `${length} bytes`] as const);
-    await trial.expectWhole(trial.inTime(documents, sizes.length, LENGTHS_MS), store, other);
+    await trial.expectWhole(trial.inTime(documents, sizes.length), store, other);
   },
   'RING-BOUNDARIES': async (trial) => {
     const [store, other] = await trial.openPair();

@@ -6,7 +6,7 @@ import { aFlag, aFunction, anObject, aText, aWholeNumber, type ConformanceOption
 export interface RingStoreOptions extends ConformanceOptions {
   /** Longest time for one requirement, milliseconds; 100 to 3 600 000. Default 600 000. */
   readonly timeoutMs?: number;
-  /** Contests between writers; 1 to 100 000. Default as many as three seconds allow, 20 to 200. */
+  /** Contests between writers; 1 to 100 000. Default as many as one second allows, 5 to 200. */
   readonly rounds?: number;
   /** Writers in a contest; 2 to 1 000. Default 20. Fewer for a service that refuses so many calls at once. */
   readonly writers?: number;

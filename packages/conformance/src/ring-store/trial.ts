@@ -42,8 +42,8 @@ export async function moments(once: () => Promise<void | (() => Promise<unknown>
   ];
 }
 
-/** Longest time for the contests of one requirement that were not asked for by their number, milliseconds. */
-const CONTESTS_MS = 3_000;
+/** Longest time for what one requirement repeats, once it has been repeated as often as it must be, milliseconds. */
+const REPEATS_MS = 500;
 /** Longest wait for what has to come: push, recovery. Less where a requirement has less than two minutes. */
 const PATIENCE_MS = 30_000;
 const LOOK_AGAIN_MS = 20;
@@ -59,7 +59,7 @@ export class RingStoreTrial extends Trial {
   readonly rounds: number;
   readonly writers: number;
   readonly patienceMs: number;
-  readonly #contestsMs: number;
+  readonly #isCounted: boolean;
   readonly #names = new Set<string>();
 
   constructor(target: RingStoreTarget, settings: Settings, { rounds, writers = 20 }: RingStoreOptions) {
@@ -71,17 +71,25 @@ export class RingStoreTrial extends Trial {
     this.rounds = rounds ?? 200;
     this.writers = writers;
     this.patienceMs = Math.min(PATIENCE_MS, settings.timeoutMs / 4);
-    this.#contestsMs = rounds === undefined ? CONTESTS_MS : Number.POSITIVE_INFINITY;
+    this.#isCounted = rounds !== undefined;
   }
 
   /** Numbers of contests, from 1: as many as the time allows, within bounds. */
-  contests(least: number, most: number): Generator<number> {
-    const numbers = Array.from({ length: Math.min(most, this.rounds) }, (_, i) => i + 1);
-    return this.inTime(numbers, least, this.#contestsMs);
+  contests(least: number, most: number, budgetMs: number = REPEATS_MS): Generator<number> {
+    return this.inTime(
+      numbersTo(Math.min(most, this.rounds)),
+      least,
+      this.#isCounted ? Number.POSITIVE_INFINITY : budgetMs,
+    );
+  }
+
+  /** The same for what is not a contest, which `rounds` does not change. */
+  repeats(least: number, most: number): Generator<number> {
+    return this.inTime(numbersTo(most), least);
   }
 
   /** The first ones, and as many more as the time allows. */
-  *inTime<T>(items: readonly T[], least: number, budgetMs: number): Generator<T> {
+  *inTime<T>(items: readonly T[], least: number, budgetMs: number = REPEATS_MS): Generator<T> {
     const deadline = performance.now() + budgetMs;
     for (const [i, item] of items.entries()) {
       if (i >= least && performance.now() > deadline) return;
@@ -230,6 +238,10 @@ export class RingStoreTrial extends Trial {
     this.#names.clear();
     await Promise.race([removed, pause(CLEAN_UP_MS, undefined, { ref: false })]);
   }
+}
+
+function numbersTo(most: number): readonly number[] {
+  return Array.from({ length: most }, (_, i) => i + 1);
 }
 
 function storedRing(value: unknown, what: string): StoredRing | undefined {

@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { types } from 'node:util';
 import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib';
 import type { RequestStateCodec } from '@sealring/core';
 import type { CodecTarget } from '../../src/index.ts';
@@ -396,6 +397,46 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     ),
     caughtBy: 'CODEC-BIT-FLIP',
   },
+  wrapped('takes its prefix twice', 'CODEC-EXTENSION', (sound) =>
+    both(sound, {
+      unseal: (token) =>
+        sound.unseal(
+          typeof token === 'string' && token.startsWith(PREFIX + PREFIX) ? token.slice(PREFIX.length) : token,
+        ),
+    }),
+  ),
+  wrapped('takes String objects', 'CODEC-NOT-TEXT', (sound) =>
+    both(sound, {
+      unseal: (token: unknown) => sound.unseal(types.isStringObject(token) ? String(token) : (token as string)),
+    }),
+  ),
+  broken('nonce from a payload that is long', 'CODEC-DISTINCT', {
+    nonce: (_, payload) => (payload.length < 4_096 ? randomBytes(12) : sha256(payload).subarray(0, 12)),
+  }),
+  wrapped('short results are views of a pool', 'CODEC-OWN-RESULT', (sound) => {
+    const pool = Buffer.alloc(64);
+    return both(sound, {
+      unseal(token) {
+        const payload = sound.unseal(token);
+        if (payload.length > pool.length) return payload;
+        pool.set(payload);
+        return pool.subarray(0, payload.length);
+      },
+    });
+  }),
+  wrapped('keeps what it unseals for the third time', 'CODEC-OWN-RESULT', (sound) => {
+    const times = new Map<string, number>();
+    const kept = new Map<string, Uint8Array>();
+    return both(sound, {
+      unseal(token) {
+        const payload = kept.get(token) ?? sound.unseal(token);
+        const time = (times.get(token) ?? 0) + 1;
+        times.set(token, time);
+        if (time >= 3) kept.set(token, payload);
+        return payload;
+      },
+    });
+  }),
   wrapped('a fragment is no part of it', 'CODEC-EXTENSION', (sound) =>
     both(sound, { unseal: (token) => sound.unseal(typeof token === 'string' ? (token.split('#')[0] ?? '') : token) }),
   ),

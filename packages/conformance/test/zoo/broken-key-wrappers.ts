@@ -270,6 +270,9 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     and('WRAP-CALLERS-RECORD'),
   ),
+  broken('wraps the buffer that a view is at the start of', 'WRAP-VIEW', {
+    take: (dataKey) => (dataKey.byteOffset === 0 ? new Uint8Array(dataKey.buffer.slice(0)) : Uint8Array.from(dataKey)),
+  }),
   broken('wraps the buffer that a view is in', 'WRAP-VIEW', {
     take: (dataKey) => new Uint8Array(dataKey.buffer.slice(0)),
   }),
@@ -560,6 +563,11 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
   broken('binds a context, and says that it does not', 'WRAP-CONTEXT-DECLARED', {
     supports: { context: false, authenticated: true, keyVersions: true },
   }),
+  broken('does not look at one bit of the first byte', 'WRAP-BIT-FLIP', {
+    seal: (version, plaintext, bound) => Buffer.concat([Buffer.of(1), SOUND.seal(version, plaintext, bound)]),
+    open: (version, bytes, bound) =>
+      SOUND.open(version, ((bytes[0] ?? 0) & 0x7f) === 1 ? bytes.subarray(1) : Buffer.alloc(0), bound),
+  }),
   broken('has an unchecked first byte', 'WRAP-BIT-FLIP', {
     seal: (version, plaintext, bound) => Buffer.concat([Buffer.of(1), SOUND.seal(version, plaintext, bound)]),
     open: (version, bytes, bound) => SOUND.open(version, bytes.subarray(1), bound),
@@ -673,6 +681,9 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
   }),
   around('owns all of its provider’s', 'WRAP-OWNS', () => ({
     owns: ({ provider }: WrappedKey) => provider === PROVIDER,
+  })),
+  around('owns KMS keys with longer names', 'WRAP-OWNS', (sound) => ({
+    owns: ({ provider, keyId }: WrappedKey) => provider === PROVIDER && keyId.startsWith(sound.keyId),
   })),
   around('asks whether it owns', 'WRAP-OWNS', (_, world) => ({
     owns: async (wrapped: WrappedKey) => SOUND.mayAsk(world, wrapped),

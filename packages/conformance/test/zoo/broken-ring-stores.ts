@@ -362,6 +362,20 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       return [...backend.rows].find(([name]) => like.test(name))?.[1];
     },
   }),
+  broken('drops leading zeros from the numbers in names', 'RING-NAMES-SEPARATE', {
+    keyOf: (name) => name.replaceAll(/([._-])0+(?=\d)/g, '$1'),
+  }),
+  wrapped('reports an update of an absent ring as absent', 'RING-REVISION-FOREIGN', (sound) => ({
+    async write(document: string, options: WriteOptions) {
+      if (options.expected !== undefined && (await sound.read()) === undefined) {
+        throw new RingStoreError('absent', 'no ring is stored');
+      }
+      return sound.write(document, options);
+    },
+  })),
+  broken('takes its revision from a hash of the first 64 KiB', 'RING-REVISION-OF-ONE', {
+    revise: (document) => hash(document.slice(0, 65_536)),
+  }),
   wrapped('never ends its close', 'RING-INSTANCE-CLOSES', () => ({ close: () => new Promise(() => undefined) })),
   wrapped('one connection for all', 'RING-CLOSE-OTHERS', (sound, backend) => ({
     async read(options?: RingStoreCallOptions) {
@@ -728,6 +742,16 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       return () => undefined;
     },
   })),
+  wrapped('keeps a set of callbacks', 'RING-WATCH-ENDS', (sound) => {
+    const ends = new Map<() => void, () => void>();
+    return {
+      watch(changed: () => void) {
+        const end = ends.get(changed) ?? sound.watch?.(changed) ?? (() => undefined);
+        ends.set(changed, end);
+        return end;
+      },
+    };
+  }),
   wrapped('unsubscribes every watcher', 'RING-WATCH-ENDS', (sound, backend, name) => ({
     watch(changed: () => void) {
       sound.watch?.(changed);
