@@ -32,7 +32,7 @@ describe('a fleet with one class of faults', () => {
 test('a fleet with all faults at once loses no valid token and keeps one ring', async () => {
   const { violations, tokens } = await simulate(world(8, 4, 12), CLASSES);
   expect(violations).toEqual([]);
-  expect(tokens.opened).toBeGreaterThan(10_000);
+  expect(tokens.opened).toBeGreaterThan(5_000);
 });
 
 // Where each member tried again by itself, thirty days of ten thousand members made 374 keys for 31 rotations, and 164
