@@ -109,11 +109,12 @@ const SINGLE_USE_TABLE: RequirementTable = {
     `${CONTRACT}: the margin; F48`,
   ),
   'USE-PAST-END': must('After the end and the margin no claim returns true.', `${CONTRACT}; F48`),
+  'USE-INSTANCE-CLOSES': must('The close of a store ends: the target’s, or else its own.'),
+  // Last: a backend may not come back.
   'USE-UNREACHABLE': must(
     'While the backend is out of reach, no claim resolves to true.',
     `${CONTRACT}: a store that cannot determine whether; F9`,
   ),
-  'USE-INSTANCE-CLOSES': must('The close of a store ends: the target’s, or else its own.'),
 };
 
 const SINGLE_USE_CHECKS: Checks<SingleUseTrial> = {
