@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { EXIT_CODE } from '../exit-code.ts';
 import { type KeeperEvent, textOf } from '../keeper/events.ts';
 import { keepOnce, runKeeper } from '../keeper/keeper.ts';
+import { logJson } from '../terminal/log-json.ts';
 import { stopSignal } from '../terminal/until-stopped.ts';
 import { visibleLine } from '../terminal/visible.ts';
 import { UsageError } from '../usage-error.ts';
@@ -59,18 +60,13 @@ export function addKeeperCommand(program: Command): void {
         throw new UsageError(`give only one of --once and --health-port ${healthPort}`);
       if (host !== undefined && healthPort === undefined)
         throw new UsageError(`--host "${host}" requires --health-port`);
-      const report = json ? reportJson : reportText;
+      const report = json ? logJson : reportText;
       const running = { stop: stopSignal(), report };
       await withSettings(file, async ({ config }) => {
         if (!once) await runKeeper(config, { host: host ?? '127.0.0.1', healthPort }, running);
         else if (!(await keepOnce(config, running))) process.exitCode = EXIT_CODE.failed;
       });
     });
-}
-
-/** One JSON object a line, for programs that collect logs. */
-function reportJson(event: KeeperEvent): void {
-  process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...event })}\n`);
 }
 
 function reportText(event: KeeperEvent): void {

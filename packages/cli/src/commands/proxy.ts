@@ -1,6 +1,8 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import { isHeaderName } from '../proxy/headers.ts';
 import { BY_AUTHORIZATION, type PrincipalSource } from '../proxy/principal.ts';
 import { type ProxyEvent, runProxy } from '../proxy/proxy.ts';
+import { logJson } from '../terminal/log-json.ts';
 import { stopSignal } from '../terminal/until-stopped.ts';
 import { visibleLine } from '../terminal/visible.ts';
 import { UsageError } from '../usage-error.ts';
@@ -97,7 +99,7 @@ export function addProxyCommand(program: Command): void {
             healthPort: options.healthPort,
             allowedHosts,
           },
-          { stop, report: json ? reportJson : reportText },
+          { stop, report: json ? logJson : reportText },
         ),
       );
     });
@@ -111,11 +113,6 @@ function principalOf({ principalHeader, principalAuthorization, principal }: Pro
   }
   if (principalHeader !== undefined) return { header: principalHeader };
   return principalAuthorization === true ? BY_AUTHORIZATION : null;
-}
-
-/** One JSON object a line, for programs that collect logs. */
-function reportJson(event: ProxyEvent): void {
-  process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...event })}\n`);
 }
 
 function reportText(event: ProxyEvent): void {
@@ -149,7 +146,7 @@ function origin(text: string): URL {
 }
 
 function headerName(text: string): string {
-  if (/^[!#$%&'*+.^_`|~\w-]+$/.test(text)) return text.toLowerCase();
+  if (isHeaderName(text)) return text.toLowerCase();
   throw new InvalidArgumentError('It must be the name of a header.');
 }
 

@@ -1,4 +1,5 @@
 import type { StatusProblem } from '../ring/status.ts';
+import { longTime } from '../terminal/long-time.ts';
 
 /** What a keeper reports, one line each. A key has its name; nothing is secret. */
 export type KeeperEvent =
@@ -68,16 +69,12 @@ export function textOf(event: KeeperEvent): string {
 function rotationText({ key, sealsFrom, reason }: KeeperEvent & { event: 'rotation' }): string {
   const by = reason === undefined ? 'another member published' : 'published';
   const why = reason === undefined ? '' : ` (${reason})`;
-  const from = sealsFrom === undefined ? 'seals now' : `seals from ${seconds(sealsFrom)}`;
+  const from = sealsFrom === undefined ? 'seals now' : `seals from ${longTime(sealsFrom)}`;
   return `${by} key ${key}${why}, which ${from}`;
 }
 
 function doneText({ condition, nextRotation, lastKmsCheck }: KeeperEvent & { event: 'done' }): string {
-  const check = lastKmsCheck === undefined ? 'no KMS check passed' : `KMS check passed at ${seconds(lastKmsCheck)}`;
-  const next = nextRotation === undefined ? '' : `; next rotation at ${seconds(nextRotation)}`;
+  const check = lastKmsCheck === undefined ? 'no KMS check passed' : `KMS check passed at ${longTime(lastKmsCheck)}`;
+  const next = nextRotation === undefined ? '' : `; next rotation at ${longTime(nextRotation)}`;
   return `done: ${condition}; ${check}${next}`;
-}
-
-function seconds(date: Date): string {
-  return `${date.toISOString().slice(0, 19)}Z`;
 }

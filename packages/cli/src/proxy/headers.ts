@@ -14,12 +14,17 @@ const HOP_BY_HOP: readonly string[] = [
   'upgrade',
 ];
 
+/** Whether a text has the form of a header name (RFC 9110, 5.1). */
+export function isHeaderName(text: string): boolean {
+  return /^[!#$%&'*+.^_`|~\w-]+$/.test(text);
+}
+
 /** The headers of a message that are passed on, from names and values in turns. */
 export function endToEndHeaders(raw: readonly string[]): Headers {
   const all = new Headers();
   for (let at = 0; at + 1 < raw.length; at += 2) all.append(raw[at] ?? '', raw[at + 1] ?? '');
   const named = (all.get('connection') ?? '').split(',').map((name) => name.trim().toLowerCase());
-  for (const name of [...HOP_BY_HOP, ...named.filter((one) => /^[!#$%&'*+.^_`|~\w-]+$/.test(one))]) all.delete(name);
+  for (const name of [...HOP_BY_HOP, ...named.filter(isHeaderName)]) all.delete(name);
   return all;
 }
 

@@ -1,4 +1,5 @@
 import type { KeyHealth } from '@sealring/core';
+import { longTime } from '../terminal/long-time.ts';
 import { keyName } from './key-name.ts';
 
 /** The keys of a ring that were not there before. */
@@ -12,7 +13,7 @@ export function publishedText(keys: readonly KeyHealth[]): string {
   if (keys.length === 0) return 'published no key';
   return keys
     .map(({ id, state, activates }) => {
-      const from = state === 'propagating' ? `seals from ${activates.toISOString().slice(0, 19)}Z` : 'seals now';
+      const from = state === 'propagating' ? `seals from ${longTime(activates)}` : 'seals now';
       return `published key ${keyName(id)}, which ${from}`;
     })
     .join('; ');

@@ -1,3 +1,4 @@
+import { longTime } from '../terminal/long-time.ts';
 import { pageWidth, wrapped } from '../terminal/page.ts';
 import type { Paint } from '../terminal/paint.ts';
 import { tableOf } from '../terminal/table.ts';
@@ -45,11 +46,6 @@ export function statusText(status: RingStatus, paint: Paint): string {
 /** A revoked key ends when it is revoked. */
 function endOf(date: Date | undefined, near: Date): string {
   return date === undefined ? '?' : shortTime(date, near);
-}
-
-/** Whole seconds, UTC. */
-function longTime(date: Date): string {
-  return `${date.toISOString().slice(0, 19)}Z`;
 }
 
 /** `11-21 22:20`, or `2027-01-05` in another year than `near`. */
