@@ -7,7 +7,10 @@
 
 export { CODEC_REQUIREMENTS, type CodecConformanceOptions, describeCodec, runCodecConformance } from './codec/suite.ts';
 export type { CodecInstance, CodecSupport, CodecTarget } from './codec/target.ts';
-export { type ExecCodecTarget, type ExecOptions, execCodecTarget } from './exec/target.ts';
+export { type ExecCodecOptions, type ExecCodecTarget, execCodecTarget } from './exec/codec-target.ts';
+export type { ExecOptions } from './exec/fleet.ts';
+export { type ExecKeyWrapperTarget, execKeyWrapperTarget } from './exec/key-wrapper-target.ts';
+export { type ExecRingStoreTarget, execRingStoreTarget } from './exec/ring-store-target.ts';
 export { describeKeyWrapper, KEY_WRAPPER_REQUIREMENTS, runKeyWrapperConformance } from './key-wrapper/suite.ts';
 export type {
   KeyWrapperControl,

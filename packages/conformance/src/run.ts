@@ -30,6 +30,12 @@ export interface TestRunner {
   readonly test: (name: string, body: () => Promise<void>, timeoutMs?: number) => unknown;
 }
 
+/**
+ * Marks a target that is asked through a pipe: what happens in its process cannot be seen. A symbol, so that a copy of a
+ * target is marked too.
+ */
+export const THROUGH_PIPE: unique symbol = Symbol('through a pipe');
+
 /** What makes a suite: a contract, as requirements with their checks. */
 export interface SuiteDefinition<Target, Options, Tried extends Trial> {
   readonly name: SuiteName;
@@ -38,6 +44,8 @@ export interface SuiteDefinition<Target, Options, Tried extends Trial> {
   readonly noun: string;
   readonly requirements: RequirementTable;
   readonly checks: Checks<Tried>;
+  /** What cannot be seen of a target that is asked through a pipe, and why. */
+  readonly unseenThroughPipe?: Readonly<Record<string, string>>;
   /** Longest time for one requirement unless the options say otherwise, milliseconds. */
   readonly timeoutMs: number;
   /** What its options may hold besides the common ones. */
@@ -69,6 +77,10 @@ export function suiteOf<
 >(definition: SuiteDefinition<Target, Options, Tried>): Suite<Target, Options> {
   const { title, noun, timeoutMs } = definition;
   const checks = withChecks(definition.requirements, definition.checks);
+  const checksThroughPipe = withChecks(definition.requirements, {
+    ...definition.checks,
+    ...Object.fromEntries(Object.entries(definition.unseenThroughPipe ?? {}).map(([id, why]) => [id, unseen(why)])),
+  });
   const requirements = checks.map(({ id, level, text, source }) => ({ id, level, text, source }));
   const ids = requirements.map(({ id }) => id);
   const read = (owner: string, target: Target, options: Options | undefined): Settings => {
@@ -77,7 +89,8 @@ export function suiteOf<
   };
   const run: Suite<Target, Options>['run'] = async (target, options) => {
     const settings = read(`run${title}Conformance`, target, options);
-    return runSuite({ name: definition.name, checks }, target, settings, () =>
+    const tried = THROUGH_PIPE in target ? checksThroughPipe : checks;
+    return runSuite({ name: definition.name, checks: tried }, target, settings, () =>
       definition.open(target, settings, options ?? ({} as Options)),
     );
   };
@@ -94,6 +107,12 @@ export function suiteOf<
         }
       });
     },
+  };
+}
+
+function unseen(why: string): () => never {
+  return () => {
+    throw new NotApplicable(`cannot be seen through a pipe: ${why}`);
   };
 }
 

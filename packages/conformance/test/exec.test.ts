@@ -12,8 +12,8 @@ import { shownRequest, shownText } from '../src/exec/shown.ts';
 import {
   CODEC_REQUIREMENTS,
   type ConformanceResult,
+  type ExecCodecOptions,
   type ExecCodecTarget,
-  type ExecOptions,
   execCodecTarget,
   runCodecConformance,
 } from '../src/index.ts';
@@ -27,14 +27,14 @@ afterEach(async () => {
   for (const run of cleanUp.splice(0).toReversed()) await run();
 });
 
-function exec(command: string | readonly string[], options?: ExecOptions): ExecCodecTarget {
+function exec(command: string | readonly string[], options?: ExecCodecOptions): ExecCodecTarget {
   const target = execCodecTarget(command, options);
   cleanUp.push(() => target.close());
   return target;
 }
 
 /** The program of the tests, with a fault or sound. */
-function faulty(fault: string, options?: ExecOptions): ExecCodecTarget {
+function faulty(fault: string, options?: ExecCodecOptions): ExecCodecTarget {
   return exec([process.execPath, program, fault], { name: fault, ...options });
 }
 
@@ -115,7 +115,12 @@ describe('a sound codec in a process of its own', () => {
 const asked = (op: string): string => String.raw`\{"id":\d+,"op":"${op}","instance":"i\d+","\w+":".*"\}`;
 
 /** Each fault with a requirement that meets it, and the finding. */
-const FINDINGS: readonly (readonly [fault: string, requirement: string, finding: string, options?: ExecOptions])[] = [
+const FINDINGS: readonly (readonly [
+  fault: string,
+  requirement: string,
+  finding: string,
+  options?: ExecCodecOptions,
+])[] = [
   ['hangs-at-seal', 'CODEC-STRANGER', `no answer within 3000 ms to ${asked('seal')}`, { timeoutMs: 3_000 }],
   ['crashes-at-seal', 'CODEC-STRANGER', `exit code 1 instead of answering ${asked('seal')}.*the crash of a test`],
   ['exits-silently', 'CODEC-STRANGER', `ended with exit code 0 instead of answering ${asked('unseal')}`],
@@ -154,7 +159,7 @@ const FINDINGS: readonly (readonly [fault: string, requirement: string, finding:
   ['crashes-when-long', 'CODEC-ROUNDTRIP-BYTES', `exit code 3 instead of answering ${asked('seal')}`],
 ];
 
-function limited(maxPayloadBytes: number): ExecOptions {
+function limited(maxPayloadBytes: number): ExecCodecOptions {
   return { supports: { maxPayloadBytes } };
 }
 
@@ -226,7 +231,7 @@ const NOT_STARTED: readonly (readonly [
   how: string,
   command: string | readonly string[],
   finding: string,
-  options?: ExecOptions,
+  options?: ExecCodecOptions,
 ])[] = [
   ['ends before it answers', 'exit 3', `ended with exit code 3 instead of answering ${asked('create')}$`],
   ['is killed', 'kill -9 $$', `was ended by SIGKILL instead of answering ${asked('create')}$`],

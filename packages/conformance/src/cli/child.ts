@@ -6,13 +6,16 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { types } from 'node:util';
 import { Worker } from 'node:worker_threads';
-import { execCodecTarget } from '../exec/target.ts';
+import { execCodecTarget } from '../exec/codec-target.ts';
+import { execKeyWrapperTarget } from '../exec/key-wrapper-target.ts';
+import { execRingStoreTarget } from '../exec/ring-store-target.ts';
 import { DidNotStart, type SuiteName } from '../requirement.ts';
 import { exportedTarget, scriptBeside } from '../target-module.ts';
 import { describeThrown, kindOf } from '../thrown.ts';
 import {
   type Answer,
   type Numbered,
+  type ProgramSource,
   type Request,
   type TargetSource,
   type TrialOptions,
@@ -29,23 +32,42 @@ interface LoadedTarget {
 }
 
 /** A program that takes longer over one answer hangs, whatever a requirement may take: milliseconds. */
-const LONGEST_ANSWER_MS = 10_000;
+const LONGEST_ANSWER_MS: Readonly<Record<SuiteName, number>> = {
+  codec: 10_000,
+  'key-wrapper': 30_000,
+  'ring-store': 30_000,
+  'single-use': 0,
+};
 
 /** @throws {UsageError} when there is no target to be had. */
-async function loadTarget(source: TargetSource, { timeoutMs }: TrialOptions): Promise<LoadedTarget> {
+async function loadTarget(suite: SuiteName, source: TargetSource, { timeoutMs }: TrialOptions): Promise<LoadedTarget> {
   if ('module' in source) return loadModule(source.module);
-  const { exec, claims } = source;
-  const target = execCodecTarget(exec, { timeoutMs: Math.min(timeoutMs, LONGEST_ANSWER_MS), ...claims });
-  const opened = { target, close: () => target.close() };
+  const longestMs = Math.min(timeoutMs, LONGEST_ANSWER_MS[suite]);
+  try {
+    const target = await startProgram(suite, source, longestMs);
+    return { target, close: () => target.close() };
+  } catch (error) {
+    throw error instanceof DidNotStart ? new UsageError(error.message) : error;
+  }
+}
+
+async function startProgram(
+  suite: SuiteName,
+  { exec, claims }: ProgramSource,
+  timeoutMs: number,
+): Promise<{ close(): Promise<void> }> {
+  if (suite === 'key-wrapper') return execKeyWrapperTarget(exec, { timeoutMs });
+  if (suite === 'ring-store') return execRingStoreTarget(exec, { timeoutMs });
+  const target = execCodecTarget(exec, { timeoutMs, ...claims });
   try {
     await target.create();
   } catch (error) {
     // Whatever else goes wrong is for the requirements to find.
-    if (!(error instanceof DidNotStart)) return opened;
+    if (!(error instanceof DidNotStart)) return target;
     await target.close();
-    throw new UsageError(error.message);
+    throw error;
   }
-  return opened;
+  return target;
 }
 
 async function loadModule(path: string): Promise<LoadedTarget> {
@@ -101,7 +123,7 @@ async function answer(request: Request): Promise<Answer> {
   switch (request.kind) {
     case 'open': {
       const { suite, source, options } = request;
-      held = { ...(await loadTarget(source, options)), suite, options };
+      held = { ...(await loadTarget(suite, source, options)), suite, options };
       const { name } = held.target as { readonly name?: unknown };
       return { kind: 'opened', name: typeof name === 'string' ? name : '' };
     }

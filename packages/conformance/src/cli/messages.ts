@@ -1,4 +1,4 @@
-import type { ExecOptions } from '../exec/target.ts';
+import type { ExecCodecOptions } from '../exec/codec-target.ts';
 import type { ConformanceResult, SuiteName } from '../requirement.ts';
 
 /** How a run ends. One that a signal ended has 128 and the signal's number, as shells have it. */
@@ -11,10 +11,15 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-export type TargetSource = { readonly module: string } | { readonly exec: string; readonly claims: ProgramClaims };
+export type TargetSource = { readonly module: string } | ProgramSource;
 
-/** What a program cannot say of itself, as the module of a target does. */
-export type ProgramClaims = Pick<ExecOptions, 'supports' | 'rotated'>;
+export interface ProgramSource {
+  readonly exec: string;
+  readonly claims: ProgramClaims;
+}
+
+/** What the program of a codec cannot say of itself, as the module of a target does. */
+export type ProgramClaims = Pick<ExecCodecOptions, 'supports' | 'rotated'>;
 
 export interface TrialOptions {
   readonly seed: number;

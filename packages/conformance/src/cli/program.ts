@@ -29,7 +29,6 @@ const COMMANDS: Readonly<Record<SuiteName, SuiteCommand>> = {
     description: 'Holds a codec to the contract of requestState codecs.',
     addOptions: (command) =>
       command
-        .option('--exec <command>', 'instead of a module: a program in any language that speaks JSON lines')
         .option('--no-confidentiality', 'with --exec: its tokens do not hide their payload')
         .option('--no-cross-instance', 'with --exec: no other process of the fleet unseals its tokens')
         .option('--no-rotation', 'with --exec: it does not know the role "rotated"')
@@ -128,6 +127,9 @@ function addSuiteCommand(program: Command, suite: SuiteName): void {
     .summary(summary)
     .description(description)
     .argument('[target]', 'module that exports a target: .js, .mjs, .ts, .mts');
+  if (suite !== 'single-use') {
+    command.option('--exec <command>', 'instead of a module: a program in any language that speaks JSON lines');
+  }
   addOptions(command)
     .option('--report <file.html>', 'write a report for people: one page that needs nothing else')
     .option(

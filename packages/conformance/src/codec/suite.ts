@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import type { ConformanceOptions } from '../options.ts';
-import { type Check, type ConformanceReport, NotApplicable, type Requirement } from '../requirement.ts';
+import type { ConformanceReport, Requirement } from '../requirement.ts';
 import { type Suite, suiteOf, type TestRunner } from '../run.ts';
 import { INTEGRITY_CHECKS } from './integrity.ts';
 import { ISOLATION_CHECKS, WORKER_CHECKS } from './isolation.ts';
@@ -30,18 +30,7 @@ export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
   'CODEC-TIMING': 'the way through the pipe takes longer than the refusal',
 };
 
-function unlessUnseen(checks: CodecChecks): CodecChecks {
-  const guarded = Object.entries(UNSEEN_THROUGH_PIPE).map(([id, why]) => {
-    const guard: Check<CodecTrial> = (trial) => {
-      if (trial.throughPipe) throw new NotApplicable(`cannot be seen through a pipe: ${why}`);
-      return checks[id]?.(trial);
-    };
-    return [id, guard] as const;
-  });
-  return { ...checks, ...Object.fromEntries(guarded) };
-}
-
-const CODEC_CHECKS = unlessUnseen({
+const CODEC_CHECKS: CodecChecks = {
   ...ROUND_TRIP_CHECKS,
   ...INTEGRITY_CHECKS,
   ...REFUSAL_CHECKS,
@@ -52,7 +41,7 @@ const CODEC_CHECKS = unlessUnseen({
   ...PURITY_CHECKS,
   ...WORKER_CHECKS,
   ...TIMING_CHECKS,
-});
+};
 
 /** How the suite of codecs is run. */
 export interface CodecConformanceOptions extends ConformanceOptions {
@@ -69,6 +58,7 @@ export const CODEC_SUITE: Suite<CodecTarget, CodecConformanceOptions> = suiteOf(
   noun: 'codec',
   requirements: CODEC_TABLE,
   checks: CODEC_CHECKS,
+  unseenThroughPipe: UNSEEN_THROUGH_PIPE,
   timeoutMs: 60_000,
   options: {
     module: v.optional(

@@ -41,12 +41,6 @@ export interface CodecTarget {
 /** The longest payload of the suite, bytes. */
 export const LONGEST_PAYLOAD: number = 64 * 1024;
 
-/**
- * Marks a target whose codec is asked through a pipe: what happens in its process cannot be seen. A symbol, so that a
- * copy of a target is marked too.
- */
-export const THROUGH_PIPE: unique symbol = Symbol('through a pipe');
-
 /** What `supports` may hold. */
 export const CODEC_SUPPORT: v.GenericSchema = anObject({
   confidentiality: v.optional(aFlag),

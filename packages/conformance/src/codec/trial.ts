@@ -4,7 +4,7 @@ import { sameBytes } from '../bytes.ts';
 import { type Checks, expectThat, Finding, NotApplicable } from '../requirement.ts';
 import { describeThrown, kindOf } from '../thrown.ts';
 import { Trial } from '../trial.ts';
-import { type CodecSupport, type CodecTarget, THROUGH_PIPE } from './target.ts';
+import type { CodecSupport, CodecTarget } from './target.ts';
 
 export type CodecChecks = Checks<CodecTrial>;
 
@@ -26,8 +26,6 @@ export class CodecTrial extends Trial {
   readonly supports: Required<CodecSupport>;
   /** The URL of the module that the target was exported by, if that is known. */
   readonly module: string | undefined;
-  /** Whether the codec is asked through a pipe: what happens in its process cannot be seen. */
-  readonly throughPipe: boolean;
   readonly #target: CodecTarget;
 
   constructor(target: CodecTarget, seed: number, module?: string | URL) {
@@ -40,7 +38,6 @@ export class CodecTrial extends Trial {
     } = target.supports ?? {};
     this.supports = { confidentiality, maxPayloadBytes, crossInstance };
     this.module = module === undefined ? undefined : String(module);
-    this.throughPipe = THROUGH_PIPE in target;
   }
 
   create(): Promise<RequestStateCodec> {

@@ -1,68 +1,147 @@
-import { shownText } from './shown.ts';
-
-export type Request =
-  | { readonly op: 'create'; readonly instance: string; readonly role: Role }
-  | { readonly op: 'seal'; readonly instance: string; readonly payload: string }
-  | { readonly op: 'unseal'; readonly instance: string; readonly token: string };
-
-export type Role = 'self' | 'peer' | 'stranger' | 'rotated';
-
-export type Answer =
-  | { readonly kind: 'created' }
-  | { readonly kind: 'token'; readonly token: string }
-  | { readonly kind: 'payload'; readonly payload: Uint8Array }
-  | { readonly kind: 'invalid'; readonly reason: string }
-  | { readonly kind: 'error'; readonly text: string };
+import type { KeyWrapper, RingStore, StoredRing, WrappedKey } from '@sealring/core';
+import * as v from 'valibot';
+import type { Said } from './program.ts';
 
 /** An answer is not what the protocol says. The message says what it is instead. */
 export class WrongAnswer extends Error {
   override readonly name = 'WrongAnswer';
 }
 
-const KINDS = ['token', 'payload', 'invalid', 'error'] as const;
-const ANSWERS: Readonly<Record<Request['op'], readonly string[]>> = {
-  create: [],
-  seal: ['token'],
-  unseal: ['payload', 'invalid'],
+const aString = v.string('is not a string');
+const aFlag = v.boolean('is not true or false');
+const names = v.optional(v.array(aString, 'is not an array of strings'), []);
+const base64 = v.pipe(
+  aString,
+  v.check(
+    (text) => Buffer.from(text, 'base64').toString('base64') === text,
+    'is not base64 as RFC 4648 writes it, with padding',
+  ),
+  v.transform((text) => Uint8Array.from(Buffer.from(text, 'base64'))),
+);
+
+function members<T extends v.ObjectEntries>(entries: T): v.ObjectSchema<T, string> {
+  return v.object(entries, 'is missing or not an object');
+}
+
+const RECORD = members({
+  provider: aString,
+  keyId: aString,
+  wrapped: base64,
+  signature: v.exactOptional(base64),
+});
+
+/** What a program says of its target. */
+export interface Description {
+  readonly name?: string;
+  readonly supports?: Readonly<Record<string, unknown>>;
+  /** What can be done to its backend. */
+  readonly can: readonly string[];
+}
+
+/** Why a call failed, by its kind. */
+export interface Failure {
+  readonly kind: string;
+  readonly message: string;
+  readonly provider?: string;
+  readonly operation?: string;
+  readonly revision?: string;
+}
+
+type Has = { readonly has: readonly string[] };
+
+/** What an answer may hold: one of these, or none where there is nothing to say. */
+export interface Results {
+  readonly error: string;
+  // Of a codec.
+  readonly token: string;
+  readonly payload: Uint8Array;
+  readonly invalid: string;
+  // Of a key wrapper and a ring store.
+  readonly target: Description;
+  readonly failure: Failure;
+  readonly keyWrapper: Pick<KeyWrapper, 'provider' | 'keyId' | 'supports'> & Has;
+  readonly wrapped: WrappedKey;
+  readonly dataKey: Uint8Array;
+  readonly generated: { readonly dataKey: Uint8Array; readonly wrapped: WrappedKey };
+  readonly signature: Uint8Array;
+  readonly verified: boolean;
+  readonly owned: boolean;
+  readonly store: Pick<RingStore, 'kind' | 'location'> & Has;
+  readonly stored: StoredRing;
+  readonly absent: true;
+  readonly revision: string;
+}
+
+const RESULTS: { readonly [Kind in keyof Results]: v.GenericSchema<unknown, Results[Kind]> } = {
+  error: aString,
+  token: aString,
+  payload: base64,
+  invalid: aString,
+  target: members({
+    name: v.exactOptional(aString),
+    supports: v.exactOptional(v.record(v.string(), v.unknown(), 'is not an object')),
+    can: names,
+  }),
+  failure: members({
+    kind: aString,
+    message: v.optional(aString, ''),
+    provider: v.exactOptional(aString),
+    operation: v.exactOptional(aString),
+    revision: v.exactOptional(aString),
+  }),
+  keyWrapper: members({
+    provider: aString,
+    keyId: aString,
+    supports: members({ context: aFlag, authenticated: aFlag, keyVersions: v.exactOptional(aFlag) }),
+    has: names,
+  }),
+  wrapped: RECORD,
+  dataKey: base64,
+  generated: members({ dataKey: base64, wrapped: RECORD }),
+  signature: base64,
+  verified: aFlag,
+  owned: aFlag,
+  store: members({ kind: aString, location: v.exactOptional(aString), has: names }),
+  stored: members({ document: aString, revision: aString }),
+  absent: v.literal(true, 'is not true'),
+  revision: aString,
 };
 
-/** @throws {WrongAnswer} for a line that is not an answer to request `id`. */
-export function readAnswer(line: string, op: Request['op'], id: number): Answer {
-  const answer = readObject(line);
-  if (answer['id'] !== id) throw new WrongAnswer(`is for another request: ${shownText(line)}`);
-  // A serializer may write null for what is not there.
-  const given = KINDS.filter((kind) => answer[kind] !== undefined && answer[kind] !== null);
+export type ResultKind = keyof Results;
+
+/** What a request is answered by: a result of some kinds, or the error that says why not. */
+export type Answer<Kind extends ResultKind> =
+  | { [Each in Kind | 'error']: { readonly kind: Each; readonly value: Results[Each] } }[Kind | 'error']
+  | { readonly kind: 'nothing'; readonly value?: undefined };
+
+const KINDS = Object.keys(RESULTS) as readonly ResultKind[];
+
+/** @throws {WrongAnswer} for anything but one result of these kinds, an error, or nothing where no kind is named. */
+export function readAnswer<Kind extends ResultKind>(
+  said: Said,
+  kinds: readonly Kind[],
+  shown: () => string,
+): Answer<Kind> {
+  const given = KINDS.filter((kind) => said[kind] !== undefined);
   const [kind] = given;
   if (given.length > 1) throw new WrongAnswer(`has both ${given.join(' and ')}`);
   if (kind === undefined) {
-    if (op === 'create') return { kind: 'created' };
-    throw new WrongAnswer(`has neither ${ANSWERS[op].join(' nor ')} nor error: ${shownText(line)}`);
+    if (kinds.every((one) => one === 'failure')) return { kind: 'nothing' };
+    throw new WrongAnswer(`has neither ${kinds.join(' nor ')} nor error: ${shown()}`);
   }
-  if (kind !== 'error' && !ANSWERS[op].includes(kind)) throw new WrongAnswer(`has ${kind}`);
-  const value = answer[kind];
-  if (typeof value !== 'string') throw new WrongAnswer(`has a ${kind} that is not a string`);
-  if (kind === 'token') return { kind, token: value };
-  if (kind === 'payload') return { kind, payload: bytesOf(value) };
-  return kind === 'invalid' ? { kind, reason: value } : { kind, text: value };
+  if (kind !== 'error' && !(kinds as readonly ResultKind[]).includes(kind)) throw new WrongAnswer(`has ${kind}`);
+  const read = v.safeParse(RESULTS[kind], said[kind]);
+  if (read.success) return { kind, value: read.output } as Answer<Kind>;
+  const [issue] = read.issues;
+  const path = v.getDotPath(issue);
+  throw new WrongAnswer(`has a ${kind}${path === null ? '' : `.${path}`} that ${issue.message}`);
 }
 
-function readObject(line: string): Record<string, unknown> {
-  let answer: unknown;
-  try {
-    answer = JSON.parse(line);
-  } catch {
-    throw new WrongAnswer(`is not JSON: ${shownText(line)}`);
-  }
-  if (typeof answer !== 'object' || answer === null || Array.isArray(answer)) {
-    throw new WrongAnswer(`is not a JSON object: ${shownText(line)}`);
-  }
-  return { ...answer };
-}
+const DATES = v.optional(v.array(v.number('is not a number'), 'is not an array of numbers'), []);
 
-function bytesOf(payload: string): Uint8Array {
-  const bytes = Buffer.from(payload, 'base64');
-  if (bytes.toString('base64') !== payload) {
-    throw new WrongAnswer('has a payload that is not base64 as RFC 4648 writes it, with padding');
-  }
-  return Uint8Array.from(bytes);
+/** @throws {WrongAnswer} for dates that are not numbers. */
+export function readDates({ dates }: Said): readonly number[] {
+  const read = v.safeParse(DATES, dates);
+  if (read.success) return read.output;
+  throw new WrongAnswer('has dates that are not an array of numbers');
 }

@@ -4,25 +4,30 @@ import { within } from '../trial.ts';
 import { Lines } from './lines.ts';
 import { shownStart, shownText } from './shown.ts';
 
+/** An answer, or a notice: a line of the program as an object. A member that is null counts as absent. */
+export type Said = Readonly<Record<string, unknown>>;
+
 /** The program to run: through the shell where it is text. */
 export interface ProgramOptions {
   readonly command: string | readonly string[];
   readonly timeoutMs: number;
   readonly cwd: string | undefined;
   readonly env: NodeJS.ProcessEnv;
+  /** Whether it may write notices, which answer no request: `{"changed":"w1"}`. */
+  readonly notifies: boolean;
 }
 
 /** What the thread that drives the program is started with. */
 export interface ThreadData {
   readonly program: ProgramOptions;
   readonly port: MessagePort;
-  /** One 32-bit word: 1 when an answer is there. */
+  /** One 32-bit word: how many posts there were. */
   readonly bell: Int32Array;
 }
 
 export type Order =
-  /** Writes a line and waits for one. `shown` is the line as a finding may show it. */
-  | { readonly do: 'ask'; readonly line: string; readonly shown: string }
+  /** Writes a request and waits for its answer. `shown` is the request as a finding may show it. */
+  | { readonly do: 'ask'; readonly id: number; readonly line: string; readonly shown: string }
   /** Asks whether something went wrong since the last answer. */
   | { readonly do: 'look' }
   /** Ends the program at once, because its answer was wrong. */
@@ -30,11 +35,14 @@ export type Order =
   /** Lets the program end by itself, and sees to it that it does. */
   | { readonly do: 'end' };
 
-/** The line that was received, or a description of the failure. Neither: nothing to report. */
+/** The answer, or a description of the failure. Neither: nothing to report. */
 export interface Outcome {
-  readonly line?: string;
+  readonly answer?: Said;
   readonly failure?: string;
 }
+
+/** What the thread posts: the outcome of an order, by its number, or the watcher that the program notifies. */
+export type Post = { readonly number: number; readonly outcome: Outcome } | { readonly changed: string };
 
 /** How long a program may take to exit once its input has ended, and again after it was asked to exit. */
 const GRACE_MS = 1_000;
@@ -44,7 +52,12 @@ const LAST_WORDS_MS = 300;
 const KEPT_OF_STDERR = 2_048;
 const IS_WINDOWS = process.platform === 'win32';
 
-/** A program that answers lines with lines, one at a time. A failure is reported with the request that caused it. */
+interface Waiting {
+  readonly shown: string;
+  readonly settle: (outcome: Outcome) => void;
+}
+
+/** A program that answers lines with lines, in any order. A failure is reported with the request that caused it. */
 export class Program {
   readonly #child: ChildProcess;
   readonly #timeoutMs: number;
@@ -56,13 +69,16 @@ export class Program {
   #lastErrors = '';
   #hasAnswered = false;
   #failure: string | undefined;
-  /** The request that is waited for, or the last one. */
+  /** The last request that was sent. */
   #asked = '';
-  #answer: ((outcome: Outcome) => void) | undefined;
+  /** Requests without an answer by their ids, the earliest first. */
+  readonly #waiting = new Map<unknown, Waiting>();
+  readonly #notify: ((watcher: string) => void) | undefined;
 
   /** @throws what `spawn` throws for a command or a folder that cannot be one. */
-  constructor({ command, timeoutMs, cwd, env }: ProgramOptions) {
+  constructor({ command, timeoutMs, cwd, env, notifies }: ProgramOptions, notify: (watcher: string) => void) {
     this.#timeoutMs = timeoutMs;
+    this.#notify = notifies ? notify : undefined;
     const [file = '', ...args] = typeof command === 'string' ? [command] : command;
     const child = spawn(file, args, {
       ...(cwd !== undefined && { cwd }),
@@ -104,12 +120,10 @@ export class Program {
     });
   }
 
-  async ask(line: string, shown: string): Promise<Outcome> {
+  async ask(id: number, line: string, shown: string): Promise<Outcome> {
     if (this.#failure !== undefined) return { failure: this.#failure };
     this.#asked = shown;
-    const answered = new Promise<Outcome>((resolve) => {
-      this.#answer = resolve;
-    });
+    const answered = new Promise<Outcome>((settle) => this.#waiting.set(id, { shown, settle }));
     const late = setTimeout(() => {
       this.#fail(`no answer within ${this.#timeoutMs} ms to ${shown}, and the program was killed${this.#errors()}`);
     }, this.#timeoutMs);
@@ -141,22 +155,45 @@ export class Program {
 
   #read(chunk: Buffer): void {
     try {
-      for (const line of this.#lines.add(chunk)) {
-        if (this.#answer === undefined) {
-          this.#fail(`after its answer to ${this.#asked} the program wrote an unrequested line: ${shownText(line)}`);
-        } else {
-          this.#hasAnswered = true;
-          this.#settle({ line });
-        }
-      }
+      for (const line of this.#lines.add(chunk)) this.#take(line);
     } catch (error) {
-      this.#fail(`the answer to ${this.#asked} is ${error instanceof RangeError ? error.message : 'not UTF-8'}`);
+      this.#fail(`${this.#expected()} is ${error instanceof RangeError ? error.message : 'not UTF-8'}`);
     }
+  }
+
+  #take(line: string): void {
+    const said = readObject(line);
+    if (typeof said !== 'string') {
+      const { id, changed } = said;
+      const waiting = this.#waiting.get(id);
+      if (waiting !== undefined) {
+        this.#hasAnswered = true;
+        this.#waiting.delete(id);
+        return waiting.settle({ answer: said });
+      }
+      if (id === undefined && typeof changed === 'string' && this.#notify !== undefined) return this.#notify(changed);
+    }
+    if (this.#waiting.size === 0) {
+      this.#fail(`after its answer to ${this.#asked} the program wrote an unrequested line: ${shownText(line)}`);
+    } else {
+      const why = typeof said === 'string' ? said : 'is for another request';
+      this.#fail(`${this.#expected()} ${why}: ${shownText(line)}`);
+    }
+  }
+
+  /** What a line had to be. */
+  #expected(): string {
+    const [first, ...more] = this.#waiting.values();
+    const answer = `the answer to ${first?.shown ?? this.#asked}`;
+    return more.length === 0 ? answer : `${answer}, or to one of ${more.length} later requests,`;
   }
 
   #sayEnd(code: number | null, signal: NodeJS.Signals | null): void {
     const how = signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`;
-    const when = this.#answer === undefined ? 'after its answer to' : 'instead of answering';
+    const [first, ...more] = this.#waiting.values();
+    const others = more.length === 0 ? '' : ` and ${more.length} later requests`;
+    const when =
+      first === undefined ? `after its answer to ${this.#asked}` : `instead of answering ${first.shown}${others}`;
     let rest = '';
     try {
       rest = this.#lines.rest();
@@ -164,7 +201,7 @@ export class Program {
       // Half a character: the end is enough.
     }
     const last = rest === '' ? '' : `; its last line has no end: ${shownText(rest)}`;
-    this.#fail(`the program ${how} ${when} ${this.#asked}${last}${this.#errors()}`);
+    this.#fail(`the program ${how} ${when}${last}${this.#errors()}`);
   }
 
   /** Bytes, one to a character: a character may come in two chunks. */
@@ -184,13 +221,8 @@ export class Program {
   #fail(failure: string): void {
     this.#failure ??= failure;
     this.#signal('SIGKILL');
-    this.#settle({ failure: this.#failure });
-  }
-
-  #settle(outcome: Outcome): void {
-    const answer = this.#answer;
-    this.#answer = undefined;
-    answer?.(outcome);
+    for (const { settle } of this.#waiting.values()) settle({ failure: this.#failure });
+    this.#waiting.clear();
   }
 
   async #endsWithin(ms: number): Promise<boolean> {
@@ -208,6 +240,18 @@ export class Program {
       // Nothing is left of it.
     }
   }
+}
+
+/** @returns what is wrong with the line where it is no JSON object. */
+function readObject(line: string): Said | string {
+  let said: unknown;
+  try {
+    // A serializer may write null for what is not there.
+    said = JSON.parse(line, (_, value: unknown) => (value === null ? undefined : value));
+  } catch {
+    return 'is not JSON';
+  }
+  return typeof said === 'object' && !Array.isArray(said) ? { ...said } : 'is not a JSON object';
 }
 
 /**

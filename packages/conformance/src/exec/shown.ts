@@ -6,7 +6,7 @@ const LONGEST_TEXT = 300;
 /** What another program wrote, in one line and not too long. A stack names its error first, or last. */
 export function shownText(text: string, keep: 'start' | 'both' = 'start'): string {
   // Nothing that would move a cursor or colour a terminal.
-  const line = stripVTControlCharacters(text)
+  const line = withoutKeys(stripVTControlCharacters(text))
     .replaceAll(/[\s\p{Cc}\p{Cf}]+/gu, ' ')
     .trim();
   if (line.length <= LONGEST_TEXT) return line;
@@ -25,16 +25,18 @@ export function shownStart(errors: string): string {
   return first === last ? shownText(first) : `${shownText(first)} … ${shownText(last)}`;
 }
 
-/** A request as it was sent, with its long values cut. */
+/** A request as it was sent, with its long values cut, and without data keys. */
 export function shownRequest(request: object): string {
-  return asciiJson(
-    Object.fromEntries(Object.entries(request).map(([name, value]) => [name, shortened(value)])),
-  ).replaceAll('\\u2026', '…');
+  return withoutKeys(asciiJson(request, (_, value) => shortened(value))).replaceAll('\\u2026', '…');
+}
+
+function withoutKeys(text: string): string {
+  return text.replaceAll(/("dataKey"\s*:\s*")[^"]*/g, '$1…');
 }
 
 /** JSON in ASCII: whatever encoding a program reads, and wherever it ends its lines, it reads the same. */
-export function asciiJson(value: object): string {
-  return JSON.stringify(value).replaceAll(
+export function asciiJson(value: object, replacer?: (name: string, value: unknown) => unknown): string {
+  return JSON.stringify(value, replacer).replaceAll(
     /[\u007f-\uffff]/g,
     (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );

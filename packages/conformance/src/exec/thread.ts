@@ -1,38 +1,49 @@
 import { workerData } from 'node:worker_threads';
-import { type Order, type Outcome, Program, type ThreadData } from './program.ts';
+import { type Order, type Outcome, type Post, Program, type ThreadData } from './program.ts';
 
-// Runs in a thread of its own, while the main thread sleeps until the bell rings.
+// Runs in a thread of its own: the main thread may sleep until an answer is there.
 const { program: options, port, bell }: ThreadData = workerData;
 let program: Program | undefined;
 
-port.on('message', (order: Order) => void carryOut(order));
+port.on('message', ({ number, order }: { readonly number: number; readonly order: Order }) => {
+  void carryOut(number, order);
+});
 
-async function carryOut(order: Order): Promise<void> {
+async function carryOut(number: number, order: Order): Promise<void> {
   const outcome = await obey(order).catch((error: unknown): Outcome => {
     return { failure: `the program could not be started: ${error instanceof Error ? error.name : typeof error}` };
   });
-  port.postMessage(outcome);
-  Atomics.store(bell, 0, 1);
+  post({ number, outcome });
+}
+
+function post(what: Post): void {
+  port.postMessage(what);
+  Atomics.add(bell, 0, 1);
   Atomics.notify(bell, 0);
 }
 
 async function obey(order: Order): Promise<Outcome> {
   if (order.do === 'ask') {
-    program ??= new Program(options);
-    return orGone(await program.ask(order.line, order.shown));
+    program ??= new Program(options, (changed) => post({ changed }));
+    return orGone(program, await program.ask(order.id, order.line, order.shown));
   }
-  if (program === undefined) return {};
-  if (order.do === 'look') return orGone(program.look());
-  await (order.do === 'end' ? program.end() : program.kill());
-  program = undefined;
+  const running = program;
+  if (running === undefined) return {};
+  if (order.do === 'look') return orGone(running, running.look());
+  await (order.do === 'end' ? running.end() : running.kill());
+  forget(running);
   return {};
 }
 
 /** After a failure the program is gone: the next request starts a new one. */
-async function orGone(outcome: Outcome): Promise<Outcome> {
+async function orGone(asked: Program, outcome: Outcome): Promise<Outcome> {
   if (outcome.failure !== undefined) {
-    await program?.kill();
-    program = undefined;
+    await asked.kill();
+    forget(asked);
   }
   return outcome;
+}
+
+function forget(gone: Program): void {
+  if (program === gone) program = undefined;
 }

@@ -16,6 +16,25 @@ import { checkKeyWrapperTarget, type KeyWrapperTarget } from './target.ts';
 import { type KeyWrapperChecks, KeyWrapperTrial } from './trial.ts';
 import { WRONG_ARGUMENT_CHECKS } from './wrong-arguments.ts';
 
+/** What cannot be seen of a key wrapper that is asked through a pipe, and why. */
+export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
+  'WRAP-PROMISES': 'the kit’s side of the pipe makes the promises',
+  'WRAP-VIEW': 'the program makes the buffers itself',
+  'WRAP-OWN-BYTES': 'only a copy of the bytes arrives here',
+  'WRAP-CALLERS-BYTES': 'the program makes the buffers itself',
+  'WRAP-CALLERS-BYTES-AT-ONCE': 'the program makes the buffers itself',
+  'WRAP-SIGNAL-AFTER': 'an abort is passed on only while its call is under way',
+  'WRAP-CALLERS-RECORD': 'only a copy of the record arrives here',
+  'WRAP-ERROR-CAUSE': 'only the kind and the text of an error arrive here',
+  'WRAP-OUTPUT-SECRET': 'what the program prints is not read',
+  'WRAP-INSPECT-SECRET': 'the key wrapper is in another process',
+  'WRAP-ARGUMENTS': 'the protocol carries arguments of the right types only',
+  'WRAP-ARGUMENT-CONTEXT': 'the protocol carries arguments of the right types only',
+  'WRAP-REJECTS': 'the kit’s side of the pipe makes the promises',
+  'WRAP-NO-TIMERS': 'they are in another process',
+  'WRAP-SIGNAL-LEFT': 'they are in another process',
+};
+
 const KEY_WRAPPER_CHECKS: KeyWrapperChecks = {
   ...ROUND_TRIP_CHECKS,
   ...BUFFER_CHECKS,
@@ -38,6 +57,7 @@ export const KEY_WRAPPER_SUITE: Suite<KeyWrapperTarget, ConformanceOptions> = su
   noun: 'key wrapper',
   requirements: KEY_WRAPPER_TABLE,
   checks: KEY_WRAPPER_CHECKS,
+  unseenThroughPipe: UNSEEN_THROUGH_PIPE,
   timeoutMs: 60_000,
   check: checkKeyWrapperTarget,
   open: (target, { seed }) => new KeyWrapperTrial(target, seed),

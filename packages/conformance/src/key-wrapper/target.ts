@@ -68,6 +68,8 @@ const TARGET = anObject({
   createUnreachable: v.optional(aFunction),
   control: v.optional(CONTROL),
   supports: v.optional(SUPPORT),
+  // Of a target that runs a program: who made it ends it.
+  close: v.optional(aFunction),
 });
 
 const PAIRS = [

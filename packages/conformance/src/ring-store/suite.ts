@@ -15,6 +15,15 @@ import { checkRingStoreTarget, type RingStoreOptions, type RingStoreTarget } fro
 import { type RingStoreChecks, RingStoreTrial } from './trial.ts';
 import { WATCH_CHECKS } from './watch.ts';
 
+/** What cannot be seen of a ring store that is asked through a pipe, and why. */
+export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
+  'RING-ASYNCHRONOUS': 'the kit’s side of the pipe makes the promises',
+  'RING-OWN-RESULT': 'only a copy of the result arrives here',
+  'RING-WATCH-ARGUMENT': 'the protocol carries arguments of the right types only',
+  'RING-WRITE-ARGUMENTS': 'the protocol carries arguments of the right types only',
+  'RING-READ-ARGUMENTS': 'the protocol carries arguments of the right types only',
+};
+
 const RING_STORE_CHECKS: RingStoreChecks = {
   ...ANSWER_CHECKS,
   ...DOCUMENT_CHECKS,
@@ -37,6 +46,7 @@ export const RING_STORE_SUITE: Suite<RingStoreTarget, RingStoreOptions> = suiteO
   noun: 'ring store',
   requirements: RING_STORE_TABLE,
   checks: RING_STORE_CHECKS,
+  unseenThroughPipe: UNSEEN_THROUGH_PIPE,
   // A store far away takes its time for 200 contests.
   timeoutMs: 600_000,
   options: { rounds: v.optional(aWholeNumber(1, 100_000)), writers: v.optional(aWholeNumber(2, 1_000)) },

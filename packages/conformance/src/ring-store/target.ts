@@ -65,6 +65,8 @@ const TARGET = anObject({
   plant: v.optional(aFunction),
   breakConnection: v.optional(aFunction),
   supports: v.optional(SUPPORT),
+  // Of a target that runs a program: who made it ends it.
+  close: v.optional(aFunction),
 });
 
 /** @throws {TypeError | RangeError} naming what is wrong with the target. */

@@ -22,7 +22,7 @@ class Push(ABC):
         threading.Thread(target=self._loop, name="sealring-push", daemon=True).start()
 
     def close(self) -> None:
-        """Ends it; the thread goes within a second."""
+        """Ends it: nobody is called any more, and the thread ends within a second."""
         self._closing.set()
 
     @abstractmethod
@@ -32,7 +32,8 @@ class Push(ABC):
 
     def heard(self) -> None:
         self._failures = 0
-        self._changed()
+        if not self._closing.is_set():
+            self._changed()
 
     def _loop(self) -> None:
         while not self._closing.is_set():
