@@ -44,6 +44,10 @@ class FixedCredential:
         return AccessToken(self.token, int(time.time()) + 3_600)
 
 
+# Once for a process: it may not be allowed to later on.
+public_keys = {}
+
+
 def azure_key_wrapper(options):
     from azure.keyvault.keys import KeyClient
 
@@ -54,14 +58,18 @@ def azure_key_wrapper(options):
             verify_challenge_resource=False,
             connection_verify=options["certificate"],
             retry_total=0,
+            proxies={"https": options["proxy"]} if "proxy" in options else None,
         )
 
-    sign_key_ids = [options["signKeyId"]]
+    sign_key_id = options["signKeyId"]
+    if sign_key_id not in public_keys:
+        fetched = AzureKeyVaultKeyWrapper.fetch_sign_public_keys([sign_key_id], clients=clients)
+        public_keys[sign_key_id] = fetched
     return AzureKeyVaultKeyWrapper(
         key_id=options["keyId"],
         clients=clients,
-        sign_key_id=sign_key_ids[0],
-        sign_public_keys=AzureKeyVaultKeyWrapper.fetch_sign_public_keys(sign_key_ids, clients=clients),
+        sign_key_id=sign_key_id,
+        sign_public_keys=public_keys[sign_key_id],
     )
 
 

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import {
   execKeyWrapperTarget,
   execRingStoreTarget,
+  type KeyWrapperControl,
   type KeyWrapperSupport,
   type KeyWrapperTarget,
   type RingStoreSupport,
@@ -17,8 +18,16 @@ import { migrate } from '@sealring/postgres';
 import { Pool } from 'pg';
 import { createClient } from 'redis';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { localstackKeys } from '../conformance/key-wrappers/aws.ts';
+import { gcpKeys } from '../conformance/key-wrappers/gcp.ts';
+import { vaultKeys } from '../conformance/key-wrappers/vault.ts';
+import { FakeKeyVault } from '../support/azure-key-vault/fake-key-vault.ts';
+import { startGcpKms } from '../support/gcp-kms/index.ts';
+import { startLocalstack } from '../support/localstack.ts';
+import { startOpenBao } from '../support/openbao.ts';
 import { startPostgres } from '../support/postgres.ts';
-import { startRedis } from '../support/redis.ts';
+import { freePort, startRedis } from '../support/redis.ts';
+import { startOrSkip } from '../support/servers.ts';
 import { pythonWithPackage } from './python-package.ts';
 
 const program = fileURLToPath(new URL('kit_target.py', import.meta.url));
@@ -111,10 +120,80 @@ const STORES: Readonly<Record<string, () => Promise<RingStoreTarget & Stop>>> = 
   },
 };
 
-const KEY_WRAPPERS: Readonly<Record<string, () => Promise<KeyWrapperTarget & Stop>>> = {
-  async LocalKeyWrapper() {
-    const [self, other] = [randomBytes(32), randomBytes(32)].map((key) => ({ masterKey: key.toString('base64') }));
-    return keyWrapper('LocalKeyWrapper', { self, other }, { remote: false, versions: false });
+/** A key wrapper, on what stands for its service. */
+interface Subject {
+  readonly start: () => Promise<(KeyWrapperTarget & Stop) | undefined>;
+  /** What is wrong with the emulator, not with the key wrapper: the same as in TypeScript. */
+  readonly emulatorFails?: readonly string[];
+}
+
+const KEY_WRAPPERS: Readonly<Record<string, Subject>> = {
+  LocalKeyWrapper: {
+    async start() {
+      const [self, other] = [randomBytes(32), randomBytes(32)].map((key) => ({ masterKey: key.toString('base64') }));
+      return keyWrapper('LocalKeyWrapper', { self, other }, { remote: false, versions: false });
+    },
+  },
+  'AwsKmsKeyWrapper on LocalStack': {
+    async start() {
+      const server = await startOrSkip(startLocalstack);
+      if (server === undefined) return undefined;
+      stopping.push(() => server.stop());
+      const endpoint = server.address;
+      const { own, other, control, closed } = await localstackKeys(endpoint);
+      const self = { endpoint, keyId: own };
+      const roles = { self, other: { endpoint, keyId: other }, unreachable: { ...self, endpoint: closed } };
+      return { ...(await keyWrapper('AwsKmsKeyWrapper', roles, { versions: false })), control };
+    },
+    emulatorFails: ['WRAP-CONTEXT-BOUNDARIES'],
+  },
+  'GcpKmsKeyWrapper on a fake Cloud KMS': {
+    async start() {
+      const server = await startGcpKms();
+      stopping.push(() => server.stop());
+      const { own, other, control } = gcpKeys(server.kms);
+      const self = { cloud: 'gcp', address: `127.0.0.1:${server.port}`, keyId: own };
+      const unreachable = { ...self, address: `127.0.0.1:${await freePort()}` };
+      return {
+        ...(await keyWrapper('GcpKmsKeyWrapper', { self, other: { ...self, keyId: other }, unreachable })),
+        control,
+      };
+    },
+  },
+  'AzureKeyVaultKeyWrapper on a fake Key Vault': {
+    async start() {
+      const vault = await FakeKeyVault.start();
+      stopping.push(() => vault.stop());
+      const [own, other] = [vault.createKey('own'), vault.createKey('other')];
+      const signing = vault.createKey('signing', 'EC');
+      const certificate = join(folder, 'certificate.pem');
+      writeFileSync(certificate, vault.certificate);
+      const signKeyId = vault.idOf(signing, signing.current);
+      const self = { cloud: 'azure', keyId: vault.idOf(own), signKeyId, token: vault.issueToken(), certificate };
+      const unreachable = { ...self, proxy: `http://127.0.0.1:${await freePort()}` };
+      const roles = { self, other: { ...self, keyId: vault.idOf(other) }, unreachable };
+      const control: KeyWrapperControl = {
+        disable: () => own.set({ enabled: false }),
+        enable: () => own.set({ enabled: true }),
+        deny: () => vault.deny(),
+        allow: () => vault.heal(),
+        rotate: () => void own.rotate(),
+      };
+      return { ...(await keyWrapper('AzureKeyVaultKeyWrapper', roles)), control };
+    },
+  },
+  'VaultTransitKeyWrapper on OpenBao': {
+    async start() {
+      const openbao = await startOpenBao();
+      stopping.push(() => openbao.close());
+      const { control, token } = await vaultKeys(openbao);
+      const self = { cloud: 'vault', keyId: 'own', address: openbao.address, token };
+      const unreachable = { ...self, address: `http://127.0.0.1:${await freePort()}` };
+      return {
+        ...(await keyWrapper('VaultTransitKeyWrapper', { self, other: { ...self, keyId: 'other' }, unreachable })),
+        control,
+      };
+    },
   },
 };
 
@@ -133,10 +212,15 @@ describe('through --exec, the Python package passes the conformance kit with', {
     expect(results.filter(({ status }) => status === 'pass').length).toBeGreaterThan(20);
   });
 
-  test.each(Object.entries(KEY_WRAPPERS))('its key wrapper %s', async (_, start) => {
-    const { results, passed } = await runKeyWrapperConformance(await started(start()));
-    expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
-    expect(passed).toBe(true);
+  test.for(Object.entries(KEY_WRAPPERS))('its key wrapper %s', async ([, { start, emulatorFails = [] }], { skip }) => {
+    const target = await start();
+    if (target === undefined) return skip('its emulator cannot run here');
+    ending.push(target.close);
+    const { results } = await runKeyWrapperConformance(target);
+    const findings = results.filter(({ status }) => status === 'fail' || status === 'warn');
+    expect(findings.filter(({ id }) => !emulatorFails.includes(id))).toEqual([]);
+    // An emulator that got better is to be noticed.
+    expect(findings.length > 0).toBe(emulatorFails.length > 0);
     expect(results.filter(({ status }) => status === 'pass').length).toBeGreaterThan(20);
   });
 });

@@ -129,7 +129,7 @@ describe('a wrong command line is reported in one line, with exit code 2', () =>
     [['codec', 'sound.ts', '--rounds', '5'], /unknown option '--rounds'/],
     [['ring-store', 'sound.ts', '--writers', '1'], /'--writers <n>' argument '1' is invalid.*from 2 to 1000/],
     [['ring-store', 'sound.ts', '--rounds', 'x'], /'--rounds <n>' argument 'x' is invalid/],
-    [['key-wrapper', '--exec', 'x'], /unknown option '--exec'/],
+    [['single-use', '--exec', 'x'], /unknown option '--exec'/],
     [['key-wrapper'], /a target module is missing/],
     [['codex'], /unknown command 'codex'.*codec/],
     [['list', 'codex'], /'codex' is invalid.*codec, key-wrapper, ring-store/],

@@ -38,6 +38,12 @@ export function awsTarget(
 
 /** LocalStack: it keeps to key states, and lets anybody do anything. */
 export async function localstackTarget(endpoint: string): Promise<KeyWrapperTarget> {
+  const { own, other, control, closed, config } = await localstackKeys(endpoint);
+  return awsTarget('AWS KMS, LocalStack', [own, other], { ...config, closed }, control);
+}
+
+/** Two KMS keys, what can be done to the first, and an address where nobody answers. */
+export async function localstackKeys(endpoint: string) {
   const config = emulatorConfig(endpoint, { accessKeyId: 'test', secretAccessKey: 'test' });
   const operator = new KMSClient(config);
   const [own, other] = [await createKey(operator), await createKey(operator)];
@@ -46,7 +52,7 @@ export async function localstackTarget(endpoint: string): Promise<KeyWrapperTarg
     enable: async () => void (await operator.send(new EnableKeyCommand({ KeyId: own }))),
     rotate: async () => void (await operator.send(new RotateKeyOnDemandCommand({ KeyId: own }))),
   };
-  return awsTarget('AWS KMS, LocalStack', [own, other], { ...config, closed: await nobody() }, control);
+  return { own, other, control, closed: await nobody(), config };
 }
 
 /** A moto of its own, which enforces policies from now on; key states it does not. */

@@ -1,5 +1,5 @@
 import { KeyManagementServiceClient } from '@google-cloud/kms';
-import type { KeyWrapperTarget } from '@sealring/conformance';
+import type { KeyWrapperControl, KeyWrapperTarget } from '@sealring/conformance';
 import { type GcpKmsClient, gcpKmsKeyWrapper } from '@sealring/gcp-kms';
 import { KeyManagementServiceClient as KeyManagementServiceClient5 } from 'google-cloud-kms-5';
 import { clientOptions, type RunningGcpKms } from '../../support/gcp-kms/index.ts';
@@ -42,7 +42,7 @@ export async function gcpTarget(
   version: (typeof SDK_VERSIONS)[number],
   { kms, port }: RunningGcpKms,
 ): Promise<KeyWrapperTarget> {
-  const [own, other] = [kms.createKey('own'), kms.createKey('other')];
+  const { own, other, control } = gcpKeys(kms);
   const closed = await freePort();
   const target = gcpTargetOf(
     `Google Cloud KMS, @google-cloud/kms ${version}`,
@@ -50,12 +50,18 @@ export async function gcpTarget(
     () => sdkClient(version, port),
     () => sdkClient(version, closed),
   );
-  const control = {
+  return { ...target, control };
+}
+
+/** Two KMS keys, and what can be done to the first. */
+export function gcpKeys(kms: RunningGcpKms['kms']) {
+  const [own, other] = [kms.createKey('own'), kms.createKey('other')];
+  const control: KeyWrapperControl = {
     disable: () => kms.disable(own),
     enable: () => kms.enable(own),
     deny: () => kms.deny(),
     allow: () => kms.heal(),
     rotate: () => void kms.rotate(own),
   };
-  return { ...target, control };
+  return { own, other, control };
 }

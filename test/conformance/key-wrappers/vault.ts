@@ -1,4 +1,4 @@
-import type { KeyWrapperTarget } from '@sealring/conformance';
+import type { KeyWrapperControl, KeyWrapperTarget } from '@sealring/conformance';
 import { vaultTransitKeyWrapper } from '@sealring/vault-transit';
 import { callOpenBao, type OpenBao } from '../../support/openbao.ts';
 import { freePort } from '../../support/redis.ts';
@@ -23,6 +23,13 @@ export async function vaultTargetOf(
 
 /** A real OpenBao, asked with the rights of a member. */
 export async function vaultTarget(openbao: OpenBao): Promise<KeyWrapperTarget> {
+  const { control, token } = await vaultKeys(openbao);
+  const target = await vaultTargetOf('Vault transit, OpenBao', ['own', 'other'], { address: openbao.address, token });
+  return { ...target, control };
+}
+
+/** The keys `own` and `other`, the token of a member, and what can be done to the first key. */
+export async function vaultKeys(openbao: OpenBao) {
   const operate = async (...[method, path, body]: [Parameters<typeof callOpenBao>[1], string, object?]) =>
     callOpenBao(openbao, method, path, body);
   await operate('POST', 'sys/mounts/transit', { type: 'transit' });
@@ -36,13 +43,12 @@ export async function vaultTarget(openbao: OpenBao): Promise<KeyWrapperTarget> {
   await permit(['own', 'other']);
   const made = await operate('POST', 'auth/token/create', { policies: ['member'], no_default_policy: true });
   const token = String(Object(made).auth.client_token);
-  const target = await vaultTargetOf('Vault transit, OpenBao', ['own', 'other'], { address: openbao.address, token });
-  const control = {
+  const control: KeyWrapperControl = {
     disable: async () => void (await operate('DELETE', 'transit/keys/own/soft-delete')),
     enable: async () => void (await operate('POST', 'transit/keys/own/soft-delete-restore')),
     deny: () => permit(['other']),
     allow: () => permit(['own', 'other']),
     rotate: async () => void (await operate('POST', 'transit/keys/own/rotate')),
   };
-  return { ...target, control };
+  return { control, token };
 }

@@ -24,30 +24,39 @@ function inNode(suite: string, extension: string, names: readonly string[], toFi
   };
 }
 
+/** A program that the kit runs, and what speaks its protocol. */
+function inPython(suite: string, names: readonly [string, string], helper: string, toFill: string): Template {
+  return {
+    files: [...names, helper].map((name) => `${name}.py`),
+    toFill,
+    commands: (folder) => [
+      `npx sealring-conformance ${suite} --exec "python ${join(folder, `${names[1]}.py`)}" --report report.html`,
+    ],
+  };
+}
+
 /** By the suite that checks them and the language, a folder of templates each. */
 const ALL: Readonly<Record<string, Readonly<Record<string, Template>>>> = {
   codec: {
     typescript: inNode('codec', 'ts', ['cipher', 'codec'], 'seal and unseal'),
     javascript: inNode('codec', 'js', ['cipher', 'codec'], 'seal and unseal'),
-    python: {
-      files: ['cipher.py', 'codec.py', 'sealring_codec.py'],
-      toFill: 'seal and unseal',
-      commands: (folder) => [
-        `npx sealring-conformance codec --exec "python ${join(folder, 'codec.py')}" --report report.html`,
-      ],
-    },
+    python: inPython('codec', ['cipher', 'codec'], 'sealring_codec', 'seal and unseal'),
   },
   'key-wrapper': {
     typescript: inNode('key-wrapper', 'ts', ['service', 'key-wrapper'], 'encrypt, decrypt and kindOf'),
+    python: inPython('key-wrapper', ['service', 'key_wrapper'], 'sealring_adapter', 'encrypt, decrypt and kind_of'),
   },
-  'ring-store': { typescript: inNode('ring-store', 'ts', ['backend', 'store'], 'find and swap') },
+  'ring-store': {
+    typescript: inNode('ring-store', 'ts', ['backend', 'store'], 'find and swap'),
+    python: inPython('ring-store', ['backend', 'store'], 'sealring_adapter', 'find and swap'),
+  },
 };
 
 const EXAMPLE = `
 Examples:
   $ npx sealring-conformance init my-codec
   $ npx sealring-conformance init my-kms --suite key-wrapper
-  $ npx sealring-conformance init my-store --suite ring-store
+  $ npx sealring-conformance init my-store --suite ring-store --language python
 `;
 
 export function addInitCommand(program: Command): void {
@@ -65,7 +74,7 @@ export function addInitCommand(program: Command): void {
     .action((given: string | undefined, { suite, language }: { readonly suite: string; readonly language: string }) => {
       const template = ALL[suite]?.[language];
       if (template === undefined) throw new UsageError(`there is no template for a ${suite} in ${language}`);
-      write(given ?? `my-${suite}`, suite === 'codec' ? language : suite, template);
+      write(given ?? `my-${suite}`, suite === 'codec' || language === 'python' ? language : suite, template);
     });
 }
 

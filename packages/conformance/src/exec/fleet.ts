@@ -114,8 +114,7 @@ export class Fleet {
   ): Promise<Answer<Kind>> {
     const isAborted = signal?.aborted === true;
     const { id, line, shown } = this.#sent(run, isAborted ? { ...request, aborted: true } : request);
-    // What goes wrong with it is found by the call.
-    const abort = (): void => void this.ask(run, { op: 'abort', call: id }, []).catch(() => undefined);
+    const abort = (): void => this.#program.tell(asciiJson({ abort: id }));
     if (!isAborted) signal?.addEventListener('abort', abort, { once: true });
     try {
       return this.#read(run, await this.#program.ask(id, line, shown), shown, kinds, onServiceDate);
@@ -259,7 +258,8 @@ export function programError(text: string): Error {
 
 /** An error as its name and its members say: no class of another package. */
 export function named(name: string, message: string, members: object = {}): Error {
-  return Object.assign(new Error(message), { name, ...members });
+  // Where it was made is no place of the author's.
+  return Object.assign(new Error(message), { name, stack: `${name}: ${message}`, ...members });
 }
 
 function quoted(text: string): string {

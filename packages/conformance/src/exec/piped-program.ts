@@ -38,6 +38,10 @@ export class PipedProgram {
     return this.#sendNow({ do: 'ask', id, line, shown });
   }
 
+  tell(line: string): void {
+    if (this.#thread !== undefined) void this.#send({ do: 'tell', line });
+  }
+
   look(): Outcome {
     return this.#thread === undefined ? {} : this.#sendNow({ do: 'look' });
   }

@@ -28,6 +28,8 @@ export interface ThreadData {
 export type Order =
   /** Writes a request and waits for its answer. `shown` is the request as a finding may show it. */
   | { readonly do: 'ask'; readonly id: number; readonly line: string; readonly shown: string }
+  /** Writes a line that has no answer. */
+  | { readonly do: 'tell'; readonly line: string }
   /** Asks whether something went wrong since the last answer. */
   | { readonly do: 'look' }
   /** Ends the program at once, because its answer was wrong. */
@@ -133,6 +135,11 @@ export class Program {
     } finally {
       clearTimeout(late);
     }
+  }
+
+  tell(line: string): Outcome {
+    this.#child.stdin?.write(`${line}\n`);
+    return {};
   }
 
   look(): Outcome {

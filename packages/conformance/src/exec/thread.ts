@@ -29,6 +29,7 @@ async function obey(order: Order): Promise<Outcome> {
   }
   const running = program;
   if (running === undefined) return {};
+  if (order.do === 'tell') return running.tell(order.line);
   if (order.do === 'look') return orGone(running, running.look());
   await (order.do === 'end' ? running.end() : running.kill());
   forget(running);

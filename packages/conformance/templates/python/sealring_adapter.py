@@ -30,7 +30,6 @@ unavailable, and its thread goes on until the method ends.
 
 import base64
 import json
-import os
 import sys
 import threading
 from typing import NamedTuple
@@ -210,17 +209,15 @@ class _Program:
         sys.stdout = sys.stderr  # What an adapter prints must not come among the answers.
         for line in sys.stdin.buffer:
             request = json.loads(line)
+            if "abort" in request:
+                self._abort(request["abort"])
+                continue
             with self._lock:
                 self._open[request["id"]] = request
             if request.get("aborted"):
                 self._abort(request["id"])
-            elif request["op"] == "abort":
-                self._abort(request["call"])
-                self._answer(request["id"], {})
             else:
                 threading.Thread(target=self._obey, args=(request,), daemon=True).start()
-        # A thread may still be waiting for a service.
-        os._exit(0)
 
     def _abort(self, call):
         with self._lock:

@@ -1,0 +1,56 @@
+"""A ring store in Python, and what the Sealring conformance kit asks of it.
+
+    pip install sealring
+    npx sealring-conformance ring-store --exec "python store.py"
+"""
+
+from backend import find, swap
+from sealring import RingConflictError, RingStoreError, StoredRing
+from sealring_adapter import serve_ring_store
+
+MAX_DOCUMENT_BYTES = 262_144
+
+
+class MyRing:
+    """Keeps a ring document under a name."""
+
+    kind = "my-store"
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def read(self, *, on_service_date=None) -> StoredRing | None:
+        stored = _ask(find, self._name)
+        if stored is not None and stored.document == "":
+            raise RingStoreError("corrupt", "the document is empty", revision=stored.revision)
+        if stored is not None and _is_too_large(stored.document):
+            raise RingStoreError("too-large", "over 262 144 bytes", revision=stored.revision)
+        return stored
+
+    def write(self, document: str, *, expected: str | None, on_service_date=None) -> str:
+        if not isinstance(document, str) or document == "":
+            raise TypeError("document must be a text that is not empty")
+        if _is_too_large(document):
+            raise RingStoreError("too-large", "over 262 144 bytes")
+        revision = _ask(swap, self._name, document, expected)
+        if revision is None:
+            raise RingConflictError()
+        return revision
+
+
+def _is_too_large(document: str) -> bool:
+    return len(document.encode("utf-8", "surrogatepass")) > MAX_DOCUMENT_BYTES
+
+
+def _ask(call, *arguments):
+    """A failure of the service is `unavailable`. Its own error is dropped: it may hold a credential
+    or the document."""
+    try:
+        return call(*arguments)
+    except Exception:
+        raise RingStoreError("unavailable", "the service did not answer") from None
+
+
+if __name__ == "__main__":
+    # What the kit tests only if you add it: remove, plant, break_connection and supports.
+    serve_ring_store(MyRing, name="my store")
