@@ -28,6 +28,11 @@ const EXECUTED: readonly (readonly [document: RegExp, command: RegExp, test: str
   ],
   [
     /^docs\/guides\/write-your-own-(?:key-wrapper|ring-store)\.md$/,
+    /^npx sealring-conformance .*(?:--language python|--exec)/,
+    'test/python/kit-guides.test.ts',
+  ],
+  [
+    /^docs\/guides\/write-your-own-(?:key-wrapper|ring-store)\.md$/,
     /^(?:npx sealring-conformance|node --test)/,
     'test/conformance/guides.test.ts',
   ],

@@ -3,6 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { CreateTableCommand, DeleteItemCommand, DynamoDBClient, PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { CreateBucketCommand, DeleteObjectCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import {
   execKeyWrapperTarget,
   execRingStoreTarget,
@@ -22,12 +24,16 @@ import { localstackKeys } from '../conformance/key-wrappers/aws.ts';
 import { gcpKeys } from '../conformance/key-wrappers/gcp.ts';
 import { vaultKeys } from '../conformance/key-wrappers/vault.ts';
 import { FakeKeyVault } from '../support/azure-key-vault/fake-key-vault.ts';
+import { azuriteClient, startAzurite } from '../support/azurite.ts';
+import { deleteGcsObject, gcsBucket, putGcsObject, startFakeGcs } from '../support/fake-gcs.ts';
 import { startGcpKms } from '../support/gcp-kms/index.ts';
 import { startLocalstack } from '../support/localstack.ts';
+import { startMoto } from '../support/moto.ts';
 import { startOpenBao } from '../support/openbao.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { freePort, startRedis } from '../support/redis.ts';
 import { startOrSkip } from '../support/servers.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { pythonWithPackage } from './python-package.ts';
 
 const program = fileURLToPath(new URL('kit_target.py', import.meta.url));
@@ -70,6 +76,27 @@ async function keyWrapper(
 ): Promise<KeyWrapperTarget & Stop> {
   const command = [python, program, 'key-wrapper', JSON.stringify(supports), JSON.stringify(roles)];
   return execKeyWrapperTarget(command, { name: `${name} (Python)`, env });
+}
+
+const AWS = { region: 'us-east-1', maxAttempts: 1, credentials: { accessKeyId: 'test', secretAccessKey: 'test' } };
+
+/** A way to a server that can be cut. */
+async function behindProxy(port: number) {
+  const proxy = await startTcpProxy(port);
+  stopping.push(() => proxy.close());
+  return {
+    address: `http://127.0.0.1:${proxy.port}`,
+    async breakConnection() {
+      proxy.cut();
+      return async () => proxy.mend();
+    },
+  };
+}
+
+async function startMotoBehindProxy() {
+  const { address, stop } = await startMoto();
+  stopping.push(stop);
+  return { address, network: await behindProxy(Number(new URL(address).port)) };
 }
 
 const DATED: RingStoreSupport = { serviceDate: true, uniqueRevisions: true };
@@ -118,12 +145,94 @@ const STORES: Readonly<Record<string, () => Promise<RingStoreTarget & Stop>>> = 
       },
     };
   },
+  async DynamodbRing() {
+    const { address, network } = await startMotoBehindProxy();
+    const client = new DynamoDBClient({ ...AWS, endpoint: address });
+    stopping.push(() => client.destroy());
+    await client.send(
+      new CreateTableCommand({
+        TableName: 'rings',
+        BillingMode: 'PAY_PER_REQUEST',
+        AttributeDefinitions: [{ AttributeName: 'pk', AttributeType: 'S' }],
+        KeySchema: [{ AttributeName: 'pk', KeyType: 'HASH' }],
+      }),
+    );
+    const keyOf = (name: string) => ({ pk: { S: `ring#${name}` } });
+    const options = { store: 'dynamodb', endpoint: network.address, table: 'rings', name: '{ring}' };
+    return {
+      ...(await ringStore('DynamodbRing', options, DATED)),
+      remove: async (name) => void (await client.send(new DeleteItemCommand({ TableName: 'rings', Key: keyOf(name) }))),
+      plant: async (name, document) => {
+        const Item = { ...keyOf(name), document: { S: document }, revision: { S: 'planted' } };
+        await client.send(new PutItemCommand({ TableName: 'rings', Item }));
+      },
+      breakConnection: network.breakConnection,
+    };
+  },
+  async S3Ring() {
+    const { address, network } = await startMotoBehindProxy();
+    const client = new S3Client({ ...AWS, endpoint: address, forcePathStyle: true });
+    stopping.push(() => client.destroy());
+    const Bucket = 'rings';
+    await client.send(new CreateBucketCommand({ Bucket }));
+    return {
+      ...(await ringStore('S3Ring', { bucket: Bucket, key: '{ring}', endpoint: network.address }, DATED)),
+      remove: async (Key) => void (await client.send(new DeleteObjectCommand({ Bucket, Key }))),
+      plant: async (Key, document) =>
+        void (await client.send(new PutObjectCommand({ Bucket, Key, Body: Buffer.from(document) }))),
+      breakConnection: network.breakConnection,
+    };
+  },
+  async GcsRing() {
+    const gcs = await startFakeGcs();
+    stopping.push(() => gcs.stop());
+    const network = await behindProxy(gcs.port);
+    const options = { store: 'gcs', endpoint: network.address, bucket: gcsBucket, name: '{ring}' };
+    return {
+      // The vendor's client keeps no headers.
+      ...(await ringStore('GcsRing', options, { ...DATED, serviceDate: false })),
+      remove: (name) => deleteGcsObject(gcs.address, gcsBucket, name),
+      plant: (name, document) => putGcsObject(gcs.address, gcsBucket, name, document),
+      breakConnection: network.breakConnection,
+    };
+  },
+  async AzureBlobRing() {
+    const azurite = await startAzurite();
+    stopping.push(() => azurite.stop());
+    const network = await behindProxy(azurite.port);
+    const theirs = (name: string) => azuriteClient(azurite.account).getBlockBlobClient(name);
+    const { url } = azuriteClient({ ...azurite.account, address: network.address });
+    const options = { store: 'azure-blob', container: url, key: azurite.account.key, name: '{ring}' };
+    return {
+      ...(await ringStore('AzureBlobRing', options, DATED)),
+      remove: async (name) => void (await theirs(name).delete()),
+      plant: async (name, document) => void (await theirs(name).upload(document, Buffer.byteLength(document))),
+      breakConnection: network.breakConnection,
+    };
+  },
+};
+
+/**
+ * What is wrong with an emulator, not with a store. fake-gcs-server ignores `ifGenerationMatch` of a download, so while others
+ * write a document may arrive with the generation of the one before. Cloud Storage refuses such a download.
+ */
+const EMULATOR_FAILS: Readonly<Record<string, readonly string[]>> = {
+  GcsRing: [
+    'RING-WRITE-REVISION',
+    'RING-READ-WHOLE',
+    'RING-READ-OVERLAPPED',
+    'RING-READ-CURRENT',
+    'RING-ABORT-READ',
+    'RING-ABORT-WRITE',
+    'RING-ABORT-CREATE',
+    'RING-ABORT-OTHERS',
+  ],
 };
 
 /** A key wrapper, on what stands for its service. */
 interface Subject {
   readonly start: () => Promise<(KeyWrapperTarget & Stop) | undefined>;
-  /** What is wrong with the emulator, not with the key wrapper: the same as in TypeScript. */
+  /** What is wrong with the emulator, not with the key wrapper: the same as for the key wrapper in TypeScript. */
   readonly emulatorFails?: readonly string[];
 }
 
@@ -205,10 +314,10 @@ async function started<T extends Stop>(target: Promise<T>): Promise<T> {
 }
 
 describe('through --exec, the Python package passes the conformance kit with', { timeout: 600_000 }, () => {
-  test.each(Object.entries(STORES))('its ring store %s', async (_, start) => {
-    const { results, passed } = await runRingStoreConformance(await started(start()), { rounds: 20, writers: 8 });
-    expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
-    expect(passed).toBe(true);
+  test.each(Object.entries(STORES))('its ring store %s', async (name, start) => {
+    const { results } = await runRingStoreConformance(await started(start()), { rounds: 20, writers: 8 });
+    const findings = results.filter(({ status }) => status === 'fail' || status === 'warn');
+    expect(findings.filter(({ id }) => EMULATOR_FAILS[name]?.includes(id) !== true)).toEqual([]);
     expect(results.filter(({ status }) => status === 'pass').length).toBeGreaterThan(20);
   });
 

@@ -217,6 +217,16 @@ describe('a wrong target module is reported in one line, with exit code 2', () =
     }
   });
 
+  test.each(['key-wrapper', 'ring-store'])(
+    'a program of a %s that does not start is the only finding',
+    async (suite) => {
+      const exec = String.raw`printf '\033[2Jno module\n' >&2; exit 1`;
+      const { code, stdout, stderr } = await runCli([suite, '--exec', exec, '--json']);
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+      expect(stderr).toMatch(/^error: your program did not start: .*"op":"describe".*stderr: no module\n$/);
+    },
+  );
+
   test('TypeScript on a version of Node that does not strip types is reported', async () => {
     const { code, stderr } = await runCli(['codec', 'sound.ts'], { nodeArgs: ['--no-experimental-strip-types'] });
     expect(code).toBe(2);
@@ -340,6 +350,20 @@ describe('every suite', () => {
     const { code, stdout } = await runCli(['codec', '--exec', exec, '--only', 'CODEC-PEER', '--json', '--quiet']);
     expect(code).toBe(0);
     expect(reportOf(stdout)).toMatchObject({ target: exec, results: [{ id: 'CODEC-PEER', status: 'pass' }] });
+  });
+
+  test.each([
+    ['key-wrapper', 'WRAP-PEER', 'a key wrapper'],
+    ['ring-store', 'RING-ROUNDTRIP', 'a ring store'],
+  ])('--exec tries a %s in any language', async (suite, only, target) => {
+    const exec = `${process.execPath} ../exec/adapter.ts ${suite}`;
+    const args = ['--only', only, '--json', '--quiet'];
+    const sound = await runCli([suite, '--exec', exec, ...args]);
+    expect(sound.code).toBe(0);
+    expect(reportOf(sound.stdout)).toMatchObject({ target, suite, results: [{ id: only, status: 'pass' }] });
+    const broken = await runCli([suite, '--exec', `${exec} crashes`, ...args]);
+    expect(broken.code).toBe(1);
+    expect(reportOf(broken.stdout).results[0]?.detail).toContain('the crash of a test');
   });
 
   test('--exec reports a program that ends, with the command that repeats it, and the run continues', async () => {

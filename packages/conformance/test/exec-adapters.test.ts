@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
 import {
@@ -64,6 +65,34 @@ describe.each(['key-wrapper', 'ring-store'] as const)('a sound %s in a process o
       const target = await make(faulty(contract, 'sound'), options);
       closing.push(() => target.close());
       expect(target.name).toBe(name);
+    }
+  });
+});
+
+describe('a signal that aborts is passed on', () => {
+  const unavailable = { message: 'it is unavailable', kind: 'unavailable' };
+
+  test('of a key wrapper, before its call and during it, and of no other call', async () => {
+    const target = await execKeyWrapperTarget(faulty('key-wrapper', 'waits-for-aborts'));
+    closing.push(() => target.close());
+    const { keyWrapper } = await target.create();
+    const wrap = (signal: AbortSignal): Promise<unknown> => keyWrapper.wrap(randomBytes(32), { context: {}, signal });
+    await expect(wrap(AbortSignal.abort())).rejects.toMatchObject({ name: 'KeyWrapperError', ...unavailable });
+    const [first, other] = [new AbortController(), new AbortController()];
+    const calls = [wrap(first.signal), wrap(other.signal)].map(async (call) => call.catch((error: unknown) => error));
+    first.abort();
+    expect(await Promise.race(calls)).toMatchObject({ summary: { provider: 'acme', operation: 'wrap' } });
+    expect(await Promise.race([calls[1], 'still waiting'])).toBe('still waiting');
+    other.abort();
+    expect(await calls[1]).toMatchObject(unavailable);
+  });
+
+  test('of a ring store, before its call and during it', async () => {
+    const target = await execRingStoreTarget(faulty('ring-store', 'waits-for-aborts'));
+    closing.push(() => target.close());
+    const { store } = await target.create('any');
+    for (const signal of [AbortSignal.abort(), AbortSignal.timeout(50)]) {
+      await expect(store.read({ signal })).rejects.toMatchObject({ name: 'RingStoreError', ...unavailable });
     }
   });
 });

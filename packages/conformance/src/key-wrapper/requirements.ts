@@ -18,7 +18,10 @@ export const KEY_WRAPPER_TABLE: RequirementTable = {
     'Where the service binds no context, 64 bytes go round: a data key and a hash.',
     `${clause(6)}; decision 0004`,
   ),
-  'WRAP-LENGTH-32': should('Where the service binds no context, 32 bytes go round, too.', 'Sealring decision 0004'),
+  'WRAP-LENGTH-32': should(
+    'Where the service binds no context, 32 bytes go round, too, or are refused by a TypeError or RangeError.',
+    `${clause(4, 6)}; decision 0004`,
+  ),
   'WRAP-TWICE': must('Two wraps of one data key both unwrap, and so does an old wrap after many new ones.', clause(1)),
   'WRAP-GENERATE': must('generate makes a fresh data key each time, and its wrap unwraps.', `${CONTRACT}, generate`),
   'WRAP-CONCURRENT': must('Calls that are made at once do not mix.'),

@@ -1,8 +1,17 @@
 import type { KeyWrapper } from '@sealring/core';
 import { sameBytes, text } from '../bytes.ts';
-import { type Check, expectThat, NotApplicable } from '../requirement.ts';
+import { expectThat, NotApplicable } from '../requirement.ts';
 import { isThenable, kindOf } from '../thrown.ts';
-import { bytesOf, CONTEXT, generatedOf, type KeyWrapperChecks, type KeyWrapperTrial, type Made } from './trial.ts';
+import {
+  bytesOf,
+  CONTEXT,
+  generatedOf,
+  isArgumentError,
+  type KeyWrapperChecks,
+  type KeyWrapperTrial,
+  type Made,
+  OPTIONS,
+} from './trial.ts';
 
 /** Data keys that are generated. That one byte is the same in all of them happens by chance once in 10^15 runs. */
 const GENERATES = 8;
@@ -13,6 +22,9 @@ const AT_ONCE = 6;
 const KEPT = 12;
 /** What a wrapper in this process is tried with, where no service is asked: more than a counter of one byte holds. */
 const MANY_LOCAL = 300;
+
+/** What the ring hands over where the service binds no context. It need not be able to wrap anything else. */
+const RING_BYTES = 64;
 
 export const ROUND_TRIP_CHECKS: KeyWrapperChecks = {
   'WRAP-PROMISES': async (trial) => {
@@ -34,8 +46,8 @@ export const ROUND_TRIP_CHECKS: KeyWrapperChecks = {
       await trial.expectOpens(keyWrapper, { dataKey, wrapped }, `a data key ${what}`);
     }
   },
-  'WRAP-LENGTH-64': lengthCheck(64),
-  'WRAP-LENGTH-32': lengthCheck(32),
+  'WRAP-LENGTH-64': (trial) => goesRound(trial, 64),
+  'WRAP-LENGTH-32': (trial) => goesRound(trial, 32),
   'WRAP-TWICE': async (trial) => {
     const keyWrapper = await trial.create();
     const dataKey = trial.dataKey(keyWrapper);
@@ -126,14 +138,17 @@ async function allAtOnce(
   }
 }
 
-function lengthCheck(length: number): Check<KeyWrapperTrial> {
-  return async (trial) => {
-    const keyWrapper = await trial.create();
-    if (keyWrapper.supports.context) throw new NotApplicable('the service binds the context');
-    const dataKey = trial.random.bytes(length);
-    const wrapped = await trial.wrap(keyWrapper, dataKey, {}, `wrap of ${length} bytes`);
-    await trial.expectOpens(keyWrapper, { dataKey, wrapped }, `what was made of ${length} bytes`);
-  };
+async function goesRound(trial: KeyWrapperTrial, length: number): Promise<void> {
+  const keyWrapper = await trial.create();
+  if (keyWrapper.supports.context) throw new NotApplicable('the service binds the context');
+  const dataKey = trial.random.bytes(length);
+  const what = `wrap of ${length} bytes`;
+  if (length !== RING_BYTES) {
+    const outcome = await trial.settle(() => keyWrapper.wrap(Uint8Array.from(dataKey), OPTIONS), what);
+    if ('error' in outcome && isArgumentError(outcome.error)) return;
+  }
+  const wrapped = await trial.wrap(keyWrapper, dataKey, {}, what);
+  await trial.expectOpens(keyWrapper, { dataKey, wrapped }, `what was made of ${length} bytes`);
 }
 
 /** Data keys that break what takes bytes for text, or for numbers. */

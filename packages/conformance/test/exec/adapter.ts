@@ -192,6 +192,9 @@ async function obey(request: Request): Promise<void> {
   open.add(id);
   // Not in the order of the requests.
   await pause(Math.random() * 3);
+  if (fault === 'waits-for-aborts' && (op === 'read' || op === 'wrap')) {
+    while (open.has(id) && aborted !== true) await pause(5);
+  }
   const isAborted = aborted === true || !open.has(id);
   const facts = { provider: 'acme', operation: op };
   const answerOf = contract === 'key-wrapper' ? keyWrapperAnswer : ringStoreAnswer;

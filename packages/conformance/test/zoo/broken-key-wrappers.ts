@@ -258,18 +258,11 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     NEARLY_ALL,
   ),
-  broken(
-    'takes 64 bytes only',
-    'WRAP-LENGTH-32',
-    {
-      ...KEY_WRAP,
-      checkDataKey(dataKey, supports) {
-        SOUND.checkDataKey(dataKey, supports);
-        if (dataKey.length !== 64) throw new RangeError('64 bytes');
-      },
-    },
-    and('WRAP-CALLERS-RECORD'),
-  ),
+  made('fills 32 bytes up to 64', 'WRAP-LENGTH-32', (world) => {
+    const take: Steps['take'] = (dataKey) => Uint8Array.of(...dataKey, ...new Uint8Array(64 - dataKey.length));
+    const { generate: _, ...others } = soundKeyWrapper({ ...KEY_WRAP, take })(world);
+    return others;
+  }),
   broken('wraps the buffer that a view is at the start of', 'WRAP-VIEW', {
     take: (dataKey) => (dataKey.byteOffset === 0 ? new Uint8Array(dataKey.buffer.slice(0)) : Uint8Array.from(dataKey)),
   }),
@@ -380,6 +373,28 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       },
     };
   }),
+  made('generates one data key in a millisecond', 'WRAP-GENERATE', (world) => {
+    const sound = soundKeyWrapper()(world);
+    const secret = randomBytes(32);
+    return {
+      ...sound,
+      async generate(options) {
+        SOUND.checkOptions(options);
+        const dataKey = Uint8Array.from(createHash('sha256').update(secret).update(`${Date.now()}`).digest());
+        return { dataKey, wrapped: await sound.wrap(dataKey, options) };
+      },
+    };
+  }),
+  around('leaves a listener on the signal of an unwrap that was refused', 'WRAP-SIGNAL-LEFT', (sound) => ({
+    async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+      try {
+        return await sound.unwrap(wrapped, options);
+      } catch (error) {
+        options?.signal?.addEventListener('abort', () => undefined);
+        throw error;
+      }
+    },
+  })),
   generating('generates the same data keys in every process', (ordinal) =>
     Uint8Array.from(createHash('sha256').update(`zoo ${ordinal}`).digest()),
   ),

@@ -60,6 +60,16 @@ const TARGETS: readonly KeyWrapperTarget[] = [
     }),
   ),
   zooTarget('AES key wrap, whose context the ring binds', bare(KEY_WRAP)),
+  zooTarget(
+    'AES key wrap, of what the ring hands over and no more',
+    bare({
+      ...KEY_WRAP,
+      checkDataKey(dataKey, supports) {
+        SOUND.checkDataKey(dataKey, supports);
+        if (dataKey.length !== 64) throw new RangeError('64 bytes');
+      },
+    }),
+  ),
   zooTarget('RSA with signatures', (world) => signs(soundKeyWrapper(PUBLIC_KEY)(world), world)),
   zooTarget(
     'RSA whose numbers begin with a zero',

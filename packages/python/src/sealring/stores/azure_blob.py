@@ -142,13 +142,13 @@ class AzureBlobRing:
 
     def _get(self, on_service_date: OnServiceDate | None) -> StoredRing | RingStoreError | None:
         try:
-            answer = self._client.download_blob(
-                offset=0,
-                length=MAX_DOCUMENT_BYTES + 1,
-                validate_content=True,
-                max_concurrency=1,
-                raw_response_hook=_dates(on_service_date),
-            )
+            try:
+                answer = self._download(on_service_date, offset=0, length=MAX_DOCUMENT_BYTES + 1)
+            except Exception as error:
+                # An empty blob has no range at all.
+                if _code_of(error) != "InvalidRange":
+                    raise
+                answer = self._download(on_service_date)
             data, etag = answer.readall(), answer.properties.etag
         except Exception as error:
             return None if _is_absent(error) else _failure(error)
@@ -158,6 +158,14 @@ class AzureBlobRing:
             return StoredRing(document_text(data, "the blob", etag), etag)
         except RingStoreError as error:
             return error
+
+    def _download(self, on_service_date: OnServiceDate | None, **part: int) -> Any:
+        return self._client.download_blob(
+            validate_content=True,
+            max_concurrency=1,
+            raw_response_hook=_dates(on_service_date),
+            **part,
+        )
 
     def _put(
         self, document: str, expected: str | None, on_service_date: OnServiceDate | None
