@@ -58,7 +58,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-type Stop = { close(): Promise<void> };
+type Stop = { readonly close: () => Promise<void> };
 
 async function ringStore(
   name: string,
@@ -86,7 +86,7 @@ async function behindProxy(port: number) {
   stopping.push(() => proxy.close());
   return {
     address: `http://127.0.0.1:${proxy.port}`,
-    async breakConnection() {
+    breakConnection: async () => {
       proxy.cut();
       return async () => proxy.mend();
     },
@@ -94,8 +94,9 @@ async function behindProxy(port: number) {
 }
 
 async function startMotoBehindProxy() {
-  const { address, stop } = await startMoto();
-  stopping.push(stop);
+  const moto = await startMoto();
+  stopping.push(() => moto.stop());
+  const { address } = moto;
   return { address, network: await behindProxy(Number(new URL(address).port)) };
 }
 

@@ -82,7 +82,7 @@ describe('a signal that aborts is passed on', () => {
     const calls = [wrap(first.signal), wrap(other.signal)].map(async (call) => call.catch((error: unknown) => error));
     first.abort();
     expect(await Promise.race(calls)).toMatchObject({ summary: { provider: 'acme', operation: 'wrap' } });
-    expect(await Promise.race([calls[1], 'still waiting'])).toBe('still waiting');
+    expect(await Promise.race([calls[1], Promise.resolve('still waiting')])).toBe('still waiting');
     other.abort();
     expect(await calls[1]).toMatchObject(unavailable);
   });

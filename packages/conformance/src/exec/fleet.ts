@@ -240,7 +240,7 @@ export function refused(request: Request, text: string): Finding {
   return new Finding(`${shownRequest(request)} was answered by the error ${quoted(text)}`);
 }
 
-/** What an instance's call ended with, where that is no result. */
+/** The error that a call ends with where its answer is not a result. */
 export function failed(answer: Answer<ResultKind>, error: (failure: Failure) => Error): Error {
   if (answer.kind !== 'failure') return programError(answer.kind === 'error' ? answer.value : '');
   const failure = answer.value;

@@ -97,7 +97,7 @@ function errorOf({ kind, message, provider, operation }: Failure): Error {
   return named('KeyWrapperError', message, { kind, summary: { provider, operation } });
 }
 
-/** @throws {TypeError} for what is no bytes: a requirement that is not about it may have it all the same. */
+/** @throws {TypeError} for anything but bytes: the protocol cannot carry it. */
 function base64(bytes: unknown): string {
   if (isUint8Array(bytes)) return Buffer.from(bytes).toString('base64');
   throw new TypeError('only bytes are sent as bytes');

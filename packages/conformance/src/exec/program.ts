@@ -249,7 +249,7 @@ export class Program {
   }
 }
 
-/** @returns what is wrong with the line where it is no JSON object. */
+/** @returns what is wrong with the line, unless it is a JSON object. */
 function readObject(line: string): Said | string {
   let said: unknown;
   try {

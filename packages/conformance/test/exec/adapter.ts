@@ -63,7 +63,7 @@ function keyWrapperAnswer({ op, instance, role = '', context = {}, dataKey = '',
   }
   const keyId = roles.get(instance) ?? '';
   const key = KEYS[keyId] ?? randomBytes(32);
-  const aad = JSON.stringify([keyId, Object.entries(context).toSorted()]);
+  const aad = JSON.stringify([keyId, Object.entries(context).toSorted(([one], [other]) => (one < other ? -1 : 1))]);
   const facts = { provider: 'acme', operation: op };
   if (closed.has(instance)) return failure('unavailable', facts);
   if (op === 'wrap') {
@@ -192,8 +192,8 @@ async function obey(request: Request): Promise<void> {
   open.add(id);
   // Not in the order of the requests.
   await pause(Math.random() * 3);
-  if (fault === 'waits-for-aborts' && (op === 'read' || op === 'wrap')) {
-    while (open.has(id) && aborted !== true) await pause(5);
+  if (fault === 'waits-for-aborts' && isCall(request) && aborted !== true) {
+    while (open.has(id)) await pause(5);
   }
   const isAborted = aborted === true || !open.has(id);
   const facts = { provider: 'acme', operation: op };
