@@ -17,8 +17,6 @@ export interface Worker {
   readonly file: string;
   /** Variables of its `env`. */
   readonly bindings: Readonly<Record<string, string>>;
-  /** Exported classes of Durable Objects, by the name of their binding. Their storage is in memory. */
-  readonly durableObjects?: Readonly<Record<string, string>>;
 }
 
 export interface RunningWorkers {
@@ -70,7 +68,7 @@ export async function startWorkers(folder: string, workers: readonly Worker[]): 
   writeFileSync(config, configurationOf(workers, ports));
   const require = createRequire(import.meta.resolve('workerd/package.json'));
   const binary = require.resolve(`@cloudflare/workerd-linux-${process.arch === 'x64' ? '64' : 'arm64'}/bin/workerd`);
-  const running = spawn(binary, ['serve', '--experimental', config]);
+  const running = spawn(binary, ['serve', config]);
   let printed = '';
   for (const stream of [running.stdout, running.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {
@@ -112,22 +110,13 @@ const config :Workerd.Config = (
 ${workers.map(workerOf).join('')}`;
 }
 
-function workerOf({ file, bindings, durableObjects = {} }: Worker, at: number): string {
-  const variables = Object.entries(bindings).map(
-    ([name, text]) => `(name = "${name}", text = ${JSON.stringify(text)})`,
-  );
-  const classes = Object.entries(durableObjects);
-  const objects = classes.map(([name, className]) => `(name = "${name}", durableObjectNamespace = "${className}")`);
-  const namespaces = classes.map(
-    ([, className]) => `(className = "${className}", uniqueKey = "${className}", enableSql = true)`,
-  );
+function workerOf({ file, bindings }: Worker, at: number): string {
+  const texts = Object.entries(bindings).map(([name, text]) => `(name = "${name}", text = ${JSON.stringify(text)})`);
   return `const worker${at} :Workerd.Worker = (
   modules = [(name = "worker.js", esModule = embed "${file}")],
   compatibilityDate = "2026-11-01",
   globalOutbound = "network",
-  bindings = [${[...variables, ...objects].join()}],
-  durableObjectNamespaces = [${namespaces.join()}],
-  durableObjectStorage = (inMemory = void),
+  bindings = [${texts.join()}],
 );
 `;
 }
