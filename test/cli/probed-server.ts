@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { createServer } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { toNodeHandler } from '@modelcontextprotocol/node';
@@ -10,6 +11,7 @@ import {
   McpServer,
   type ServerContext,
 } from '@modelcontextprotocol/server';
+import type { Certificate } from '../support/azure-key-vault/certificate.ts';
 
 /** Of the server. */
 export const info = { name: 'desk', version: '1.0.0' };
@@ -56,8 +58,8 @@ export interface Listening extends AsyncDisposable {
   readonly url: string;
 }
 
-/** Serves a factory; `Authorization: Bearer NAME` signs NAME in. */
-export async function served(factory: () => McpServer): Promise<Listening> {
+/** Serves a factory, over TLS with a certificate; `Authorization: Bearer NAME` signs NAME in. */
+export async function served(factory: () => McpServer, certificate?: Certificate): Promise<Listening> {
   const mcp = createMcpHandler(factory);
   const handle = toNodeHandler(mcp);
   return await listening((request, response) => {
@@ -65,17 +67,21 @@ export async function served(factory: () => McpServer): Promise<Listening> {
     const name = bearer(headers.authorization);
     const auth = name === '' ? {} : { auth: authOf(name) };
     void handle(Object.assign(request, { method, url }, auth), response);
-  });
+  }, certificate);
 }
 
-/** Serves a listener of Node. */
-export async function listening(listener: Parameters<typeof createServer>[1]): Promise<Listening> {
-  const http = createServer(Object(listener));
+/** Serves a listener of Node, over TLS with a certificate. */
+export async function listening(
+  listener: Parameters<typeof createServer>[1],
+  certificate?: Certificate,
+): Promise<Listening> {
+  const http = certificate === undefined ? createServer(Object(listener)) : createTlsServer(certificate, listener);
+  const origin = (port: number): string => `${certificate === undefined ? 'http' : 'https'}://127.0.0.1:${port}`;
   await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
   const { port }: AddressInfo = Object(http.address());
   return {
-    origin: `http://127.0.0.1:${port}`,
-    url: `http://127.0.0.1:${port}/mcp?key=secret`,
+    origin: origin(port),
+    url: `${origin(port)}/mcp?key=secret`,
     async [Symbol.asyncDispose]() {
       http.closeAllConnections();
       await new Promise((resolve) => http.close(resolve));

@@ -35,11 +35,12 @@ export class ProxyProcess {
   #stdout = '';
   #stderr = '';
 
-  constructor(cwd: string, args: readonly string[]) {
+  constructor(cwd: string, args: readonly string[], variables: Readonly<Record<string, string>> = {}) {
     const env = Object.fromEntries(
       Object.entries(process.env).filter(([name]) => !/^(?:NO_COLOR|FORCE_COLOR|NODE_OPTIONS|SEALRING_.*)$/.test(name)),
     );
-    this.child = spawn(process.execPath, [MAIN, 'proxy', '--json', ...args], { cwd, env });
+    const command = [MAIN, 'proxy', '--json', ...args];
+    this.child = spawn(process.execPath, command, { cwd, env: { ...env, ...variables } });
     this.child.stdout?.setEncoding('utf8').on('data', (text: string) => {
       this.#stdout += text;
     });

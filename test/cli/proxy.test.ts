@@ -2,12 +2,15 @@ import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { McpServer } from '@modelcontextprotocol/server';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { selfSignedCertificate } from '../support/azure-key-vault/certificate.ts';
 import { callTool } from '../support/call-tool.ts';
+import { startRedis } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 import { info, type Listening, listening, MAIN, registered, SOUND, served, verdicts } from './probed-server.ts';
 import { emptyProject, ProxyProcess, projectWithRing } from './proxy-process.ts';
@@ -124,6 +127,30 @@ describe('an unprotected server behind the proxy', () => {
     await pause(2_100);
     expect((await callTool(url, { ...refund, requestState })).error).toMatchObject(REFUSED);
     expect(proxy.failures).toEqual(['requestState: refused inbound on tools/call: expired']);
+  });
+
+  test('with a singleUse store in the configuration, accepts a token once, whichever proxy it is sent to', async () => {
+    const redis = await startRedis();
+    const own = emptyProject();
+    onTestFinished(async () => {
+      own.remove();
+      await redis.stop();
+    });
+    writeFileSync(join(own.cwd, 'sealring.config.mjs'), onceOnly(redis.address));
+    execFileSync(process.execPath, [MAIN, 'init'], { cwd: own.cwd });
+    const args = ['--upstream', server.origin, '--audience', 'desk', '--principal-authorization'];
+    await using first = new ProxyProcess(own.cwd, args);
+    await using second = new ProxyProcess(own.cwd, args);
+    const [url, other] = [`${await first.origin()}/mcp`, `${await second.origin()}/mcp`];
+    const requestState = stateOf(await callTool(url, refund));
+    expect((await callTool(other, { ...refund, requestState })).result?.content?.[0]?.text).toBe('asked:A1');
+    expect((await callTool(url, { ...refund, requestState })).error).toMatchObject(REFUSED);
+    expect((await callTool(other, { ...refund, requestState })).error).toMatchObject(REFUSED);
+    expect(first.failures).toEqual(['requestState: refused inbound on tools/call: already used']);
+    // Nobody knows whether the token was redeemed.
+    const unspent = stateOf(await callTool(url, refund));
+    await redis.stop();
+    expect((await callTool(url, { ...refund, requestState: unspent })).error).toMatchObject(REFUSED);
   });
 
   test('has no hole that the probe finds without the proxy', async () => {
@@ -277,11 +304,44 @@ describe('the connection', () => {
       'x-question': 'yes',
       host: new URL(upstream.origin).host,
       connection: 'keep-alive',
+      'x-forwarded-for': '127.0.0.1',
+      'x-forwarded-host': new URL(origin).host,
+      'x-forwarded-proto': 'http',
     });
     expect(answer).toMatchObject({ status: 201, body: '//elsewhere.example/a?b=c' });
     expect(answer.headers).toMatchObject({ 'set-cookie': ['a=1', 'b=2'], 'x-answer': 'yes' });
     expect(answer.headers).not.toHaveProperty('x-private');
     expect(answer.headers).not.toHaveProperty('proxy-authenticate');
+  });
+
+  test('adds its client to X-Forwarded-For, and keeps the other X-Forwarded headers of a gateway', async () => {
+    let got: IncomingMessage['headers'] = {};
+    await using upstream = await byHand((request, response) => {
+      got = request.headers;
+      response.end();
+    });
+    await using proxy = proxyFor(upstream.origin);
+    const headers = {
+      'X-Forwarded-For': ['203.0.113.7', '198.51.100.2'],
+      'X-Forwarded-Proto': 'https',
+      'X-Forwarded-Host': 'mcp.example.com',
+      Forwarded: 'for=203.0.113.7',
+    };
+    await send(await proxy.origin(), { headers });
+    expect(got).toMatchObject({
+      'x-forwarded-for': '203.0.113.7, 198.51.100.2, 127.0.0.1',
+      'x-forwarded-proto': 'https',
+      'x-forwarded-host': 'mcp.example.com',
+      forwarded: 'for=203.0.113.7',
+    });
+    await send(await proxy.origin(), { headers: { ...headers, Connection: 'x-forwarded-for, x-forwarded-proto' } });
+    expect(got).toMatchObject({ 'x-forwarded-for': '127.0.0.1', 'x-forwarded-proto': 'http' });
+  });
+
+  test('an X-Forwarded header that only the proxy sets binds no state', async () => {
+    await using proxy = proxyFor(server.origin, ['--principal-header', 'x-forwarded-for']);
+    expect((await callTool(`${await proxy.origin()}/mcp`, refund)).error).toMatchObject({ code: -32603 });
+    expect(proxy.failures).toContain('a request whose state belongs to a user has no header x-forwarded-for');
   });
 
   test('a request that names another server is answered with status 400', async () => {
@@ -383,6 +443,35 @@ describe('the connection', () => {
     expect(received).toEqual([body.length]);
   });
 
+  test.each([
+    ['a JSON body that is too large', 'localhost', '{"text":"', 413],
+    ['a body that the server does not read', 'localhost', 'text', 401],
+    ['a body for another host name', 'attacker.example', 'text', 421],
+  ])(
+    'a client that is answered while it sends %s can send the rest, and another request',
+    async (_, host, start, status) => {
+      await using upstream = await byHand((_request, response) => response.writeHead(401).end('no'));
+      await using proxy = proxyFor(upstream.origin, ['--no-principal']);
+      const { port } = new URL(await proxy.origin());
+      const socket = connect(Number(port), '127.0.0.1');
+      let text = '';
+      socket.setEncoding('utf8').on('data', (part) => {
+        text += part;
+      });
+      const chunk = (part: string): string => `${part.length.toString(16)}\r\n${part}\r\n`;
+      socket.write(
+        `POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n`,
+      );
+      socket.write(chunk(`${start}${'x'.repeat(5_000_000)}`));
+      await until(() => text.startsWith(`HTTP/1.1 ${status}`));
+      socket.write(chunk('x'.repeat(20_000_000)));
+      socket.write('0\r\n\r\nGET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
+      await until(() => text.includes('HTTP/1.1 401', 1));
+      expect(proxy.failures).toEqual([]);
+      socket.destroy();
+    },
+  );
+
   test('a body that is not JSON is streamed to the server', async () => {
     const [began, begins] = gate();
     let size = 0;
@@ -434,6 +523,43 @@ describe('the connection', () => {
     abort.abort();
     await gone;
     expect(proxy.failures).toEqual([]);
+  });
+});
+
+describe('an upstream server over TLS', () => {
+  const certificate = selfSignedCertificate();
+  let secured: Listening;
+  let NODE_EXTRA_CA_CERTS: string;
+  beforeAll(async () => {
+    secured = await served(() => registered(new McpServer(info)), certificate);
+    NODE_EXTRA_CA_CERTS = join(project.cwd, 'ca.pem');
+    writeFileSync(NODE_EXTRA_CA_CERTS, certificate.cert);
+  });
+  afterAll(async () => await secured?.[Symbol.asyncDispose]());
+
+  const proxyTo = (upstream: string, variables: Record<string, string>): ProxyProcess =>
+    new ProxyProcess(
+      project.cwd,
+      ['--upstream', upstream, '--audience', 'desk', '--principal-authorization'],
+      variables,
+    );
+
+  test('with its certificate authority in NODE_EXTRA_CA_CERTS, two rounds pass', async () => {
+    await using proxy = proxyTo(secured.origin, { NODE_EXTRA_CA_CERTS });
+    const url = `${await proxy.origin()}/mcp`;
+    const requestState = stateOf(await callTool(url, refund));
+    const { result } = await callTool(url, { ...refund, requestState });
+    expect(result?.content).toEqual([{ type: 'text', text: 'asked:A1' }]);
+  });
+
+  test.each([
+    ['an unknown certificate authority', '127.0.0.1', {}, 'DEPTH_ZERO_SELF_SIGNED_CERT'],
+    ['a certificate for another name', 'localhost', { trusted: true }, 'ERR_TLS_CERT_ALTNAME_INVALID'],
+  ])('%s is answered with status 502', async (_, host, { trusted = false }: { trusted?: boolean }, code) => {
+    const upstream = secured.origin.replace('127.0.0.1', host);
+    await using proxy = proxyTo(upstream, trusted ? { NODE_EXTRA_CA_CERTS } : {});
+    expect(await send(await proxy.origin())).toMatchObject({ status: 502, body: 'the server did not answer\n' });
+    expect(proxy.failures).toEqual([`the upstream server did not answer: ${code}`]);
   });
 });
 
@@ -561,5 +687,14 @@ export default {
   ring: fileRing(new URL('absent.ring', import.meta.url).pathname),
   keyWrapper: localKeyWrapper({ masterKey: '${'A'.repeat(42)}E' }),
   policy: { createAfterSeconds: 3_600, startTimeoutSeconds: 3_600 },
+};
+`;
+
+const onceOnly = (url: string): string => `import { localKeyWrapper } from '@sealring/core';
+import { redisRing, redisSingleUse } from '@sealring/redis';
+export default {
+  ring: redisRing({ url: '${url}' }),
+  keyWrapper: localKeyWrapper({ masterKey: '${'A'.repeat(42)}E' }),
+  singleUse: redisSingleUse({ url: '${url}' }),
 };
 `;

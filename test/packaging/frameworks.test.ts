@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,6 +13,7 @@ import { freePort } from '../support/redis.ts';
 import { runProgram } from '../support/run-program.ts';
 import { packTarball } from '../support/tarballs.ts';
 import { until } from '../support/until.ts';
+import { bundleForWorkerd, hasWorkerd, startWorkers } from '../support/workerd.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const typescript = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
@@ -22,8 +23,8 @@ interface Recipe {
   /** The section of the guide that has the file. */
   readonly section: string;
   readonly dependencies: Readonly<Record<string, string>>;
-  /** What serves the file: it listens by itself, exports a web-standard handler, or is bundled into a server by xmcp. */
-  readonly serves: 'itself' | 'fetch' | 'xmcp';
+  /** What serves the file: it listens by itself, exports a handler for Node.js or workerd, or is bundled into a server by xmcp. */
+  readonly serves: 'itself' | 'fetch' | 'workerd' | 'xmcp';
   /** Whether `sealring proxy` is in front of it. */
   readonly isProxied?: boolean;
   /** What the tool says in the second round. */
@@ -42,7 +43,7 @@ const RECIPES: readonly Recipe[] = [
       '@modelcontextprotocol/server': SDK,
       zod: '^4.6.7',
     },
-    serves: 'fetch',
+    serves: 'workerd',
   },
   {
     section: 'Nest',
@@ -126,7 +127,7 @@ async function installed({ section, dependencies }: Recipe): Promise<string> {
   return cwd;
 }
 
-/** Writes what the recipe needs. @returns the program that listens on the port. */
+/** Writes what the recipe needs. @returns the program that listens on the port, or is to be bundled for workerd. */
 async function built({ section, serves }: Recipe, cwd: string, port: number): Promise<string> {
   if (serves === 'xmcp') {
     mkdirSync(join(cwd, 'src/tools'), { recursive: true });
@@ -149,32 +150,57 @@ async function built({ section, serves }: Recipe, cwd: string, port: number): Pr
   return serves === 'fetch' ? 'serve.js' : 'recipe.js';
 }
 
-describe.each(RECIPES)('the recipe for $section', (recipe) => {
-  let server: ChildProcess | undefined;
+interface RunningRecipe {
+  readonly origin: string;
+  stop(): Promise<void>;
+}
+
+async function startInWorkerd(recipe: Recipe, cwd: string): Promise<RunningRecipe> {
+  const program = join(cwd, await built(recipe, cwd, 0));
+  const file = await bundleForWorkerd(program, cwd, 'worker');
+  const running = await startWorkers(cwd, [{ file, bindings: {} }]);
+  return { origin: String(running.origins[0]), stop: () => running.stop() };
+}
+
+async function startOnNode(recipe: Recipe, cwd: string): Promise<RunningRecipe> {
+  const port = await freePort();
+  const origin = `http://127.0.0.1:${port}`;
+  const program = await built(recipe, cwd, port);
+  const running = spawn(process.execPath, [program], { cwd, env: { ...npmEnvironment(), PORT: String(port) } });
   let printed = '';
+  for (const stream of [running.stdout, running.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      printed += text;
+    });
+  }
+  await until(async () => {
+    if (running.exitCode !== null) throw new Error(`the server ended: ${printed}`);
+    return await fetch(origin).then(
+      () => true,
+      () => false,
+    );
+  }, 60);
+  return {
+    origin,
+    async stop() {
+      if (running.exitCode !== null) return;
+      running.kill('SIGKILL');
+      await once(running, 'exit');
+    },
+  };
+}
+
+const runnable = RECIPES.filter(({ serves }) => serves !== 'workerd' || hasWorkerd);
+describe.each(runnable)('the recipe for $section', (recipe) => {
+  let server: RunningRecipe | undefined;
   let origin = '';
   let project: Awaited<ReturnType<typeof projectWithRing>> | undefined;
   let proxy: ProxyProcess | undefined;
 
   beforeAll(async () => {
     const cwd = await installed(recipe);
-    const port = await freePort();
-    origin = `http://127.0.0.1:${port}`;
-    const program = await built(recipe, cwd, port);
-    const running = spawn(process.execPath, [program], { cwd, env: { ...npmEnvironment(), PORT: String(port) } });
-    server = running;
-    for (const stream of [running.stdout, running.stderr]) {
-      stream.setEncoding('utf8').on('data', (text: string) => {
-        printed += text;
-      });
-    }
-    await until(async () => {
-      if (running.exitCode !== null) throw new Error(`the server ended: ${printed}`);
-      return await fetch(origin).then(
-        () => true,
-        () => false,
-      );
-    }, 60);
+    server = await (recipe.serves === 'workerd' ? startInWorkerd(recipe, cwd) : startOnNode(recipe, cwd));
+    ({ origin } = server);
     if (recipe.isProxied !== true) return;
     project = await projectWithRing();
     const options = ['--audience', 'refund-desk', '--principal-authorization'];
@@ -185,9 +211,7 @@ describe.each(RECIPES)('the recipe for $section', (recipe) => {
   afterAll(async () => {
     await proxy?.[Symbol.asyncDispose]();
     project?.remove();
-    if (server === undefined || server.exitCode !== null) return;
-    server.kill('SIGKILL');
-    await once(server, 'exit');
+    await server?.stop();
   });
 
   test('serves two rounds to the official client', async () => {

@@ -6,34 +6,45 @@ import { s3Ring } from '@sealring/s3';
 
 let starting;
 
-function start({ ENDPOINT, MASTER_KEY, POLICY }) {
+function ringAt(endpoint, bucket, key) {
   const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
-  const client = new S3Client({
-    endpoint: ENDPOINT,
-    region: 'us-east-1',
-    maxAttempts: 1,
-    forcePathStyle: true,
-    credentials,
-  });
+  const client = new S3Client({ endpoint, region: 'us-east-1', maxAttempts: 1, forcePathStyle: true, credentials });
+  return s3Ring({ bucket, key, client });
+}
+
+function start({ ENDPOINT, BUCKET, KEY, MASTER_KEY, POLICY }) {
   return createKmsCodec({
     keyWrapper: localKeyWrapper({ masterKey: Buffer.from(MASTER_KEY, 'hex') }),
-    ring: s3Ring({ bucket: 'rings', key: 'payments.ring', client }),
+    ring: ringAt(ENDPOINT, BUCKET, KEY),
     create: 'now',
     policy: JSON.parse(POLICY),
   });
 }
 
+/** Makes one call of the store. @returns what it resolved to or rejected with. */
+async function callStore({ endpoint, bucket, key, document, expected }) {
+  const ring = ringAt(endpoint, bucket, key);
+  try {
+    return { value: (await (document === undefined ? ring.read() : ring.write(document, { expected }))) ?? null };
+  } catch ({ name, kind, message }) {
+    return { name, kind, message };
+  }
+}
+
 export default {
   async fetch(request, env) {
-    starting ??= start(env);
     try {
-      const codec = await starting;
       const body = await request.text();
       const { pathname } = new URL(request.url);
+      if (pathname === '/none') return new Response();
+      if (pathname === '/store') return Response.json(await callStore(JSON.parse(body)));
+      starting ??= start(env);
+      const codec = await starting;
       // Each request waits for what `prepare` does: nothing runs between two requests.
       await codec.prepare(pathname === '/unseal' ? body : undefined);
       if (pathname === '/seal') return new Response(codec.seal(Buffer.from(body)));
       if (pathname === '/unseal') return new Response(codec.unseal(body));
+      if (pathname === '/rotate') await codec.rotate({ emergency: true });
       return Response.json({ keys: codec.health().keys.map(({ id }) => id) });
     } catch (error) {
       return new Response(String(error), { status: 500 });

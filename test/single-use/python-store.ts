@@ -18,7 +18,7 @@ export class PythonStores {
   #requests = 0;
   #stores = 0;
 
-  constructor(python: string, store: 'memory' | 'redis' | 'postgres', address: string) {
+  constructor(python: string, store: 'memory' | 'redis' | 'postgres' | 'dynamodb', address: string) {
     this.#process = spawn(python, [PROGRAM, store, address], { stdio: ['pipe', 'pipe', 'inherit'] });
     if (this.#process.stdout === null) throw new Error('no output');
     createInterface({ input: this.#process.stdout }).on('line', (line) => {

@@ -19,13 +19,19 @@ from mcp_types import InputRequiredResult  # noqa: E402
 from starlette.requests import Request  # noqa: E402
 from starlette.responses import PlainTextResponse  # noqa: E402
 
-from sealring import PostgresSingleUse, RedisSingleUse, SingleUse  # noqa: E402
+from dynamodb_client import dynamodb_client  # noqa: E402
 
-STORES = {"redis": RedisSingleUse, "postgres": PostgresSingleUse}
+from sealring import DynamodbSingleUse, PostgresSingleUse, RedisSingleUse, SingleUse  # noqa: E402
+
+STORES = {
+    "redis": lambda url: RedisSingleUse(url=url),
+    "postgres": lambda url: PostgresSingleUse(url=url),
+    "dynamodb": lambda url: DynamodbSingleUse(table="sealring", client=dynamodb_client(url)),
+}
 
 single_use = SingleUse(
     AESGCMRequestStateCodec([base64.b64decode(settings["key"])]),
-    store=STORES[settings["store"]](url=settings["address"]),
+    store=STORES[settings["store"]](settings["address"]),
 )
 security = RequestStateSecurity(codec=single_use, ttl=settings.get("ttlSeconds", 600))
 server = MCPServer("refund-desk", request_state_security=security, middleware=[single_use], log_level="CRITICAL")

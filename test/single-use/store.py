@@ -6,13 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from threading import Lock
 
-from sealring import MemorySingleUse, PostgresSingleUse, RedisSingleUse
+from dynamodb_client import dynamodb_client
+
+from sealring import DynamodbSingleUse, MemorySingleUse, PostgresSingleUse, RedisSingleUse
 
 name, address = sys.argv[1:]
 STORES = {
     "memory": MemorySingleUse,
     "redis": lambda: RedisSingleUse(url=address),
     "postgres": lambda: PostgresSingleUse(url=address),
+    "dynamodb": lambda: DynamodbSingleUse(table="sealring", client=dynamodb_client(address)),
 }
 stores: dict[int, object] = {}
 memory = MemorySingleUse()

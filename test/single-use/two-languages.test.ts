@@ -20,7 +20,7 @@ const REFUSED = {
   message: 'Invalid or expired requestState',
   data: { reason: 'invalid_request_state' },
 };
-const STORES = ['redis', 'postgres'] as const;
+const STORES = ['redis', 'postgres', 'dynamodb'] as const;
 type Language = 'Python' | 'TypeScript';
 
 let python = '';

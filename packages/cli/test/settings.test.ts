@@ -97,6 +97,11 @@ setInterval(() => undefined, 1000);`,
       /keyWrapper must be .*got an empty list/,
     ],
     [
+      'a singleUse that is no store',
+      `${SOUND}export default { ring: memoryRing(), keyWrapper, singleUse: memoryRing() };`,
+      /singleUse must be a single-use store/,
+    ],
+    [
       'half a probe',
       `${SOUND}export default { ring: memoryRing(), keyWrapper, probe: { ring: memoryRing() } };`,
       /probe must/,

@@ -5,24 +5,31 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from types import SimpleNamespace
 from typing import Any
 
+import boto3
 import google_crc32c
 import pytest
+from botocore.config import Config
 from test_wrappers import CONTEXT, all_that_an_error_holds, spellings
 
 from sealring import (
     AzureBlobRing,
     AzureKeyVaultKeyWrapper,
     DynamodbRing,
+    DynamodbSingleUse,
     GcpKmsKeyWrapper,
     GcsRing,
     KeyWrapperError,
     PostgresRing,
     RingConflictError,
     RingStoreError,
+    SingleUseStoreError,
     VaultTransitKeyWrapper,
     WrappedKey,
     base64url,
@@ -255,11 +262,12 @@ def test_no_error_of_these_clouds_holds_what_the_vendor_said() -> None:
             WrappedKey("azure-key-vault", AZURE_VERSION, os.urandom(256)), CONTEXT
         ),
         lambda: DynamodbRing(table="rings", client=client).read(),  # type: ignore[arg-type]
+        lambda: DynamodbSingleUse(table="used", client=client).claim("id", soon()),  # type: ignore[arg-type]
         lambda: AzureBlobRing(client=client).read(),  # type: ignore[arg-type]
         lambda: PostgresRing(pool=client).read(),  # type: ignore[arg-type]
     ]
     for call in calls[1:]:
-        with pytest.raises((KeyWrapperError, RingStoreError)) as caught:
+        with pytest.raises((KeyWrapperError, RingStoreError, SingleUseStoreError)) as caught:
             call()
         assert caught.value.kind == "unavailable"
         told = all_that_an_error_holds(caught.value)
@@ -267,6 +275,110 @@ def test_no_error_of_these_clouds_holds_what_the_vendor_said() -> None:
     with pytest.raises(KeyWrapperError) as wrapping:
         calls[0]()
     assert wrapping.value.__context__ is None
+
+
+def soon() -> datetime:
+    return datetime.now(timezone.utc) + timedelta(seconds=60)
+
+
+class Dynamodb:
+    """The vendor's client, at a server that answers what the test says."""
+
+    status = 200
+    body = b""
+
+    def __init__(self) -> None:
+        stub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["content-length"]))
+                self.send_response(stub.status)
+                self.send_header("content-length", str(len(stub.body)))
+                self.end_headers()
+                self.wfile.write(stub.body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, args=(0.01,)).start()
+        self.client = boto3.client(
+            "dynamodb",
+            endpoint_url=f"http://127.0.0.1:{self.server.server_port}",
+            region_name="eu-west-1",
+            aws_access_key_id="a",
+            aws_secret_access_key="b",
+            config=Config(retries={"total_max_attempts": 1}),
+        )
+        self.ring = DynamodbRing(table="rings", client=self.client)
+        self.used = DynamodbSingleUse(table="rings", client=self.client)
+
+    def close(self) -> None:
+        self.client.close()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def dynamodb() -> Iterator[Dynamodb]:
+    made = Dynamodb()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{}",
+        b"null",
+        b"<html>welcome</html>",
+        b'{"Item":{"document":{"S":"x"},"revision":{"S":"y"}}}',
+    ],
+)
+def test_a_200_of_a_proxy_is_no_absent_ring_no_write_and_no_claim(
+    dynamodb: Dynamodb, body: bytes
+) -> None:
+    dynamodb.body = body
+    for call in (dynamodb.ring.read, lambda: dynamodb.ring.write("{}", expected=None)):
+        with pytest.raises(RingStoreError) as caught:
+            call()
+        assert caught.value.kind == "unavailable"
+    with pytest.raises(SingleUseStoreError) as refused:
+        dynamodb.used.claim("id", soon())
+    assert refused.value.kind == "unavailable"
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        (400, "ConditionalCheckFailedException", None),
+        (400, "TransactionConflictException", "unavailable"),
+        (400, "ReplicatedWriteConflictException", "unavailable"),
+        (400, "ResourceNotFoundException", "unavailable"),
+        (400, "AccessDeniedException", "denied"),
+        (400, "Novelty", "unavailable"),
+        (403, "Novelty", "denied"),
+        (500, "InternalServerError", "unavailable"),
+    ],
+)
+def test_a_claim_is_false_only_for_an_item_that_exists(
+    dynamodb: Dynamodb, status: int, code: str, kind: str | None
+) -> None:
+    dynamodb.status = status
+    dynamodb.body = json.dumps({"__type": f"com.amazonaws.dynamodb#{code}"}).encode()
+    if kind is None:
+        assert dynamodb.used.claim("id", soon()) is False
+        return
+    with pytest.raises(SingleUseStoreError) as caught:
+        dynamodb.used.claim("id", soon())
+    assert caught.value.kind == kind
+
+
+def test_a_claim_after_end_and_margin_asks_no_server() -> None:
+    used = DynamodbSingleUse(table="used", client=Raising(), clock_skew_seconds=0)  # type: ignore[arg-type]
+    assert used.claim("id", datetime.now(timezone.utc) - timedelta(seconds=1)) is False
 
 
 def test_a_lost_race_is_a_conflict_in_every_store() -> None:
@@ -315,6 +427,9 @@ def test_a_lost_race_is_a_conflict_in_every_store() -> None:
         (PostgresRing, {"url": "mysql://host"}, ValueError),
         (PostgresRing, {"url": "postgresql://host", "table": 'a"b'}, ValueError),
         (DynamodbRing, {"table": "a b"}, ValueError),
+        (DynamodbSingleUse, {"table": "a b"}, ValueError),
+        (DynamodbSingleUse, {"table": "used", "client": object()}, TypeError),
+        (DynamodbSingleUse, {"table": "used", "clock_skew_seconds": 86_401}, ValueError),
         (GcsRing, {"bucket": "A", "object": "o"}, ValueError),
         (AzureBlobRing, {"container": "http://account/c", "blob": "b"}, ValueError),
         (AzureBlobRing, {"container": "https://account/c"}, TypeError),

@@ -1,6 +1,6 @@
 """Single use: the stores without a server, and the guard on a server of the MCP Python SDK with its
-own boundary and client. Redis, PostgreSQL and servers of both languages are in test/single-use of
-the repository."""
+own boundary and client. Redis, PostgreSQL, DynamoDB and servers of both languages are in
+test/single-use of the repository."""
 
 import asyncio
 import json

@@ -86,8 +86,9 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
 } satisfies Record<string, Failure>);
 
 /**
- * What a rejection of the SDK means. Reads `name`, `code` and `$metadata.httpStatusCode` only: never a message, and
- * never the class, which differs between copies of the SDK. Never throws, whatever it is given.
+ * What a rejection of the SDK means. Reads `name`, `code`, `$metadata.httpStatusCode`, and `$response.body` of an answer that
+ * the SDK could not parse: never a message, and never the class, which differs between copies of the SDK. Never throws,
+ * whatever it is given.
  *
  * A name in the table decides, otherwise the status. Anything else is `unavailable`: nothing but S3's own NoSuchKey with its
  * 404 is an absent object, not the 404 of a proxy and not that of a bucket that is gone.
@@ -96,7 +97,7 @@ export function classify(error: unknown): Failure {
   const status = property(property(error, '$metadata'), 'httpStatusCode');
   const found = findRow(
     ERROR_TABLE,
-    [property(error, 'name'), property(error, 'code')],
+    [property(error, 'name'), property(error, 'code'), codeOf(property(property(error, '$response'), 'body'))],
     ({ kind }) => kind !== 'absent' || status === 404,
   );
   if (found !== undefined) {
@@ -105,4 +106,13 @@ export function classify(error: unknown): Failure {
   if (status === 401 || status === 403) return { kind: 'denied', detail: `${DENIED} (status ${status})` };
   if (status === 412) return { kind: 'conflict', detail: 'another version is stored (status 412)' };
   return (status === undefined ? unreachable(error, SERVICE) : undefined) ?? unexplained(status);
+}
+
+/**
+ * The code of an error answer, if the SDK left its text unparsed: bundled for browsers or Workers, it parses with `DOMParser`,
+ * which Workers do not have. Only a whole answer in S3's form counts, whose code comes first.
+ */
+function codeOf(body: unknown): string | undefined {
+  if (typeof body !== 'string' || !body.trimEnd().endsWith('</Error>')) return undefined;
+  return /^\s*(?:<\?xml[^>]*\?>\s*)?<Error(?:\s[^>]*)?>\s*<Code>([\w.]{1,64})<\/Code>/.exec(body)?.[1];
 }

@@ -32,3 +32,21 @@ export function endToEndHeaders(raw: readonly string[]): Headers {
 export function valuesOf(raw: readonly string[], name: string): number {
   return raw.filter((text, at) => at % 2 === 0 && text.toLowerCase() === name).length;
 }
+
+/** What the server behind the proxy cannot see of a request. */
+export interface Hop {
+  /** The address that the connection comes from. */
+  readonly address: string | undefined;
+  readonly host: string | undefined;
+}
+
+/**
+ * Adds `X-Forwarded-For`, `-Proto` and `-Host`. What a proxy in front has set is kept: TLS may end there. Nothing is decided by
+ * them, because a client can send them too.
+ */
+export function addForwarded(headers: Headers, { address, host }: Hop): void {
+  // An IPv4 client of a socket for IPv6.
+  if (address !== undefined) headers.append('x-forwarded-for', address.replace(/^::ffff:(?=[\d.]+$)/, ''));
+  if (!headers.has('x-forwarded-proto')) headers.set('x-forwarded-proto', 'http');
+  if (host !== undefined && !headers.has('x-forwarded-host')) headers.set('x-forwarded-host', host);
+}

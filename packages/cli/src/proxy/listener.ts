@@ -66,16 +66,15 @@ export class Listener {
       outgoing.destroy();
       if (error instanceof UpstreamFailure || !abort.signal.aborted) this.#options.onFailure(messageOf(error));
     }
-    // What is left of a body that was refused: without this the client would be waiting to send it.
-    incoming.resume();
   }
 
   async #answer(incoming: IncomingMessage, signal: AbortSignal): Promise<Response> {
     const request = this.#refusal(incoming) ?? requestOf(incoming, this.#options.origin, signal);
     if (request instanceof Response) return request;
     try {
-      const hasLength = incoming.headers['content-length'] !== undefined;
-      return await this.#options.handler(request, { signal, hasLength });
+      const { headers, socket } = incoming;
+      const hop = { address: socket.remoteAddress, host: headers.host };
+      return await this.#options.handler(request, { signal, hasLength: headers['content-length'] !== undefined, hop });
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;
       this.#options.onFailure(error.message);
@@ -117,13 +116,22 @@ function requestOf(incoming: IncomingMessage, origin: string, signal: AbortSigna
   const isSent = parsed['content-length'] !== undefined || parsed['transfer-encoding'] !== undefined;
   const hasBody = isSent && method !== 'GET' && method !== 'HEAD';
   if (!hasBody) headers.delete('content-length');
-  // Not destroyed where it is not read to its end: the connection is needed for the answer.
-  const body = hasBody ? ReadableStream.from(incoming.iterator({ destroyOnReturn: false })) : null;
+  const body = hasBody ? ReadableStream.from(partsOf(incoming)) : null;
   try {
     return new Request(`${origin}${url}`, { method, headers, body, duplex: 'half', signal });
   } catch (error) {
     if (error instanceof TypeError) return plain(400, 'the request cannot be passed on');
     throw error;
+  }
+}
+
+async function* partsOf(incoming: IncomingMessage): AsyncGenerator<Uint8Array> {
+  try {
+    // Not destroyed where it is not read to its end: the connection is needed for the answer.
+    yield* incoming.iterator({ destroyOnReturn: false });
+  } finally {
+    // The client may send the rest of a body that nobody reads: it would wait, and the connection would be stuck.
+    incoming.resume();
   }
 }
 

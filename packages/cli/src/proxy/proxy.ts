@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { KmsCodec } from '@sealring/core';
+import type { KmsCodec, SingleUseStore } from '@sealring/core';
 import type * as SealringMcp from '@sealring/mcp';
 import { rejectedOptionIn } from '../foreign-error.ts';
 import { HealthServer } from '../health/health-server.ts';
@@ -59,7 +59,7 @@ export async function runProxy(
       report({ event: 'health', url: await probes.listen(options.host, options.healthPort) });
     }
     codec = await openForServer(config, stop);
-    await serve(mcp, codec, options, { stop, report });
+    await serve(mcp, { codec, singleUse: config.singleUse }, options, { stop, report });
   } catch (error) {
     // Stopped before it had started.
     if (error !== stop.reason) throw error;
@@ -69,9 +69,15 @@ export async function runProxy(
   }
 }
 
+/** What a state is sealed with, and where redeemed tokens are remembered. */
+interface Sealing {
+  readonly codec: KmsCodec;
+  readonly singleUse: SingleUseStore | undefined;
+}
+
 async function serve(
   mcp: typeof SealringMcp,
-  codec: KmsCodec,
+  sealing: Sealing,
   options: ProxyOptions,
   { stop, report }: Running,
 ): Promise<void> {
@@ -83,7 +89,7 @@ async function serve(
       host,
       allowedHosts,
       singleHeaders: ['authorization', ...(principal === null ? [] : [principal.header])],
-      handler: protectedBy(mcp, codec, upstream, options, report),
+      handler: protectedBy(mcp, sealing, upstream, options, report),
       onFailure: (message) => report({ event: 'failure', message }),
     });
     const url = await listener.listen(options.port);
@@ -99,14 +105,20 @@ async function serve(
 /** @throws {UsageError} for an option that the package rejects, such as a lifetime longer than that of the ring's keys. */
 function protectedBy(
   { protectFetch, RequestStateSecurity }: typeof SealringMcp,
-  codec: KmsCodec,
+  { codec, singleUse }: Sealing,
   upstream: Upstream,
   { audience, principal, ttlSeconds, maxRequestBytes }: ProxyOptions,
   report: Running['report'],
 ): (request: Request, exchange: Exchange) => Promise<Response> {
   const bindPrincipal = principalBinder(principal, (message) => report({ event: 'failure', message }));
   try {
-    const security = new RequestStateSecurity({ codec, audience, ttlSeconds, bindPrincipal: null });
+    const security = new RequestStateSecurity({
+      codec,
+      audience,
+      ttlSeconds,
+      bindPrincipal: null,
+      ...(singleUse !== undefined && { singleUse }),
+    });
     return protectFetch((request: Request, exchange: Exchange) => upstream.fetch(request, exchange), security, {
       bindPrincipal,
       maxRequestBytes,

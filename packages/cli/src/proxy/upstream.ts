@@ -4,7 +4,7 @@ import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
-import { endToEndHeaders } from './headers.ts';
+import { addForwarded, endToEndHeaders, type Hop } from './headers.ts';
 
 /** Unused connections are closed after this time: before most servers close them, so that no request meets a closed one. */
 const UNUSED_MS = 4_000;
@@ -25,6 +25,7 @@ export interface Exchange {
   readonly signal: AbortSignal;
   /** Whether the client sent `Content-Length`. */
   readonly hasLength: boolean;
+  readonly hop: Hop;
 }
 
 /** The upstream server did not answer, or not completely. */
@@ -56,10 +57,10 @@ export class Upstream {
    * Sends a request.
    * @throws {UpstreamFailure} also from the body of the response. @throws the signal's reason when the client has disconnected.
    */
-  async fetch(request: Request, { signal, hasLength }: Exchange): Promise<Response> {
+  async fetch(request: Request, { signal, hasLength, hop }: Exchange): Promise<Response> {
     signal.throwIfAborted();
     const body = await bodyOf(request, hasLength);
-    const outgoing = this.#open(request, body);
+    const outgoing = this.#open(request, body, hop);
     const onAbort = (): void => void outgoing.destroy();
     signal.addEventListener('abort', onAbort, { once: true });
     outgoing.once('close', () => signal.removeEventListener('abort', onAbort));
@@ -76,9 +77,12 @@ export class Upstream {
     this.#agent.destroy();
   }
 
-  #open(request: Request, body: Body): ClientRequest {
+  #open(request: Request, body: Body, hop: Hop): ClientRequest {
     const { pathname, search } = new URL(request.url);
-    const headers = Object.fromEntries(request.headers);
+    // Here and not earlier: no state may belong to a user that the proxy itself has named.
+    const all = new Headers(request.headers);
+    addForwarded(all, hop);
+    const headers = Object.fromEntries(all);
     if (body instanceof Uint8Array) headers['content-length'] = String(body.byteLength);
     const open = this.#origin.protocol === 'https:' ? requestHttps : requestHttp;
     const { method } = request;

@@ -27,6 +27,7 @@ const KNOWN: readonly string[] = [
   'dangerouslyTrustStore',
   'clock',
   'probe',
+  'singleUse',
 ];
 
 /** The configuration file of the working directory; undefined if there is none. */
@@ -87,7 +88,7 @@ function checkConfig(path: string, exported: unknown): SealringConfig {
   }
   const unknown = Object.keys(exported).find((name) => !KNOWN.includes(name));
   if (unknown !== undefined) throw new UsageError(`${path}: ${unknownOption(unknown)}`);
-  const { ring, keyWrapper, probe } = exported as Partial<Record<keyof SealringConfig, unknown>>;
+  const { ring, keyWrapper, probe, singleUse } = exported as Partial<Record<keyof SealringConfig, unknown>>;
   checkPart(path, 'ring', ring, 'a ring store, such as s3Ring({ … })', 'read', 'write');
   const wrappers: readonly unknown[] = Array.isArray(keyWrapper) ? keyWrapper : [keyWrapper];
   const example = 'a key wrapper, such as awsKmsKeyWrapper({ … }), or a list of them';
@@ -95,6 +96,9 @@ function checkConfig(path: string, exported: unknown): SealringConfig {
   for (const wrapper of wrappers) checkPart(path, 'keyWrapper', wrapper, example, 'wrap', 'unwrap');
   if (probe !== undefined && (!has(probe, 'remove') || !has(Reflect.get(Object(probe), 'ring'), 'read', 'write'))) {
     throw new UsageError(`${path}: probe must be { ring, remove }: a ring store and a function`);
+  }
+  if (singleUse !== undefined) {
+    checkPart(path, 'singleUse', singleUse, 'a single-use store, such as redisSingleUse({ … })', 'claim');
   }
   return exported as SealringConfig;
 }

@@ -1,4 +1,4 @@
-import type { KeyWrapper, KmsCodecOptions, RingStore } from '@sealring/core';
+import type { KeyWrapper, KmsCodecOptions, RingStore, SingleUseStore } from '@sealring/core';
 
 /** A place next to the ring that `doctor` may write to, to test the compare-and-swap of the store. */
 export interface SealringProbe {
@@ -27,6 +27,8 @@ export interface SealringConfig
   > {
   /** Where `doctor` tests a complete compare-and-swap. Default: it only tests a write that must be rejected. */
   readonly probe?: SealringProbe;
+  /** Where `proxy` remembers the tokens that were redeemed. Default: a token can be redeemed more than once until it expires. */
+  readonly singleUse?: SingleUseStore;
 }
 
 /** A configuration that was loaded. */
@@ -38,9 +40,9 @@ export interface Settings {
   close(): Promise<void>;
 }
 
-/** The options for core: all except the probe. */
-export function codecOptionsOf(config: SealringConfig): Omit<SealringConfig, 'probe'> {
-  const { probe: _, ...options } = config;
+/** The options for core: all except those of commands. */
+export function codecOptionsOf(config: SealringConfig): Omit<SealringConfig, 'probe' | 'singleUse'> {
+  const { probe: _, singleUse: __, ...options } = config;
   return options;
 }
 
@@ -54,9 +56,12 @@ export function ringNameOf({ ringName }: SealringConfig): string {
   return ringName ?? 'default';
 }
 
-/** Closes the ring store and the key wrappers, even if closing one of them fails. */
+/** Closes the stores and the key wrappers, even if closing one of them fails. */
 export async function closeConfig(config: Partial<SealringConfig>): Promise<void> {
   const wrappers = Array.isArray(config.keyWrapper) ? config.keyWrapper : [config.keyWrapper];
-  const open = [config.ring, config.probe?.ring, ...wrappers] as readonly ({ close?(): Promise<void> } | undefined)[];
+  const open = [config.ring, config.probe?.ring, config.singleUse, ...wrappers] as readonly (
+    | { close?(): Promise<void> }
+    | undefined
+  )[];
   await Promise.allSettled(open.map(async (one) => one?.close?.()));
 }

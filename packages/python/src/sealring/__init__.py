@@ -19,6 +19,7 @@ from .health import CodecHealth, KeyHealth, RingProblem
 from .key_wrapper import DataKeyGenerator, EntrySigner, KeyWrapper, Supports, WrappedKey
 from .ring.policy import RingPolicy
 from .ring.store import ReadableRing, RingStore, StoredRing, WatchableRing
+from .single_use.dynamodb import DynamodbSingleUse
 from .single_use.guard import SingleUse
 from .single_use.memory import MemorySingleUse
 from .single_use.postgres import PostgresSingleUse
@@ -46,6 +47,7 @@ __all__ = [
     "CodecHealth",
     "DataKeyGenerator",
     "DynamodbRing",
+    "DynamodbSingleUse",
     "EntrySigner",
     "FileRing",
     "GcpKmsKeyWrapper",

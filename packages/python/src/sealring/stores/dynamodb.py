@@ -35,13 +35,13 @@ _RIGHTS = "DynamoDB refused the call: check the rights of the caller"
 _REQUEST = "DynamoDB does not accept the request: the table needs the key pk, a string"
 _TABLE = "there is no such table, or it is being made"
 _THROTTLED = "DynamoDB throttles: the table or the account is over its capacity"
+CONDITION_FAILED = "ConditionalCheckFailedException"
 _CONFLICTS = frozenset(
-    {
-        "ConditionalCheckFailedException",
-        "ReplicatedWriteConflictException",
-        "TransactionConflictException",
-    }
+    {CONDITION_FAILED, "ReplicatedWriteConflictException", "TransactionConflictException"}
 )
+# boto3 takes any empty 200, even that of a proxy, for the answer that there is no item, or that it
+# was written. Only DynamoDB can report what a call consumed.
+_CAPACITY = {"ReturnConsumedCapacity": "TOTAL"}
 # Sources: the "Errors" of GetItem and PutItem and the "Common errors" of the Amazon DynamoDB API
 # reference. What is not here is `unavailable`, or `denied` by its status.
 ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
@@ -63,11 +63,16 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
 }
 
 
-class DynamodbClient(Protocol):
+class DynamodbWriter(Protocol):
+    """The part of a boto3 `dynamodb` client that writes."""
+
+    def put_item(self, **asked: object) -> Mapping[str, object]: ...
+
+
+class DynamodbClient(DynamodbWriter, Protocol):
     """The part of a boto3 `dynamodb` client that is used."""
 
     def get_item(self, **asked: object) -> Mapping[str, object]: ...
-    def put_item(self, **asked: object) -> Mapping[str, object]: ...
 
 
 class DynamodbRing:
@@ -95,9 +100,7 @@ class DynamodbRing:
         client: DynamodbClient | None = None,
         call_timeout_seconds: float = 5,
     ) -> None:
-        if _TABLE_NAME.fullmatch(text(_OWNER, "table", table, 400)) is None:
-            raise ValueError(f"{_OWNER}: table must be a name or an ARN, got {ascii(table[:120])}")
-        self._table = table
+        self._table = table_name(_OWNER, table)
         self._pk = {"S": f"ring#{label(_OWNER, 'name', name)}"}
         self.location = f"dynamodb table {table}, item ring#{name}"
         self._client = aws_client(_OWNER, "dynamodb", "get_item", client, call_timeout_seconds)
@@ -125,25 +128,12 @@ class DynamodbRing:
     def _get(self, on_service_date: OnServiceDate | None) -> StoredRing | RingStoreError | None:
         try:
             answer = self._client.get_item(
-                TableName=self._table, Key={"pk": self._pk}, ConsistentRead=True
+                TableName=self._table, Key={"pk": self._pk}, ConsistentRead=True, **_CAPACITY
             )
         except Exception as error:
-            return _refusal(aws_failure(error, on_service_date))
+            return dynamodb_refusal(aws_failure(error, on_service_date))
         note_aws_date(answer, on_service_date)
-        if member(answer, "Item") is None:
-            return None
-        document = member(answer, "Item", "document", "S")
-        given = member(answer, "Item", "revision", "S")
-        revision = given if isinstance(given, str) and given else _NO_REVISION
-        if not isinstance(document, str) or not isinstance(given, str):
-            detail = "the item has no document and revision that are strings"
-            return RingStoreError("corrupt", detail, revision=revision)
-        if document == "" or given == "":
-            detail = "the document or revision is empty"
-            return RingStoreError("corrupt", detail, revision=revision)
-        if len(document.encode("utf-8", "surrogatepass")) > MAX_DOCUMENT_BYTES:
-            return RingStoreError("too-large", "over 256 KiB", revision=revision)
-        return StoredRing(document, revision)
+        return _stored_in(answer) if _is_of_dynamodb(answer) else _foreign()
 
     def _put(
         self,
@@ -153,15 +143,61 @@ class DynamodbRing:
         on_service_date: OnServiceDate | None,
     ) -> RingStoreError | RingConflictError | None:
         item = {"pk": self._pk, "document": {"S": document}, "revision": {"S": revision}}
-        try:
-            answer = self._client.put_item(TableName=self._table, Item=item, **_condition(expected))
-        except Exception as error:
-            failure = aws_failure(error, on_service_date)
-            if not _CONFLICTS.isdisjoint(failure.names):
-                return RingConflictError()
-            return _refusal(failure)
-        note_aws_date(answer, on_service_date)
+        failure = put_item(self._client, self._table, item, _condition(expected), on_service_date)
+        if not isinstance(failure, AwsFailure):
+            return failure
+        if not _CONFLICTS.isdisjoint(failure.names):
+            return RingConflictError()
+        return dynamodb_refusal(failure)
+
+
+def table_name(owner: str, table: str) -> str:
+    """The option `table`. TypeError or ValueError for anything but a name or an ARN."""
+    if _TABLE_NAME.fullmatch(text(owner, "table", table, 400)) is None:
+        raise ValueError(f"{owner}: table must be a name or an ARN, got {ascii(table[:120])}")
+    return table
+
+
+def put_item(
+    client: DynamodbWriter,
+    table: str,
+    item: Mapping[str, object],
+    condition: Mapping[str, object],
+    on_service_date: OnServiceDate | None = None,
+) -> AwsFailure | RingStoreError | None:
+    """Writes an item, on a condition. What failed; None once it is written."""
+    try:
+        answer = client.put_item(TableName=table, Item=item, **condition, **_CAPACITY)
+    except Exception as error:
+        return aws_failure(error, on_service_date)
+    note_aws_date(answer, on_service_date)
+    return None if _is_of_dynamodb(answer) else _foreign()
+
+
+def _stored_in(answer: object) -> StoredRing | RingStoreError | None:
+    """What the answer to a read says of the item."""
+    if member(answer, "Item") is None:
         return None
+    document = member(answer, "Item", "document", "S")
+    given = member(answer, "Item", "revision", "S")
+    revision = given if isinstance(given, str) and given else _NO_REVISION
+    if not isinstance(document, str) or not isinstance(given, str):
+        detail = "the item has no document and revision that are strings"
+        return RingStoreError("corrupt", detail, revision=revision)
+    if document == "" or given == "":
+        detail = "the document or revision is empty"
+        return RingStoreError("corrupt", detail, revision=revision)
+    if len(document.encode("utf-8", "surrogatepass")) > MAX_DOCUMENT_BYTES:
+        return RingStoreError("too-large", "over 256 KiB", revision=revision)
+    return StoredRing(document, revision)
+
+
+def _is_of_dynamodb(answer: object) -> bool:
+    return isinstance(member(answer, "ConsumedCapacity"), dict)
+
+
+def _foreign() -> RingStoreError:
+    return RingStoreError("unavailable", "the answer is not one of DynamoDB")
 
 
 def _condition(expected: str | None) -> dict[str, object]:
@@ -183,5 +219,6 @@ def _condition(expected: str | None) -> dict[str, object]:
     }
 
 
-def _refusal(failure: AwsFailure) -> RingStoreError:
+def dynamodb_refusal(failure: AwsFailure) -> RingStoreError:
+    """What a failure of a call means to a store."""
     return store_refusal(failure, ERROR_TABLE, "DynamoDB", _RIGHTS)
