@@ -95,6 +95,11 @@ export function carrierMethodOf(message: unknown): CarrierMethod | undefined {
   return isCarrierMethod(method) ? method : undefined;
 }
 
+/** The messages of a body: one, or those of a batch. Some servers read a batch within a batch. */
+export function messagesIn(body: unknown): readonly unknown[] {
+  return Array.isArray(body) ? body.flat(Number.POSITIVE_INFINITY) : [body];
+}
+
 /** Whether a message can be answered. */
 export function hasId(message: unknown): boolean {
   const id = ownMember(message, 'id');
@@ -116,13 +121,12 @@ export function errorAnswer(id: unknown, { code, message, data }: WireError): ob
  * The members of an object, without one of the name `__proto__`: a handler that copies the object with `Object.assign` would
  * inherit the members of that one, and among them a state that nobody verified.
  */
-function withoutPrototype(value: unknown): Record<string, unknown> | undefined {
+export function withoutPrototype(value: unknown): Record<string, unknown> | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
   return Object.fromEntries(Object.entries(value).filter(([key]) => key !== '__proto__'));
 }
 
-/** Whether a JSON value is a message of JSON-RPC, or a batch with one. */
+/** Whether a value is a message of JSON-RPC. */
 export function isRpc(value: unknown): boolean {
-  if (Array.isArray(value)) return value.some((one) => !Array.isArray(one) && isRpc(one));
   return ownMember(value, 'jsonrpc') !== undefined || ownMember(value, 'method') !== undefined;
 }
