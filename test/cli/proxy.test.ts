@@ -343,6 +343,15 @@ describe('the connection', () => {
     expect(down.failures).toEqual(['the upstream server did not answer: ECONNREFUSED']);
   });
 
+  test('a server that switches protocols is answered for with status 502', async () => {
+    await using upstream = await byHand((_request, response) => {
+      response.socket?.end('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n');
+    });
+    await using proxy = proxyFor(upstream.origin, ['--no-principal']);
+    const post = { method: 'POST', headers: json, body: ask('a') };
+    expect(await send(await proxy.origin(), post)).toMatchObject({ status: 502, body: 'the server did not answer\n' });
+  });
+
   test('an answer that stops for --idle-timeout seconds is cut off', async () => {
     await using upstream = await byHand((_request, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n');

@@ -103,7 +103,7 @@ export function messagesIn(body: unknown): readonly unknown[] {
 /** Whether a message can be answered. */
 export function hasId(message: unknown): boolean {
   const id = ownMember(message, 'id');
-  return typeof id === 'string' || typeof id === 'number';
+  return typeof id === 'string' || typeof id === 'number' || typeof id === 'bigint';
 }
 
 /** Whether a message has a state. */

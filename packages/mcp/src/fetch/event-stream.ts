@@ -1,3 +1,4 @@
+import { parseExactly, printExactly } from './exact-json.ts';
 import { mayHaveState } from './lenient-reading.ts';
 
 const LINE_FEED = 0x0a;
@@ -85,14 +86,14 @@ async function rewriteEvent(event: Uint8Array, { rewrite, unreadable }: Rewritin
   const data = lines.flatMap((line) => dataOf(line) ?? []).join('\n');
   let message: unknown;
   try {
-    message = JSON.parse(data);
+    message = parseExactly(data);
   } catch {
-    return mayHaveState(text) ? Buffer.from(`data: ${JSON.stringify(unreadable())}\n\n`) : event;
+    return mayHaveState(text) ? Buffer.from(`data: ${printExactly(unreadable())}\n\n`) : event;
   }
   const rewritten = await rewrite(message);
   if (rewritten === message) return event;
   const others = lines.filter((line) => line !== '' && dataOf(line) === undefined);
-  return Buffer.from([...others, `data: ${JSON.stringify(rewritten)}`, '', ''].join('\n'));
+  return Buffer.from([...others, `data: ${printExactly(rewritten)}`, '', ''].join('\n'));
 }
 
 function dataOf(line: string): string | undefined {

@@ -3,6 +3,7 @@ import { isInputRequired, type StateGuard } from '../server/state-guard.ts';
 import { ownMember } from '../shared/own-member.ts';
 import { Call, carrierMethodOf, carriesState, errorAnswer, hasId, isRpc, messagesIn } from './call.ts';
 import { rewriteEvents } from './event-stream.ts';
+import { parseExactly, printExactly } from './exact-json.ts';
 import { hasLookalike, mayHaveState } from './lenient-reading.ts';
 import { type RefusedBody, readRequestBody, refusedEncoding, withBody, withMessage } from './request-body.ts';
 
@@ -44,7 +45,7 @@ export class GuardedFetch {
       }
       if (this.#mayPass(messages)) {
         // Of two members with one name, the handler gets the one that was checked.
-        const checked = body.mayBeCarrier ? JSON.stringify(message) : body.bytes;
+        const checked = body.mayBeCarrier ? printExactly(message) : body.bytes;
         return await this.#outgoing(await handle(withMessage(request, checked)), undefined, true);
       }
       return Response.json(errorAnswer(null, invalidRequestStateError()), { status: 400 });
@@ -54,9 +55,9 @@ export class GuardedFetch {
     try {
       unsealed = await call.unsealed();
     } catch (error) {
-      return Response.json(errorAnswer(call.id, wireError(error)));
+      return answerOf(errorAnswer(call.id, wireError(error)));
     }
-    return await this.#outgoing(await handle(withMessage(request, JSON.stringify(unsealed))), call, true);
+    return await this.#outgoing(await handle(withMessage(request, printExactly(unsealed))), call, true);
   }
 
   /**
@@ -101,14 +102,14 @@ export class GuardedFetch {
     const text = new TextDecoder().decode(bytes);
     let message: unknown;
     try {
-      message = JSON.parse(text);
+      message = parseExactly(text);
     } catch {
       return mayHaveState(text) ? this.#unreadable(call) : new Response(Buffer.from(bytes), response);
     }
     const rewritten = await rewrite(message);
     return rewritten === message
       ? new Response(Buffer.from(bytes), response)
-      : withAnswer(response, JSON.stringify(rewritten));
+      : withAnswer(response, printExactly(rewritten));
   }
 
   /** A message of the server as it may be sent. */
@@ -150,7 +151,7 @@ export class GuardedFetch {
   }
 
   #unsent(call: Call | undefined): Response {
-    return Response.json(errorAnswer(call?.id, internalError()), { status: call === undefined ? 500 : 200 });
+    return answerOf(errorAnswer(call?.id, internalError()), call === undefined ? 500 : 200);
   }
 }
 
@@ -162,6 +163,10 @@ function wireError(error: unknown): WireError {
 function isWireError(error: unknown): error is WireError {
   const code = error instanceof Error ? ownMember(error, 'code') : undefined;
   return code === internalError().code || code === invalidRequestStateError().code;
+}
+
+function answerOf(message: object, status = 200): Response {
+  return new Response(printExactly(message), { status, headers: { 'content-type': 'application/json' } });
 }
 
 function withAnswer(response: Response, body: ReadableStream<Uint8Array> | string): Response {

@@ -1,3 +1,4 @@
+import { parseExactly } from './exact-json.ts';
 import { mayBeCarrier } from './lenient-reading.ts';
 
 /** The first bytes of a message's JSON: `{`, `[`, and `/` of a comment. */
@@ -53,7 +54,7 @@ export async function readRequestBody(request: Request, maxBytes: number): Promi
   const text = new TextDecoder().decode(bytes);
   const isSuspect = mayBeCarrier(text);
   try {
-    return { kind: 'json', bytes, value: JSON.parse(text), mayBeCarrier: isSuspect };
+    return { kind: 'json', bytes, value: parseExactly(text), mayBeCarrier: isSuspect };
   } catch {
     if (isSuspect) return { kind: 'refused', status: 400, message: 'Bad Request: the body is not valid JSON in UTF-8' };
     return { kind: 'other', request: withBody(request, bytes, new Headers(request.headers)) };

@@ -154,6 +154,29 @@ test('protectFetch and protectRequestState accept the tokens of each other', asy
   for (const answer of answers) expect(answer).toHaveProperty('result.content', [{ type: 'text', text: 'asked:A1' }]);
 });
 
+test('integers beyond 2^53 reach the handler as they were sent, and a state is bound to them', async () => {
+  const bodies: string[] = [];
+  const handler = answering(async (request) => {
+    bodies.push(await request.text());
+    const answer = result({ ...ASKED, order: 0 }, 0).replaceAll(/"(order|id)":0/g, '"$1":9007199254740993');
+    return new Response(answer, { headers: { 'content-type': 'application/json' } });
+  });
+  await using served = await serveProtected(handler);
+  const call = (order: string, requestState?: string): Promise<{ readonly text: string }> => {
+    const params = JSON.stringify({ name: 'refund', requestState, arguments: { order: 0 } });
+    const raw = `{"id":9007199254740993,"method":"tools/call","params":${params.replace('"order":0', `"order":${order}`)}}`;
+    return served.post({}, { raw });
+  };
+  const { text } = await call('9007199254740993');
+  expect(bodies[0]).toContain('{"order":9007199254740993}');
+  expect(text).toContain('"id":9007199254740993');
+  expect(text).toContain('"order":9007199254740993');
+  const token = tokenOf(JSON.parse(text));
+  expect((await call('9007199254740992', token)).text).toContain(JSON.stringify(REFUSED));
+  expect((await call('9007199254740993', token)).text).not.toContain('"error"');
+  expect(bodies).toHaveLength(2);
+});
+
 describe('a request that tries to pass by the boundary', () => {
   const forged = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { ...REFUND, requestState: 'asked:A1' } };
   /** Answers with what it was sent, whatever the content type. */
