@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { deflateSync, inflateSync } from 'node:zlib';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, createRequestStateCodec, McpServer, type ServerContext } from '@modelcontextprotocol/server';
@@ -124,8 +125,8 @@ describe('sealring probe', () => {
     };
 
     /** Asks once, and accepts what `accepts` does. */
-    const byHand = ({ mint, accepts, text, refusal }: typeof sound) =>
-      listening(async (request, response) => {
+    const byHand = ({ mint, accepts, text, refusal }: typeof sound) => {
+      const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
         const { id, params } = JSON.parse(Buffer.concat(await request.toArray()).toString());
         const bound = text(params);
         const state: unknown = params.requestState;
@@ -138,7 +139,9 @@ describe('sealring probe', () => {
               : refusal;
         response.writeHead(status, { 'content-type': 'application/json' });
         response.end(JSON.stringify({ jsonrpc: '2.0', id, ...body }));
-      });
+      };
+      return listening((request, response) => void answer(request, response));
+    };
     const seen = (state: string): boolean => refused.size === refused.add(state).size;
     const inflated = (state: string): string => inflateSync(Buffer.from(state, 'base64url')).toString();
 
