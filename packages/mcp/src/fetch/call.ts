@@ -121,7 +121,7 @@ export function errorAnswer(id: unknown, { code, message, data }: WireError): ob
  * The members of an object, without one of the name `__proto__`: a handler that copies the object with `Object.assign` would
  * inherit the members of that one, and among them a state that nobody verified.
  */
-export function withoutPrototype(value: unknown): Record<string, unknown> | undefined {
+function withoutPrototype(value: unknown): Record<string, unknown> | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
   return Object.fromEntries(Object.entries(value).filter(([key]) => key !== '__proto__'));
 }

@@ -53,7 +53,7 @@ function outsideOfStrings(json: string, replaced: (part: string) => string): str
   return parts.join('');
 }
 
-/** Where the string that opens at `opening` has ended. */
+/** Where the string that begins at `opening` has ended. */
 function endOfString(json: string, opening: number): number {
   for (let closing = json.indexOf('"', opening + 1); ; closing = json.indexOf('"', closing + 1)) {
     if (closing === -1) return json.length;
