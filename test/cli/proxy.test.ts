@@ -372,6 +372,7 @@ describe('the connection', () => {
       ['a folded header', sent(ask('a'), 'X-A: b\r\n c: d\r\n')],
       ['a line end within a header', sent(ask('a'), 'X-A: b\rX-B: c\r\n')],
       ['a zero byte within a header', sent(ask('a'), 'X-A: b\0c\r\n')],
+      ['two hosts', sent(ask('a'), 'Host: elsewhere.example\r\n')],
       ['line feeds only', sent(ask('a')).replaceAll('\r\n', '\n')],
       ['the address of another server', sent(ask('a')).replace('/mcp', 'http://elsewhere.example/mcp')],
     ])('a request with %s is answered with status 400, and does not reach the server', async (_name, bytes) => {
