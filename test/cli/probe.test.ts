@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { deflateSync, inflateSync } from 'node:zlib';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, createRequestStateCodec, McpServer, type ServerContext } from '@modelcontextprotocol/server';
 import { AesGcmRequestStateCodec } from '@sealring/core';
@@ -99,6 +101,112 @@ describe('sealring probe', () => {
   ])('finds %s', async (_name, factory, expected) => {
     await using server = await served(factory);
     expect(await verdicts(server.url)).toEqual({ code: 1, passed: false, ...expected });
+  });
+
+  describe('a server made by hand', () => {
+    const codec = new AesGcmRequestStateCodec([KEY]);
+    const seal = (text: string): string => codec.seal(Buffer.from(text));
+    const opens = (state: string, text: string): boolean => {
+      try {
+        return Buffer.from(codec.unseal(state)).toString() === text;
+      } catch {
+        return false;
+      }
+    };
+    const questions = { sure: { method: 'elicitation/create', params: { message: 'Sure?', requestedSchema: {} } } };
+    const args = ['--tool', 'refund', '--arguments', '{"order":"A1","amount":2}'];
+    const refused = new Set<string>();
+    let states = 0;
+    const sound = {
+      mint: (text: string) => seal(text),
+      accepts: (state: string, text: string) => opens(state, text),
+      text: (params: unknown) => JSON.stringify(Object(params).arguments),
+      refusal: { status: 200, body: { error: { code: -32602, message: 'no' } } },
+    };
+
+    /** Asks once, and accepts what `accepts` does. */
+    const byHand = ({ mint, accepts, text, refusal }: typeof sound) => {
+      const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+        const { id, params } = JSON.parse(Buffer.concat(await request.toArray()).toString());
+        const bound = text(params);
+        const state: unknown = params.requestState;
+        const asked = { resultType: 'input_required', inputRequests: questions };
+        const { status, body } =
+          typeof state !== 'string'
+            ? { status: 200, body: { result: { ...asked, requestState: mint(bound) } } }
+            : accepts(state, bound)
+              ? { status: 200, body: { result: { resultType: 'complete', content: [] } } }
+              : refusal;
+        response.writeHead(status, { 'content-type': 'application/json' });
+        response.end(JSON.stringify({ jsonrpc: '2.0', id, ...body }));
+      };
+      return listening((request, response) => void answer(request, response));
+    };
+    const seen = (state: string): boolean => refused.size === refused.add(state).size;
+    const inflated = (state: string): string => inflateSync(Buffer.from(state, 'base64url')).toString();
+
+    test.each([
+      ['nothing but the missing user in one that is bound to no user', sound, {}],
+      [
+        'a state that is accepted at the second try',
+        { ...sound, accepts: (state: string, text: string) => opens(state, text) || seen(state) },
+        { tampering: 'hole', arguments: 'hole' },
+      ],
+      [
+        'a state that is bound to the first argument only',
+        { ...sound, text: (params: unknown) => Object(params).arguments.order },
+        { arguments: 'hole' },
+      ],
+      [
+        'a state that is sealed the first time only',
+        {
+          ...sound,
+          mint: (text: string) => (states++ === 0 ? seal(text) : text),
+          accepts: (state: string, text: string) => state === text || opens(state, text),
+        },
+        { encryption: 'hole' },
+      ],
+      [
+        'a state that is compressed and not encrypted',
+        {
+          ...sound,
+          mint: (text: string) => deflateSync(`${states++} ${text}`).toString('base64url'),
+          accepts: (state: string, text: string) => {
+            try {
+              return inflated(state).endsWith(text);
+            } catch {
+              return false;
+            }
+          },
+        },
+        { encryption: 'hole' },
+      ],
+    ])('finds %s', async (_name, made, expected) => {
+      states = 0;
+      await using server = await byHand(made);
+      const found = await verdicts(server.url, args);
+      const sealed = { encryption: 'ok', tampering: 'ok', arguments: 'ok', user: 'hole', expiry: 'unchecked' };
+      expect(found).toEqual({ code: 1, passed: false, ...sealed, ...expected });
+    });
+
+    test.each([
+      ['a page in place of an answer', { status: 200, body: { page: 'not allowed' } }],
+      ['a gateway that is too busy', { status: 429, body: { error: { code: -32000, message: 'later' } } }],
+      ['a server that fails', { status: 500, body: {} }],
+    ])('does not take %s for a refusal', async (_name, refusal) => {
+      await using server = await byHand({ ...sound, refusal: Object(refusal) });
+      const { code, stderr } = await probe(server.url, args);
+      expect({ code, stderr }).toEqual({
+        code: 1,
+        stderr: `error: the server sent no answer of MCP (HTTP status ${refusal.status})\n`,
+      });
+    });
+  });
+
+  test('rejects two access tokens that are the same', async () => {
+    const env = { SEALRING_PROBE_TOKEN: 'ada', SEALRING_PROBE_OTHER_TOKEN: 'ada' };
+    const { code, stderr } = await probe('http://127.0.0.1:9/mcp', REFUND, env);
+    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('of two users') });
   });
 
   test('prints the holes with a remedy, and neither state, access token nor the query of the address', async () => {

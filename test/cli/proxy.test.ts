@@ -403,6 +403,78 @@ describe('the connection', () => {
     expect(down.failures).toEqual(['the upstream server did not answer: ECONNREFUSED']);
   });
 
+  describe('requests as bytes', () => {
+    const head = 'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n';
+    const sent = (body: string, more = ''): string => `${head}${more}Content-Length: ${body.length}\r\n\r\n${body}`;
+    const chunked = `${ask('a').length.toString(16)}\r\n${ask('a')}\r\n0\r\n\r\n`;
+
+    /** Sends bytes, and waits until so many answers came or the connection was closed. */
+    const statuses = async (origin: string, bytes: string, count: number): Promise<readonly string[]> => {
+      const socket = connect(Number(new URL(origin).port), '127.0.0.1');
+      socket.setEncoding('latin1').write(bytes, 'latin1');
+      let text = '';
+      for await (const part of socket) {
+        text += String(part);
+        if ((text.match(/^HTTP/gm) ?? []).length >= count) break;
+      }
+      socket.destroy();
+      return text.match(/(?<=^HTTP\/1\.1 )\d+/gm) ?? [];
+    };
+
+    test.each([
+      ['two lengths', sent(ask('a'), 'Content-Length: 3\r\n')],
+      ['a length and chunks', `${head}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n${chunked}`],
+      ['two codings', `${head}Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n${chunked}`],
+      ['a coding of another name', `${head}Transfer-Encoding: xchunked\r\n\r\n${chunked}`],
+      ['a space before the colon', `${head}Transfer-Encoding : chunked\r\n\r\n${chunked}`],
+      ['a length with a sign', sent(ask('a')).replace('Length: ', 'Length: +')],
+      ['a folded header', sent(ask('a'), 'X-A: b\r\n c: d\r\n')],
+      ['a line end within a header', sent(ask('a'), 'X-A: b\rX-B: c\r\n')],
+      ['a zero byte within a header', sent(ask('a'), 'X-A: b\0c\r\n')],
+      ['two hosts', sent(ask('a'), 'Host: elsewhere.example\r\n')],
+      ['line feeds only', sent(ask('a')).replaceAll('\r\n', '\n')],
+      ['the address of another server', sent(ask('a')).replace('/mcp', 'http://elsewhere.example/mcp')],
+    ])('a request with %s is answered with status 400, and does not reach the server', async (_name, bytes) => {
+      let requests = 0;
+      await using upstream = await byHand((_request, response) => {
+        requests += 1;
+        response.end();
+      });
+      await using proxy = proxyFor(upstream.origin, ['--no-principal']);
+      expect(await statuses(await proxy.origin(), bytes, 1)).toEqual(['400']);
+      expect(requests).toBe(0);
+    });
+
+    test('the next request of a connection is served after each that was refused', async () => {
+      await using upstream = await byHand((request, response) => {
+        request.resume();
+        response.writeHead(200, json).end('{}');
+      });
+      await using proxy = proxyFor(upstream.origin, ['--no-principal', '--max-request-bytes', '1000']);
+      const forged = JSON.stringify({ id: 1, method: 'tools/call', params: { name: 'a', requestState: 'forged' } });
+      const refused = [
+        sent(`{"a":"${'x'.repeat(100_000)}"}`),
+        sent('{}', 'Content-Encoding: gzip\r\n'),
+        sent('{}', 'Authorization: a\r\nAuthorization: b\r\n'),
+        sent(forged),
+        sent(forged.replace('"a"', 'NaN')),
+        sent('{}').replace('localhost', 'elsewhere.example'),
+      ];
+      const bytes = refused.map((one) => one + sent(ask('a'))).join('');
+      const expected = ['413', '415', '400', '200', '400', '421'].flatMap((status) => [status, '200']);
+      expect(await statuses(await proxy.origin(), bytes, expected.length)).toEqual(expected);
+    });
+  });
+
+  test('a server that switches protocols is answered for with status 502', async () => {
+    await using upstream = await byHand((_request, response) => {
+      response.socket?.end('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n');
+    });
+    await using proxy = proxyFor(upstream.origin, ['--no-principal']);
+    const post = { method: 'POST', headers: json, body: ask('a') };
+    expect(await send(await proxy.origin(), post)).toMatchObject({ status: 502, body: 'the server did not answer\n' });
+  });
+
   test('an answer that stops for --idle-timeout seconds is cut off', async () => {
     await using upstream = await byHand((_request, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n');

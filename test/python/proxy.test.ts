@@ -58,6 +58,31 @@ describe.each(['json', 'sse'])('a Python server behind sealring proxy that answe
     expect(proxy.failures).toEqual([]);
   });
 
+  const meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientInfo': { name: 'shop', version: '1.0.0' },
+    'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} } },
+  };
+  const params = { name: 'refund', arguments: { order: 'A1' }, _meta: meta, requestState: 'forged' };
+  const forged = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
+  test.each([
+    ['with NaN', Buffer.from(forged.replace('"A1"', 'NaN'))],
+    ['in UTF-16', Buffer.from(forged, 'utf16le')],
+    ['in UTF-32', Buffer.from(Array.from(forged, (letter) => [letter.charCodeAt(0), 0, 0, 0]).flat())],
+  ])('a forged state %s, which Python reads, is refused', async (_name, body) => {
+    await using proxy = proxied();
+    const headers = {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': 'tools/call',
+      'mcp-name': 'refund',
+    };
+    const post = { method: 'POST', headers, body };
+    expect(await (await fetch(`${server.address}/mcp`, post)).text()).toContain('"text":"forged"');
+    expect((await fetch(`${await proxy.origin()}/mcp`, post)).status).toBe(400);
+  });
+
   test('has no hole, and without the proxy it has all of them', async () => {
     await using proxy = proxied();
     expect(await verdicts(`${server.address}/mcp`)).toEqual({

@@ -113,6 +113,13 @@ describe('values', () => {
     },
   );
 
+  test('a bigint is printed as an integer on request, alone and nested', () => {
+    const value = { x: [1, 2n ** 64n, -9_007_199_254_740_993n] };
+    expect(canonicalJson(value, { allowBigInt: true })).toBe('{"x":[1,18446744073709551616,-9007199254740993]}');
+    expect(canonicalJson(2n ** 53n, { allowBigInt: true })).toBe('9007199254740992');
+    expect(() => canonicalJson(value)).toThrow(TypeError);
+  });
+
   test('a printed infinity differs from null', () => {
     expect(ofWire('{"x":1e400}')).not.toBe(ofWire('{"x":null}'));
   });

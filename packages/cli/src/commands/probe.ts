@@ -14,7 +14,7 @@ const EXAMPLE = `
 Calls a tool, prompt or resource that asks for input (protocol revision
 2026-07-28), agrees to every question, and sends the state back: as it was,
 changed, with other arguments, as another user, and after its lifetime. It makes
-about a dozen calls that take effect: probe a test server, or a call without
+about two dozen calls that take effect: probe a test server, or a call without
 effects. Access tokens are read from SEALRING_PROBE_TOKEN and, for another user,
 SEALRING_PROBE_OTHER_TOKEN.
 
@@ -81,12 +81,16 @@ async function probed(url: URL, options: ProbeOptions): Promise<readonly CheckRe
   }
   const other = otherResource === undefined ? { arguments: otherArguments } : { uri: otherResource };
   const hasOther = otherArguments !== undefined || otherResource !== undefined;
+  const [token, otherToken] = ['SEALRING_PROBE_TOKEN', 'SEALRING_PROBE_OTHER_TOKEN'].map(accessToken);
+  if (token !== undefined && token === otherToken) {
+    throw new UsageError('SEALRING_PROBE_TOKEN and SEALRING_PROBE_OTHER_TOKEN must be access tokens of two users');
+  }
   const probe = new Probe(new ProbedServer(url), {
     target,
     otherTarget: hasOther ? { ...target, params: { ...target.params, ...other } } : undefined,
     answers,
-    token: accessToken('SEALRING_PROBE_TOKEN'),
-    otherToken: accessToken('SEALRING_PROBE_OTHER_TOKEN'),
+    token,
+    otherToken,
     lifetimeSeconds: lifetime,
   });
   return await withProgress('probing', () => probe.run());

@@ -1,16 +1,14 @@
 import { member } from './member.ts';
 import type { Target } from './server.ts';
 
-/** The same call with another value of one argument; undefined if it has no argument that can be changed. */
-export function otherParams({ method, params }: Target): Target | undefined {
+/** The same call, once for each argument that can be changed, with another value of it. */
+export function otherParams({ method, params }: Target): readonly Target[] {
   const entries = Object.entries(Object(member(params, 'arguments')));
-  for (const [name, value] of entries) {
+  return entries.flatMap(([name, value]) => {
     const other = otherValue(value);
-    if (other !== undefined) {
-      return { method, params: { ...params, arguments: { ...Object.fromEntries(entries), [name]: other } } };
-    }
-  }
-  return undefined;
+    if (other === undefined) return [];
+    return [{ method, params: { ...params, arguments: { ...Object.fromEntries(entries), [name]: other } } }];
+  });
 }
 
 function otherValue(value: unknown): unknown {

@@ -35,11 +35,17 @@ export interface ProbeInput {
 
 type Asked = Outcome & { readonly kind: 'asked' };
 
+/** How often an attack is tried: behind one address, one of several servers may be protected. */
+const TRIES = 2;
+
 /** Attacks a server with its own states. Each attack has a state of its own: a server may accept a state only once. */
 export class Probe {
   readonly #server: ProbedServer;
   readonly #input: ProbeInput;
   #first: Asked | undefined;
+  /** Those of first rounds. */
+  readonly #states: string[] = [];
+  #isReadable = false;
 
   constructor(server: ProbedServer, input: ProbeInput) {
     this.#server = server;
@@ -53,19 +59,15 @@ export class Probe {
     if (!this.#isAccepted(accepted)) {
       throw new Failure('not-probed', `the server does not accept its own state (${describe(accepted)})`);
     }
-    return [
-      await this.#encryption(state),
-      await this.#tampering(),
-      await this.#arguments(),
-      await this.#user(),
-      await this.#expiry(),
-    ];
+    const attacks = [await this.#tampering(), await this.#arguments(), await this.#user(), await this.#expiry()];
+    // Of every state that the attacks have seen.
+    return [this.#encryption(), ...attacks];
   }
 
-  async #encryption(state: string): Promise<CheckResult> {
-    const hole = isReadable(state)
+  #encryption(): CheckResult {
+    const hole = this.#isReadable
       ? 'the client can read the state'
-      : state === (await this.#state())
+      : new Set(this.#states).size < this.#states.length
         ? 'two calls get the same state'
         : undefined;
     const remedy = 'Seal the state: protectRequestState, createProtectedMcpServer or protectFetch of @sealring/mcp do.';
@@ -78,7 +80,7 @@ export class Probe {
     // Not the end: the last character of base64 may have bits that are not read.
     for (const share of [0.2, 0.5, 0.8]) {
       const state = altered(await this.#state(), share);
-      if (state === undefined || !this.#isAccepted(await this.#answer(state, {}))) continue;
+      if (state === undefined || !(await this.#succeeds(state, {}))) continue;
       const remedy = 'Authenticate the state: protectRequestState or protectFetch of @sealring/mcp does.';
       return { id: 'tampering', verdict: 'hole', what: 'a state that was changed is accepted', remedy };
     }
@@ -87,21 +89,25 @@ export class Probe {
 
   async #arguments(): Promise<CheckResult> {
     const id = 'arguments';
-    const other = this.#input.otherTarget ?? otherParams(this.#input.target);
-    if (other === undefined) {
-      return { id, verdict: 'unchecked', what: 'the call has no arguments to change', remedy: OTHER_ARGUMENTS };
+    const { otherTarget, target, token } = this.#input;
+    const others = otherTarget === undefined ? otherParams(target) : [otherTarget];
+    let what = 'the call has no arguments to change';
+    let checked = 0;
+    for (const other of others) {
+      const control = await this.#call(other, token);
+      if (control.kind !== 'asked') {
+        what = `the server does not ask for other arguments (${describe(control)})`;
+        continue;
+      }
+      checked += 1;
+      if (await this.#succeeds(await this.#state(), { target: other, first: control })) {
+        const remedy = 'Bind the state to the request: protectRequestState or protectFetch of @sealring/mcp does.';
+        return { id, verdict: 'hole', what: 'a state for other arguments is accepted', remedy };
+      }
     }
-    const control = await this.#server.call(other, this.#input.token);
-    if (control.kind !== 'asked') {
-      const what = `the server does not ask for other arguments (${describe(control)})`;
-      return { id, verdict: 'unchecked', what, remedy: OTHER_ARGUMENTS };
-    }
-    const outcome = await this.#answer(await this.#state(), { target: other, first: control });
-    if (!this.#isAccepted(outcome, control)) {
-      return { id, verdict: 'ok', what: 'a state for other arguments is refused' };
-    }
-    const remedy = 'Bind the state to the request: protectRequestState or protectFetch of @sealring/mcp does.';
-    return { id, verdict: 'hole', what: 'a state for other arguments is accepted', remedy };
+    if (checked === 0) return { id, verdict: 'unchecked', what, remedy: OTHER_ARGUMENTS };
+    const partly = checked === others.length ? '' : `; the server asks for ${checked} of ${others.length} changes only`;
+    return { id, verdict: 'ok', what: `a state for other arguments is refused${partly}` };
   }
 
   async #user(): Promise<CheckResult> {
@@ -111,13 +117,12 @@ export class Probe {
       const remedy = 'Set SEALRING_PROBE_TOKEN and SEALRING_PROBE_OTHER_TOKEN to access tokens of two users.';
       return { id, verdict: 'unchecked', what: 'access tokens of two users are required', remedy };
     }
-    const control = await this.#server.call(target, otherToken);
+    const control = await this.#call(target, otherToken);
     if (control.kind !== 'asked') {
       const what = `the server does not ask the other user (${describe(control)})`;
       return { id, verdict: 'unchecked', what, remedy: 'Use two users who may both make this call.' };
     }
-    const outcome = await this.#answer(await this.#state(), { token: otherToken, first: control });
-    if (!this.#isAccepted(outcome, control)) {
+    if (!(await this.#succeeds(await this.#state(), { token: otherToken, first: control }))) {
       return { id, verdict: 'ok', what: 'the state of another user is refused' };
     }
     const remedy = 'Bind the state to the user: set requireSubject, and see docs/guides/wire-a-verifier.md.';
@@ -133,7 +138,7 @@ export class Probe {
     }
     const state = await this.#state();
     await sleep(lifetimeSeconds * 1_000 + EXPIRY_MARGIN_MS);
-    if (!this.#isAccepted(await this.#answer(state, {}))) {
+    if (!(await this.#succeeds(state, {}))) {
       return { id, verdict: 'ok', what: `a state is refused after ${lifetimeSeconds} s` };
     }
     const remedy = 'Let the state expire: set ttlSeconds of RequestStateSecurity.';
@@ -142,11 +147,20 @@ export class Probe {
 
   /** A state that the server just made for the target. */
   async #state(): Promise<string> {
-    const outcome = await this.#server.call(this.#input.target, this.#input.token);
+    const outcome = await this.#call(this.#input.target, this.#input.token);
     if (outcome.kind !== 'asked') throw new Failure('not-probed', `the server does not ask (${describe(outcome)})`);
     this.#first = outcome;
     if (typeof outcome.state !== 'string') throw new Failure('not-probed', 'the server asks without a requestState');
+    this.#states.push(outcome.state);
     return outcome.state;
+  }
+
+  /** Whether the server uses a state that it should refuse. */
+  async #succeeds(requestState: string, attack: Attack): Promise<boolean> {
+    for (let tries = 0; tries < TRIES; tries += 1) {
+      if (this.#isAccepted(await this.#answer(requestState, attack), attack.first)) return true;
+    }
+    return false;
   }
 
   async #answer(
@@ -154,7 +168,13 @@ export class Probe {
     { target = this.#input.target, token = this.#input.token, first = this.#first }: Attack,
   ): Promise<Outcome> {
     const inputResponses = this.#input.answers ?? answersTo(first?.questions);
-    return await this.#server.call(target, token, { requestState, inputResponses });
+    return await this.#call(target, token, { requestState, inputResponses });
+  }
+
+  async #call(target: Target, token: string | undefined, more?: object): Promise<Outcome> {
+    const outcome = await this.#server.call(target, token, more);
+    if (outcome.kind === 'asked' && typeof outcome.state === 'string') this.#isReadable ||= isReadable(outcome.state);
+    return outcome;
   }
 
   /** Whether the server used the state: it neither refused it nor asked again as if there were none. */

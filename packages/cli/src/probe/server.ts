@@ -72,10 +72,18 @@ const META = {
   'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} }, sampling: {}, roots: {} },
 };
 
+/** Says nothing about a state: the server, or something in front of it, was too busy. */
+const BUSY: readonly number[] = [408, 425, 429, 502, 503, 504];
+
+/** @throws {Failure} `not-probed` for an answer that refuses nothing and accepts nothing. */
 function outcomeOf(message: unknown, status: number): Outcome {
   const error = member(message, 'error');
-  if (error !== undefined) return { kind: 'refused', why: `JSON-RPC error ${String(member(error, 'code'))}` };
   const result = member(message, 'result');
+  const isRefusal = error !== undefined || (status >= 400 && status < 500);
+  if (BUSY.includes(status) || (result === undefined && !isRefusal)) {
+    throw new Failure('not-probed', `the server sent no answer of MCP (HTTP status ${status})`);
+  }
+  if (error !== undefined) return { kind: 'refused', why: `JSON-RPC error ${String(member(error, 'code'))}` };
   if (result === undefined) return { kind: 'refused', why: `HTTP status ${status}` };
   if (member(result, 'resultType') === 'input_required') {
     return { kind: 'asked', questions: member(result, 'inputRequests'), state: member(result, 'requestState') };

@@ -1,14 +1,23 @@
+import { inflateRawSync, unzipSync } from 'node:zlib';
+
 /** Fewer bytes may be text by chance. */
 const SHORTEST_TEXT = 12;
+/** Fewer bytes may be mostly text by chance, as an object in a binary format is. */
+const SHORTEST_MIXTURE = 32;
+const TEXT_SHARE = 0.8;
+const LARGEST_TEXT = 16_777_216;
 /** A state without a part of this length holds no key id and no authentication tag, and is no random handle either. */
 const SHORTEST_TOKEN = 16;
 
-/** Whether anyone can read the state: it is text, or text in base64 or hexadecimal, whole or in a part of it. */
+/** Whether anyone can read the state: it is text, or text in base64 or hexadecimal, whole or in a part of it, also compressed. */
 export function isReadable(state: string): boolean {
   // No encoding of bytes has other characters.
   if (!/^[\w.~*+/=:-]*$/.test(state)) return true;
   const parts = state.split(/[.:~*]/);
-  return parts.every(({ length }) => length < SHORTEST_TOKEN) || parts.some((part) => decodings(part).some(isText));
+  return (
+    parts.every(({ length }) => length < SHORTEST_TOKEN) ||
+    parts.some((part) => decodings(part).some(isText) || decodings(part).some(isCompressed))
+  );
 }
 
 /** The state with one letter or digit changed to another, at the given share of its length; undefined if it has none. */
@@ -20,9 +29,9 @@ export function altered(state: string, share: number): string | undefined {
   return state.slice(0, at) + next(state[at] ?? '') + state.slice(at + 1);
 }
 
-/** The fourth one after it. */
+/** The fourth one after it. A hexadecimal digit stays one. */
 function next(character: string): string {
-  const alphabet = ['ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz', '0123456789'].find((one) =>
+  const alphabet = ['ABCDEF', 'GHIJKLMNOPQRSTUVWXYZ', 'abcdef', 'ghijklmnopqrstuvwxyz', '0123456789'].find((one) =>
     one.includes(character),
   );
   return alphabet === undefined ? character : (alphabet[(alphabet.indexOf(character) + 4) % alphabet.length] ?? '');
@@ -35,6 +44,20 @@ function decodings(part: string): Buffer[] {
   return encodings.filter(({ length }) => length >= SHORTEST_TEXT);
 }
 
+function isCompressed(bytes: Buffer): boolean {
+  return [unzipSync, inflateRawSync].some((inflate) => {
+    try {
+      const text = inflate(bytes, { maxOutputLength: LARGEST_TEXT });
+      return text.length >= SHORTEST_TEXT && isText(text);
+    } catch {
+      // Not compressed in this format.
+      return false;
+    }
+  });
+}
+
 function isText(bytes: Buffer): boolean {
+  const printable = bytes.filter((byte) => byte >= 0x20 && byte < 0x7f).length;
+  if (bytes.length >= SHORTEST_MIXTURE && printable >= TEXT_SHARE * bytes.length) return true;
   return !/[\p{Cc}\uFFFD]/u.test(bytes.toString('utf8').replaceAll(/[\n\r\t]/g, ''));
 }

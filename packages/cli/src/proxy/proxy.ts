@@ -88,7 +88,7 @@ async function serve(
       origin: options.upstream.origin,
       host,
       allowedHosts,
-      singleHeaders: ['authorization', ...(principal === null ? [] : [principal.header])],
+      singleHeaders: ['host', 'authorization', ...(principal === null ? [] : [principal.header])],
       handler: protectedBy(mcp, sealing, upstream, options, report),
       onFailure: (message) => report({ event: 'failure', message }),
     });

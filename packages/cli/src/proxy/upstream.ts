@@ -92,7 +92,9 @@ export class Upstream {
   /** Sends the body, and waits for the head of the answer. */
   async #answer(outgoing: ClientRequest, body: Body): Promise<IncomingMessage> {
     const { responseMs, idleMs } = this.#timeouts;
-    const answered = once(outgoing, 'response') as Promise<[IncomingMessage]>;
+    // A server that switches protocols, with status 101, ends the request without an answer and without an error.
+    const ended = once(outgoing, 'close').then(() => Promise.reject(new UpstreamFailure('status')));
+    const answered = Promise.race([once(outgoing, 'response') as Promise<[IncomingMessage]>, ended]);
     const timer = setTimeout(() => outgoing.destroy(new UpstreamFailure('timeout')), responseMs);
     try {
       if (body instanceof Uint8Array || body === null) outgoing.end(body ?? undefined);

@@ -17,6 +17,8 @@ export interface CanonicalJsonOptions {
   readonly sortKeys?: boolean;
   /** Print ±Infinity, which `JSON.parse('1e400')` yields, as Python does, instead of refusing it. Default: false. */
   readonly allowInfinity?: boolean;
+  /** Print a bigint as an integer, instead of refusing it. Default: false. */
+  readonly allowBigInt?: boolean;
   /**
    * Takes a long text in pieces while it is printed: ASCII, and overwritten when it returns. Only the rest is returned
    * then. What it throws ends the printing. Default: none, everything is returned.
@@ -32,7 +34,7 @@ export interface CanonicalJsonOptions {
  *
  * The value is serialised as it is, never rebuilt: rebuilding reorders integer-like keys and loses `__proto__`.
  *
- * @throws {TypeError} for anything but a plain JSON value: undefined, NaN, a bigint, a function, a class instance.
+ * @throws {TypeError} for anything but a plain JSON value: undefined, NaN, a bigint unless allowed, a function, a class instance.
  * @throws {RangeError} for nesting deeper than 512.
  */
 export function canonicalJson(value: unknown, options: CanonicalJsonOptions = {}): string {
@@ -110,6 +112,7 @@ class Printer {
     if (typeof value === 'number') return this.#number(value);
     if (value === null) return this.#ascii('null');
     if (typeof value === 'boolean') return this.#ascii(value ? 'true' : 'false');
+    if (typeof value === 'bigint' && this.#o.allowBigInt === true) return this.#ascii(String(value));
     if (typeof value !== 'object') throw new TypeError(`not a JSON value: ${show(value)}`);
     if (depth >= MAX_DEPTH) throw new RangeError(`JSON nested deeper than ${MAX_DEPTH}`);
     if (Array.isArray(value)) return this.#array(value, depth + 1);

@@ -87,7 +87,7 @@ function printed(args: unknown): Printed {
     take(piece.length);
     hashing = (hashing ?? createHash('sha256')).update(piece);
   };
-  const rest = canonicalJson(args, { sortKeys: true, allowInfinity: true, write });
+  const rest = canonicalJson(args, { sortKeys: true, allowInfinity: true, allowBigInt: true, write });
   take(rest.length);
   return { hashing, rest };
 }

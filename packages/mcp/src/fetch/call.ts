@@ -95,10 +95,15 @@ export function carrierMethodOf(message: unknown): CarrierMethod | undefined {
   return isCarrierMethod(method) ? method : undefined;
 }
 
+/** The messages of a body: one, or those of a batch. Some servers read a batch within a batch. */
+export function messagesIn(body: unknown): readonly unknown[] {
+  return Array.isArray(body) ? body.flat(Number.POSITIVE_INFINITY) : [body];
+}
+
 /** Whether a message can be answered. */
 export function hasId(message: unknown): boolean {
   const id = ownMember(message, 'id');
-  return typeof id === 'string' || typeof id === 'number';
+  return typeof id === 'string' || typeof id === 'number' || typeof id === 'bigint';
 }
 
 /** Whether a message has a state. */
@@ -121,8 +126,7 @@ function withoutPrototype(value: unknown): Record<string, unknown> | undefined {
   return Object.fromEntries(Object.entries(value).filter(([key]) => key !== '__proto__'));
 }
 
-/** Whether a JSON value is a message of JSON-RPC, or a batch with one. */
+/** Whether a value is a message of JSON-RPC. */
 export function isRpc(value: unknown): boolean {
-  if (Array.isArray(value)) return value.some((one) => !Array.isArray(one) && isRpc(one));
   return ownMember(value, 'jsonrpc') !== undefined || ownMember(value, 'method') !== undefined;
 }

@@ -1,23 +1,30 @@
+import { parseExactly, printExactly } from './exact-json.ts';
+import { mayHaveState } from './lenient-reading.ts';
+
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 
-/** Returns the message in place of `message`, or `message` itself. */
-type Rewrite = (message: unknown) => Promise<unknown>;
+/** What becomes of the events of a stream. */
+interface Rewriting {
+  /** Returns the message in place of `message`, or `message` itself. */
+  readonly rewrite: (message: unknown) => Promise<unknown>;
+  /** Returns the message in place of an event that may hold a state, and no JSON. */
+  readonly unreadable: () => unknown;
+  readonly maxEventBytes: number;
+  /** Called before the stream fails, for an event of more than `maxEventBytes`. */
+  readonly tooLarge: () => void;
+}
 
 /**
- * Rewrites the JSON messages of a stream of server-sent events. Every other event leaves byte for byte as it came, and
- * every event leaves as soon as it is complete.
- * @param tooLarge - called before the stream fails, for an event of more than `maxEventBytes`.
+ * Rewrites the JSON messages of a stream of server-sent events. Every other event leaves byte for byte as it came, unless it
+ * may hold a state. Every event leaves as soon as it is complete.
  */
-export function rewriteEvents(
-  rewrite: Rewrite,
-  maxEventBytes: number,
-  tooLarge: () => void,
-): TransformStream<Uint8Array, Uint8Array> {
+export function rewriteEvents(rewriting: Rewriting): TransformStream<Uint8Array, Uint8Array> {
+  const { maxEventBytes, tooLarge } = rewriting;
   const splitter = new EventSplitter();
   return new TransformStream<Uint8Array, Uint8Array>({
     async transform(chunk, controller) {
-      for (const event of splitter.push(chunk)) controller.enqueue(await rewriteEvent(event, rewrite));
+      for (const event of splitter.push(chunk)) controller.enqueue(await rewriteEvent(event, rewriting));
       if (splitter.pending > maxEventBytes) {
         tooLarge();
         controller.error(new RangeError(`a server-sent event has more than ${maxEventBytes} bytes`));
@@ -26,7 +33,7 @@ export function rewriteEvents(
     async flush(controller) {
       const event = splitter.rest();
       // Incomplete events are ignored by clients, but not by every one.
-      if (event.byteLength > 0) controller.enqueue(await rewriteEvent(event, rewrite));
+      if (event.byteLength > 0) controller.enqueue(await rewriteEvent(event, rewriting));
     },
   });
 }
@@ -73,20 +80,20 @@ class EventSplitter {
   }
 }
 
-async function rewriteEvent(event: Uint8Array, rewrite: Rewrite): Promise<Uint8Array> {
-  const lines = new TextDecoder().decode(event).split(/\r\n|\n|\r/);
+async function rewriteEvent(event: Uint8Array, { rewrite, unreadable }: Rewriting): Promise<Uint8Array> {
+  const text = new TextDecoder().decode(event);
+  const lines = text.split(/\r\n|\n|\r/);
   const data = lines.flatMap((line) => dataOf(line) ?? []).join('\n');
-  if (data === '') return event;
   let message: unknown;
   try {
-    message = JSON.parse(data);
+    message = parseExactly(data);
   } catch {
-    return event;
+    return mayHaveState(text) ? Buffer.from(`data: ${printExactly(unreadable())}\n\n`) : event;
   }
   const rewritten = await rewrite(message);
   if (rewritten === message) return event;
   const others = lines.filter((line) => line !== '' && dataOf(line) === undefined);
-  return Buffer.from([...others, `data: ${JSON.stringify(rewritten)}`, '', ''].join('\n'));
+  return Buffer.from([...others, `data: ${printExactly(rewritten)}`, '', ''].join('\n'));
 }
 
 function dataOf(line: string): string | undefined {

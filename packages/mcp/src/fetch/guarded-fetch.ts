@@ -1,9 +1,11 @@
 import { internalError, invalidRequestStateError, Refusal, type WireError } from '../boundary/refusal.ts';
 import { isInputRequired, type StateGuard } from '../server/state-guard.ts';
 import { ownMember } from '../shared/own-member.ts';
-import { Call, carrierMethodOf, carriesState, errorAnswer, hasId, isRpc } from './call.ts';
+import { Call, carrierMethodOf, carriesState, errorAnswer, hasId, isRpc, messagesIn } from './call.ts';
 import { rewriteEvents } from './event-stream.ts';
-import { type RequestBody, readRequestBody, withBody, withMessage } from './request-body.ts';
+import { parseExactly, printExactly } from './exact-json.ts';
+import { hasLookalike, mayHaveState } from './lenient-reading.ts';
+import { type RefusedBody, readRequestBody, refusedEncoding, withBody, withMessage } from './request-body.ts';
 
 /** Bytes. */
 interface Limits {
@@ -29,16 +31,22 @@ export class GuardedFetch {
 
   async serve(request: Request, { principal, handle }: Exchange): Promise<Response> {
     const body = await readRequestBody(request, this.#limits.maxRequestBytes);
-    if (body.kind === 'refused') return refusedBody(body);
+    if (body.kind === 'refused') return this.#refused(body);
     if (body.kind === 'other') return await this.#outgoing(await handle(body.request), undefined, false);
     const { value: message } = body;
+    const messages = messagesIn(message);
+    if (body.mayBeCarrier && messages.some(hasLookalike)) {
+      return this.#refused({ status: 400, message: 'Bad Request: a member of the message has a misleading name' });
+    }
     const method = carrierMethodOf(message);
     if (method === undefined || !hasId(message)) {
-      if (!isRpc(message)) {
+      if (!body.mayBeCarrier && !messages.some(isRpc)) {
         return await this.#outgoing(await handle(withBody(request, body.bytes, request.headers)), undefined, false);
       }
-      if (this.#mayPass(message)) {
-        return await this.#outgoing(await handle(withMessage(request, body.bytes)), undefined, true);
+      if (this.#mayPass(messages)) {
+        // Of two members with one name, the handler gets the one that was checked.
+        const checked = body.mayBeCarrier ? printExactly(message) : body.bytes;
+        return await this.#outgoing(await handle(withMessage(request, checked)), undefined, true);
       }
       return Response.json(errorAnswer(null, invalidRequestStateError()), { status: 400 });
     }
@@ -47,17 +55,16 @@ export class GuardedFetch {
     try {
       unsealed = await call.unsealed();
     } catch (error) {
-      return Response.json(errorAnswer(call.id, wireError(error)));
+      return answerOf(errorAnswer(call.id, wireError(error)));
     }
-    return await this.#outgoing(await handle(withMessage(request, JSON.stringify(unsealed))), call, true);
+    return await this.#outgoing(await handle(withMessage(request, printExactly(unsealed))), call, true);
   }
 
   /**
-   * Whether a message other than a carrier's request may reach the handler. A batch may hold no state: the protocol revision
+   * Whether messages other than a carrier's request may reach the handler. A batch may hold no state: the protocol revision
    * with states has no batches.
    */
-  #mayPass(message: unknown): boolean {
-    const messages: readonly unknown[] = Array.isArray(message) ? message : [message];
+  #mayPass(messages: readonly unknown[]): boolean {
     const bad = messages.find((one) => carrierMethodOf(one) !== undefined && carriesState(one));
     if (bad === undefined) return true;
     this.#guard.reject('inbound', carrierMethodOf(bad) ?? 'unknown', new Refusal('unverified requestState'));
@@ -69,33 +76,40 @@ export class GuardedFetch {
     const type = response.headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? '';
     const isEvents = type === 'text/event-stream';
     const isJson = ofRpc && (type === 'application/json' || type.endsWith('+json'));
-    if (body === null || !(isEvents || isJson)) return response;
-    const encoding = response.headers.get('content-encoding') ?? 'identity';
-    if (encoding !== 'identity') {
+    // An error may be a page of another server. A client of MCP reads no result of another type, but people do.
+    const isUnexpected = call !== undefined && response.ok && !isEvents && !isJson;
+    if (body === null || !(isEvents || isJson || isUnexpected)) return response;
+    if (isUnexpected || refusedEncoding(response.headers) !== undefined) {
       await body.cancel();
-      this.#guard.report('an answer is compressed and cannot be read');
-      return this.#unsent(call);
+      return this.#unreadable(call);
     }
     const rewrite = (message: unknown): Promise<unknown> => this.#rewrite(message, call);
     if (isEvents) {
-      const tooLarge = (): void => this.#tooLarge();
-      return withAnswer(response, body.pipeThrough(rewriteEvents(rewrite, this.#limits.maxResponseBytes, tooLarge)));
+      const rewriting = rewriteEvents({
+        rewrite,
+        unreadable: () =>
+          errorAnswer(call?.id, this.#guard.refuseOutbound('unknown', new Refusal('unsealed requestState'))),
+        maxEventBytes: this.#limits.maxResponseBytes,
+        tooLarge: () => this.#tooLarge(),
+      });
+      return withAnswer(response, body.pipeThrough(rewriting));
     }
     const bytes = await readWithin(body, this.#limits.maxResponseBytes);
     if (bytes === undefined) {
       this.#tooLarge();
       return this.#unsent(call);
     }
+    const text = new TextDecoder().decode(bytes);
     let message: unknown;
     try {
-      message = JSON.parse(new TextDecoder().decode(bytes));
+      message = parseExactly(text);
     } catch {
-      return new Response(Buffer.from(bytes), response);
+      return mayHaveState(text) ? this.#unreadable(call) : new Response(Buffer.from(bytes), response);
     }
     const rewritten = await rewrite(message);
     return rewritten === message
       ? new Response(Buffer.from(bytes), response)
-      : withAnswer(response, JSON.stringify(rewritten));
+      : withAnswer(response, printExactly(rewritten));
   }
 
   /** A message of the server as it may be sent. */
@@ -122,12 +136,22 @@ export class GuardedFetch {
     return rewritten.every((message, index) => message === messages[index]) ? messages : rewritten;
   }
 
+  #refused({ status, message }: RefusedBody): Response {
+    if (status === 400) this.#guard.report(`refused inbound: ${message}`);
+    return Response.json({ jsonrpc: '2.0', id: null, error: { code: -32_000, message } }, { status });
+  }
+
   #tooLarge(): void {
     this.#guard.report(`an answer has more than ${this.#limits.maxResponseBytes} bytes`);
   }
 
+  #unreadable(call: Call | undefined): Response {
+    this.#guard.report('an answer cannot be read: it must be JSON or server-sent events, in UTF-8, not compressed');
+    return this.#unsent(call);
+  }
+
   #unsent(call: Call | undefined): Response {
-    return Response.json(errorAnswer(call?.id, internalError()), { status: call === undefined ? 500 : 200 });
+    return answerOf(errorAnswer(call?.id, internalError()), call === undefined ? 500 : 200);
   }
 }
 
@@ -141,8 +165,8 @@ function isWireError(error: unknown): error is WireError {
   return code === internalError().code || code === invalidRequestStateError().code;
 }
 
-function refusedBody({ status, message }: RequestBody & { readonly kind: 'refused' }): Response {
-  return Response.json({ jsonrpc: '2.0', id: null, error: { code: -32_000, message } }, { status });
+function answerOf(message: object, status = 200): Response {
+  return new Response(printExactly(message), { status, headers: { 'content-type': 'application/json' } });
 }
 
 function withAnswer(response: Response, body: ReadableStream<Uint8Array> | string): Response {

@@ -1,15 +1,25 @@
-/** The first bytes of a message's JSON: `{` and `[`. */
-const FIRST: readonly number[] = [0x7b, 0x5b];
-/** The bytes that may precede them: white space and the byte order mark. */
-const PRECEDING: readonly number[] = [0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf];
+import { parseExactly } from './exact-json.ts';
+import { mayBeCarrier } from './lenient-reading.ts';
+
+/** The first bytes of a message's JSON: `{`, `[`, and `/` of a comment. */
+const FIRST: readonly number[] = [0x7b, 0x5b, 0x2f];
+/** The bytes of a byte order mark, in UTF-8, UTF-16 and UTF-32. */
+const BYTE_ORDER_MARK: readonly number[] = [0xef, 0xbb, 0xbf, 0xfe, 0xff];
+/** The last byte that may precede a message besides: the space. Some parsers skip control characters, too. */
+const LAST_SKIPPED = 0x20;
 
 /** What a request holds. */
 export type RequestBody =
-  | { readonly kind: 'json'; readonly bytes: Uint8Array; readonly value: unknown }
-  /** Nothing that a JSON parser reads. `request` has the body that was sent. */
+  | { readonly kind: 'json'; readonly bytes: Uint8Array; readonly value: unknown; readonly mayBeCarrier: boolean }
+  /** Nothing that the handler could take for a message with a state. `request` has the body that was sent. */
   | { readonly kind: 'other'; readonly request: Request }
-  /** A body that a handler could read in another way than this package, or that is too large. */
-  | { readonly kind: 'refused'; readonly status: 413 | 415; readonly message: string };
+  | ({ readonly kind: 'refused' } & RefusedBody);
+
+/** A body that a handler could read in another way than this package, or that is too large. */
+export interface RefusedBody {
+  readonly status: 400 | 413 | 415;
+  readonly message: string;
+}
 
 /**
  * Reads the body of a request if it may be JSON. Content type and path are ignored: a handler may ignore them as well, and
@@ -29,7 +39,7 @@ export async function readRequestBody(request: Request, maxBytes: number): Promi
     if (done) break;
     read.push(value);
     if (!isJson) {
-      const first = value.find((byte) => !PRECEDING.includes(byte));
+      const first = value.find((byte) => byte > LAST_SKIPPED && !BYTE_ORDER_MARK.includes(byte));
       isJson = first !== undefined && FIRST.includes(first);
       if (first !== undefined && !isJson) return { kind: 'other', request: withRest(request, read, reader) };
     }
@@ -41,10 +51,12 @@ export async function readRequestBody(request: Request, maxBytes: number): Promi
     }
   }
   const bytes = Buffer.concat(read);
+  const text = new TextDecoder().decode(bytes);
+  const isSuspect = mayBeCarrier(text);
   try {
-    return { kind: 'json', bytes, value: JSON.parse(new TextDecoder().decode(bytes)) };
+    return { kind: 'json', bytes, value: parseExactly(text), mayBeCarrier: isSuspect };
   } catch {
-    // Not JSON: every parser of the handler's refuses it as well.
+    if (isSuspect) return { kind: 'refused', status: 400, message: 'Bad Request: the body is not valid JSON in UTF-8' };
     return { kind: 'other', request: withBody(request, bytes, new Headers(request.headers)) };
   }
 }
@@ -101,8 +113,8 @@ function carriedOver(from: Request, to: Request): Request {
   return to;
 }
 
-/** Why the handler could read a body in another way than this package; undefined if it cannot. */
-function refusedEncoding(headers: Headers): string | undefined {
+/** Why others could read a body in another way than this package; undefined if they cannot. */
+export function refusedEncoding(headers: Headers): string | undefined {
   const encoding = headers.get('content-encoding')?.trim().toLowerCase() ?? 'identity';
   if (encoding !== 'identity') return 'Content-Encoding must be identity';
   const charset = /;\s*charset\s*=\s*"?([^";\s]*)/i.exec(headers.get('content-type') ?? '')?.[1]?.toLowerCase();

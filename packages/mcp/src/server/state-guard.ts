@@ -129,13 +129,21 @@ export class StateGuard {
 }
 
 /**
- * Whether a framework that does not know `input_required` results printed one into the text of a tool: the client could
- * not answer it, and would see the state in plaintext.
+ * Whether a framework that does not know `input_required` results printed one into the text of a tool, prompt or resource:
+ * the client could not answer it, and would see the state in plaintext.
  */
 function isPrinted(result: unknown): boolean {
-  const content = ownMember(result, 'content');
   if (isInputRequired(ownMember(result, 'structuredContent'))) return true;
-  return Array.isArray(content) && content.some((item) => isPrintedText(ownMember(item, 'text')));
+  const messages = listIn(result, 'messages').flatMap((message) => ownMember(message, 'content'));
+  const blocks = [...listIn(result, 'content'), ...messages, ...listIn(result, 'contents')];
+  return blocks.some((block) =>
+    [block, ownMember(block, 'resource')].some((one) => isPrintedText(ownMember(one, 'text'))),
+  );
+}
+
+function listIn(value: unknown, key: string): readonly unknown[] {
+  const list = ownMember(value, key);
+  return Array.isArray(list) ? list : [];
 }
 
 function isPrintedText(text: unknown): boolean {

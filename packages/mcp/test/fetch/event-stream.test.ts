@@ -6,13 +6,19 @@ import { rewriteEvents } from '../../src/fetch/event-stream.ts';
 async function rewritten(chunks: readonly Uint8Array[]): Promise<string> {
   const hide = async (message: unknown): Promise<unknown> =>
     Object.hasOwn(Object(message), 'secret') ? { hidden: true } : message;
+  const rewriting = {
+    rewrite: hide,
+    unreadable: () => ({ hidden: true }),
+    maxEventBytes: 1_000_000,
+    tooLarge: () => {},
+  };
   const source = new ReadableStream<Uint8Array>({
     start(controller) {
       for (const chunk of chunks) controller.enqueue(chunk);
       controller.close();
     },
   });
-  return await new Response(source.pipeThrough(rewriteEvents(hide, 1_000_000, () => {}))).text();
+  return await new Response(source.pipeThrough(rewriteEvents(rewriting))).text();
 }
 
 const line = fc.constantFrom(
@@ -55,4 +61,13 @@ test('a message is rewritten whatever ends its lines, wherever the stream is cut
 
 test('a message that no blank line ends is rewritten too', async () => {
   expect(await rewritten([Buffer.from('data: {"secret":1}')])).toBe('data: {"hidden":true}\n\n');
+});
+
+test.each([
+  ['data that is cut off', 'data: {"requestState":"sec'],
+  ['a number that is no JSON', 'data: {"requestState":"secret","amount":NaN}\n\n'],
+  ['an escaped name', 'data: {"\\u0072equest\\u0053tate":"secret"\n\n'],
+  ['a comment', ': {"requestState":"secret"}\n\n'],
+])('an event with a state and without JSON is replaced: %s', async (_name, event) => {
+  expect(await rewritten([Buffer.from(`id: 1\n\n${event}`)])).toBe('id: 1\n\ndata: {"hidden":true}\n\n');
 });

@@ -154,6 +154,29 @@ test('protectFetch and protectRequestState accept the tokens of each other', asy
   for (const answer of answers) expect(answer).toHaveProperty('result.content', [{ type: 'text', text: 'asked:A1' }]);
 });
 
+test('integers beyond 2^53 reach the handler as they were sent, and a state is bound to them', async () => {
+  const bodies: string[] = [];
+  const handler = answering(async (request) => {
+    bodies.push(await request.text());
+    const answer = result({ ...ASKED, order: 0 }, 0).replaceAll(/"(order|id)":0/g, '"$1":9007199254740993');
+    return new Response(answer, { headers: { 'content-type': 'application/json' } });
+  });
+  await using served = await serveProtected(handler);
+  const call = (order: string, requestState?: string): Promise<{ readonly text: string }> => {
+    const params = JSON.stringify({ name: 'refund', requestState, arguments: { order: 0 } });
+    const raw = `{"id":9007199254740993,"method":"tools/call","params":${params.replace('"order":0', `"order":${order}`)}}`;
+    return served.post({}, { raw });
+  };
+  const { text } = await call('9007199254740993');
+  expect(bodies[0]).toContain('{"order":9007199254740993}');
+  expect(text).toContain('"id":9007199254740993');
+  expect(text).toContain('"order":9007199254740993');
+  const token = tokenOf(JSON.parse(text));
+  expect((await call('9007199254740992', token)).text).toContain(JSON.stringify(REFUSED));
+  expect((await call('9007199254740993', token)).text).not.toContain('"error"');
+  expect(bodies).toHaveLength(2);
+});
+
 describe('a request that tries to pass by the boundary', () => {
   const forged = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { ...REFUND, requestState: 'asked:A1' } };
   /** Answers with what it was sent, whatever the content type. */
@@ -199,6 +222,38 @@ describe('a request that tries to pass by the boundary', () => {
     expect((await served.post(forged, options)).status).toBe(415);
   });
 
+  const sent = JSON.stringify(forged);
+  test.each([
+    ['a number that only Python reads', sent.replace('"A1"', 'NaN')],
+    ['UTF-16 without a charset', Buffer.from(sent, 'utf16le')],
+    ['big-endian UTF-16', Buffer.from(`\uFEFF${sent}`, 'utf16le').swap16()],
+    ['UTF-32', Buffer.from(Array.from(sent, (letter) => [letter.charCodeAt(0), 0, 0, 0]).flat())],
+    ['a comment in front', `/**/ ${sent}`],
+    ['a comment and an escaped method', sent.replace('tools/call', 'tools\\/\\u0063all').replace('{', '{/**/')],
+    ['a control character in front', `\f${sent}`],
+    ['two byte order marks', `\uFEFF\uFEFF${sent}`],
+    ['two values', `${sent}\n${sent}`],
+    ['a member that Go takes for requestState', sent.replace('requestState', 'RequestState')],
+    ['a member that Go takes for requestState, beyond ASCII', sent.replace('requestState', 'reque\u017FtState')],
+    ['a member that pydantic takes for requestState', sent.replace('requestState', 'request_state')],
+    ['a second value of the arguments', sent.replace('"requestState"', '"Arguments":{"order":"A2"},$&')],
+    ['a member that Go takes for params', sent.replace('params', 'Params')],
+    ['a member that Go takes for the method, without jsonrpc', JSON.stringify({ Method: 'tools/call', id: 1 })],
+    ['a batch within a batch', `[[${sent}]]`],
+  ])('%s is refused with status 400, and reported', async (_name, raw) => {
+    await using served = await serveProtected(echo);
+    expect((await served.post(forged, { raw })).status).toBe(400);
+    expect(served.errors).toHaveLength(1);
+  });
+
+  test('of two members with one name, the handler gets the one that was checked', async () => {
+    await using served = await serveProtected(echo);
+    const raw = sent.replace('"method"', '"method":"tools/call","method":"ping","other"');
+    const { echoed } = JSON.parse((await served.post(forged, { raw })).text);
+    expect(echoed).toContain('"method":"ping"');
+    expect(echoed).not.toContain('"method":"tools/call"');
+  });
+
   test('a state in a member __proto__ does not reach the handler', async () => {
     await using served = await serveProtected(echo);
     const inner = '"name":"refund","__proto__":{"requestState":"asked:A1"}';
@@ -232,6 +287,27 @@ describe('an answer with a state that cannot be bound', () => {
       () => json(result({ content: [{ type: 'text', text: JSON.stringify(ASKED) }] })),
     ],
     ['an input_required result in structuredContent', () => json(result({ structuredContent: ASKED }))],
+    [
+      'an input_required result that was printed into a prompt',
+      () => json(result({ messages: [{ role: 'user', content: { type: 'text', text: JSON.stringify(ASKED) } }] })),
+    ],
+    [
+      'an input_required result that was printed into a resource',
+      () => json(result({ contents: [{ uri: 'note:7', text: JSON.stringify(ASKED) }] })),
+    ],
+    ['JSON with a number that only Python writes', () => json(result({ ...ASKED, n: 0 }).replace('"n":0', '"n":NaN'))],
+    ['JSON that is cut off', () => json(result(ASKED).slice(0, -9))],
+    ['an event that is cut off', () => events(result(ASKED).slice(0, -9))],
+    ['an answer that is called text', () => new Response(result(ASKED))],
+    ['an answer without a type', () => new Response(Buffer.from(result(ASKED)))],
+    [
+      'an answer in UTF-16',
+      () =>
+        new Response(Buffer.from(result(ASKED), 'utf16le'), {
+          headers: { 'content-type': 'application/json; charset=utf-16le' },
+        }),
+    ],
+    ['an answer in UTF-16 without a charset', () => json(Buffer.from(result(ASKED), 'utf16le').toString('latin1'))],
     [
       'an answer that is compressed',
       () =>

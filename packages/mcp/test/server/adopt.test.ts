@@ -22,9 +22,9 @@ const KEY = 'a key of thirty-two bytes or more, for tests';
 const REFUND = { name: 'refund', arguments: { order: 'A1' } };
 const ADOPT = { defaultAudience: 'refund-desk', adopt: true };
 
-function adopting(seen: RefundCall[] = [], events: RejectEvent[] = []): () => McpServer {
+function adopting(seen: RefundCall[] = [], events: RejectEvent[] = [], policy: object = {}): () => McpServer {
   const codec = new AesGcmRequestStateCodec([KEY]);
-  const security = new RequestStateSecurity({ codec, onReject: (event) => void events.push(event) });
+  const security = new RequestStateSecurity({ codec, onReject: (event) => void events.push(event), ...policy });
   return () => {
     const server = new McpServer(INFO, { capabilities: { tools: {}, prompts: {} } });
     registerRefund(server, seen);
@@ -86,6 +86,18 @@ describe('with adopt, a server that has handlers', () => {
     expect(answer.error).toEqual(REFUSED);
     expect(events).toEqual([{ direction: 'inbound', method: 'tools/call', reason }]);
     expect(seen).toHaveLength(1);
+  });
+
+  test('with re-elicit, asks again without state and input responses after an expired token', async () => {
+    const seen: RefundCall[] = [];
+    let now = 1_795_000_000_000;
+    const clock = { wallMs: () => now, monotonicNs: () => 0n };
+    await using http = await serveHttp(adopting(seen, [], { clock, onInvalid: 're-elicit' }));
+    const requestState = tokenOf(await http.call('tools/call', REFUND, { user: 'ada' }));
+    now += 601_000;
+    const again = await http.call('tools/call', { ...REFUND, requestState, inputResponses: YES }, { user: 'ada' });
+    expect(tokenOf(again)).toMatch(/^v1\./);
+    expect(seen[1]).toEqual({ order: 'A1', state: undefined, answers: undefined });
   });
 
   test('leaves a client of a 2025 revision to the SDK, which asks it in process', async () => {

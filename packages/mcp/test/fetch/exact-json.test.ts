@@ -1,0 +1,33 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { parseExactly, printExactly } from '../../src/fetch/exact-json.ts';
+
+const integer = fc.bigInt({ min: -(2n ** 70n), max: 2n ** 70n }).map(String);
+const text = fc
+  .oneof(fc.string(), fc.constantFrom('12345678901234567890', '"', '\\', '":12345678901234567890,"'))
+  .map((one) => JSON.stringify(`k${one}`));
+const { json } = fc.letrec<{ json: string }>((tie) => ({
+  json: fc.oneof(
+    { maxDepth: 3 },
+    integer,
+    text,
+    fc.constantFrom('null', '1.5', '0.1234567890123456', '1e-7'),
+    fc.array(tie('json')).map((items) => `[${items.join(',')}]`),
+    fc
+      .uniqueArray(fc.tuple(text, tie('json')), { selector: ([name]) => name })
+      .map((members) => `{${members.map((pair) => pair.join(':')).join(',')}}`),
+  ),
+}));
+
+test('integers of any size survive parsing and printing, and texts that look like them', () => {
+  fc.assert(
+    fc.property(json, (sent) => {
+      expect(printExactly(parseExactly(sent))).toBe(sent);
+    }),
+  );
+});
+
+test('a text cannot be mistaken for an integer', () => {
+  const sent = '["0b6e9c1e-8f7a-4c55-9a55-111111111111-12345678901234567890",12345678901234567890]';
+  expect(printExactly(parseExactly(sent))).toBe(sent);
+});
