@@ -19,7 +19,7 @@ import {
 import { migrate } from '@sealring/postgres';
 import { Pool } from 'pg';
 import { createClient } from 'redis';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { localstackKeys } from '../conformance/key-wrappers/aws.ts';
 import { gcpKeys } from '../conformance/key-wrappers/gcp.ts';
 import { vaultKeys } from '../conformance/key-wrappers/vault.ts';
@@ -44,15 +44,11 @@ const env = {
 };
 const folder = mkdtempSync(join(tmpdir(), 'sealring-parts-'));
 const stopping: (() => unknown)[] = [];
-const ending: (() => Promise<void>)[] = [];
 let python = '';
 
 beforeAll(async () => {
   python = await pythonWithPackage();
 }, 600_000);
-afterEach(async () => {
-  for (const end of ending.splice(0)) await end();
-});
 afterAll(async () => {
   for (const stop of stopping.toReversed()) await stop();
   rmSync(folder, { recursive: true });
@@ -307,30 +303,29 @@ const KEY_WRAPPERS: Readonly<Record<string, Subject>> = {
   },
 };
 
-/** The target's program ends with its test. */
-async function started<T extends Stop>(target: Promise<T>): Promise<T> {
-  const { close } = await target;
-  ending.push(close);
-  return target;
-}
-
 describe('through --exec, the Python package passes the conformance kit with', { timeout: 600_000 }, () => {
-  test.each(Object.entries(STORES))('its ring store %s', async (name, start) => {
-    const { results } = await runRingStoreConformance(await started(start()), { rounds: 20, writers: 8 });
+  // They mostly wait: for deadlines, outages and pushes.
+  test.concurrent.for(Object.entries(STORES))('its ring store %s', async ([name, start], { onTestFinished }) => {
+    const target = await start();
+    onTestFinished(target.close);
+    const { results } = await runRingStoreConformance(target, { rounds: 20, writers: 8 });
     const findings = results.filter(({ status }) => status === 'fail' || status === 'warn');
     expect(findings.filter(({ id }) => EMULATOR_FAILS[name]?.includes(id) !== true)).toEqual([]);
     expect(results.filter(({ status }) => status === 'pass').length).toBeGreaterThan(20);
   });
 
-  test.for(Object.entries(KEY_WRAPPERS))('its key wrapper %s', async ([, { start, emulatorFails = [] }], { skip }) => {
-    const target = await start();
-    if (target === undefined) return skip('its emulator cannot run here');
-    ending.push(target.close);
-    const { results } = await runKeyWrapperConformance(target);
-    const findings = results.filter(({ status }) => status === 'fail' || status === 'warn');
-    expect(findings.filter(({ id }) => !emulatorFails.includes(id))).toEqual([]);
-    // An emulator that got better is to be noticed.
-    expect(findings.length > 0).toBe(emulatorFails.length > 0);
-    expect(results.filter(({ status }) => status === 'pass').length).toBeGreaterThan(20);
-  });
+  test.for(Object.entries(KEY_WRAPPERS))(
+    'its key wrapper %s',
+    async ([, { start, emulatorFails = [] }], { skip, onTestFinished }) => {
+      const target = await start();
+      if (target === undefined) return skip('its emulator cannot run here');
+      onTestFinished(target.close);
+      const { results } = await runKeyWrapperConformance(target);
+      const findings = results.filter(({ status }) => status === 'fail' || status === 'warn');
+      expect(findings.filter(({ id }) => !emulatorFails.includes(id))).toEqual([]);
+      // An emulator that got better is to be noticed.
+      expect(findings.length > 0).toBe(emulatorFails.length > 0);
+      expect(results.filter(({ status }) => status === 'pass').length).toBeGreaterThan(20);
+    },
+  );
 });
