@@ -10,7 +10,7 @@ import { visibleLine } from '../terminal/visible.ts';
 import { UsageError } from '../usage-error.ts';
 import { withRing } from './connect.ts';
 import { numberIn } from './numbers.ts';
-import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
+import { addCommonOptions, type CommonOptions, portOption, printJson } from './options.ts';
 
 const DEFAULT_EVERY_SECONDS = 5;
 
@@ -40,7 +40,7 @@ export function addDashboardCommand(program: Command): void {
       .summary('serve a page with the ring, rates and members')
       .description('Serves a page with the ring over time, rates, rejected tokens and members.')
       .option('--scrape <url>', 'metrics of a member; can be repeated', member, [])
-      .option('--port <number>', 'port (default: a free one)', numberIn(0, 65_535, 'whole number'), 0)
+      .addOption(portOption())
       .option('--host <address>', 'address to listen on', '127.0.0.1')
       .option(
         '--every <seconds>',

@@ -1,4 +1,5 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
+import { numberIn } from './numbers.ts';
 
 /** The options of every command that works on a ring. No option takes a secret. */
 export interface CommonOptions {
@@ -13,6 +14,11 @@ export function addCommonOptions(command: Command): Command {
     .option('--config <file>', 'configuration file: .js, .mjs, .ts or .mts')
     .option('--json', 'print JSON, also for a failure')
     .option('--no-color', 'print no colours, like NO_COLOR=1');
+}
+
+/** `--port` of a command that serves. */
+export function portOption(): Option {
+  return new Option('--port <number>', 'port').argParser(numberIn(0, 65_535, 'whole number')).default(0, 'a free one');
 }
 
 /** Prints a result to standard output. */

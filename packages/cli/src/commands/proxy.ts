@@ -8,7 +8,7 @@ import { visibleLine } from '../terminal/visible.ts';
 import { UsageError } from '../usage-error.ts';
 import { withSettings } from './connect.ts';
 import { numberIn } from './numbers.ts';
-import { addCommonOptions, type CommonOptions } from './options.ts';
+import { addCommonOptions, type CommonOptions, portOption } from './options.ts';
 
 const DAY = 86_400;
 
@@ -63,7 +63,7 @@ export function addProxyCommand(program: Command): void {
       .option('--principal-header <name>', 'bind states to this header, which a gateway sets', headerName)
       .option('--principal-authorization', 'bind states to the Authorization header')
       .option('--no-principal', 'bind states to no user')
-      .option('--port <number>', 'port (default: a free one)', port, 0)
+      .addOption(portOption())
       .option('--host <address>', 'address to listen on', '127.0.0.1')
       .option(
         '--allow-host <name>',
