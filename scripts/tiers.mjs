@@ -1,3 +1,7 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from './prepare.mjs';
+
 /**
  * Which command runs a test file. Each line is the beginning of a path; the first list with a line for a file decides,
  * and what no line names is quick: it needs neither a server nor minutes.
@@ -61,10 +65,61 @@ const TIERS = {
   ],
 };
 
-export const TIER_LINES = Object.values(TIERS).flat();
+/**
+ * The slowest files, slowest first: they start first, so that none of them runs alone at the end. Those that compute and
+ * those that wait alternate.
+ */
+const SLOWEST = [
+  'test/simulator/fault-classes.test.ts',
+  'test/terraform/aws-kms-on-moto.test.ts',
+  'packages/conformance/test/codec.test.ts',
+  'packages/conformance/test/ring-store.test.ts',
+  'test/simulator/simulator.test.ts',
+  'test/packaging/pages.test.ts',
+  'test/stores/s3.test.ts',
+  'test/simulator/calls.test.ts',
+  'test/packaging/installed.test.ts',
+  'test/stores/kubernetes.test.ts',
+  'test/fleet/outages.test.ts',
+  'test/serverless/frozen.test.ts',
+  'test/python/fault-fleet.test.ts',
+  'test/migration/ephemeral.test.ts',
+  'packages/conformance/test/key-wrapper.test.ts',
+  'test/single-use/four-processes.test.ts',
+  'packages/conformance/test/cli.test.ts',
+  'test/fleet/promise-13-revoke.test.ts',
+  'test/simulator/adversary.test.ts',
+  'test/docs/main-job.test.ts',
+  'test/conformance/python-codec.test.ts',
+  'test/terraform/aws-kms.test.ts',
+  'test/conformance/codecs.test.ts',
+  'test/stores/in-process.test.ts',
+  'packages/conformance/test/exec.test.ts',
+];
+
+/** Every line of these lists. */
+export const TIER_LINES = [...Object.values(TIERS).flat(), ...SLOWEST];
+
+/** The place of a test file in the order of a run: the slowest files, then tier by tier. */
+export function rankOf(file) {
+  const place = SLOWEST.indexOf(file);
+  if (place >= 0) return place;
+  const tier = [...Object.keys(TIERS), 'quick'].indexOf(tierOf(file));
+  return SLOWEST.length + tier;
+}
 
 /** `long`, `services` or `quick`, for a path from the root. */
 export function tierOf(file) {
   const found = Object.entries(TIERS).find(([, lines]) => lines.some((line) => file.startsWith(line)));
   return found?.[0] ?? 'quick';
+}
+
+/** Every test file, as paths from the root. */
+export function testFiles() {
+  const packages = readdirSync(join(root, 'packages')).map((name) => join('packages', name, 'test'));
+  return [...packages, 'test']
+    .filter((folder) => existsSync(join(root, folder)))
+    .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((name) => join(folder, name)))
+    .filter((file) => file.endsWith('.test.ts') && !file.includes('node_modules'))
+    .map((file) => file.replaceAll('\\', '/'));
 }
