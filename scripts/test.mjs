@@ -33,6 +33,7 @@ const plain = { ...toolEnvironment, NO_COLOR: '1', FORCE_COLOR: '0' };
 const workers = process.env.VITEST_MAX_WORKERS ?? String(availableParallelism() + 1);
 const report = join('.cache', 'test-results.json');
 const SLOWEST = 10;
+const WHY = 300;
 
 async function runCheck(name, [command, ...args]) {
   const started = Date.now();
@@ -80,8 +81,28 @@ function countTests({ code, files = [] }) {
   return {
     passed,
     failed: failed === 0 && (code !== 0 || nothingRan) ? 1 : failed,
-    skipped: skipped.map((test) => test.fullName),
+    skipped: skipped.length,
   };
+}
+
+/** One line for each group of tests of a file that was skipped whole, with its number of tests. */
+function tellSkipped(files = []) {
+  for (const { name, assertionResults } of files) {
+    const groups = new Map();
+    for (const { ancestorTitles, title, status } of assertionResults) {
+      const ran = ['passed', 'failed'].includes(status);
+      for (const [depth] of [...ancestorTitles, title].entries()) {
+        const path = [...ancestorTitles, title].slice(0, depth + 1).join(' > ');
+        const group = groups.get(path) ?? { parent: ancestorTitles.slice(0, depth).join(' > '), ran: 0, skipped: 0 };
+        groups.set(path, { ...group, ran: group.ran + Number(ran), skipped: group.skipped + Number(!ran) });
+      }
+    }
+    for (const [path, { parent, ran, skipped }] of groups) {
+      const isPartOfSkipped = groups.get(parent)?.ran === 0;
+      if (ran > 0 || skipped === 0 || isPartOfSkipped) continue;
+      process.stdout.write(`skipped: ${relative(root, name)} > ${path}${skipped > 1 ? ` (${skipped} tests)` : ''}\n`);
+    }
+  }
 }
 
 function tellSlowest(files = []) {
@@ -93,15 +114,21 @@ function tellSlowest(files = []) {
   }
 }
 
-function tellFailures(files = []) {
+function tellFailures({ code, files = [] }, failedChecks) {
   const failures = files.flatMap((file) => {
     const failed = file.assertionResults.filter((test) => test.status === 'failed');
     return isBroken(file) ? [{ file }] : failed.map((test) => ({ file, test }));
   });
-  if (failures.length > 0) process.stdout.write('\nTo repeat a failure:\n');
+  if (failures.length + failedChecks.length > 0) process.stdout.write('\nTo repeat a failure:\n');
+  for (const command of failedChecks) process.stdout.write(`  npx ${command.join(' ')}\n`);
   for (const { file, test } of failures) {
     const only = test === undefined ? '' : ` -t ${quoted(escapedPattern(test.fullName))}`;
     process.stdout.write(`  npm test -- ${relative(root, file.name)}${only}\n`);
+    const [why] = (test?.failureMessages?.[0] ?? file.message ?? '').trim().split('\n');
+    process.stdout.write(`    ${why.slice(0, WHY)}\n`);
+  }
+  if (code !== 0 && failures.length === 0) {
+    process.stdout.write(`\nvitest exited with code ${code}, and no test failed: search its output for "Unhandled".\n`);
   }
 }
 
@@ -123,9 +150,11 @@ await main(async () => {
   await prepare();
   const name = tierFrom(args);
   const tier = tiers[name];
-  const outcomes = [];
+  const failedChecks = [];
   if (tier?.checks) {
-    for (const [check, command] of Object.entries(checks)) outcomes.push(await runCheck(check, command));
+    for (const [check, command] of Object.entries(checks)) {
+      if (!(await runCheck(check, command))) failedChecks.push(command);
+    }
   }
   const files = testFiles();
   const stale = TIER_LINES.filter((line) => !files.some((file) => file.startsWith(line)));
@@ -134,13 +163,14 @@ await main(async () => {
   const chosen = left.length === 0 ? [] : files.filter((file) => !left.includes(file)).map((file) => join(root, file));
   const ran = await runTests(name ?? 'all', tier === undefined ? args : [...chosen, ...args.slice(1)]);
   tellSlowest(ran.files);
-  tellFailures(ran.files);
   const tests = countTests(ran);
-  const passed = tests.passed + outcomes.filter((ok) => ok).length;
-  const failed = tests.failed + outcomes.filter((ok) => !ok).length;
-  if (process.env.CI === 'true') for (const title of tests.skipped) process.stdout.write(`skipped: ${title}\n`);
+  const checked = tier?.checks ? Object.keys(checks).length : 0;
+  const passed = tests.passed + checked - failedChecks.length;
+  const failed = tests.failed + failedChecks.length;
+  if (process.env.CI === 'true') tellSkipped(ran.files);
+  tellFailures(ran, failedChecks);
   if (left.length > 0)
     process.stdout.write(`Left out: ${left.length} of ${files.length} test files, run by ${tier.others}\n`);
-  process.stdout.write(`${passed} passed, ${failed} failed, ${tests.skipped.length} skipped\n`);
+  process.stdout.write(`${passed} passed, ${failed} failed, ${tests.skipped} skipped\n`);
   return failed === 0 ? 0 : 1;
 });

@@ -112,7 +112,7 @@ async function reportOf(name: string, port: number): Promise<Report> {
   await wrapper?.close?.();
   await ring?.close?.();
   if (error instanceof KeyWrapperError) return { kind: error.kind, code: error.summary.code, text: error.summary.hint };
-  if (error instanceof RingStoreError) return { kind: error.kind, code: error.code, text: error.detail };
+  if (error instanceof RingStoreError) return { kind: error.kind, code: error.serviceCode, text: error.detail };
   throw new Error(`neither: ${String(error)}`);
 }
 
@@ -207,6 +207,6 @@ test('the claim of a single-use store reports the same code', async () => {
   await expect(claim).rejects.toMatchObject({
     name: 'SingleUseStoreError',
     kind: 'unavailable',
-    code: 'DEPTH_ZERO_SELF_SIGNED_CERT',
+    serviceCode: 'DEPTH_ZERO_SELF_SIGNED_CERT',
   });
 });

@@ -129,7 +129,7 @@ export function classify(error: unknown): Failure {
     (row) => row.status === undefined || row.status === status,
   );
   if (found !== undefined) {
-    return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})`, code: found.code };
+    return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})`, serviceCode: found.code };
   }
   if (status === 401 || status === 403) return { kind: 'denied', detail: `${DENIED} (status ${status})` };
   if (status === 412) return { kind: 'conflict', detail: 'another version is stored (status 412)' };

@@ -161,8 +161,8 @@ function etagOf(answer: unknown): string | undefined {
   return typeof etag === 'string' && ETAG.test(etag) ? etag : undefined;
 }
 
-function refusal({ kind, detail, code, revision }: Failure): RingStoreError {
-  const seen = revision === undefined ? { code } : { code, revision };
+function refusal({ kind, detail, serviceCode, revision }: Failure): RingStoreError {
+  const seen = revision === undefined ? { serviceCode } : { serviceCode, revision };
   // 412 or 409 to a call that had no condition.
   return new RingStoreError(kind === 'conflict' || kind === 'absent' ? 'unavailable' : kind, detail, seen);
 }

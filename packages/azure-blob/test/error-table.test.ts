@@ -36,7 +36,7 @@ const ROWS = Object.entries(EXPECTED).flatMap(([kind, codes]) =>
 describe('adapter rule 2: errors are classified by code and status', () => {
   test.each(ROWS)('$code is $kind, as a code and as a name, whatever the message', ({ code, kind }) => {
     const statusCode = STATUS_OF[code] ?? 403;
-    const expected = { kind, code, detail: expect.stringContaining(`(${code})`) };
+    const expected = { kind, serviceCode: code, detail: expect.stringContaining(`(${code})`) };
     expect(classify({ name: 'RestError', code, statusCode, message: 'BlobNotFound' })).toEqual(expected);
     expect(classify({ name: code, statusCode })).toEqual(expected);
   });

@@ -15,7 +15,7 @@ export interface KmsFailure extends Pick<KeyWrapperErrorSummary, 'code' | 'statu
 }
 
 /** Why a call of a ring store failed. */
-export type StoreFailure = Pick<RingStoreError, 'kind' | 'detail' | 'code'>;
+export type StoreFailure = Pick<RingStoreError, 'kind' | 'detail' | 'serviceCode'>;
 
 const KMS_KINDS: Readonly<Record<KeyWrapperErrorKind, true>> = {
   throttled: true,
@@ -56,7 +56,11 @@ export function kmsFailuresOf(error: unknown): readonly KmsFailure[] {
 export function storeFailureOf(error: unknown): StoreFailure | undefined {
   const kind = field(error, 'kind');
   if (!isNamed(error, 'RingStoreError') || !Object.hasOwn(STORE_KINDS, String(kind))) return undefined;
-  return { kind: kind as StoreFailure['kind'], detail: textOf(error, 'detail') ?? '', code: textOf(error, 'code') };
+  return {
+    kind: kind as StoreFailure['kind'],
+    detail: textOf(error, 'detail') ?? '',
+    serviceCode: textOf(error, 'serviceCode'),
+  };
 }
 
 /**

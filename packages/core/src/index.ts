@@ -12,7 +12,13 @@ export type { CodecHealth, KeyHealth } from './codec/codec-health.ts';
 export { createKmsCodec, type KmsCodec, type RingTokenCodec, type TokenFacts } from './codec/kms-codec.ts';
 export type { KmsCodecOptions } from './codec/kms-codec-options.ts';
 export { type InvalidReason, InvalidRequestState, type RequestStateCodec } from './contracts/codec.ts';
-export { CodecClosedError, SealUnavailableError, type SealUnavailableReason } from './contracts/errors.ts';
+export {
+  CORE_ERROR_CODES,
+  CodecClosedError,
+  type CoreErrorCode,
+  SealUnavailableError,
+  type SealUnavailableReason,
+} from './contracts/errors.ts';
 export { type CodecEvents, hashedKeyId } from './contracts/events.ts';
 export {
   type KeyWrapper,

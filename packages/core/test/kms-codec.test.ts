@@ -401,7 +401,7 @@ describe('unseal', () => {
       expect(error).toBeInstanceOf(InvalidRequestState);
       expect(error).toMatchObject({ name: 'InvalidRequestState', message: reason, reason });
       expect(error).not.toHaveProperty('cause');
-      expect(Object.keys(error as object).toSorted()).toEqual(['help', 'name', 'reason']);
+      expect(Object.keys(error as object).toSorted()).toEqual(['code', 'help', 'name', 'reason']);
       expect(reason.length).toBeLessThanOrEqual(32);
     }
   });

@@ -99,7 +99,7 @@ describe('every cause of a refusal looks the same except for one of three reason
     expect([...shapes]).toHaveLength(1);
     expect(shapeOf(all[0] as Error)).toMatchObject({
       class: true,
-      names: ['help', 'message', 'name', 'reason', 'stack'],
+      names: ['code', 'help', 'message', 'name', 'reason', 'stack'],
     });
     expect(new Set(all.map(({ message }) => message))).toEqual(
       new Set(['malformed', 'unknown key', 'authentication failed']),

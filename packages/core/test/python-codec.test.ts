@@ -423,7 +423,7 @@ describe('secrets', () => {
     );
     for (const error of errors) {
       expect(error).toBeInstanceOf(InvalidRequestState);
-      expect(Object.keys(Object(error)).toSorted()).toEqual(['help', 'name', 'reason']);
+      expect(Object.keys(Object(error)).toSorted()).toEqual(['code', 'help', 'name', 'reason']);
       const shown = inspect(error, { showHidden: true });
       expect(shown).not.toContain(canary);
       expect(shown).not.toContain(sealed.slice(3, 20));

@@ -156,10 +156,10 @@ describe('what waiting cannot repair', () => {
     ['NoSuchBucket', 'the bucket does not exist (NoSuchBucket)'],
     ['42P01', 'the table is missing: run the migration'],
     ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'S3 cannot be reached: the certificate of the server is not trusted'],
-  ])('fails a start at once and names the store: %s', async (code, detail) => {
-    const ring = failingWith(new RingStoreError('unavailable', detail, { code }));
+  ])('fails a start at once and names the store: %s', async (serviceCode, detail) => {
+    const ring = failingWith(new RingStoreError('unavailable', detail, { serviceCode }));
     const { failure, seconds, warned } = await start({ ring });
-    expect(failure).toMatchObject({ message: `ring store ${LOCATION} unavailable: ${detail}`, code });
+    expect(failure).toMatchObject({ message: `ring store ${LOCATION} unavailable: ${detail}`, serviceCode });
     expect(seconds).toBeLessThan(1);
     expect(warned).toEqual([]);
   });
@@ -169,14 +169,14 @@ describe('what waiting cannot repair', () => {
     const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
     await expect(createKmsCodec({ ring: fileRing(path), keyWrapper })).rejects.toMatchObject({
       message: `ring store ${path} unavailable: the directory does not exist`,
-      code: 'ENOENT',
+      serviceCode: 'ENOENT',
     });
   }, 10_000);
 
-  test.each(['ENOTFOUND', 'CredentialsProviderError'])('%s fails a start after ten seconds', async (code) => {
-    const ring = failingWith(new RingStoreError('unavailable', 'no', { code }));
+  test.each(['ENOTFOUND', 'CredentialsProviderError'])('%s fails a start after ten seconds', async (serviceCode) => {
+    const ring = failingWith(new RingStoreError('unavailable', 'no', { serviceCode }));
     const { failure, seconds } = await start({ ring });
-    expect(failure).toMatchObject({ code });
+    expect(failure).toMatchObject({ serviceCode });
     expect(seconds).toBeGreaterThanOrEqual(9.5);
     expect(seconds).toBeLessThan(11);
   });

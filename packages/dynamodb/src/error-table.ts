@@ -54,7 +54,7 @@ export function classify(error: unknown): Failure {
   const status = property(property(error, '$metadata'), 'httpStatusCode');
   const found = findRow(ERROR_TABLE, [property(error, 'name'), property(error, 'code')]);
   if (found !== undefined)
-    return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})`, code: found.code };
+    return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})`, serviceCode: found.code };
   if (status === 401 || status === 403) return { kind: 'denied', detail: `${DENIED} (status ${status})` };
   return (status === undefined ? unreachable(error, SERVICE) : undefined) ?? unexplained(status);
 }

@@ -124,7 +124,9 @@ function storedRing(answer: object): StoredRing | undefined {
   return { document, revision };
 }
 
-function refusal({ kind, detail, code }: Failure): RingStoreError {
+function refusal({ kind, detail, serviceCode }: Failure): RingStoreError {
   // The read conflicted with a transaction, which ends by itself.
-  return new RingStoreError(kind === 'conflict' || kind === 'contended' ? 'unavailable' : kind, detail, { code });
+  return new RingStoreError(kind === 'conflict' || kind === 'contended' ? 'unavailable' : kind, detail, {
+    serviceCode,
+  });
 }

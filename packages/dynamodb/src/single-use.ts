@@ -43,9 +43,9 @@ export function dynamodbSingleUse(options: DynamodbSingleUseOptions): Required<S
       });
       const outcome = await connection.send(command);
       if ('answer' in outcome) return true;
-      const { kind, detail, code } = outcome.failure;
+      const { kind, detail, serviceCode } = outcome.failure;
       if (kind === 'conflict') return false;
-      throw new SingleUseStoreError(kind === 'contended' ? 'unavailable' : kind, detail, { code });
+      throw new SingleUseStoreError(kind === 'contended' ? 'unavailable' : kind, detail, { serviceCode });
     },
 
     async close() {

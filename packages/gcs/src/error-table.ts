@@ -92,7 +92,7 @@ export const ERROR_TABLE: Readonly<Record<string, Row>> = Object.freeze({
 export function failureOf(status: number, reason: unknown): Failure {
   const found = findRow(ERROR_TABLE, [reason], (row) => row.status === undefined || row.status === status);
   if (found !== undefined) {
-    return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})`, code: found.code };
+    return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})`, serviceCode: found.code };
   }
   if (status === 401 || status === 403) return { kind: 'denied', detail: `${DENIED} (status ${status})` };
   if (status === 404) return { kind: 'not-found', detail: 'the bucket or the object does not exist (status 404)' };

@@ -189,8 +189,8 @@ async function readJson(answer: Answer): Promise<unknown> {
   }
 }
 
-function refusal({ kind, detail, code, revision }: Failure): RingStoreError {
-  const seen = revision === undefined ? { code } : { code, revision };
+function refusal({ kind, detail, serviceCode, revision }: Failure): RingStoreError {
+  const seen = revision === undefined ? { serviceCode } : { serviceCode, revision };
   // 412 or 409 to a call that had no condition; 404 to a listing or to a write, which is about the bucket.
   return new RingStoreError(kind === 'conflict' || kind === 'not-found' ? 'unavailable' : kind, detail, seen);
 }

@@ -27,7 +27,7 @@ const ROWS = Object.entries(EXPECTED).flatMap(([kind, reasons]) =>
 describe('adapter rule 2: answers are classified by status and reason', () => {
   test.each(ROWS)('$reason is $kind', ({ reason, kind }) => {
     const failure = failureOf(STATUS_OF[reason] ?? 400, reason);
-    expect(failure).toEqual({ kind, code: reason, detail: expect.stringContaining(`(${reason})`) });
+    expect(failure).toEqual({ kind, serviceCode: reason, detail: expect.stringContaining(`(${reason})`) });
   });
 
   test('every row of the table is listed in this test', () => {
@@ -72,7 +72,7 @@ describe('adapter rule 2: answers are classified by status and reason', () => {
 describe('anything but an answer of Cloud Storage is unavailable', () => {
   test.each(['ECONNREFUSED', 'CERT_HAS_EXPIRED', 'AbortError'])('%s', (code) => {
     const detail = expect.stringMatching(new RegExp(`^Cloud Storage cannot be reached: .+ \\(${code}\\)$`));
-    expect(classify({ code })).toEqual({ kind: 'unavailable', code, detail });
+    expect(classify({ code })).toEqual({ kind: 'unavailable', serviceCode: code, detail });
   });
 
   const unknown = { kind: 'unavailable', detail: 'the call failed: no connection, or no credentials' };

@@ -69,7 +69,7 @@ export function failureOf(status: number, body: unknown, subject: Subject): Fail
   if (reason === 'Invalid' && status === 422) return invalid(details);
   const found = findRow(ERROR_TABLE, [reason], (row) => row.status === status);
   if (found !== undefined) {
-    return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})`, code: found.code };
+    return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})`, serviceCode: found.code };
   }
   if (status === 401) return { kind: 'denied', detail: `${CREDENTIALS} (status 401)` };
   if (status === 403) return { kind: 'denied', detail: `${DENIED} (status 403)` };
@@ -82,12 +82,12 @@ function notFound(reason: unknown, details: unknown, { resource, name }: Subject
     return { kind: 'unavailable', detail: NOBODY };
   }
   if (field(details, 'kind') === resource && field(details, 'name') === name) {
-    return { kind: 'not-found', detail: 'the object does not exist (NotFound)', code: 'NotFound' };
+    return { kind: 'not-found', detail: 'the object does not exist (NotFound)', serviceCode: 'NotFound' };
   }
   if (field(details, 'kind') === 'namespaces') {
-    return { kind: 'denied', detail: 'the namespace does not exist (NotFound)', code: 'NotFound' };
+    return { kind: 'denied', detail: 'the namespace does not exist (NotFound)', serviceCode: 'NotFound' };
   }
-  return { kind: 'unavailable', detail: NOBODY, code: 'NotFound' };
+  return { kind: 'unavailable', detail: NOBODY, serviceCode: 'NotFound' };
 }
 
 /** A change that the API server's own rules forbid. Reasons of causes: `CauseType` in the same source file. */
@@ -95,16 +95,21 @@ function invalid(details: unknown): Failure {
   const causes = field(details, 'causes');
   const listed: readonly unknown[] = Array.isArray(causes) ? causes : [];
   const reasons = listed.map((cause) => field(cause, 'reason'));
-  const code = 'Invalid';
+  const serviceCode = 'Invalid';
   // Of a patch: the object with this `uid` was deleted, and another one has its name and its version.
   if (listed.some((cause) => field(cause, 'field') === 'metadata.uid')) {
-    return { kind: 'conflict', detail: 'another object is stored', code };
+    return { kind: 'conflict', detail: 'another object is stored', serviceCode };
   }
-  if (reasons.includes('FieldValueTooLong')) return { kind: 'too-large', detail: `${TOO_LONG} (${code})`, code };
+  if (reasons.includes('FieldValueTooLong'))
+    return { kind: 'too-large', detail: `${TOO_LONG} (${serviceCode})`, serviceCode };
   if (reasons.includes('FieldValueForbidden')) {
-    return { kind: 'read-only', detail: `the object is immutable, and cannot be changed (${code})`, code };
+    return {
+      kind: 'read-only',
+      detail: `the object is immutable, and cannot be changed (${serviceCode})`,
+      serviceCode,
+    };
   }
-  return { kind: 'denied', detail: `${REQUEST} (${code})`, code };
+  return { kind: 'denied', detail: `${REQUEST} (${serviceCode})`, serviceCode };
 }
 
 /** What a rejection means: there was no answer, or no credentials were to be had. Never throws. */

@@ -160,8 +160,8 @@ class KubernetesRing implements RingStore {
   }
 }
 
-function refusal({ kind, detail, revision, code }: Failure): RingStoreError {
-  const seen = { ...(revision === undefined ? {} : { revision }), code };
+function refusal({ kind, detail, revision, serviceCode }: Failure): RingStoreError {
+  const seen = { ...(revision === undefined ? {} : { revision }), serviceCode };
   // A conflict, to a call that had no condition.
   return new RingStoreError(kind === 'conflict' || kind === 'not-found' ? 'unavailable' : kind, detail, seen);
 }

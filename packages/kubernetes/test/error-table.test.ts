@@ -29,7 +29,7 @@ const ROWS: readonly (readonly [reason: string, status: number, kind: Failure['k
 describe('answers are classified by status and reason', () => {
   test.each(ROWS)('%s under %i is %s', (reason, code, kind) => {
     const failure = failureOf(code, status(reason), subject);
-    expect(failure).toEqual({ kind, code: reason, detail: expect.stringContaining(`(${reason})`) });
+    expect(failure).toEqual({ kind, serviceCode: reason, detail: expect.stringContaining(`(${reason})`) });
   });
 
   test('every row of the table is named here', () => {
@@ -47,7 +47,7 @@ describe('answers are classified by status and reason', () => {
   ])('the reason %s under %i, where it does not belong, does not count: %s', (reason, code, kind) => {
     const failure = failureOf(code, status(reason), subject);
     expect(failure.kind).toBe(kind);
-    expect(failure.code).toBeUndefined();
+    expect(failure.serviceCode).toBeUndefined();
   });
 
   test.each([
@@ -93,7 +93,7 @@ describe('an invalid change', () => {
     ['none', 'denied'],
     [[null, 'text'], 'denied'],
   ])('with the causes %j is %s', (causes, kind) => {
-    expect(failureOf(422, status('Invalid', { causes }), subject)).toMatchObject({ kind, code: 'Invalid' });
+    expect(failureOf(422, status('Invalid', { causes }), subject)).toMatchObject({ kind, serviceCode: 'Invalid' });
   });
 });
 
@@ -101,7 +101,7 @@ describe('a call without an answer', () => {
   test('is unavailable, with the code of the network and its remedy', () => {
     expect(classify(Object.assign(new Error('hunter2'), { code: 'ECONNREFUSED' }))).toMatchObject({
       kind: 'unavailable',
-      code: 'ECONNREFUSED',
+      serviceCode: 'ECONNREFUSED',
     });
   });
 

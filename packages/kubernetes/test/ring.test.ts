@@ -212,7 +212,7 @@ describe.each(servers)('on %s', (_title, api) => {
       expect((await readable.read())?.document).toBe('one');
       await expect(readable.write('two', { expected: revision })).rejects.toMatchObject({
         kind: 'denied',
-        code: 'Forbidden',
+        serviceCode: 'Forbidden',
       });
       const { ring: other } = newRing({ name: `${name}-other`, client: api.config({ token: reader }) });
       await expect(other.read()).rejects.toMatchObject(failed('denied', 'permissions'));
@@ -225,7 +225,7 @@ describe.each(servers)('on %s', (_title, api) => {
       const { ring: readable } = newRing({ name, client: api.config({ token }) });
       await expect(readable.write('two', { expected: undefined })).rejects.toMatchObject({
         kind: 'denied',
-        code: 'Forbidden',
+        serviceCode: 'Forbidden',
       });
     });
 

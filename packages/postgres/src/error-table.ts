@@ -1,6 +1,6 @@
 import { findRow, property, type StoreFailure, unexplained, unreachable } from '@sealring/core/adapter';
 
-/** What a failed call means; `code` is the SQLSTATE, if it is a row of {@link ERROR_TABLE}. */
+/** What a failed call means; `serviceCode` is the SQLSTATE, if it is a row of {@link ERROR_TABLE}. */
 export type Failure = StoreFailure;
 
 const LOGIN = 'the server refused the user';
@@ -50,13 +50,13 @@ const NO_TLS_MESSAGE = 'The server does not support SSL connections';
 const NO_TLS: Failure = Object.freeze({
   kind: 'unavailable',
   detail: 'the server does not use TLS: check sslmode and the address (ERR_POSTGRES_NO_TLS)',
-  code: 'ERR_POSTGRES_NO_TLS',
+  serviceCode: 'ERR_POSTGRES_NO_TLS',
 });
 
 /** What a rejection of `pg` means. */
 export function classify(error: unknown): Failure {
   const found = findRow(ERROR_TABLE, [property(error, 'code')]);
-  if (found !== undefined) return { ...found.row, code: found.code };
+  if (found !== undefined) return { ...found.row, serviceCode: found.code };
   if (property(error, 'message') === NO_TLS_MESSAGE) return NO_TLS;
   return unreachable(error, 'the server') ?? unexplained();
 }

@@ -75,7 +75,7 @@ export function postgresRing(options: PostgresRingOptions): RingStore {
           : { text: statements.replace, values: [name, document, channel, expected] },
       );
       // Above READ COMMITTED, the transaction that lost gets this code.
-      if ('failure' in outcome && outcome.failure.code === '40001') throw new RingConflictError();
+      if ('failure' in outcome && outcome.failure.serviceCode === '40001') throw new RingConflictError();
       const row = rowOf(outcome);
       if (row === undefined) throw new RingConflictError();
       return { revision: textOf(row, 'revision') };
@@ -127,8 +127,8 @@ type Row = Readonly<Record<string, unknown>>;
 /** The only row, or none. @throws {RingStoreError} */
 function rowOf(outcome: Outcome<readonly unknown[], Failure>): Row | undefined {
   if ('failure' in outcome) {
-    const { kind, detail, code } = outcome.failure;
-    throw new RingStoreError(kind, detail, { code });
+    const { kind, detail, serviceCode } = outcome.failure;
+    throw new RingStoreError(kind, detail, { serviceCode });
   }
   const [row] = outcome.answer;
   if (row !== undefined && (typeof row !== 'object' || row === null)) throw unknownAnswer();

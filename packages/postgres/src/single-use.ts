@@ -42,9 +42,10 @@ export function postgresSingleUse(options: PostgresSingleUseOptions): Required<S
         if (leftMs <= 0) return false;
         const outcome = await connection.query(undefined, { text, values: [id, leftMs] });
         if (!('failure' in outcome)) return outcome.answer.length > 0;
-        const { kind, detail, code } = outcome.failure;
+        const { kind, detail, serviceCode } = outcome.failure;
         // Above READ COMMITTED: it was rolled back, so nothing is claimed yet.
-        if (code !== '40001' || attempt >= ATTEMPTS) throw new SingleUseStoreError(kind, detail, { code });
+        if (serviceCode !== '40001' || attempt >= ATTEMPTS)
+          throw new SingleUseStoreError(kind, detail, { serviceCode });
       }
     },
 

@@ -109,14 +109,18 @@ describe('answers that no real server gives', () => {
 
 describe('errors', () => {
   test.each(Object.keys(ERROR_TABLE))('%s is recognized by its code', (code) => {
-    expect(classify(Object.assign(new Error('canary'), { code }))).toEqual({ ...ERROR_TABLE[code], code });
+    expect(classify(Object.assign(new Error('canary'), { code }))).toEqual({ ...ERROR_TABLE[code], serviceCode: code });
   });
 
   test.each([
     [Object.assign(new Error('canary'), { code: 'ECONNREFUSED' }), 'ECONNREFUSED'],
     [new Error('The server does not support SSL connections'), 'ERR_POSTGRES_NO_TLS'],
   ])('%o is unavailable, with the code %s', (error, code) => {
-    expect(classify(error)).toMatchObject({ kind: 'unavailable', code, detail: expect.stringContaining(code) });
+    expect(classify(error)).toMatchObject({
+      kind: 'unavailable',
+      serviceCode: code,
+      detail: expect.stringContaining(code),
+    });
     expect(JSON.stringify(classify(error))).not.toContain('canary');
   });
 
@@ -128,7 +132,7 @@ describe('errors', () => {
     [Object.assign(new Error('x'), { code: 42_501 })],
   ])('%o is unavailable, without a code', (error) => {
     expect(classify(error)).toMatchObject({ kind: 'unavailable' });
-    expect(classify(error)).not.toHaveProperty('code');
+    expect(classify(error)).not.toHaveProperty('serviceCode');
   });
 
   test('no text, cause or property of the client’s error is in the store’s error (F33)', async () => {

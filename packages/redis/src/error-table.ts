@@ -50,7 +50,7 @@ const CLIENT_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
 export function classify(error: unknown): Failure {
   const name = error instanceof Error ? error.constructor.name : '';
   const found = findRow(ERROR_TABLE, [codeOf(error)]) ?? findRow(CLIENT_TABLE, [name]);
-  if (found !== undefined) return { ...found.row, code: found.code };
+  if (found !== undefined) return { ...found.row, serviceCode: found.code };
   return unreachable(error, 'the server') ?? unexplained();
 }
 

@@ -6,8 +6,8 @@ import { redisRing } from '../src/index.ts';
 
 describe('error replies', () => {
   test.each(Object.keys(ERROR_TABLE))('%s is recognized by its first word alone', (code) => {
-    expect(classify(new Error(`${code} canary text`))).toEqual({ ...ERROR_TABLE[code], code });
-    expect(classify(new Error(code))).toEqual({ ...ERROR_TABLE[code], code });
+    expect(classify(new Error(`${code} canary text`))).toEqual({ ...ERROR_TABLE[code], serviceCode: code });
+    expect(classify(new Error(code))).toEqual({ ...ERROR_TABLE[code], serviceCode: code });
     expect(JSON.stringify(classify(new Error(`${code} canary`)))).not.toContain('canary');
   });
 

@@ -190,8 +190,8 @@ function identityOf(answer: unknown, writeId: unknown): Identity | undefined {
   return { etag, revision: JSON.stringify([typeof writeId === 'string' ? writeId : '', versionId, etag]) };
 }
 
-function refusal({ kind, detail, code, stored }: Failure): RingStoreError {
-  const seen = stored === undefined ? { code } : { code, revision: stored.revision };
+function refusal({ kind, detail, serviceCode, stored }: Failure): RingStoreError {
+  const seen = stored === undefined ? { serviceCode } : { serviceCode, revision: stored.revision };
   // 412 or 409 to a call that had no condition, or that was not about an object.
   return new RingStoreError(kind === 'conflict' || kind === 'absent' ? 'unavailable' : kind, detail, seen);
 }

@@ -177,7 +177,7 @@ function storeFinding(ring: RingStore, thrown: unknown, permission: string): Fin
         `Grant ${permission}. Members must write; readers (role: 'reader') only read.`,
       );
     case 'unavailable':
-      if (failure.code !== undefined && NO_TABLE.has(failure.code)) {
+      if (failure.serviceCode !== undefined && NO_TABLE.has(failure.serviceCode)) {
         return error(
           'store-no-table',
           what,

@@ -118,7 +118,7 @@ export function unreachable(error: unknown, service: string): StoreFailure<'unav
   const found = connectionFailure(error);
   if (found === undefined) return undefined;
   const { code, hint } = found;
-  return { kind: 'unavailable', detail: `${service} cannot be reached: ${hint} (${code})`, code };
+  return { kind: 'unavailable', detail: `${service} cannot be reached: ${hint} (${code})`, serviceCode: code };
 }
 
 /** The error itself first. */

@@ -9,7 +9,7 @@ export interface StoreFailure<Kind extends string = Exclude<RingStoreErrorKind, 
   readonly kind: Kind;
   readonly detail: string;
   /** The vendor's code, if it is one the store lists. */
-  readonly code?: string;
+  readonly serviceCode?: string;
 }
 
 /** What a failed call of a KMS says, in words of our own: nothing in it is copied from the vendor's text. */

@@ -35,6 +35,7 @@ const HELP: Readonly<Record<InvalidReason, string>> = Object.freeze({
 /** A token was refused. `message` equals `reason`; no part of the token, the payload or a key is kept. */
 export class InvalidRequestState extends Error {
   override readonly name = 'InvalidRequestState';
+  readonly code = 'ERR_INVALID_REQUEST_STATE';
   /** For logs and metrics; never for the client. */
   readonly reason: InvalidReason;
   /** Address of the documentation on this reason. For logs, as the reason is. */

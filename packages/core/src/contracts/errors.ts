@@ -1,3 +1,18 @@
+/** The codes of the errors that this package and its adapters throw. `ERR_SEALRING_OPTION` is on a `TypeError` or `RangeError`. */
+export const CORE_ERROR_CODES = [
+  'ERR_CODEC_CLOSED',
+  'ERR_INVALID_REQUEST_STATE',
+  'ERR_KEY_WRAPPER',
+  'ERR_RING_CONFLICT',
+  'ERR_RING_STORE',
+  'ERR_SEALRING_OPTION',
+  'ERR_SEAL_UNAVAILABLE',
+  'ERR_SINGLE_USE_STORE',
+] as const;
+
+/** One of {@link CORE_ERROR_CODES}. */
+export type CoreErrorCode = (typeof CORE_ERROR_CODES)[number];
+
 const ERRORS_PAGE = 'https://github.com/sealring/sealring/blob/main/docs/errors.md';
 
 /** The address of a section of the documentation on errors: the page and the anchor of the title. */

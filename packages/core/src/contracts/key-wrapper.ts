@@ -47,6 +47,7 @@ export interface KeyWrapperErrorSummary {
  */
 export class KeyWrapperError extends Error {
   override readonly name = 'KeyWrapperError';
+  readonly code = 'ERR_KEY_WRAPPER';
   /** See {@link KeyWrapperErrorKind}. */
   readonly kind: KeyWrapperErrorKind;
   /** The redacted answer of the service. Frozen. */

@@ -54,6 +54,7 @@ export interface RingStore {
 /** Another member wrote first: read again. */
 export class RingConflictError extends Error {
   override readonly name = 'RingConflictError';
+  readonly code = 'ERR_RING_CONFLICT';
   /** Address of the documentation on this error. */
   readonly help: string = sectionOn('RingConflictError');
 
@@ -72,6 +73,7 @@ export type RingStoreErrorKind = 'unavailable' | 'absent' | 'denied' | 'corrupt'
 /** The ring store failed. `detail` is a fixed text: a vendor's message may contain credentials. */
 export class RingStoreError extends Error {
   override readonly name = 'RingStoreError';
+  readonly code = 'ERR_RING_STORE';
   readonly kind: RingStoreErrorKind;
   readonly detail: string;
   /**
@@ -80,7 +82,7 @@ export class RingStoreError extends Error {
    */
   readonly revision: string | undefined;
   /** The vendor's code, if it is one that the store lists. */
-  readonly code: string | undefined;
+  readonly serviceCode: string | undefined;
   /** The {@link RingStore.location} of the store, if a start failed with this error. */
   readonly location: string | undefined;
   /** Address of the documentation on this kind. */
@@ -91,15 +93,19 @@ export class RingStoreError extends Error {
     detail: string,
     {
       revision,
-      code,
+      serviceCode,
       location,
-    }: { readonly revision?: string | undefined; readonly code?: string | undefined; readonly location?: string } = {},
+    }: {
+      readonly revision?: string | undefined;
+      readonly serviceCode?: string | undefined;
+      readonly location?: string;
+    } = {},
   ) {
     super(`ring store ${location === undefined ? '' : `${location} `}${kind}: ${detail}`);
     this.kind = kind;
     this.detail = detail;
     this.revision = revision;
-    this.code = code;
+    this.serviceCode = serviceCode;
     this.location = location;
     this.help = sectionOn(`RingStoreError: ${kind}`);
   }

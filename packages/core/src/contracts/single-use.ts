@@ -36,20 +36,25 @@ export type SingleUseStoreErrorKind = 'unavailable' | 'denied' | 'corrupt' | 'to
 /** The store cannot determine whether a token was redeemed. The message is a fixed text, never the vendor's. */
 export class SingleUseStoreError extends Error {
   override readonly name = 'SingleUseStoreError';
+  readonly code = 'ERR_SINGLE_USE_STORE';
   /** What happened, as far as a caller can act on it. */
   readonly kind: SingleUseStoreErrorKind;
   /** The message without its prefix. */
   readonly detail: string;
   /** The vendor's code, if the store lists it. */
-  readonly code: string | undefined;
+  readonly serviceCode: string | undefined;
   /** Address of the documentation on this kind. */
   readonly help: string;
 
-  constructor(kind: SingleUseStoreErrorKind, detail: string, { code }: { readonly code?: string | undefined } = {}) {
+  constructor(
+    kind: SingleUseStoreErrorKind,
+    detail: string,
+    { serviceCode }: { readonly serviceCode?: string | undefined } = {},
+  ) {
     super(`single-use store ${kind}: ${detail}`);
     this.kind = kind;
     this.detail = detail;
-    this.code = code;
+    this.serviceCode = serviceCode;
     this.help = sectionOn(`SingleUseStoreError: ${kind}`);
   }
 }

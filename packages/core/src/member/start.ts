@@ -100,8 +100,8 @@ interface Start {
 function withAnswers({ wraps, store }: MemberParts, error: unknown): unknown {
   if (error instanceof KeyWrapperError) return patienceWithError(error) === 'none' ? error : wraps.lastFailure(error);
   if (!(error instanceof RingStoreError) || store.location === undefined) return error;
-  const { kind, detail, revision, code } = error;
-  return new RingStoreError(kind, detail, { revision, code, location: store.location });
+  const { kind, detail, revision, serviceCode } = error;
+  return new RingStoreError(kind, detail, { revision, serviceCode, location: store.location });
 }
 
 /** Reads the store once. False: read again. */
@@ -182,7 +182,7 @@ async function isCreated({ founding, clock, closing }: MemberParts): Promise<boo
 /** How long such a failure may pass by itself. */
 function patienceWithError(error: unknown): Patience {
   if (error instanceof LineageError) return 'long';
-  if (error instanceof RingStoreError) return error.kind === 'unavailable' ? patienceWith(error.code) : 'none';
+  if (error instanceof RingStoreError) return error.kind === 'unavailable' ? patienceWith(error.serviceCode) : 'none';
   if (!(error instanceof KeyWrapperError) || (error.kind !== 'unavailable' && error.kind !== 'throttled'))
     return 'none';
   const { causes, code } = error.summary;

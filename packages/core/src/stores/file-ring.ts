@@ -115,7 +115,7 @@ async function assertPresent(directory: string): Promise<void> {
     await stat(directory);
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw error;
-    throw new RingStoreError('unavailable', 'the directory does not exist', { code: 'ENOENT' });
+    throw new RingStoreError('unavailable', 'the directory does not exist', { serviceCode: 'ENOENT' });
   }
 }
 

@@ -65,7 +65,7 @@ describe('connectionFailure', () => {
   test('creates the failure of a store, with the name of the service', () => {
     expect(unreachable(errorWith({ code: 'ECONNREFUSED' }), 'S3')).toEqual({
       kind: 'unavailable',
-      code: 'ECONNREFUSED',
+      serviceCode: 'ECONNREFUSED',
       detail: 'S3 cannot be reached: the connection was refused: check host and port (ECONNREFUSED)',
     });
   });
