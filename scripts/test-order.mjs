@@ -9,8 +9,10 @@ import { rankOf } from './tiers.mjs';
  */
 export class SlowestFirst extends BaseSequencer {
   async sort(files) {
+    // oxlint-disable-next-line unicorn/no-array-sort -- not the method of an array
     const sorted = await super.sort(files);
-    const rank = ({ moduleId }) => rankOf(relative(root, moduleId).replaceAll('\\', '/'));
-    return sorted.toSorted((a, b) => rank(a) - rank(b));
+    return sorted.toSorted((a, b) => placeOf(a) - placeOf(b));
   }
 }
+
+const placeOf = ({ moduleId }) => rankOf(relative(root, moduleId).replaceAll('\\', '/'));
