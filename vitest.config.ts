@@ -7,9 +7,10 @@ export default defineConfig({
     sequence: { sequencer: SlowestFirst },
     coverage: {
       provider: 'v8',
-      // Tests import what is built; its source maps lead back to `src`.
-      include: ['packages/*/dist/**/*.js', 'packages/*/src/**/*.ts'],
+      // Tests import what is built; its source maps lead back to `src`. Paths are from the root of each package.
+      include: ['**/dist/**/*.js', '**/src/**/*.ts'],
       reportsDirectory: 'coverage',
+      reportOnFailure: true,
       reporter: ['html', 'text-summary', 'json-summary'],
     },
   },

@@ -9,6 +9,7 @@ const help = `Usage: npm test                    all checks, and the tests that 
        npm run test:all            all checks and every test, also the long searches: what CI runs
        npm test -- FILTER ...      only the test files whose path contains a FILTER, of every kind, no checks
        npm test -- -t NAME ...     options are passed to vitest
+       npm run coverage            every test, no checks, with the coverage of lines, branches and functions
 
 scripts/tiers.mjs says which command runs which file. The last line of the output counts all checks and tests.`;
 
