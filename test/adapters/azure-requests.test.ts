@@ -62,7 +62,13 @@ describe('requests to Key Vault', () => {
     expect(await reader.unwrap(made, { context })).toEqual(samplePlaintext());
     await expect(reader.wrap(samplePlaintext(), { context })).rejects.toMatchObject({
       kind: 'denied',
-      summary: { operation: 'wrap', code: 'AccessDenied', status: 403, attempts: 1 },
+      summary: {
+        operation: 'wrap',
+        code: 'AccessDenied',
+        status: 403,
+        attempts: 1,
+        hint: 'the caller lacks keys/wrap/action and keys/read',
+      },
     });
   });
 

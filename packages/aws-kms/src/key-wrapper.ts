@@ -23,8 +23,15 @@ import { mayMean, parseKeyArn } from './key-name.ts';
 import { type AwsKmsKeyWrapperOptions, readOptions, type Settings } from './options.ts';
 
 const PROVIDER = 'aws-kms';
+/** A name such as `us-gov-west-1`. */
+const REGION = /^[a-z]{2}(?:-[a-z]+){1,3}-\d{1,2}$/;
 /** Longest `CiphertextBlob` that Decrypt takes (AWS KMS API reference, Decrypt). */
 const MAX_WRAPPED_BYTES = 6144;
+const PERMISSIONS: Readonly<Partial<Record<KeyWrapperOperation, string>>> = Object.freeze({
+  generate: 'kms:GenerateDataKey',
+  wrap: 'kms:Encrypt',
+  unwrap: 'kms:Decrypt',
+});
 
 /**
  * Wraps 32-byte data keys with a symmetric key of AWS KMS: GenerateDataKey (AES_256), Encrypt, Decrypt. The whole
@@ -122,7 +129,11 @@ class AwsKmsKeyWrapper implements KeyWrapper {
 
   async close(): Promise<void> {
     this.#calls.close();
-    if (this.#settings.client === undefined) this.#client.destroy?.();
+    if (this.#isOwn) this.#client.destroy?.();
+  }
+
+  get #isOwn(): boolean {
+    return this.#settings.client === undefined;
   }
 
   #mayAsk(keyId: string): boolean {
@@ -163,7 +174,15 @@ class AwsKmsKeyWrapper implements KeyWrapper {
       (late) => overwrite(property(late, 'Plaintext')),
     );
     if ('answer' in outcome) return outcome.answer;
-    throw keyWrapperError(PROVIDER, operation, outcome);
+    const failure = outcome.failure.kind === 'not-found' ? await this.#withRegion(outcome.failure) : outcome.failure;
+    throw keyWrapperError(PROVIDER, operation, { ...outcome, failure, permission: PERMISSIONS[operation] });
+  }
+
+  /** The commonest cause of a missing key is another region than the one where it is. */
+  async #withRegion(failure: ServiceFailure): Promise<ServiceFailure> {
+    // A client of the caller's is foreign code, and a wrong region may contain anything.
+    const region = this.#client instanceof KMSClient && this.#isOwn ? await this.#client.config.region() : '';
+    return REGION.test(region) ? { ...failure, hint: `${failure.hint}: ${region}` } : failure;
   }
 }
 

@@ -34,6 +34,11 @@ const CALLS: readonly [
   ['wrap', (keyWrapper, _, options) => keyWrapper.wrap(sampleKey(), options)],
   ['unwrap', (keyWrapper, made, options) => keyWrapper.unwrap(made, options)],
 ];
+const PERMISSION: Readonly<Record<string, string>> = {
+  generate: 'kms:GenerateDataKey',
+  wrap: 'kms:Encrypt',
+  unwrap: 'kms:Decrypt',
+};
 
 describe('requests', () => {
   test('every call names the configured key and sends the whole context', async () => {
@@ -272,8 +277,8 @@ describe('adapter rule 4: the answer is checked', () => {
 
 describe('refusals by KMS', () => {
   test.each(CALLS)(
-    '%s: a disabled key is reported as disabled, a denied one as denied, and neither call is retried',
-    async (_, run) => {
+    '%s: a disabled key is reported as disabled, a denied one as denied with the permission, and neither call is retried',
+    async (name, run) => {
       const { kms, keyWrapper } = setUp();
       const made = await keyWrapper.wrap(sampleKey(), { context });
       for (const kind of ['disabled', 'denied'] as const) {
@@ -282,7 +287,11 @@ describe('refusals by KMS', () => {
         else kms.deny();
         await expect(run(keyWrapper, made, { context })).rejects.toMatchObject({
           kind,
-          summary: { provider: 'aws-kms', attempts: 1 },
+          summary: {
+            provider: 'aws-kms',
+            attempts: 1,
+            ...(kind === 'denied' && { hint: `the caller lacks ${PERMISSION[name]}` }),
+          },
         });
         expect(kms.requests).toHaveLength(1);
       }

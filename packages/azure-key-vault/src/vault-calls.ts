@@ -14,6 +14,13 @@ import { classify, type SeenAnswer } from './error-table.ts';
 
 export const PROVIDER = 'azure-key-vault';
 
+/** As roles call them; an access policy says `wrapKey`, `unwrapKey`, `sign` and `get`. */
+const PERMISSIONS: Readonly<Partial<Record<KeyWrapperOperation, string>>> = Object.freeze({
+  wrap: 'keys/wrap/action and keys/read',
+  unwrap: 'keys/unwrap/action',
+  sign: 'keys/sign/action and keys/read',
+});
+
 /** What the caller of the key wrapper requests in one call. */
 export interface CallerOptions {
   readonly signal: AbortSignal | undefined;
@@ -64,7 +71,7 @@ export class VaultCalls {
       (late) => overwrite(property(late.answer, 'result')),
     );
     if ('answer' in outcome) return outcome.answer;
-    throw keyWrapperError(PROVIDER, operation, outcome);
+    throw keyWrapperError(PROVIDER, operation, { ...outcome, permission: PERMISSIONS[operation] });
   }
 
   close(): void {

@@ -9,7 +9,6 @@ export interface ErrorRow {
 
 const CREDENTIALS = 'the credentials are missing, wrong or expired';
 const NO_API = 'the Cloud KMS API, the project or its billing is switched off';
-const DENIED = 'the caller lacks the permission to use the key, or the key does not exist';
 
 /** Names of the gRPC status codes; the index is the code (gRPC, "Status codes and their use in gRPC"). */
 export const STATUS_NAMES: readonly string[] = Object.freeze([
@@ -52,11 +51,11 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   ACCESS_TOKEN_EXPIRED: { kind: 'unavailable', hint: CREDENTIALS },
   CREDENTIALS_MISSING: { kind: 'denied', hint: CREDENTIALS },
   ACCESS_TOKEN_SCOPE_INSUFFICIENT: { kind: 'denied', hint: 'the access token lacks the scope cloudkms' },
-  IAM_PERMISSION_DENIED: { kind: 'denied', hint: DENIED },
+  IAM_PERMISSION_DENIED: { kind: 'denied' },
   SECURITY_POLICY_VIOLATED: { kind: 'denied', hint: 'a VPC Service Controls perimeter blocks the caller' },
   ...sameRow(['SERVICE_DISABLED', 'BILLING_DISABLED', 'CONSUMER_SUSPENDED'], { kind: 'denied', hint: NO_API }),
 
-  PERMISSION_DENIED: { kind: 'denied', hint: DENIED },
+  PERMISSION_DENIED: { kind: 'denied' },
   UNAUTHENTICATED: { kind: 'denied', hint: CREDENTIALS },
   NOT_FOUND: { kind: 'not-found', hint: 'no such key in this project and location' },
   RESOURCE_EXHAUSTED: { kind: 'throttled' },

@@ -4,6 +4,7 @@ import {
   copyDataKey,
   copyWrapped,
   corrupt,
+  type KeyWrapperOperation,
   keyWrapperCalls,
   keyWrapperError,
   overwrite,
@@ -27,6 +28,12 @@ const PROVIDER = 'gcp-kms';
  * 100 bytes.
  */
 const MAX_WRAPPED_BYTES = 4096;
+
+/** Cloud KMS answers alike for a key that does not exist. */
+const PERMISSIONS: Readonly<Partial<Record<KeyWrapperOperation, string>>> = Object.freeze({
+  wrap: 'cloudkms.cryptoKeyVersions.useToEncrypt, or the key does not exist',
+  unwrap: 'cloudkms.cryptoKeyVersions.useToDecrypt, or the key does not exist',
+});
 
 const NOT_INITIALIZED: ServiceFailure = Object.freeze({
   kind: 'unavailable',
@@ -188,7 +195,7 @@ class GcpKmsKeyWrapper implements KeyWrapper {
       (late) => overwrite(property(late, 'plaintext')),
     );
     if ('answer' in outcome) return outcome.answer;
-    throw keyWrapperError(PROVIDER, operation, outcome);
+    throw keyWrapperError(PROVIDER, operation, { ...outcome, permission: PERMISSIONS[operation] });
   }
 
   async #attempt(

@@ -374,13 +374,19 @@ describe('refusals by Cloud KMS', () => {
   });
 
   test.each(CALLS)(
-    '%s: a missing permission is denied, a missing key is not-found, and neither call is retried',
-    async (_, run) => {
+    '%s: a missing permission is denied and named, a missing key is not-found, and neither call is retried',
+    async (name, run) => {
       const { keyId, keyWrapper } = world.setUp();
       const made = await keyWrapper.wrap(sampleKey(), { context });
       world.kms.requests.length = 0;
       world.kms.deny();
-      expect(await rejectionOf(run(keyWrapper, made))).toMatchObject({ kind: 'denied', summary: { attempts: 1 } });
+      expect(await rejectionOf(run(keyWrapper, made))).toMatchObject({
+        kind: 'denied',
+        summary: {
+          attempts: 1,
+          hint: `the caller lacks cloudkms.cryptoKeyVersions.${name === 'wrap' ? 'useToEncrypt' : 'useToDecrypt'}, or the key does not exist`,
+        },
+      });
       world.kms.heal();
       const elsewhere = gcpKmsKeyWrapper({ keyId: `${keyId}x`, client: world.client });
       const moved = { ...made, keyId: `${keyId}x/cryptoKeyVersions/1` };

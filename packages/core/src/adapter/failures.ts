@@ -28,14 +28,29 @@ export interface ServiceFailure {
 /** What a key wrapper was doing. */
 export type KeyWrapperOperation = KeyWrapperErrorSummary['operation'];
 
-/** The error for a call that failed. */
+/**
+ * The error for a call that failed.
+ *
+ * @param permission - What the service calls the permission for the operation. The hint names it where the service answered
+ * `denied` with a code that has no hint of its own.
+ */
 export function keyWrapperError(
   provider: string,
   operation: KeyWrapperOperation,
-  { failure, attempts }: { readonly failure: ServiceFailure; readonly attempts?: number },
+  {
+    failure,
+    attempts,
+    permission,
+  }: {
+    readonly failure: ServiceFailure;
+    readonly attempts?: number;
+    readonly permission?: string | undefined;
+  },
 ): KeyWrapperError {
   const { kind, ...facts } = failure;
-  return new KeyWrapperError(kind, { provider, operation, ...facts, attempts });
+  const lacks = kind === 'denied' && facts.code !== undefined && permission !== undefined;
+  const hint = facts.hint ?? (lacks ? `the caller lacks ${permission}` : undefined);
+  return new KeyWrapperError(kind, { provider, operation, ...facts, ...(hint !== undefined && { hint }), attempts });
 }
 
 /** The error for a wrapped key, or an answer of the service, that failed a check. `hint` is a fixed text. */
