@@ -1,14 +1,15 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import { main, prepare, root, run, toolEnvironment } from './prepare.mjs';
-import { TIER_LINES, tierOf } from './tiers.mjs';
+import { TIER_LINES, testFiles, tierOf } from './tiers.mjs';
 
 const help = `Usage: npm test                    all checks, and the tests that need no server: a few minutes
        npm run test:services       the tests with emulators, stores and fleets of processes
        npm run test:all            all checks and every test, also the long searches: what CI runs
        npm test -- FILTER ...      only the test files whose path contains a FILTER, of every kind, no checks
        npm test -- -t NAME ...     options are passed to vitest
+       npm run coverage            every test, no checks, with the coverage of lines, branches and functions
 
 scripts/tiers.mjs says which command runs which file. The last line of the output counts all checks and tests.`;
 
@@ -28,9 +29,9 @@ const tiers = {
   all: { checks: true, runs: ['quick', 'services', 'long'] },
 };
 const plain = { ...toolEnvironment, NO_COLOR: '1', FORCE_COLOR: '0' };
-// Most tests wait for servers: on two cores two files at a time take little more than half the time of one. `maxWorkers`
-// in the configuration does not reach the projects.
-const workers = process.env.VITEST_MAX_WORKERS ?? String(Math.max(2, availableParallelism() - 1));
+// Most tests wait for servers and processes: with more files at a time than cores, others compute meanwhile. `maxWorkers` in
+// the configuration does not reach the projects.
+const workers = process.env.VITEST_MAX_WORKERS ?? String(availableParallelism() + 1);
 const report = join('.cache', 'test-results.json');
 const SLOWEST = 10;
 const WHY = 300;
@@ -42,15 +43,6 @@ async function runCheck(name, [command, ...args]) {
   process.stdout.write(`${code === 0 ? '✓' : '✗'} ${name} ${seconds} s\n`);
   if (code !== 0) process.stdout.write(`${output.trimEnd()}\n\n`);
   return code === 0;
-}
-
-function testFiles() {
-  const packages = readdirSync(join(root, 'packages')).map((name) => join('packages', name, 'test'));
-  return [...packages, 'test']
-    .filter((folder) => existsSync(join(root, folder)))
-    .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((name) => join(folder, name)))
-    .filter((file) => file.endsWith('.test.ts') && !file.includes('node_modules'))
-    .map((file) => file.replaceAll('\\', '/'));
 }
 
 async function runTests(tier, args) {

@@ -1,3 +1,7 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from './prepare.mjs';
+
 /**
  * Which command runs a test file. Each line is the beginning of a path; the first list with a line for a file decides,
  * and what no line names is quick: it needs neither a server nor minutes.
@@ -8,19 +12,25 @@ const TIERS = {
     'packages/conformance/test/cli.test.ts',
     'packages/conformance/test/codec.test.ts',
     'packages/conformance/test/exec.test.ts',
+    'packages/conformance/test/key-wrapper.test.ts',
+    'packages/conformance/test/modules.test.ts',
     'packages/conformance/test/ring-store.test.ts',
+    'packages/conformance/test/single-use.test.ts',
     'packages/mcp/test/conformance.test.ts',
     'test/bench/',
     'test/canary/',
     'test/conformance/newcomer.test.ts',
     'test/conformance/python-codec.test.ts',
     'test/conformance/runners.test.ts',
+    'test/docs/fences.test.ts',
+    'test/docs/site.test.ts',
     'test/fuzz/',
     'test/migration/',
     'test/packaging/',
     'test/serverless/frozen.test.ts',
     'test/simulator/',
     'test/terraform/',
+    'test/traces/',
   ],
   // Emulators, stores, doctor, and fleets of processes: `npm run test:services`.
   services: [
@@ -28,7 +38,14 @@ const TIERS = {
     'packages/aws-kms/test/moto.test.ts',
     'packages/azure-blob/test/azurite.test.ts',
     'packages/cli/test/documented-commands.test.ts',
+    'packages/cli/test/environment.test.ts',
+    'packages/cli/test/keeper.test.ts',
     'packages/cli/test/local.test.ts',
+    'packages/cli/test/migration.test.ts',
+    'packages/cli/test/mistakes.test.ts',
+    'packages/cli/test/operating.test.ts',
+    'packages/cli/test/settings.test.ts',
+    'packages/cli/test/terminal.test.ts',
     'packages/core/test/ring-stores.test.ts',
     'packages/dynamodb/test/moto.test.ts',
     'packages/gcs/test/fake-gcs.test.ts',
@@ -61,10 +78,66 @@ const TIERS = {
   ],
 };
 
-export const TIER_LINES = Object.values(TIERS).flat();
+/**
+ * The slowest files, slowest first: they start first, so that none of them runs alone at the end. Those that compute and
+ * those that wait alternate.
+ */
+const SLOWEST = [
+  'test/simulator/fault-classes.test.ts',
+  'test/packaging/pages.test.ts',
+  'packages/conformance/test/codec.test.ts',
+  'packages/conformance/test/ring-store.test.ts',
+  'test/simulator/simulator.test.ts',
+  'test/terraform/aws-kms-on-moto.test.ts',
+  'test/simulator/calls.test.ts',
+  'test/serverless/frozen.test.ts',
+  'test/traces/traces.test.ts',
+  'test/stores/s3.test.ts',
+  'test/stores/kubernetes.test.ts',
+  'test/fleet/outages.test.ts',
+  'test/simulator/adversary.test.ts',
+  'test/python/fault-fleet.test.ts',
+  'test/python/mixed-fleet.test.ts',
+  'packages/conformance/test/cli.test.ts',
+  'test/single-use/four-processes.test.ts',
+  'test/migration/ephemeral.test.ts',
+  'test/python/kit.test.ts',
+  'test/conformance/codecs.test.ts',
+  'test/stores/dynamodb.test.ts',
+  'test/conformance/key-wrappers.test.ts',
+  'test/fleet/promise-13-revoke.test.ts',
+  'test/stores/in-process.test.ts',
+  'test/conformance/newcomer.test.ts',
+  'test/terraform/aws-kms.test.ts',
+  'test/packaging/installed.test.ts',
+  'test/docs/main-job.test.ts',
+  'packages/conformance/test/exec.test.ts',
+  'packages/conformance/test/key-wrapper.test.ts',
+];
+
+/** Every line of these lists. */
+export const TIER_LINES = [...Object.values(TIERS).flat(), ...SLOWEST];
+
+/** The place of a test file in the order of a run: the slowest files, then tier by tier. */
+export function rankOf(file) {
+  const place = SLOWEST.indexOf(file);
+  if (place >= 0) return place;
+  const tier = [...Object.keys(TIERS), 'quick'].indexOf(tierOf(file));
+  return SLOWEST.length + tier;
+}
 
 /** `long`, `services` or `quick`, for a path from the root. */
 export function tierOf(file) {
   const found = Object.entries(TIERS).find(([, lines]) => lines.some((line) => file.startsWith(line)));
   return found?.[0] ?? 'quick';
+}
+
+/** Every test file, as paths from the root. */
+export function testFiles() {
+  const packages = readdirSync(join(root, 'packages')).map((name) => join('packages', name, 'test'));
+  return [...packages, 'test']
+    .filter((folder) => existsSync(join(root, folder)))
+    .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((name) => join(folder, name)))
+    .filter((file) => file.endsWith('.test.ts') && !file.includes('node_modules'))
+    .map((file) => file.replaceAll('\\', '/'));
 }

@@ -209,21 +209,20 @@ export class Oracle {
   }
 
   #count(): void {
-    const keys = Math.max(0, ...this.#world.sample().map((member) => member.codec?.health().keys.length ?? 0));
-    this.#mostKeys = Math.max(this.#mostKeys, keys);
+    const healths = this.#world.sample().map((member) => [member, member.codec?.health()] as const);
     // Beside the 64 of the document, a member remembers every key that it held and that was revoked, and some that it
     // only knows for being revoked.
     const isRevoked = ({ id, state }: KeyHealth): boolean => state === 'revoked' && this.#world.kms.isGenuine(id);
-    const others = this.#world
-      .sample()
-      .map(({ codec }) => codec?.health().keys.filter((key) => !isRevoked(key)).length);
-    const most = Math.max(0, ...others.map((count) => count ?? 0));
-    if (most > 64 + 16) this.report('a ring has at most 64 keys', String(most));
-    for (const member of this.#world.sample()) {
-      if (member.codec?.health().lastError?.kind === 'internal') {
-        this.report('no exception but those of the closed set', `${member.name} failed in the background`);
+    let most = 0;
+    for (const [{ name }, health] of healths) {
+      const keys = health?.keys ?? [];
+      this.#mostKeys = Math.max(this.#mostKeys, keys.length);
+      most = Math.max(most, keys.filter((key) => !isRevoked(key)).length);
+      if (health?.lastError?.kind === 'internal') {
+        this.report('no exception but those of the closed set', `${name} failed in the background`);
       }
     }
+    if (most > 64 + 16) this.report('a ring has at most 64 keys', String(most));
   }
 }
 

@@ -1,4 +1,4 @@
-import { episodeOptions, runEpisode, runPlay, SHORT_LIVES } from './adversary/episode.ts';
+import { type EpisodeReport, episodeOptions, runEpisode, runPlay, SHORT_LIVES } from './adversary/episode.ts';
 import { PLAYS } from './adversary/plays.ts';
 import { ADVERSARIES } from './adversary/powers.ts';
 import type { Violation } from './oracle.ts';
@@ -12,13 +12,18 @@ export interface Search {
   readonly run: () => Promise<readonly Violation[]>;
 }
 
+/** A run with an adversary. */
+interface Episode extends Search {
+  readonly report: () => Promise<EpisodeReport>;
+}
+
 /** Most members of a fleet in the standing search: what is left to the command are larger ones. */
 const MOST_MEMBERS = 8;
 const ADVERSARY_SEEDS: readonly number[] = [1, 2, 3];
 
-function episode(adversary: string, seed: number): Search {
-  const run = async () => (await runEpisode(adversary, episodeOptions(seed, MOST_MEMBERS))).violations;
-  return { name: adversary, seed, run };
+function episode(adversary: string, seed: number): Episode {
+  const report = () => runEpisode(adversary, episodeOptions(seed, MOST_MEMBERS));
+  return { name: adversary, seed, report, run: async () => (await report()).violations };
 }
 
 function faults(names: string, seed: number, days = 1.25, policy: Partial<WorldPolicy> = {}): Search {
@@ -35,7 +40,7 @@ function faults(names: string, seed: number, days = 1.25, policy: Partial<WorldP
 }
 
 /** Each adversary in turn, so that few runs meet many guards. */
-export const ADVERSARY_SEARCHES: readonly Search[] = [
+export const ADVERSARY_SEARCHES: readonly Episode[] = [
   ...ADVERSARY_SEEDS.flatMap((seed) => Object.keys(ADVERSARIES).map((name) => episode(name, seed))),
   // The only one that meets a wrap that is right beside one that is not, of the same key.
   episode('W+k-older', 11),

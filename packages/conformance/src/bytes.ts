@@ -43,7 +43,10 @@ export class Random {
   }
 
   bytes(length: number): Uint8Array {
-    return Uint8Array.from({ length }, () => this.below(256));
+    // Not `Uint8Array.from`, which takes ten times as long: the checks draw millions.
+    const bytes = new Uint8Array(length);
+    for (let i = 0; i < length; i++) bytes[i] = this.below(256);
+    return bytes;
   }
 
   pick<T>(items: readonly T[]): T {

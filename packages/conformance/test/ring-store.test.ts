@@ -25,11 +25,15 @@ test('every requirement has a broken store that it must catch', () => {
 
 describe.concurrent('every broken ring store is caught by the requirement it breaks', () => {
   for (const { target, caughtBy } of BROKEN) {
-    test(`${target.name} is caught by ${caughtBy}`, async () => {
+    // On a busy machine a run may meet no write at the moment that shows the defect.
+    const retry = caughtBy.startsWith('RING-ABORT-') ? 2 : 0;
+    test(`${target.name} is caught by ${caughtBy}`, { retry }, async () => {
       const { results } = await runRingStoreConformance(target, {
         seed: 1,
         only: [caughtBy],
         timeoutMs: 20_000,
+        // As many as the stores of this repository are tried with.
+        rounds: 20,
       });
       const level = RING_STORE_REQUIREMENTS.find(({ id }) => id === caughtBy)?.level;
       expect(results.map(({ id, status }) => [id, status])).toEqual([[caughtBy, level === 'MUST' ? 'fail' : 'warn']]);
@@ -48,6 +52,15 @@ test('the page of the requirements lists what each is tried with', async () => {
 const SLOW_MS = 500_000;
 
 describe.concurrent('a sound ring store passes completely, from any seed', { timeout: SLOW_MS }, () => {
+  // First: one that is far away takes as long as all others together.
+  for (const target of ODD_RING_STORES) {
+    test(`${target.name}, an unusual store, passes`, async () => {
+      const { passed, results } = await runRingStoreConformance(target, { seed: 1, rounds: 5 });
+      expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
+      expect(passed).toBe(true);
+    });
+  }
+
   for (const [make, seeds] of [
     [memory, 3],
     // It writes to a disk.
@@ -65,14 +78,6 @@ describe.concurrent('a sound ring store passes completely, from any seed', { tim
         sound.end();
       });
     }
-  }
-
-  for (const target of ODD_RING_STORES) {
-    test(`${target.name}, an unusual store, passes`, async () => {
-      const { passed, results } = await runRingStoreConformance(target, { seed: 1, rounds: 5 });
-      expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
-      expect(passed).toBe(true);
-    });
   }
 
   test('every requirement but one applies to a store of the zoo', async () => {
