@@ -83,17 +83,26 @@ class EventSplitter {
 async function rewriteEvent(event: Uint8Array, { rewrite, unreadable }: Rewriting): Promise<Uint8Array> {
   const text = new TextDecoder().decode(event);
   const lines = text.split(/\r\n|\n|\r/);
+  const others = lines.filter((line) => line !== '' && dataOf(line) === undefined);
   const data = lines.flatMap((line) => dataOf(line) ?? []).join('\n');
+  const replaced = (): Uint8Array => Buffer.from(`data: ${printExactly(unreadable())}\n\n`);
   let message: unknown;
   try {
     message = parseExactly(data);
   } catch {
-    return mayHaveState(text) ? Buffer.from(`data: ${printExactly(unreadable())}\n\n`) : event;
+    return mayHaveState(text) ? replaced() : event;
   }
   const rewritten = await rewrite(message);
-  if (rewritten === message) return event;
-  const others = lines.filter((line) => line !== '' && dataOf(line) === undefined);
-  return Buffer.from([...others, `data: ${printExactly(rewritten)}`, '', ''].join('\n'));
+  if (rewritten === message && !mayHaveState(text)) return event;
+  if (mayHaveState(others.join('\n'))) return replaced();
+  try {
+    // Of two members with one name, the client gets the one that was checked.
+    return Buffer.from([...others, `data: ${printExactly(rewritten)}`, '', ''].join('\n'));
+  } catch (error) {
+    // Nested too deeply.
+    if (error instanceof RangeError) return replaced();
+    throw error;
+  }
 }
 
 function dataOf(line: string): string | undefined {

@@ -217,6 +217,13 @@ describe('a request that tries to pass by the boundary', () => {
         headers: { 'content-type': 'application/json; charset=utf-16' },
       },
     ],
+    [
+      'in UTF-7, whose charset follows another one in quotation marks',
+      {
+        raw: JSON.stringify(forged).replace('/', '+AC8-'),
+        headers: { 'content-type': 'application/json; a="; charset=utf-8"; charset=utf-7' },
+      },
+    ],
   ])('a body %s is answered with status 415', async (_name, options) => {
     await using served = await serveProtected(echo);
     expect((await served.post(forged, options)).status).toBe(415);
@@ -240,6 +247,31 @@ describe('a request that tries to pass by the boundary', () => {
     ['a member that Go takes for params', sent.replace('params', 'Params')],
     ['a member that Go takes for the method, without jsonrpc', JSON.stringify({ Method: 'tools/call', id: 1 })],
     ['a batch within a batch', `[[${sent}]]`],
+    [
+      'params as an array, which Rust takes for a structure',
+      sent.replace(/"params":.*/, '"params":["refund",{},"x"]}'),
+    ],
+    [
+      'a message as an array, which Rust takes for a structure',
+      `["2.0",1,"tools/call",${JSON.stringify(forged.params)}]`,
+    ],
+    ['a member of params that Object.assign inherits', sent.replace('"requestState"', '"__proto__":{$&:"x"},"a"')],
+    ['a member of a batch that Object.assign inherits', `[${sent.replace('"params"', '"__proto__"')}]`],
+    ['a method that ends at a zero character in C', sent.replace('tools/call', 'tools/call\\u0000')],
+    ['a name that ends at a zero character in C', sent.replace('requestState', 'requestState\\u0000')],
+    [
+      'invalid UTF-8 that some parsers ignore',
+      Buffer.from(sent.replace('/call', '\xff/call').replace('"A1"', 'NaN'), 'latin1'),
+    ],
+    ['white space beyond ASCII in front', `\u00A0\u3000${sent}`],
+    ['a comment of Perl in front', `# ${sent}\n${sent}`],
+    ['a number that would become null', sent.replace('"A1"', '1e400')],
+    ['an integer of 5000 digits', sent.replace('"A1"', '1'.repeat(5_000))],
+    [
+      'arguments nested 100 000 deep',
+      sent.replace('"A1"', `${'['.repeat(100_000)}${']'.repeat(100_000)}`).replace(/,"requestState":"[^"]*"/, ''),
+    ],
+    ['a batch nested 100 000 deep', `${'['.repeat(100_000)}${sent}${']'.repeat(100_000)}`],
   ])('%s is refused with status 400, and reported', async (_name, raw) => {
     await using served = await serveProtected(echo);
     expect((await served.post(forged, { raw })).status).toBe(400);
@@ -252,14 +284,6 @@ describe('a request that tries to pass by the boundary', () => {
     const { echoed } = JSON.parse((await served.post(forged, { raw })).text);
     expect(echoed).toContain('"method":"ping"');
     expect(echoed).not.toContain('"method":"tools/call"');
-  });
-
-  test('a state in a member __proto__ does not reach the handler', async () => {
-    await using served = await serveProtected(echo);
-    const inner = '"name":"refund","__proto__":{"requestState":"asked:A1"}';
-    const raw = `{"id":1,"method":"tools/call","__proto__":{"params":{"requestState":"asked:A1"}},"params":{${inner}}}`;
-    const { text } = await served.post(forged, { raw });
-    expect(JSON.parse(JSON.parse(text).echoed)).toEqual({ id: 1, method: 'tools/call', params: { name: 'refund' } });
   });
 
   test('a batch without states reaches the handler as it was sent', async () => {
