@@ -1,5 +1,5 @@
 import { internalError, invalidRequestStateError, Refusal, type WireError } from '../boundary/refusal.ts';
-import { isInputRequired, type StateGuard } from '../server/state-guard.ts';
+import type { StateGuard } from '../server/state-guard.ts';
 import { ownMember } from '../shared/own-member.ts';
 import { Call, carrierMethodOf, carriesState, errorAnswer, hasId, isRpc, messagesIn } from './call.ts';
 import { rewriteEvents } from './event-stream.ts';
@@ -124,7 +124,7 @@ export class GuardedFetch {
     try {
       if (call === undefined || id !== call.id) {
         // Only the answer to a request that was read can be bound to it.
-        if (!isInputRequired(result) || result['requestState'] === undefined) return message;
+        if ((ownMember(result, 'requestState') ?? undefined) === undefined) return message;
         throw this.#guard.refuseOutbound('unknown', new Refusal('unsealed requestState'));
       }
       const sealed = await call.sealed(result);

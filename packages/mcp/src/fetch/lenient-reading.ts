@@ -28,7 +28,7 @@ const PARAMS = lookalikesOf(['name', 'arguments', 'uri', 'requestState', 'inputR
 type Lookalikes = ReadonlyMap<string, string>;
 
 function lookalikesOf(names: readonly string[]): Lookalikes {
-  // Whoever copies an object with `Object.assign` inherits the members of one with this name.
+  // A handler that copies an object with `Object.assign` inherits the members of one with this name.
   return new Map([...names.map((name): [string, string] => [name.toLowerCase(), name]), ['__proto__', '']]);
 }
 

@@ -3,13 +3,13 @@ import { mayBeCarrier } from './lenient-reading.ts';
 
 /** The first bytes of a message's JSON: `{`, `[`, and `/` or `#` of a comment. */
 const FIRST: readonly number[] = [0x7b, 0x5b, 0x2f, 0x23];
-/** What may precede a message: byte order marks in any encoding, and the white space that `trim` of a language removes. */
-const SKIPPED: ReadonlySet<number> = new Set([
-  ...Buffer.from(
-    '\uFEFF\u0085\u00A0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200A\u200B\u2028\u2029\u202F\u205F\u2060\u3000',
+/** The bytes of what may precede a message: byte order marks, and in UTF-8 the white space that many languages remove. */
+const SKIPPED: ReadonlySet<number> = new Set(
+  Buffer.from(
+    'feff efbbbf c285 c2a0 e19a80 e28080 8182838485868788898a a8a9af e2819f e38080'.replaceAll(' ', ''),
+    'hex',
   ),
-  ...[0xfe, 0xff],
-]);
+);
 /** Some parsers skip control characters, too. */
 const SPACE = 0x20;
 
