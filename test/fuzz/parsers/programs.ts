@@ -9,8 +9,12 @@ interface ConfigFileModule {
 interface LinesModule {
   readonly Lines: new (longest?: number) => { add(chunk: Buffer): Iterable<string>; rest(): string };
 }
+interface ProgramModule {
+  readonly readObject: (line: string) => object | string;
+}
 interface AnswerModule {
-  readonly readAnswer: (line: string, op: 'create' | 'seal' | 'unseal', id: number) => unknown;
+  readonly readAnswer: (said: object, kinds: readonly string[], shown: () => string) => unknown;
+  readonly readDates: (said: object) => unknown;
 }
 
 /** What the command line and the conformance kit read of files and programs. */
@@ -46,18 +50,29 @@ async function settingsFile(): Promise<Parser> {
   };
 }
 
-const ASKED = ['unseal', 'create', 'seal'] as const;
+/** What the requests of a run are answered by: of a codec, then of a key wrapper and a ring store. */
+const ASKED = [
+  [],
+  ['token'],
+  ['payload', 'invalid'],
+  ['wrapped', 'failure'],
+  ['generated', 'failure'],
+  ['stored', 'absent', 'failure'],
+  ['target'],
+];
 
 /** What a program that speaks the kit's exec protocol wrote, in two pieces. */
 async function execLines(): Promise<Parser> {
   const { Lines } = await internal<LinesModule>('conformance/src/exec/lines.ts');
-  const { readAnswer } = await internal<AnswerModule>('conformance/src/exec/answer.ts');
+  const { readObject } = await internal<ProgramModule>('conformance/src/exec/program.ts');
+  const { readAnswer, readDates } = await internal<AnswerModule>('conformance/src/exec/answer.ts');
   return {
     name: 'exec-lines',
     seeds: [
       '{"id":1}\n{"id":2,"token":"v1.AAAA"}\n{"id":3,"payload":"AAEC"}\n{"id":4,"error":"no such role"}\n',
       '{"id":1,"token":null}\n{"id":2,"error":"no \\u0001 such key"}\n{"id":3,"invalid":"seal"}\n',
-      '{"id":1,"token":null,"payload":""}\n',
+      '{"id":1,"token":null}\n{"id":2,"token":""}\n{"id":3,"payload":""}\n{"id":4,"wrapped":{"provider":"p","keyId":"k","wrapped":"AAEC"}}\n' +
+        '{"id":5,"failure":{"kind":"denied"},"dates":[1,2.5]}\n{"id":6,"stored":{"document":"{}","revision":"1"}}\n{"id":7,"target":{"can":["break"]}}\n',
     ].map(bytes),
     words: [
       '"id":',
@@ -65,6 +80,9 @@ async function execLines(): Promise<Parser> {
       '"payload":',
       '"invalid":',
       '"error":',
+      '"failure":',
+      '"wrapped":',
+      '"dates":',
       'null',
       '\n',
       '\r\n',
@@ -79,11 +97,14 @@ async function execLines(): Promise<Parser> {
     parse: (input) => {
       const lines = new Lines(4_096);
       const middle = input.length >> 1;
-      let id = 1;
+      let count = 0;
       for (const half of [input.subarray(0, middle), input.subarray(middle)]) {
         for (const line of lines.add(Buffer.from(half))) {
-          readAnswer(line, ASKED[id % ASKED.length] ?? 'seal', id);
-          id += 1;
+          const said = readObject(line);
+          if (typeof said === 'string') throw Object.assign(new Error(said), { name: 'WrongAnswer' });
+          readAnswer(said, ASKED[count % ASKED.length] ?? [], () => line);
+          readDates(said);
+          count += 1;
         }
       }
       lines.rest();

@@ -250,7 +250,7 @@ export class Program {
 }
 
 /** @returns what is wrong with the line, unless it is a JSON object. */
-function readObject(line: string): Said | string {
+export function readObject(line: string): Said | string {
   let said: unknown;
   try {
     // A serializer may write null for what is not there.
