@@ -36,21 +36,20 @@ export class Call implements BoundaryRequest {
     return ownMember(this.#message, 'id');
   }
 
-  /** The request with the plaintext in place of the token. @throws {WireError} the answer to a token that is refused. */
-  async unsealed(): Promise<unknown> {
-    const params = withoutPrototype(ownMember(this.#message, 'params'));
-    const message = { ...withoutPrototype(this.#message) };
-    if (params === undefined) return message;
-    const { requestState: wire, ...rest } = params;
-    if (wire === undefined || wire === null) return { ...message, params: rest };
+  /** Puts the plaintext in place of the token. @throws {WireError} the answer to a token that is refused. */
+  async unseal(): Promise<void> {
+    const params = ownMember(this.#message, 'params');
+    if (typeof params !== 'object' || params === null) return;
+    const wire = ownMember(params, 'requestState');
+    Reflect.deleteProperty(params, 'requestState');
+    if (wire === undefined || wire === null) return;
     this.#carried = true;
     await this.#bind();
     const accepted = await this.#guard.unseal(this, wire);
     this.#round = accepted?.round;
-    if (accepted !== undefined) return { ...message, params: { ...rest, requestState: accepted.state } };
-    // The input responses are removed too: a client could send an "accept" that belongs to no state.
-    const { inputResponses: _, ...first } = rest;
-    return { ...message, params: first };
+    if (accepted !== undefined) Reflect.set(params, 'requestState', accepted.state);
+    // A client could send an "accept" that belongs to no state.
+    else Reflect.deleteProperty(params, 'inputResponses');
   }
 
   /** The result with a token in place of the plaintext. @throws {WireError} the answer when the state must not be sent. */
@@ -95,9 +94,9 @@ export function carrierMethodOf(message: unknown): CarrierMethod | undefined {
   return isCarrierMethod(method) ? method : undefined;
 }
 
-/** The messages of a body: one, or those of a batch. Some servers read a batch within a batch. */
+/** The messages of a body: one, or those of a batch. */
 export function messagesIn(body: unknown): readonly unknown[] {
-  return Array.isArray(body) ? body.flat(Number.POSITIVE_INFINITY) : [body];
+  return Array.isArray(body) ? body : [body];
 }
 
 /** Whether a message can be answered. */
@@ -115,15 +114,6 @@ export function carriesState(message: unknown): boolean {
 /** The answer to a request, as JSON-RPC. */
 export function errorAnswer(id: unknown, { code, message, data }: WireError): object {
   return { jsonrpc: '2.0', id: id ?? null, error: { code, message, ...(data === undefined ? {} : { data }) } };
-}
-
-/**
- * The members of an object, without one of the name `__proto__`: a handler that copies the object with `Object.assign` would
- * inherit the members of that one, and among them a state that nobody verified.
- */
-function withoutPrototype(value: unknown): Record<string, unknown> | undefined {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
-  return Object.fromEntries(Object.entries(value).filter(([key]) => key !== '__proto__'));
 }
 
 /** Whether a value is a message of JSON-RPC. */

@@ -3,6 +3,8 @@ import { mayHaveState } from './lenient-reading.ts';
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
+/** What some clients, such as older ones in Python, take for the end of a line. JSON has them in texts only. */
+const LINE_ENDS = /[\u0085\u2028\u2029]/g;
 
 /** What becomes of the events of a stream. */
 interface Rewriting {
@@ -83,17 +85,30 @@ class EventSplitter {
 async function rewriteEvent(event: Uint8Array, { rewrite, unreadable }: Rewriting): Promise<Uint8Array> {
   const text = new TextDecoder().decode(event);
   const lines = text.split(/\r\n|\n|\r/);
+  const others = lines.filter((line) => line !== '' && dataOf(line) === undefined);
   const data = lines.flatMap((line) => dataOf(line) ?? []).join('\n');
+  const replaced = (): Uint8Array => Buffer.from(`data: ${printExactly(unreadable())}\n\n`);
   let message: unknown;
   try {
     message = parseExactly(data);
   } catch {
-    return mayHaveState(text) ? Buffer.from(`data: ${printExactly(unreadable())}\n\n`) : event;
+    return mayHaveState(text) ? replaced() : event;
   }
   const rewritten = await rewrite(message);
-  if (rewritten === message) return event;
-  const others = lines.filter((line) => line !== '' && dataOf(line) === undefined);
-  return Buffer.from([...others, `data: ${printExactly(rewritten)}`, '', ''].join('\n'));
+  if (rewritten === message && !mayHaveState(text)) return event;
+  if (mayHaveState(others.join('\n'))) return replaced();
+  try {
+    // Of two members with one name, the client gets the one that was checked.
+    const json = printExactly(rewritten).replaceAll(
+      LINE_ENDS,
+      (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`,
+    );
+    return Buffer.from([...others, `data: ${json}`, '', ''].join('\n'));
+  } catch (error) {
+    // Nested too deeply.
+    if (error instanceof RangeError) return replaced();
+    throw error;
+  }
 }
 
 function dataOf(line: string): string | undefined {

@@ -1,31 +1,24 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 
 /** Integers outside of strings that a double may not hold. Longer ones no parser reads as integers by default. */
 const LONG_INTEGER = /(?<![\d.eE+-])-?\d{16,4096}(?![\d.eE])/g;
+/** A number that a double may not hold at all. */
+const HUGE_NUMBER = /\d[eE]\+?\d{3}|\d{300}/;
 
 /**
  * Parses JSON. Integers that a double does not hold are a bigint: the handler may read 64 bits, and must get the number that
- * the client sent. @throws {SyntaxError} for a text that is not JSON.
+ * the client sent.
+ * @throws {SyntaxError} for a text that is not JSON, and for a number out of range, which would be printed as null.
+ * @throws {RangeError} for a text with such numbers that is nested too deeply.
  */
 export function parseExactly(text: string): unknown {
   const value: unknown = JSON.parse(text);
-  if (!/\d{16}/.test(text)) return value;
-  const mark = randomUUID();
-  let isMarked = false;
-  const marked = outsideOfStrings(text, (part) =>
-    part.replaceAll(LONG_INTEGER, (integer) => {
-      if (Number.isSafeInteger(Number(integer))) return integer;
-      isMarked = true;
-      return `"${mark}${integer}"`;
-    }),
-  );
-  if (!isMarked) return value;
-  return JSON.parse(marked, (_key, one: unknown) =>
-    typeof one === 'string' && one.startsWith(mark) ? BigInt(one.slice(mark.length)) : one,
-  );
+  const mark = newMark();
+  if (!/\d{16}/.test(text)) return HUGE_NUMBER.test(text) ? unmarked(value, mark) : value;
+  return unmarked(JSON.parse(outsideOfStrings(text, (part) => part.replaceAll(LONG_INTEGER, `"${mark}$&"`))), mark);
 }
 
-/** The JSON of a value of {@link parseExactly}. */
+/** The JSON of a value of {@link parseExactly}. @throws {RangeError} for a value that is nested too deeply. */
 export function printExactly(value: unknown): string {
   try {
     return JSON.stringify(value);
@@ -33,9 +26,45 @@ export function printExactly(value: unknown): string {
     // It prints no bigint.
     if (!(error instanceof TypeError)) throw error;
   }
-  const mark = randomUUID();
-  const text = JSON.stringify(value, (_key, one: unknown) => (typeof one === 'bigint' ? `${mark}${one}` : one));
-  return text.replaceAll(new RegExp(`"${mark}(-?\\d+)"`, 'g'), '$1');
+  const mark = newMark();
+  return JSON.stringify(withMarks(value, mark)).replaceAll(`"${mark}`, '').replaceAll(`${mark}"`, '');
+}
+
+/** In no text that was sent. */
+function newMark(): string {
+  return randomBytes(8).toString('hex');
+}
+
+/**
+ * Changes `value`, which is several times faster than a function that `JSON.parse` calls.
+ * @throws {SyntaxError} for a number out of range.
+ */
+function unmarked(value: unknown, mark: string): unknown {
+  if (typeof value === 'string') return value.startsWith(mark) ? integerOf(value.slice(mark.length)) : value;
+  if (typeof value === 'number' && !Number.isFinite(value)) throw new SyntaxError('a number is out of range');
+  if (typeof value === 'object' && value !== null) replaceMembers(value, (one) => unmarked(one, mark));
+  return value;
+}
+
+function integerOf(digits: string): number | bigint {
+  const integer = Number(digits);
+  return Number.isSafeInteger(integer) ? integer : BigInt(digits);
+}
+
+function withMarks(value: unknown, mark: string): unknown {
+  if (typeof value === 'bigint') return `${mark}${value}${mark}`;
+  if (typeof value !== 'object' || value === null) return value;
+  const copy = Array.isArray(value) ? [...value] : { ...value };
+  replaceMembers(copy, (one) => withMarks(one, mark));
+  return copy;
+}
+
+function replaceMembers(value: object, replaced: (one: unknown) => unknown): void {
+  if (Array.isArray(value)) {
+    for (let at = 0; at < value.length; at += 1) value[at] = replaced(value[at]);
+    return;
+  }
+  for (const key of Object.keys(value)) Reflect.set(value, key, replaced(Reflect.get(value, key)));
 }
 
 /** Replaces the parts of a JSON text that are not in strings. */

@@ -1,10 +1,10 @@
 import { internalError, invalidRequestStateError, Refusal, type WireError } from '../boundary/refusal.ts';
-import { isInputRequired, type StateGuard } from '../server/state-guard.ts';
+import type { StateGuard } from '../server/state-guard.ts';
 import { ownMember } from '../shared/own-member.ts';
 import { Call, carrierMethodOf, carriesState, errorAnswer, hasId, isRpc, messagesIn } from './call.ts';
 import { rewriteEvents } from './event-stream.ts';
 import { parseExactly, printExactly } from './exact-json.ts';
-import { hasLookalike, mayHaveState } from './lenient-reading.ts';
+import { isMisleading, mayHaveState } from './lenient-reading.ts';
 import { type RefusedBody, readRequestBody, refusedEncoding, withBody, withMessage } from './request-body.ts';
 
 /** Bytes. */
@@ -35,8 +35,8 @@ export class GuardedFetch {
     if (body.kind === 'other') return await this.#outgoing(await handle(body.request), undefined, false);
     const { value: message } = body;
     const messages = messagesIn(message);
-    if (body.mayBeCarrier && messages.some(hasLookalike)) {
-      return this.#refused({ status: 400, message: 'Bad Request: a member of the message has a misleading name' });
+    if (body.mayBeCarrier && messages.some(isMisleading)) {
+      return this.#refused({ status: 400, message: 'Bad Request: other parsers could read the message differently' });
     }
     const method = carrierMethodOf(message);
     if (method === undefined || !hasId(message)) {
@@ -45,19 +45,21 @@ export class GuardedFetch {
       }
       if (this.#mayPass(messages)) {
         // Of two members with one name, the handler gets the one that was checked.
-        const checked = body.mayBeCarrier ? printExactly(message) : body.bytes;
+        const checked = body.mayBeCarrier ? printed(message) : body.bytes;
+        if (checked === undefined) return this.#refused(TOO_DEEP);
         return await this.#outgoing(await handle(withMessage(request, checked)), undefined, true);
       }
       return Response.json(errorAnswer(null, invalidRequestStateError()), { status: 400 });
     }
     const call = new Call(this.#guard, Object(message), { method, signal: request.signal, principal });
-    let unsealed: unknown;
     try {
-      unsealed = await call.unsealed();
+      await call.unseal();
     } catch (error) {
       return answerOf(errorAnswer(call.id, wireError(error)));
     }
-    return await this.#outgoing(await handle(withMessage(request, printExactly(unsealed))), call, true);
+    const checked = printed(message);
+    if (checked === undefined) return this.#refused(TOO_DEEP);
+    return await this.#outgoing(await handle(withMessage(request, checked)), call, true);
   }
 
   /**
@@ -107,9 +109,10 @@ export class GuardedFetch {
       return mayHaveState(text) ? this.#unreadable(call) : new Response(Buffer.from(bytes), response);
     }
     const rewritten = await rewrite(message);
-    return rewritten === message
-      ? new Response(Buffer.from(bytes), response)
-      : withAnswer(response, printExactly(rewritten));
+    // Of two members with one name, the client gets the one that was checked.
+    if (rewritten === message && !mayHaveState(text)) return new Response(Buffer.from(bytes), response);
+    const checked = printed(rewritten);
+    return checked === undefined ? this.#unreadable(call) : withAnswer(response, checked);
   }
 
   /** A message of the server as it may be sent. */
@@ -121,7 +124,7 @@ export class GuardedFetch {
     try {
       if (call === undefined || id !== call.id) {
         // Only the answer to a request that was read can be bound to it.
-        if (!isInputRequired(result) || result['requestState'] === undefined) return message;
+        if ((ownMember(result, 'requestState') ?? undefined) === undefined) return message;
         throw this.#guard.refuseOutbound('unknown', new Refusal('unsealed requestState'));
       }
       const sealed = await call.sealed(result);
@@ -152,6 +155,18 @@ export class GuardedFetch {
 
   #unsent(call: Call | undefined): Response {
     return answerOf(errorAnswer(call?.id, internalError()), call === undefined ? 500 : 200);
+  }
+}
+
+const TOO_DEEP: RefusedBody = { status: 400, message: 'Bad Request: the body is nested too deeply' };
+
+/** The JSON of a message; undefined for one that is nested too deeply. */
+function printed(message: unknown): string | undefined {
+  try {
+    return printExactly(message);
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
   }
 }
 

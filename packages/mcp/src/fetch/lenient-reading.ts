@@ -1,4 +1,5 @@
 import { CARRIER_METHODS } from '../boundary/request-identity.ts';
+import { ownMember } from '../shared/own-member.ts';
 
 /*
  * Parsers differ: Python's reads NaN and UTF-16, Ruby's comments, Go's finds a member whatever its case, and some take the
@@ -20,34 +21,51 @@ export function mayHaveState(text: string): boolean {
   return withoutEscapes(text).includes('requestState');
 }
 
-const ENVELOPE = ['jsonrpc', 'id', 'method', 'params'];
-const PARAMS = ['name', 'arguments', 'uri', 'requestState', 'inputResponses'];
+const ENVELOPE = lookalikesOf(['jsonrpc', 'id', 'method', 'params']);
+const PARAMS = lookalikesOf(['name', 'arguments', 'uri', 'requestState', 'inputResponses']);
 
-/** Whether some parsers take a member of this message for another one, such as `RequestState` or `request_state`. */
-export function hasLookalike(message: unknown): boolean {
-  if (typeof message !== 'object' || message === null) return false;
+/** By the name in lower case. */
+type Lookalikes = ReadonlyMap<string, string>;
+
+function lookalikesOf(names: readonly string[]): Lookalikes {
+  // A handler that copies an object with `Object.assign` inherits the members of one with this name.
+  return new Map([...names.map((name): [string, string] => [name.toLowerCase(), name]), ['__proto__', '']]);
+}
+
+/**
+ * Whether some parsers read another request than this package does: they take a member for another one, such as
+ * `RequestState` or `request_state`, end a text at a zero character, or read a structure from an array, member by member.
+ */
+export function isMisleading(message: unknown): boolean {
+  if (typeof message !== 'object' || message === null || Array.isArray(message)) return true;
+  const method = ownMember(message, 'method');
+  const params = ownMember(message, 'params') ?? {};
   return (
+    (typeof method === 'string' && method.includes('\0')) ||
+    typeof params !== 'object' ||
+    Array.isArray(params) ||
     Object.keys(message).some((key) => resembles(key, ENVELOPE)) ||
-    Object.entries(message).some(
-      ([key, value]) => key === 'params' && Object.keys(Object(value)).some((name) => resembles(name, PARAMS)),
-    )
+    Object.keys(params).some((key) => resembles(key, PARAMS))
   );
 }
 
-function resembles(key: string, names: readonly string[]): boolean {
-  return !names.includes(key) && names.some((name) => name.toLowerCase() === folded(key));
+function resembles(key: string, lookalikes: Lookalikes): boolean {
+  const name = lookalikes.get(folded(key));
+  return name !== undefined && name !== key;
 }
 
 /** Go folds letters beyond ASCII too: U+017F is an `s`, and U+212A a `k`. */
 function folded(key: string): string {
-  return key.normalize('NFKC').toLowerCase().replaceAll(/[-_]/g, '');
+  if (key === '__proto__' || /^[a-z]*$/i.test(key)) return key.toLowerCase();
+  const [name = ''] = key.split('\0', 1);
+  return name.normalize('NFKC').toLowerCase().replaceAll(/[-_]/g, '');
 }
 
 const ESCAPE = /\\(?:u[\da-f]{4}|u\{[\da-f]+\}|x[\da-f]{2}|\r\n|[^])/gi;
 
-/** The text as ASCII: of UTF-16 and UTF-32 only the zero bytes are left out. */
+/** The text as ASCII. The zero bytes of UTF-16 and UTF-32 are left out, and invalid UTF-8, which some parsers ignore. */
 function withoutEscapes(text: string): string {
-  const letters = text.includes('\0') ? text.replaceAll('\0', '') : text;
+  const letters = text.replaceAll(/[\0\uFFFD]/g, '');
   if (!letters.includes('\\')) return letters;
   return letters.replaceAll(ESCAPE, (escape) => {
     const code = /^\\(?:u|x)\{?([\da-f]+)/i.exec(escape)?.[1];

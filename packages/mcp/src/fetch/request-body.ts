@@ -1,12 +1,17 @@
 import { parseExactly } from './exact-json.ts';
 import { mayBeCarrier } from './lenient-reading.ts';
 
-/** The first bytes of a message's JSON: `{`, `[`, and `/` of a comment. */
-const FIRST: readonly number[] = [0x7b, 0x5b, 0x2f];
-/** The bytes of a byte order mark, in UTF-8, UTF-16 and UTF-32. */
-const BYTE_ORDER_MARK: readonly number[] = [0xef, 0xbb, 0xbf, 0xfe, 0xff];
-/** The last byte that may precede a message besides: the space. Some parsers skip control characters, too. */
-const LAST_SKIPPED = 0x20;
+/** The first bytes of a message's JSON: `{`, `[`, and `/` or `#` of a comment. */
+const FIRST: readonly number[] = [0x7b, 0x5b, 0x2f, 0x23];
+/** The bytes of what may precede a message: byte order marks, and in UTF-8 the white space that many languages remove. */
+const SKIPPED: ReadonlySet<number> = new Set(
+  Buffer.from(
+    'feff efbbbf c285 c2a0 e19a80 e28080 8182838485868788898a a8a9af e2819f e38080'.replaceAll(' ', ''),
+    'hex',
+  ),
+);
+/** Some parsers skip control characters, too. */
+const SPACE = 0x20;
 
 /** What a request holds. */
 export type RequestBody =
@@ -39,7 +44,7 @@ export async function readRequestBody(request: Request, maxBytes: number): Promi
     if (done) break;
     read.push(value);
     if (!isJson) {
-      const first = value.find((byte) => byte > LAST_SKIPPED && !BYTE_ORDER_MARK.includes(byte));
+      const first = value.find((byte) => byte > SPACE && !SKIPPED.has(byte));
       isJson = first !== undefined && FIRST.includes(first);
       if (first !== undefined && !isJson) return { kind: 'other', request: withRest(request, read, reader) };
     }
@@ -117,8 +122,9 @@ function carriedOver(from: Request, to: Request): Request {
 export function refusedEncoding(headers: Headers): string | undefined {
   const encoding = headers.get('content-encoding')?.trim().toLowerCase() ?? 'identity';
   if (encoding !== 'identity') return 'Content-Encoding must be identity';
-  const charset = /;\s*charset\s*=\s*"?([^";\s]*)/i.exec(headers.get('content-type') ?? '')?.[1]?.toLowerCase();
-  return charset === undefined || charset === 'utf-8' || charset === 'utf8' || charset === 'us-ascii'
+  // Every one, also in quotation marks: parsers differ in which one counts.
+  const charsets = (headers.get('content-type') ?? '').toLowerCase().split('charset').slice(1);
+  return charsets.every((charset) => /^\s*=\s*("(utf-?8|us-ascii)"|utf-?8|us-ascii)\s*(;|$)/.test(charset))
     ? undefined
     : 'charset must be utf-8';
 }

@@ -71,3 +71,8 @@ test.each([
 ])('an event with a state and without JSON is replaced: %s', async (_name, event) => {
   expect(await rewritten([Buffer.from(`id: 1\n\n${event}`)])).toBe('id: 1\n\ndata: {"hidden":true}\n\n');
 });
+
+test('a message that is replaced contains no line separator that Python splits at', async () => {
+  const sent = 'data: {"id":"\\u0085\\u2028\\u2029","requestState":1}\n\n';
+  expect(await rewritten([Buffer.from(sent)])).toBe(sent);
+});

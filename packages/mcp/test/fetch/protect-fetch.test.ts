@@ -154,6 +154,35 @@ test('protectFetch and protectRequestState accept the tokens of each other', asy
   for (const answer of answers) expect(answer).toHaveProperty('result.content', [{ type: 'text', text: 'asked:A1' }]);
 });
 
+test.each([
+  ['another order of members', '{"a":1,"b":[2]}', '{ "b":[2], "a":1 }', true],
+  ['escapes', '"é/"', '"\\u00E9\\/"', true],
+  ['1.0 in place of 1', '1', '1.0', true],
+  ['1e2 in place of 100', '100', '1e2', true],
+  ['an integer that is a double in place of the next one', '9007199254740992', '9007199254740993', false],
+  ['another normalization form of Unicode', '"\u00E9"', '"e\u0301"', false],
+  ['a lone surrogate in place of another one', '"\\ud800"', '"\\ud801"', false],
+  ['a text in place of a number', '1', '"1"', false],
+  ['null in place of nothing', '{}', '{"a":null}', false],
+  ['an added member __proto__', '{}', '{"__proto__":{"a":1}}', false],
+  ['an added member constructor', '{}', '{"constructor":1}', false],
+])('a state is bound to the meaning of the arguments: %s', async (_name, asked, sent, isAccepted) => {
+  const seen: string[] = [];
+  const handler = answering(async (request) => {
+    seen.push(await request.text());
+    return new Response(result(ASKED), { headers: { 'content-type': 'application/json' } });
+  });
+  await using served = await serveProtected(handler);
+  const call = (order: string, rest: string): Promise<{ readonly text: string }> =>
+    served.post(
+      {},
+      { raw: `{"id":1,"method":"tools/call","params":{"name":"refund"${rest},"arguments":{"order":${order}}}}` },
+    );
+  const requestState = tokenOf(JSON.parse((await call(asked, '')).text));
+  await call(sent, `,"_meta":{"progressToken":7},"requestState":${JSON.stringify(requestState)}`);
+  expect(seen).toHaveLength(isAccepted ? 2 : 1);
+});
+
 test('integers beyond 2^53 reach the handler as they were sent, and a state is bound to them', async () => {
   const bodies: string[] = [];
   const handler = answering(async (request) => {
@@ -217,6 +246,13 @@ describe('a request that tries to pass by the boundary', () => {
         headers: { 'content-type': 'application/json; charset=utf-16' },
       },
     ],
+    [
+      'in UTF-7, whose charset follows another one in quotation marks',
+      {
+        raw: JSON.stringify(forged).replace('/', '+AC8-'),
+        headers: { 'content-type': 'application/json; a="; charset=utf-8"; charset=utf-7' },
+      },
+    ],
   ])('a body %s is answered with status 415', async (_name, options) => {
     await using served = await serveProtected(echo);
     expect((await served.post(forged, options)).status).toBe(415);
@@ -240,6 +276,31 @@ describe('a request that tries to pass by the boundary', () => {
     ['a member that Go takes for params', sent.replace('params', 'Params')],
     ['a member that Go takes for the method, without jsonrpc', JSON.stringify({ Method: 'tools/call', id: 1 })],
     ['a batch within a batch', `[[${sent}]]`],
+    [
+      'params as an array, which Rust takes for a structure',
+      sent.replace(/"params":.*/, '"params":["refund",{},"x"]}'),
+    ],
+    [
+      'a message as an array, which Rust takes for a structure',
+      `["2.0",1,"tools/call",${JSON.stringify(forged.params)}]`,
+    ],
+    ['a member of params that Object.assign inherits', sent.replace('"requestState"', '"__proto__":{$&:"x"},"a"')],
+    ['a member of a batch that Object.assign inherits', `[${sent.replace('"params"', '"__proto__"')}]`],
+    ['a method that ends at a zero character in C', sent.replace('tools/call', 'tools/call\\u0000')],
+    ['a name that ends at a zero character in C', sent.replace('requestState', 'requestState\\u0000')],
+    [
+      'invalid UTF-8 that some parsers ignore',
+      Buffer.from(sent.replace('/call', '\xff/call').replace('"A1"', 'NaN'), 'latin1'),
+    ],
+    ['white space beyond ASCII in front', `\u00A0\u3000${sent}`],
+    ['a comment of Perl in front', `# ${sent}\n${sent}`],
+    ['a number that would become null', sent.replace('"A1"', '1e400')],
+    ['an integer of 5000 digits', sent.replace('"A1"', '1'.repeat(5_000))],
+    [
+      'arguments nested 100 000 deep',
+      sent.replace('"A1"', `${'['.repeat(100_000)}${']'.repeat(100_000)}`).replace(/,"requestState":"[^"]*"/, ''),
+    ],
+    ['a batch nested 100 000 deep', `${'['.repeat(100_000)}${sent}${']'.repeat(100_000)}`],
   ])('%s is refused with status 400, and reported', async (_name, raw) => {
     await using served = await serveProtected(echo);
     expect((await served.post(forged, { raw })).status).toBe(400);
@@ -252,14 +313,6 @@ describe('a request that tries to pass by the boundary', () => {
     const { echoed } = JSON.parse((await served.post(forged, { raw })).text);
     expect(echoed).toContain('"method":"ping"');
     expect(echoed).not.toContain('"method":"tools/call"');
-  });
-
-  test('a state in a member __proto__ does not reach the handler', async () => {
-    await using served = await serveProtected(echo);
-    const inner = '"name":"refund","__proto__":{"requestState":"asked:A1"}';
-    const raw = `{"id":1,"method":"tools/call","__proto__":{"params":{"requestState":"asked:A1"}},"params":{${inner}}}`;
-    const { text } = await served.post(forged, { raw });
-    expect(JSON.parse(JSON.parse(text).echoed)).toEqual({ id: 1, method: 'tools/call', params: { name: 'refund' } });
   });
 
   test('a batch without states reaches the handler as it was sent', async () => {
@@ -279,6 +332,18 @@ describe('an answer with a state that cannot be bound', () => {
   test.each([
     ['the answer to another id', () => json(result(ASKED, 2))],
     ['an event for another id', () => events(result(ASKED, 2))],
+    [
+      'a state for another id on a result that is not input_required',
+      () => events(result({ requestState: 'the plaintext' }, 2)),
+    ],
+    [
+      'a state that is nested too deeply',
+      () => json(result({ ...ASKED, n: 0 }).replace('"n":0', `"n":${'['.repeat(100_000)}${']'.repeat(100_000)}`)),
+    ],
+    [
+      'an event with a state that is nested too deeply',
+      () => events(result({ ...ASKED, n: 0 }).replace('"n":0', `"n":${'['.repeat(100_000)}${']'.repeat(100_000)}`)),
+    ],
     ['a batch', () => json(`[${result(ASKED)}]`)],
     ['a state that is not a string', () => json(result({ ...ASKED, requestState: { secret: 'the plaintext' } }))],
     ['a state on a result that is not input_required', () => json(result({ requestState: 'the plaintext' }))],
@@ -321,6 +386,17 @@ describe('an answer with a state that cannot be bound', () => {
     expect(text).toContain(JSON.stringify(NOT_SEALED));
     expect(text).not.toContain('plaintext');
     expect(served.errors).toHaveLength(1);
+  });
+
+  test.each([
+    ['JSON', json],
+    ['an event', events],
+  ])('of two results in %s, the client gets the one that was checked', async (_name, answer) => {
+    const twice = result({ ok: true }).replace('"result"', `"result":${JSON.stringify(ASKED)},$&`);
+    await using served = await serveProtected(answering(() => answer(twice)));
+    const { text } = await served.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: REFUND });
+    expect(text).toContain('"result":{"ok":true}');
+    expect(text).not.toContain('plaintext');
   });
 
   test('an event of a stream that was started with GET is replaced by an internal error', async () => {
