@@ -276,7 +276,7 @@ describe.skipIf(connectionString === '')('the migration', () => {
   test('a migration that fails leaves nothing behind', async () => {
     const pool = poolOf();
     await expect(migrate(pool, { ring: 'half_made', singleUse: 'no_schema.used' })).rejects.toMatchObject({
-      serviceCode: '3F000',
+      code: '3F000',
     });
     const { rows } = await pool.query("SELECT to_regclass('half_made') AS found");
     expect(rows).toEqual([{ found: null }]);
