@@ -43,7 +43,7 @@ describe('the doctor, with a single-use store of your own', () => {
     ['that accepts no claim', async () => false, 'single-use-unusable', 'refused the claim of a new id'],
     ['that answers with no boolean', async () => Object(1), 'single-use-unusable', 'no boolean'],
     ['that throws another error', () => Promise.reject(new TypeError('hunter2')), 'single-use-error', 'TypeError'],
-    ['that does not answer', () => never, 'single-use-unavailable', 'did not answer in time'],
+    ['that does not answer', () => never, 'single-use-unavailable', 'no answer in time'],
   ];
   test.each(claims)('reports one %s', async (_name, claim, id, what) => {
     const config = { ...configOf(memoryRing()), policy: { kmsTimeoutSeconds: 0.5 }, singleUse: { claim } };

@@ -65,32 +65,36 @@ function unusable(won: unknown): Finding {
 
 function failed(thrown: unknown, signal: AbortSignal): Finding {
   const failure = singleUseFailureOf(thrown);
-  if (failure === undefined) {
-    const what = signal.aborted
-      ? 'did not answer in time'
-      : `threw ${thrown instanceof Error ? thrown.name : typeof thrown} instead of SingleUseStoreError`;
+  if (failure === undefined && !signal.aborted) {
     return error(
-      signal.aborted ? 'single-use-unavailable' : 'single-use-error',
-      `the single-use store ${what}: the proxy refuses every token`,
-      'Repair the store. Test a store of your own with sealring-conformance.',
+      'single-use-error',
+      `the single-use store threw ${thrown instanceof Error ? thrown.name : typeof thrown} instead of SingleUseStoreError`,
+      'Correct the store, and test it with sealring-conformance.',
     );
   }
-  return error(
-    `single-use-${failure.kind}`,
-    `the single-use store is ${failure.kind}: ${failure.detail}; the proxy refuses every token`,
-    REMEDIES[failure.kind],
-  );
+  const { kind, detail } = failure ?? { kind: 'unavailable', detail: 'no answer in time' };
+  const what = `the single-use store is ${kind}: ${detail}; the proxy refuses every token`;
+  switch (kind) {
+    case 'unavailable':
+      return error(
+        'single-use-unavailable',
+        what,
+        'Check that the host or table exists, that the server is the primary, and check network and credentials.',
+      );
+    case 'denied':
+      return error(
+        'single-use-denied',
+        what,
+        'Grant the permission under "Least privilege" in the README of the store: it is separate from that on the ring.',
+      );
+    case 'corrupt':
+      return error('single-use-corrupt', what, 'Run the migration of @sealring/postgres, or name another place.');
+    case 'too-large':
+      return error('single-use-too-large', what, 'Give the claims a table of their own, without local indexes.');
+    case 'read-only':
+      return error('single-use-read-only', what, 'Connect to the primary.');
+  }
 }
-
-const REMEDIES = {
-  unavailable:
-    'Check that the host or table exists, that the server is the primary, and check network and credentials.',
-  denied:
-    'Grant the permission under "Least privilege" in the README of the store: it is separate from that on the ring.',
-  corrupt: 'Run the migration of @sealring/postgres, or name another place.',
-  'too-large': 'Give the claims a table of their own, without local indexes.',
-  'read-only': 'Connect to the primary.',
-} as const;
 
 /** @throws the signal's reason if it is aborted first: a claim takes no signal. */
 function within<T>(signal: AbortSignal, answer: Promise<T>): Promise<T> {
