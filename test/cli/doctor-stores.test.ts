@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { CreateTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { SealringConfig } from '@sealring/cli';
-import { localKeyWrapper, type RingStore, staticRing } from '@sealring/core';
+import { localKeyWrapper, memoryRing, type RingStore, type SingleUseStore, staticRing } from '@sealring/core';
 import { dynamodbRing } from '@sealring/dynamodb';
 import { kubernetesRing } from '@sealring/kubernetes';
 import { migrate, postgresRing } from '@sealring/postgres';
-import { redisRing } from '@sealring/redis';
+import { redisRing, redisSingleUse } from '@sealring/redis';
 import { Client } from 'pg';
 import { createClient } from 'redis';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
@@ -35,6 +35,24 @@ await startOrSkip(async () => {
   return redis;
 });
 closing.push(() => redis?.stop());
+
+describe('the doctor, with a single-use store of your own', () => {
+  const never = new Promise<boolean>(() => undefined);
+  const claims: readonly [string, SingleUseStore['claim'], string, string][] = [
+    ['that accepts a claim twice', async () => true, 'single-use-unusable', 'the same claim twice'],
+    ['that accepts no claim', async () => false, 'single-use-unusable', 'refused the claim of a new id'],
+    ['that answers with no boolean', async () => Object(1), 'single-use-unusable', 'no boolean'],
+    ['that throws another error', () => Promise.reject(new TypeError('hunter2')), 'single-use-error', 'TypeError'],
+    ['that does not answer', () => never, 'single-use-unavailable', 'no answer in time'],
+  ];
+  test.each(claims)('reports one %s', async (_name, claim, id, what) => {
+    const config = { ...configOf(memoryRing()), policy: { kmsTimeoutSeconds: 0.5 }, singleUse: { claim } };
+    const report = await examine(config);
+    expect(idsOf(report, 'error')).toEqual([id]);
+    expect(findingOf(report, id)?.what).toContain(what);
+    expect(JSON.stringify(report)).not.toContain('hunter2');
+  });
+});
 
 describe('the doctor, on Kubernetes', () => {
   const name = 'payments-ring';
@@ -116,6 +134,39 @@ describe.skipIf(redis === undefined)('the doctor, on Redis', () => {
       configOf(redisRing({ url: 'redis://127.0.0.1:1', key: 'payments', callTimeoutSeconds: 1 })),
     );
     expect(idsOf(report, 'error')).toEqual(['store-unavailable']);
+  });
+
+  test.each([
+    ['accepts a single-use store that works', {}, [], 'single-use', 'ok'],
+    [
+      'reports a user who may not claim',
+      { url: asUser('reader') },
+      ['single-use-denied'],
+      'single-use-denied',
+      'error',
+    ],
+    [
+      'reports a single-use store that does not answer',
+      { url: 'redis://127.0.0.1:1', callTimeoutSeconds: 1 },
+      ['single-use-unavailable'],
+      'single-use-unavailable',
+      'error',
+    ],
+    [
+      'reports a margin below the clock skew of the ring',
+      { clockSkewSeconds: 10 },
+      ['single-use-margin'],
+      'single-use-margin',
+      'error',
+    ],
+  ])('%s', async (_name, options, errors, id, severity) => {
+    const singleUse = redisSingleUse({ url: address, ...options });
+    closing.unshift(() => singleUse.close());
+    const report = await examine({ ...configOf(redisRing({ url: address, key: 'payments' })), singleUse });
+    expect(idsOf(report, 'error')).toEqual(errors);
+    expect(findingOf(report, id)).toMatchObject({ severity });
+    const claims = errors.length === 0 || id === 'single-use-margin' ? [expect.stringContaining('random id')] : [];
+    expect(report.wrote).toEqual(claims);
   });
 
   test('F31: reports a replica, which cannot be written', async () => {

@@ -113,7 +113,17 @@ describe('sealring probe', () => {
         return false;
       }
     };
-    const questions = { sure: { method: 'elicitation/create', params: { message: 'Sure?', requestedSchema: {} } } };
+    const requestedSchema = {
+      type: 'object',
+      properties: {
+        reason: { type: 'string', minLength: 20, maxLength: 22 },
+        stars: { type: 'integer', maximum: 0 },
+        tags: { type: 'array', minItems: 2, items: { type: 'string', enum: ['a', 'b', 'c'] } },
+      },
+    };
+    const questions = { sure: { method: 'elicitation/create', params: { message: 'Sure?', requestedSchema } } };
+    const isValid = ({ reason, stars, tags }: Readonly<Record<string, unknown>>): boolean =>
+      /^.{20,22}$/.test(String(reason)) && stars === 0 && JSON.stringify(tags) === '["a","b"]';
     const args = ['--tool', 'refund', '--arguments', '{"order":"A1","amount":2}'];
     const refused = new Set<string>();
     let states = 0;
@@ -132,7 +142,7 @@ describe('sealring probe', () => {
         const state: unknown = params.requestState;
         const asked = { resultType: 'input_required', inputRequests: questions };
         const { status, body } =
-          typeof state !== 'string'
+          typeof state !== 'string' || !isValid(params.inputResponses?.sure?.content)
             ? { status: 200, body: { result: { ...asked, requestState: mint(bound) } } }
             : accepts(state, bound)
               ? { status: 200, body: { result: { resultType: 'complete', content: [] } } }
@@ -187,6 +197,37 @@ describe('sealring probe', () => {
       const found = await verdicts(server.url, args);
       const sealed = { encryption: 'ok', tampering: 'ok', arguments: 'ok', user: 'hole', expiry: 'unchecked' };
       expect(found).toEqual({ code: 1, passed: false, ...sealed, ...expected });
+    });
+
+    test('leaves attacks unchecked on a call that takes effect once', async () => {
+      const used = new Set<string>();
+      const once = {
+        ...sound,
+        text: (params: unknown) => Object(params).arguments.order,
+        accepts: (state: string, text: string) => opens(state, text) && used.size !== used.add(text).size,
+      };
+      await using server = await byHand(once);
+      const unjudged = { tampering: 'unchecked', arguments: 'unchecked', user: 'unchecked', expiry: 'unchecked' };
+      expect(await verdicts(server.url, args)).toEqual({ code: 0, passed: true, encryption: 'ok', ...unjudged });
+    });
+
+    test.each([
+      [
+        'finds a value in a nested argument that a state is not bound to',
+        '{"order":"A1","lines":[{"sku":"s","n":1}]}',
+        (params: unknown) => JSON.stringify([Object(params).arguments.order, Object(params).arguments.lines[0].sku]),
+        'hole',
+      ],
+      [
+        'leaves arguments unchecked if one of them cannot be changed',
+        '{"order":"A1","note":null}',
+        (params: unknown) => JSON.stringify(Object(params).arguments),
+        'unchecked',
+      ],
+    ])('%s', async (_name, json, text, verdict) => {
+      await using server = await byHand({ ...sound, text });
+      const found = await verdicts(server.url, ['--tool', 'refund', '--arguments', json]);
+      expect(found).toMatchObject({ encryption: 'ok', tampering: 'ok', arguments: verdict });
     });
 
     test.each([

@@ -1,4 +1,10 @@
-import type { KeyWrapperErrorKind, KeyWrapperErrorSummary, RingStoreError, RingStoreErrorKind } from '@sealring/core';
+import type {
+  KeyWrapperErrorKind,
+  KeyWrapperErrorSummary,
+  RingStoreError,
+  RingStoreErrorKind,
+  SingleUseStoreError,
+} from '@sealring/core';
 import { Failure, type FailureCode } from './failure.ts';
 
 /**
@@ -61,6 +67,15 @@ export function storeFailureOf(error: unknown): StoreFailure | undefined {
     detail: textOf(error, 'detail') ?? '',
     serviceCode: textOf(error, 'serviceCode'),
   };
+}
+
+/** The failure of a single-use store; undefined for any other error. */
+export function singleUseFailureOf(error: unknown): Pick<SingleUseStoreError, 'kind' | 'detail'> | undefined {
+  const kind = field(error, 'kind');
+  if (!isNamed(error, 'SingleUseStoreError') || kind === 'absent' || !Object.hasOwn(STORE_KINDS, String(kind))) {
+    return undefined;
+  }
+  return { kind: kind as SingleUseStoreError['kind'], detail: textOf(error, 'detail') ?? '' };
 }
 
 /**

@@ -1,49 +1,7 @@
 #!/usr/bin/env node
-import { CommanderError } from 'commander';
-import { EXIT_CODE } from './exit-code.ts';
-import { Failure } from './failure.ts';
-import { failureCodeOf, lineOf, sectionOn } from './foreign-error.ts';
-import { createProgram } from './program.ts';
-import { visibleLine } from './terminal/visible.ts';
-import { MISTAKES, UsageError } from './usage-error.ts';
+import { stopSignal } from './terminal/until-stopped.ts';
 
-/** How long a client of the configuration may keep the process alive after the command has ended. */
-const MAX_EXIT_DELAY_MS = 2_000;
-
-// The reader of a pipe may stop early, as in `sealring status | head`.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
-});
-
-try {
-  await createProgram().parseAsync();
-} catch (error) {
-  report(error);
-}
-setTimeout(() => process.exit(), MAX_EXIT_DELAY_MS).unref();
-
-function report(error: unknown): void {
-  if (error instanceof CommanderError) {
-    process.exitCode = error.exitCode === 0 ? EXIT_CODE.done : EXIT_CODE.usage;
-    // Commander has already printed the message, or the help that was requested.
-    if (error.exitCode !== 0) printFailure('usage', error.message.replace(/^error: /, ''), MISTAKES);
-  } else if (error instanceof UsageError || error instanceof Failure) {
-    process.exitCode = error instanceof UsageError ? EXIT_CODE.usage : EXIT_CODE.failed;
-    process.stderr.write(`error: ${visibleLine(error.message)}\n`);
-    printFailure(error.code, error.message, error.help);
-  } else {
-    process.exitCode = EXIT_CODE.failed;
-    // The message can contain a secret of a vendor's SDK: print the class and the stack frames only.
-    const frames = error instanceof Error ? (error.stack ?? '').split('\n').filter((line) => /^ +at /.test(line)) : [];
-    process.stderr.write(`${[`error: unexpected: ${visibleLine(lineOf(error))}`, ...frames].join('\n')}\n`);
-    printFailure(failureCodeOf(error), lineOf(error), sectionOn(error));
-  }
-}
-
-/** With `--json`, a script reads the failure from standard output, as it reads a result. */
-function printFailure(code: string, message: string, help: string | undefined): void {
-  const end = process.argv.indexOf('--');
-  if (!process.argv.slice(0, end < 0 ? undefined : end).includes('--json')) return;
-  const error = { code, message: visibleLine(message), help, exitCode: process.exitCode };
-  process.stdout.write(`${JSON.stringify({ error })}\n`);
-}
+// Before the other modules are loaded, which takes most of the start.
+if (['keeper', 'proxy'].includes(process.argv[2] ?? '')) stopSignal();
+const { runCommandLine } = await import('./command-line.ts');
+await runCommandLine();

@@ -135,6 +135,23 @@ test('keeper --once ends on SIGTERM with exit code 1 while the KMS does not answ
   expect(keeper.events.map(({ event }) => event)).toEqual(['stopping']);
 });
 
+test.each([
+  [['keeper'], 0],
+  [['keeper', '--once'], 1],
+])('%j stops in order on a SIGTERM that comes while its modules are loaded', async (args, code) => {
+  const hook = `import { registerHooks } from 'node:module';
+let isSent = false;
+registerHooks({ load(url, context, next) {
+  if (!isSent && url.endsWith('/program.js')) process.kill(process.pid, 'SIGTERM');
+  isSent ||= url.endsWith('/program.js');
+  return next(url, context);
+} });`;
+  writeFileSync(at('hook.mjs'), hook);
+  const env = { NODE_OPTIONS: `--import=${at('hook.mjs')}` };
+  const ended = await runCli([...args, '--json'], { cwd: project.cwd, env });
+  expect({ ...ended, stdout: JSON.parse(ended.stdout).event }).toEqual({ code, stdout: 'stopping', stderr: '' });
+});
+
 describe('keeper', () => {
   test('publishes the successor that is due, and reports it', async () => {
     configure(FAST);

@@ -94,6 +94,16 @@ test('the README lists the code of every failure', () => {
   expect(rows.toSorted()).toEqual([...codes, 'usage'].toSorted());
 });
 
+test('init creates the ring at once, also with a createAfterSeconds in the configuration', async () => {
+  await run(['init', '--local']);
+  execFileSync('mv', [at('sealring.local.ring'), at('lost.ring')]);
+  const config = readFileSync(at('sealring.config.mjs'), 'utf8');
+  const policy = 'policy: { createAfterSeconds: 3600 },';
+  writeFileSync(at('sealring.config.mjs'), config.replace("ringName: 'local',", `ringName: 'local', ${policy}`));
+  const { code, stdout } = await run(['init']);
+  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^created the ring; /) });
+});
+
 describe('export -', () => {
   test('writes the ring to standard output, which import accepts', async () => {
     await run(['init', '--local']);

@@ -12,7 +12,7 @@ import { keyName, withKeyNames } from '../ring/key-name.ts';
 import { isLive } from '../ring/key-state.ts';
 import { ROTATION_REMEDY, rotationOf } from '../ring/rotation.ts';
 import { nearlyFull, unverifiedRevocation } from '../ring/status.ts';
-import { keyWrappersOf, ringNameOf, type SealringConfig } from '../settings/settings.ts';
+import { codecOptionsOf, keyWrappersOf, ringNameOf, type SealringConfig } from '../settings/settings.ts';
 import { type CurrentVersion, checkVersion, isOwn, refusedVersions, UnwrapRecorder } from './check-versions.ts';
 import { error, type Finding, ok, warning } from './finding.ts';
 import { kmsFinding } from './kms-findings.ts';
@@ -115,7 +115,7 @@ async function open(
   recorder: UnwrapRecorder,
 ): Promise<{ readonly health: CodecHealth } | { readonly failure: unknown }> {
   let codec: KmsCodec;
-  const { probe: _, wrapQuorum: _quorum, ...options } = config;
+  const { wrapQuorum: _, ...options } = codecOptionsOf(config);
   try {
     codec = await createKmsCodec({
       ...options,

@@ -7,6 +7,7 @@ import { checkKms } from './check-kms.ts';
 import { checkProcess } from './check-process.ts';
 import { checkRing } from './check-ring.ts';
 import { checkSettings } from './check-settings.ts';
+import { checkSingleUse } from './check-single-use.ts';
 import { checkKind, checkProbe, checkRead, checkWritePermission, unprobed } from './check-store.ts';
 import type { CurrentVersion } from './check-versions.ts';
 import type { DoctorReport, Finding } from './finding.ts';
@@ -22,7 +23,7 @@ const PATIENCE = 2;
 
 /**
  * Checks everything that a server needs to work on a ring. Each finding has a remedy. Writes nothing to the ring; with a
- * probe, it writes to the place of the probe and removes what it wrote.
+ * probe, it writes to the place of the probe and removes what it wrote; with a single-use store, it claims a random id.
  *
  * @param config - The options that the servers pass to `createKmsCodec`. They are not closed.
  * @returns all findings; `healthy` if none of them is an error. An error of a service is a finding and is not thrown.
@@ -85,6 +86,12 @@ export async function runDoctor(config: SealringConfig, options: DoctorOptions =
       store.push(probed.finding);
       wrote.push(...probed.wrote);
     }
+  }
+  if (config.singleUse !== undefined) {
+    const { clockSkewSeconds } = times;
+    const used = await checkSingleUse(config.singleUse, { clockSkewSeconds, wallMs: wallMs(), signal: signal() });
+    store.push(...used.findings);
+    wrote.push(...used.wrote);
   }
   const document = read.kind === 'held' ? await checkRing(config, read.document, versions, times, wallMs()) : [];
   return report(withoutRepeats([...first, ...kms, ...store, ...document, ...dates.findings(times)]), wrote);

@@ -44,11 +44,11 @@ export async function runKeeper(
     report(startedEvent(codec, config));
     log.begin(codec.health());
     while (await waits(LOOK_EVERY_MS, stop)) log.observe(codec.health());
-    report({ event: 'stopping' });
   } catch (error) {
     // Stopped before it had started.
     if (error !== stop.reason) throw error;
   } finally {
+    if (stop.aborted) report({ event: 'stopping' });
     log.close();
     await codec?.close();
     probes.close();

@@ -1,5 +1,8 @@
 import { member } from './member.ts';
 
+/** More than any answer needs. */
+const LARGEST = 65_536;
+
 /** Answers that agree to every question of a server. Values are the simplest that the schema of a question accepts. */
 export function answersTo(questions: unknown): Record<string, unknown> {
   return Object.fromEntries(Object.entries(Object(questions)).map(([key, question]) => [key, answerTo(question)]));
@@ -29,12 +32,27 @@ function valueFor(schema: unknown): unknown {
       return true;
     case 'number':
     case 'integer':
-      return member(schema, 'minimum') ?? 1;
+      return member(schema, 'minimum') ?? Math.min(1, numberOf(schema, 'maximum') ?? 1);
     case 'array':
-      return [first(member(member(schema, 'items'), 'enum')) ?? constant(member(schema, 'items')) ?? 'probe'];
+      return choicesOf(member(schema, 'items')).slice(0, numberOf(schema, 'minItems') || 1);
     default:
-      return textFor(member(schema, 'format'));
+      return textFor(member(schema, 'format'))
+        .padEnd(numberOf(schema, 'minLength') ?? 0, 'e')
+        .slice(0, numberOf(schema, 'maxLength'));
   }
+}
+
+/** What the items of a list can be. */
+function choicesOf(items: unknown): readonly unknown[] {
+  const [values, titled] = [member(items, 'enum'), member(items, 'anyOf') ?? member(items, 'oneOf')];
+  if (Array.isArray(values)) return values;
+  return Array.isArray(titled) ? titled.map((one) => member(one, 'const')) : ['probe'];
+}
+
+function numberOf(schema: unknown, name: string): number | undefined {
+  const value = member(schema, name);
+  // A server may name any length.
+  return typeof value === 'number' ? Math.min(value, LARGEST) : undefined;
 }
 
 function constant(schema: unknown): unknown {

@@ -1,18 +1,30 @@
 import { member } from './member.ts';
 import type { Target } from './server.ts';
 
-/** The same call, once for each argument that can be changed, with another value of it. */
-export function otherParams({ method, params }: Target): readonly Target[] {
-  const entries = Object.entries(Object(member(params, 'arguments')));
-  return entries.flatMap(([name, value]) => {
-    const other = otherValue(value);
-    if (other === undefined) return [];
-    return [{ method, params: { ...params, arguments: { ...Object.fromEntries(entries), [name]: other } } }];
-  });
+/**
+ * The same call, once for each value in its arguments, with another value in its place; undefined for a value that cannot be
+ * changed.
+ */
+export function otherParams({ method, params }: Target): readonly (Target | undefined)[] {
+  const args = member(params, 'arguments');
+  if (Object.keys(Object(args)).length === 0) return [];
+  return othersOf(args).map((other) =>
+    other === undefined ? undefined : { method, params: { ...params, arguments: other } },
+  );
 }
 
-function otherValue(value: unknown): unknown {
-  if (typeof value === 'string') return `${value}1`;
-  if (typeof value === 'number') return value + 1;
-  return typeof value === 'boolean' ? !value : undefined;
+/** The value, once for each text, number and boolean in it, with another one in its place. */
+function othersOf(value: unknown): readonly unknown[] {
+  if (typeof value === 'string') return [`${value}1`];
+  if (typeof value === 'number') return [value + 1];
+  if (typeof value === 'boolean') return [!value];
+  const entries = Object.entries(Object(value));
+  if (entries.length === 0) return [undefined];
+  return entries.flatMap(([name, part]) =>
+    othersOf(part).map((other) => {
+      if (other === undefined) return undefined;
+      if (Array.isArray(value)) return value.with(Number(name), other);
+      return { ...Object.fromEntries(entries), [name]: other };
+    }),
+  );
 }

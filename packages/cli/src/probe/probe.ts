@@ -57,7 +57,7 @@ export class Probe {
     const state = await this.#state();
     const accepted = await this.#answer(state, {});
     if (!this.#isAccepted(accepted)) {
-      throw new Failure('not-probed', `the server does not accept its own state (${describe(accepted)})`);
+      throw new Failure('not-probed', `the server does not accept its own state (${describe(accepted)}): ${ANSWERS}`);
     }
     const attacks = [await this.#tampering(), await this.#arguments(), await this.#user(), await this.#expiry()];
     // Of every state that the attacks have seen.
@@ -84,7 +84,7 @@ export class Probe {
       const remedy = 'Authenticate the state: protectRequestState or protectFetch of @sealring/mcp does.';
       return { id: 'tampering', verdict: 'hole', what: 'a state that was changed is accepted', remedy };
     }
-    return { id: 'tampering', verdict: 'ok', what: 'a state that was changed is refused' };
+    return await this.#refused('tampering', 'a state that was changed is refused', {});
   }
 
   async #arguments(): Promise<CheckResult> {
@@ -94,20 +94,25 @@ export class Probe {
     let what = 'the call has no arguments to change';
     let checked = 0;
     for (const other of others) {
+      if (other === undefined) continue;
       const control = await this.#call(other, token);
       if (control.kind !== 'asked') {
         what = `the server does not ask for other arguments (${describe(control)})`;
         continue;
       }
-      checked += 1;
       if (await this.#succeeds(await this.#state(), { target: other, first: control })) {
         const remedy = 'Bind the state to the request: protectRequestState or protectFetch of @sealring/mcp does.';
         return { id, verdict: 'hole', what: 'a state for other arguments is accepted', remedy };
       }
+      const result = await this.#refused(id, 'a state for other arguments is refused', { target: other });
+      if (result.verdict === 'ok') checked += 1;
+      else what = result.what;
     }
-    if (checked === 0) return { id, verdict: 'unchecked', what, remedy: OTHER_ARGUMENTS };
-    const partly = checked === others.length ? '' : `; the server asks for ${checked} of ${others.length} changes only`;
-    return { id, verdict: 'ok', what: `a state for other arguments is refused${partly}` };
+    if (checked === others.length && checked > 0) {
+      return { id, verdict: 'ok', what: 'a state for other arguments is refused' };
+    }
+    const some = `${checked} of ${others.length} changes of the arguments are refused, the others could not be tried`;
+    return { id, verdict: 'unchecked', what: checked === 0 ? what : some, remedy: OTHER_ARGUMENTS };
   }
 
   async #user(): Promise<CheckResult> {
@@ -123,7 +128,7 @@ export class Probe {
       return { id, verdict: 'unchecked', what, remedy: 'Use two users who may both make this call.' };
     }
     if (!(await this.#succeeds(await this.#state(), { token: otherToken, first: control }))) {
-      return { id, verdict: 'ok', what: 'the state of another user is refused' };
+      return await this.#refused(id, 'the state of another user is refused', { token: otherToken });
     }
     const remedy = 'Bind the state to the user: set requireSubject, and see docs/guides/wire-a-verifier.md.';
     return { id, verdict: 'hole', what: 'the state of another user is accepted', remedy };
@@ -139,10 +144,33 @@ export class Probe {
     const state = await this.#state();
     await sleep(lifetimeSeconds * 1_000 + EXPIRY_MARGIN_MS);
     if (!(await this.#succeeds(state, {}))) {
-      return { id, verdict: 'ok', what: `a state is refused after ${lifetimeSeconds} s` };
+      return await this.#refused(id, `a state is refused after ${lifetimeSeconds} s`, {});
     }
     const remedy = 'Let the state expire: set ttlSeconds of RequestStateSecurity.';
     return { id, verdict: 'hole', what: `a state is accepted after ${lifetimeSeconds} s`, remedy };
+  }
+
+  /**
+   * The result of attacks that all failed. A server that does not accept its own state for the same call either, because the
+   * call has taken effect or the access token has expired, for example, has shown nothing.
+   */
+  async #refused(
+    id: CheckId,
+    what: string,
+    { target = this.#input.target, token = this.#input.token }: Attack,
+  ): Promise<CheckResult> {
+    let outcome = await this.#call(target, token);
+    if (outcome.kind === 'asked' && typeof outcome.state === 'string') {
+      const first = outcome;
+      outcome = await this.#answer(String(first.state), { target, token, first });
+      if (this.#isAccepted(outcome, first)) return { id, verdict: 'ok', what };
+    }
+    return {
+      id,
+      verdict: 'unchecked',
+      what: `the server does not accept its own state for the same call either (${describe(outcome)})`,
+      remedy: 'Probe a call that can be made again and again, with access tokens that stay valid.',
+    };
   }
 
   /** A state that the server just made for the target. */
@@ -190,10 +218,12 @@ interface Attack {
   readonly first?: Asked | undefined;
 }
 
+const ANSWERS =
+  'pass --answers with input responses that it accepts, for a call that can be repeated and asks another question in each round';
 const OTHER_ARGUMENTS = 'Pass --other-arguments or --other-resource with a call that the server asks about, too.';
 
 function describe(outcome: Outcome): string {
   if (outcome.kind === 'refused') return outcome.why;
-  if (outcome.kind === 'asked') return 'it asks again';
+  if (outcome.kind === 'asked') return 'it asks the same again';
   return outcome.isError ? 'the tool reports an error' : 'it completes the call';
 }

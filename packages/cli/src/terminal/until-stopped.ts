@@ -1,9 +1,24 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** A signal that Ctrl-C and SIGTERM abort, so that the command can close the ring and overwrite its keys. */
+let stop: AbortSignal | undefined;
+
+/**
+ * The signal that Ctrl-C and SIGTERM abort, so that the command can close the ring and overwrite its keys. The second one ends
+ * the process at once.
+ */
 export function stopSignal(): AbortSignal {
+  stop ??= newStopSignal();
+  return stop;
+}
+
+function newStopSignal(): AbortSignal {
   const controller = new AbortController();
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => controller.abort());
+  const names = ['SIGINT', 'SIGTERM'] as const;
+  const abort = (): void => {
+    for (const name of names) process.off(name, abort);
+    controller.abort();
+  };
+  for (const name of names) process.on(name, abort);
   return controller.signal;
 }
 

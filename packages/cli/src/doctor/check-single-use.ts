@@ -1,0 +1,105 @@
+import { randomBytes } from 'node:crypto';
+import type { SingleUseStore } from '@sealring/core';
+import { singleUseFailureOf } from '../foreign-error.ts';
+import { error, type Finding, ok } from './finding.ts';
+
+/** How long the claim of the doctor lasts beyond the store's margin, so that a slow second claim still meets it. */
+const CLAIM_LIFE_MS = 60_000;
+
+interface SingleUseCheck {
+  /** Of the ring's policy. */
+  readonly clockSkewSeconds: number;
+  readonly wallMs: number;
+  /** When a store that does not answer is given up. */
+  readonly signal: AbortSignal;
+}
+
+/** The findings, and what was written. */
+export interface SingleUseFindings {
+  readonly findings: readonly Finding[];
+  readonly wrote: readonly string[];
+}
+
+/** Checks the margin of a store of redeemed tokens, and that it accepts the claim of a random id once and not twice. */
+export async function checkSingleUse(store: SingleUseStore, check: SingleUseCheck): Promise<SingleUseFindings> {
+  const margin = marginOf(store, check.clockSkewSeconds);
+  const id = randomBytes(32).toString('base64url');
+  const until = new Date(check.wallMs + CLAIM_LIFE_MS);
+  const wrote: string[] = [];
+  try {
+    for (const expected of [true, false]) {
+      const won = await within(check.signal, store.claim(id, until));
+      if (won === true) wrote.push('a claim of a random id in the single-use store, which ends by itself');
+      if (won !== expected) return { findings: [...margin, unusable(won)], wrote: wrote.slice(0, 1) };
+    }
+  } catch (thrown) {
+    return { findings: [...margin, failed(thrown, check.signal)], wrote };
+  }
+  const usable = ok('single-use', 'the single-use store accepts a claim once, and refuses it the second time');
+  return { findings: [...margin, usable], wrote };
+}
+
+/** As `RequestStateSecurity` does: the proxy would not start. */
+function marginOf({ clockSkewSeconds: margin }: SingleUseStore, clockSkewSeconds: number): readonly Finding[] {
+  if (margin === undefined || margin >= clockSkewSeconds) return [];
+  return [
+    error(
+      'single-use-margin',
+      `the single-use store remembers a token for ${margin} s after its end, less than clockSkewSeconds (${clockSkewSeconds})`,
+      `Set clockSkewSeconds of the single-use store to ${clockSkewSeconds}: the proxy does not start with less.`,
+    ),
+  ];
+}
+
+function unusable(won: unknown): Finding {
+  const what =
+    won === true
+      ? 'the single-use store accepted the same claim twice'
+      : `the single-use store ${won === false ? 'refused the claim of a new id' : 'answered a claim with no boolean'}`;
+  const remedy =
+    won === true
+      ? 'Do not use this store: it lets a token be redeemed twice.'
+      : 'Every token would be refused. Compare the clock of this machine with that of the store; test a store of your own with sealring-conformance.';
+  return error('single-use-unusable', what, remedy);
+}
+
+function failed(thrown: unknown, signal: AbortSignal): Finding {
+  const failure = singleUseFailureOf(thrown);
+  if (failure === undefined && !signal.aborted) {
+    return error(
+      'single-use-error',
+      `the single-use store threw ${thrown instanceof Error ? thrown.name : typeof thrown} instead of SingleUseStoreError`,
+      'Correct the store, and test it with sealring-conformance.',
+    );
+  }
+  const { kind, detail } = failure ?? { kind: 'unavailable', detail: 'no answer in time' };
+  const what = `the single-use store is ${kind}: ${detail}; the proxy refuses every token`;
+  switch (kind) {
+    case 'unavailable':
+      return error(
+        'single-use-unavailable',
+        what,
+        'Check that the host or table exists, that the server is the primary, and check network and credentials.',
+      );
+    case 'denied':
+      return error(
+        'single-use-denied',
+        what,
+        'Grant the permission under "Least privilege" in the README of the store: it is separate from that on the ring.',
+      );
+    case 'corrupt':
+      return error('single-use-corrupt', what, 'Run the migration of @sealring/postgres, or name another place.');
+    case 'too-large':
+      return error('single-use-too-large', what, 'Give the claims a table of their own, without local indexes.');
+    case 'read-only':
+      return error('single-use-read-only', what, 'Connect to the primary.');
+  }
+}
+
+/** @throws the signal's reason if it is aborted first: a claim takes no signal. */
+function within<T>(signal: AbortSignal, answer: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+    answer.then(resolve, reject);
+  });
+}
