@@ -25,7 +25,9 @@ test('every requirement has a broken store that it must catch', () => {
 
 describe.concurrent('every broken ring store is caught by the requirement it breaks', () => {
   for (const { target, caughtBy } of BROKEN) {
-    test(`${target.name} is caught by ${caughtBy}`, async () => {
+    // On a busy machine a run may meet no write at the moment that shows the defect.
+    const retry = caughtBy.startsWith('RING-ABORT-') ? 2 : 0;
+    test(`${target.name} is caught by ${caughtBy}`, { retry }, async () => {
       const { results } = await runRingStoreConformance(target, {
         seed: 1,
         only: [caughtBy],

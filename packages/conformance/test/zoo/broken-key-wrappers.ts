@@ -932,11 +932,11 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     and('WRAP-VERSIONS-DECLARED'),
   ),
   made('generates with the version before the newest', 'WRAP-ROTATED-NAMES', (world) => {
-    const generating = soundKeyWrapper({
+    const lagging = soundKeyWrapper({
       nameVersion: (_, { versions, current }) => (versions.at(-2) ?? current).id,
       seal: (_, plaintext, bound) => SOUND.seal(world.key.versions.at(-2) ?? world.key.current, plaintext, bound),
     })(world);
-    return { ...soundKeyWrapper()(world), generate: generating.generate };
+    return { ...soundKeyWrapper()(world), generate: lagging.generate };
   }),
   broken('names its versions, and does not say so', 'WRAP-VERSIONS-DECLARED', {
     supports: { context: true, authenticated: true },
