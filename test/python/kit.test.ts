@@ -31,7 +31,7 @@ import { startLocalstack } from '../support/localstack.ts';
 import { startMoto } from '../support/moto.ts';
 import { startOpenBao } from '../support/openbao.ts';
 import { startPostgres } from '../support/postgres.ts';
-import { freePort, startRedis } from '../support/redis.ts';
+import { startRedis } from '../support/redis.ts';
 import { startOrSkip } from '../support/servers.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { pythonWithPackage } from './python-package.ts';
@@ -74,6 +74,8 @@ async function keyWrapper(
   return execKeyWrapperTarget(command, { name: `${name} (Python)`, env });
 }
 
+/** No test listens on it, unlike on a port that was free a moment ago. */
+const UNREACHABLE = 1;
 const AWS = { region: 'us-east-1', maxAttempts: 1, credentials: { accessKeyId: 'test', secretAccessKey: 'test' } };
 
 /** A way to a server that can be cut. */
@@ -259,7 +261,7 @@ const KEY_WRAPPERS: Readonly<Record<string, Subject>> = {
       stopping.push(() => server.stop());
       const { own, other, control } = gcpKeys(server.kms);
       const self = { cloud: 'gcp', address: `127.0.0.1:${server.port}`, keyId: own };
-      const unreachable = { ...self, address: `127.0.0.1:${await freePort()}` };
+      const unreachable = { ...self, address: `127.0.0.1:${UNREACHABLE}` };
       return {
         ...(await keyWrapper('GcpKmsKeyWrapper', { self, other: { ...self, keyId: other }, unreachable })),
         control,
@@ -276,7 +278,7 @@ const KEY_WRAPPERS: Readonly<Record<string, Subject>> = {
       writeFileSync(certificate, vault.certificate);
       const signKeyId = vault.idOf(signing, signing.current);
       const self = { cloud: 'azure', keyId: vault.idOf(own), signKeyId, token: vault.issueToken(), certificate };
-      const unreachable = { ...self, proxy: `http://127.0.0.1:${await freePort()}` };
+      const unreachable = { ...self, proxy: `http://127.0.0.1:${UNREACHABLE}` };
       const roles = { self, other: { ...self, keyId: vault.idOf(other) }, unreachable };
       const control: KeyWrapperControl = {
         disable: () => own.set({ enabled: false }),
@@ -294,7 +296,7 @@ const KEY_WRAPPERS: Readonly<Record<string, Subject>> = {
       stopping.push(() => openbao.close());
       const { control, token } = await vaultKeys(openbao);
       const self = { cloud: 'vault', keyId: 'own', address: openbao.address, token };
-      const unreachable = { ...self, address: `http://127.0.0.1:${await freePort()}` };
+      const unreachable = { ...self, address: `http://127.0.0.1:${UNREACHABLE}` };
       return {
         ...(await keyWrapper('VaultTransitKeyWrapper', { self, other: { ...self, keyId: 'other' }, unreachable })),
         control,

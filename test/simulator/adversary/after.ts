@@ -14,6 +14,8 @@ export async function judgeAfterwards(world: World, oracle: Oracle): Promise<voi
   const { timeline, options, dice } = world;
   const pass = (ms: number): Promise<void> => timeline.advance(timeline.nowMs + ms, options.quantumMs);
   const stoppedAt = timeline.nowMs;
+  // Whoever was down until now has begun to start.
+  if (world.mayWrap) await pass(options.quantumMs);
   const deceived = world.mayWrap ? deceivedOf(world) : [];
   // Nobody is left who knows the true ring: what cannot be prevented.
   if (deceived.length === world.members.length) return;
@@ -47,10 +49,13 @@ export async function judgeAfterwards(world: World, oracle: Oracle): Promise<voi
   starter.crash();
 }
 
-/** With the right to wrap, a start can be deceived: whoever started meanwhile is ended, and started when all is over. */
+/**
+ * With the right to wrap, a start can be deceived: whoever started meanwhile, or starts before the store is repaired, is
+ * ended, and started when all is over.
+ */
 function deceivedOf(world: World): readonly SimulatedMember[] {
   const { from = Number.POSITIVE_INFINITY } = world.hostility.spells.at(-1) ?? {};
-  return world.members.filter((member) => (member.startedAtMs ?? 0) >= from);
+  return world.members.filter((member) => (member.startedAtMs ?? 0) >= from || !member.isUp);
 }
 
 function judgeAgreement(world: World, oracle: Oracle, members: readonly SimulatedMember[], when: string): void {
