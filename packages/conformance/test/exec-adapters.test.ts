@@ -87,6 +87,14 @@ describe('a signal that aborts is passed on', () => {
     expect(await calls[1]).toMatchObject(unavailable);
   });
 
+  test.each([
+    ['answers-at-once', 'pass', undefined],
+    ['ends-late', 'fail', 'wrap, aborted under way, continued and succeeded'],
+  ] as const)('WRAP-ABORT of a program that %s: %s', async (fault, status, detail) => {
+    const [result] = await run('key-wrapper', faulty('key-wrapper', fault), ['WRAP-ABORT']);
+    expect([result?.status, result?.detail?.replace(/ \(seed.*/, '')]).toEqual([status, detail]);
+  });
+
   test('of a ring store, before its call and during it', async () => {
     const target = await execRingStoreTarget(faulty('ring-store', 'waits-for-aborts'));
     closing.push(() => target.close());

@@ -109,7 +109,8 @@ function nameAndPlace(error: unknown, module: string): string {
   const text = isLoaders ? `${error.name}: ${error.message.split('\n')[0] ?? ''}` : error.name;
   const place = error.stack?.split('\n').find((line) => line.includes(module));
   const line = place?.match(/:(\d+)(?::\d+)?\)?$/)?.[1];
-  return line === undefined ? text : `${text} in line ${line}`;
+  const hint = text.includes('outside a module') ? ': set "type": "module" in the nearest package.json' : '';
+  return `${text}${line === undefined ? '' : ` in line ${line}`}${hint}`;
 }
 
 interface Held extends LoadedTarget {

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Command, Option } from 'commander';
@@ -8,6 +8,8 @@ const TEMPLATES = fileURLToPath(new URL('../../templates/', import.meta.url));
 
 interface Template {
   readonly files: readonly string[];
+  /** Whether the files are ECMAScript modules: they do not load in a folder whose package.json says `commonjs`. */
+  readonly areModules: boolean;
   readonly toFill: string;
   readonly commands: (folder: string) => readonly string[];
 }
@@ -16,6 +18,7 @@ interface Template {
 function inNode(suite: string, extension: string, names: readonly string[], toFill: string): Template {
   return {
     files: [...names, 'target', 'conformance'].map((name) => `${name}.${extension}`),
+    areModules: true,
     toFill,
     commands: (folder) => [
       `npx sealring-conformance ${suite} ${join(folder, `target.${extension}`)} --report report.html`,
@@ -28,6 +31,7 @@ function inNode(suite: string, extension: string, names: readonly string[], toFi
 function inPython(suite: string, names: readonly [string, string], helper: string, toFill: string): Template {
   return {
     files: [...names, helper].map((name) => `${name}.py`),
+    areModules: false,
     toFill,
     commands: (folder) => [
       `npx sealring-conformance ${suite} --exec "python ${join(folder, `${names[1]}.py`)}" --report report.html`,
@@ -78,13 +82,17 @@ export function addInitCommand(program: Command): void {
     });
 }
 
-function write(folder: string, source: string, { files, toFill, commands }: Template): void {
+function write(folder: string, source: string, { files, areModules, toFill, commands }: Template): void {
   const taken = files.find((file) => existsSync(join(folder, file)));
   if (taken !== undefined) throw new UsageError(`${join(folder, taken)} exists already: nothing was written`);
   mkdirSync(folder, { recursive: true });
   for (const file of files) copyFileSync(join(TEMPLATES, source, file), join(folder, file));
+  const manifest = join(folder, 'package.json');
+  // `npm init` writes "type": "commonjs" into the folder above.
+  const needsManifest = areModules && !existsSync(manifest);
+  if (needsManifest) writeFileSync(manifest, '{ "private": true, "type": "module" }\n');
   const lines = [
-    ...files.map((file) => `wrote ${join(folder, file)}`),
+    ...[...files, ...(needsManifest ? ['package.json'] : [])].map((file) => `wrote ${join(folder, file)}`),
     '',
     `Fill ${toFill} in ${join(folder, files[0] ?? '')}, then:`,
     ...commands(folder).map((command) => `  ${command}`),

@@ -471,6 +471,7 @@ function notText(token: string): readonly (readonly [string, unknown])[] {
     ['an array of a token', [token]],
     ['a String object', Object(token)],
     ['bytes of a token', new TextEncoder().encode(token)],
+    ['a Buffer of a token', Buffer.from(token)],
   ];
 }
 

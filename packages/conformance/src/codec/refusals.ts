@@ -42,6 +42,9 @@ export const REFUSAL_CHECKS: CodecChecks = {
       ...damaged(token).map(([variant, what]) => [variant, what === 'no text' ? what : `a token ${what}`] as const),
       ...[...damagedForms(token, other)].map(([variant, what]) => [variant, `a token ${what}`] as const),
       ...GARBAGE.map((garbage) => [garbage, tokenText(garbage)] as const),
+      ...[1_000, 100_000].map(
+        (length) => [`${token}${'A'.repeat(length)}`, `a token with ${length} characters added`] as const,
+      ),
       [trial.seal(stranger, trial.text('state of a tool')), 'a token of another service'],
     ];
     for (const [refusal, what] of refusalsOf(trial, codec, bad)) trial.expectRefusalClass(refusal, what);

@@ -32,7 +32,7 @@ export class Lines {
   rest(): string {
     const bytes = Buffer.concat(this.#parts.splice(0));
     this.#length = 0;
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   }
 
   #keep(part: Buffer): void {

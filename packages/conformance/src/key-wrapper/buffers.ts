@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { types } from 'node:util';
 import type { KeyWrapper } from '@sealring/core';
 import { flipped, sameBytes, text } from '../bytes.ts';
@@ -13,6 +14,9 @@ import {
 } from './trial.ts';
 
 const ENTRY = '{"ring":"conformance","id":"AAAAAAAAAAAAAAAA"}';
+
+/** What a call still does to bytes once it has ended is done by then: milliseconds. */
+const LATER_MS = 20;
 
 export const BUFFER_CHECKS: KeyWrapperChecks = {
   'WRAP-VIEW': async (trial) => {
@@ -60,6 +64,8 @@ export const BUFFER_CHECKS: KeyWrapperChecks = {
       sameBytes(back, stored.dataKey),
       'after returned bytes were overwritten, a wrapped key unwraps to other bytes',
     );
+    await pause(LATER_MS);
+    expectThat(sameBytes(back, stored.dataKey), 'the bytes that unwrap returned changed after it had ended');
     if ((await trial.makeEach(keyWrapper)).length === 1) return;
     const generated = await trial.generate(keyWrapper);
     const kept = { dataKey: Uint8Array.from(generated.dataKey), wrapped: copyOf(generated.wrapped) };
@@ -79,6 +85,7 @@ export const BUFFER_CHECKS: KeyWrapperChecks = {
     expectThat(sameBytes(back, dataKey), 'overwriting the caller’s data key after wrap changed what unwrap returns');
     wrapped.wrapped.fill(0);
     await trial.expectOpens(keyWrapper, { dataKey, wrapped: stored }, 'a wrapped key whose bytes were overwritten');
+    await staysUnchanged(trial, keyWrapper, { dataKey, wrapped: stored });
     await failsWithoutChange(trial, keyWrapper, { dataKey, wrapped: stored });
     await signsWithoutChange(trial, keyWrapper);
   },
@@ -132,6 +139,22 @@ function answered(answer: unknown): readonly Uint8Array[] {
   if (typeof answer !== 'object' || answer === null) return [];
   const { dataKey, wrapped } = answer as { readonly dataKey?: unknown; readonly wrapped?: unknown };
   return [dataKey, wrapped].flatMap(answered);
+}
+
+async function staysUnchanged(
+  trial: KeyWrapperTrial,
+  keyWrapper: KeyWrapper,
+  { dataKey, wrapped }: Made,
+): Promise<void> {
+  const [given, copy] = [Uint8Array.from(dataKey), copyOf(wrapped)];
+  await trial.answer(() => keyWrapper.wrap(given, OPTIONS), 'wrap');
+  await trial.answer(() => keyWrapper.unwrap(copy, OPTIONS), 'unwrap');
+  await pause(LATER_MS);
+  expectThat(sameBytes(given, dataKey), 'wrap changed the data key it was given, after it had ended');
+  expectThat(
+    sameBytes(copy.wrapped, wrapped.wrapped),
+    'unwrap changed the wrapped bytes it was given, after it had ended',
+  );
 }
 
 async function failsWithoutChange(

@@ -33,9 +33,9 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
     const before = await trial.makeEach(await trial.create());
     await control.rotate();
     // The instance from before may continue with the version it knows for a while.
-    for (const [i, { by, wrapped }] of (await trial.makeEach(await trial.create())).entries()) {
-      const isOther = wrapped.keyId !== before[i]?.wrapped.keyId;
-      expectThat(isOther, `wraps of ${by} from before and after a rotation name the same version`);
+    for (const { by, wrapped } of await trial.makeEach(await trial.create())) {
+      const isNew = before.every((one) => one.wrapped.keyId !== wrapped.keyId);
+      expectThat(isNew, `a wrap of ${by} after a rotation names the version from before it`);
     }
   },
   'WRAP-VERSIONS-DECLARED': async (trial) => {
@@ -75,6 +75,7 @@ function whileRefused(change: Pair, undo: Pair, kind: string): Check<KeyWrapperT
     const control = trial.control(change, undo);
     // An earlier unwrap must not answer now: an unwrap checks the permission to use the key.
     const { keyWrapper, ...made } = await trial.createOpened();
+    for (let time = 1; time < TIMES; time++) await trial.expectOpens(keyWrapper, made);
     await control[change]();
     try {
       for (const asked of [keyWrapper, await trial.create()]) {

@@ -30,7 +30,7 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
     const { keyId } = made.wrapped;
     // The end of a name may be a version, which WRAP-VERSION-BINDS is about.
     const ends = keyWrapper.supports.keyVersions === true ? [] : [`${keyId}x`, keyId.slice(0, -1)];
-    for (const name of [`x${keyId}`, keyId.slice(1), '', ...ends]) {
+    for (const name of [`x${keyId}`, keyId.slice(1), '', ...otherCaseOf(keyId), ...ends]) {
       const wrapped = { ...copyOf(made.wrapped), keyId: name };
       const what = 'our wrapped key under a keyId that is ours but for a character';
       await trial.refusal(() => keyWrapper.unwrap(wrapped, OPTIONS), what);
@@ -70,7 +70,6 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
   },
 };
 
-/** Names of providers that only look like the wrapper's own, and one that does not. */
 /** The same of a KMS key whose name starts with ours, where the version follows the name after a separator. */
 function longerNamed({ keyId }: KeyWrapper, wrapped: WrappedKey): readonly WrappedKey[] {
   const version = wrapped.keyId.slice(keyId.length);
@@ -78,6 +77,14 @@ function longerNamed({ keyId }: KeyWrapper, wrapped: WrappedKey): readonly Wrapp
   return [{ ...copyOf(wrapped), keyId: `${keyId}x${version}` }];
 }
 
+/** The same name in other case, where it starts with a letter. */
+function otherCaseOf(keyId: string): readonly string[] {
+  const [first = ''] = keyId;
+  const names = [first.toUpperCase(), first.toLowerCase()].map((letter) => `${letter}${keyId.slice(1)}`);
+  return names.filter((name) => name !== keyId);
+}
+
+/** Names of providers that only look like the wrapper’s own, and one that does not. */
 function foreignOf({ provider }: KeyWrapper): readonly string[] {
   return [ELSEWHERE, provider.toUpperCase(), `${provider}x`, provider.slice(0, -1), ` ${provider}`, `${provider}\n`];
 }

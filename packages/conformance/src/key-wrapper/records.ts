@@ -1,4 +1,4 @@
-import { types } from 'node:util';
+import { isDeepStrictEqual, types } from 'node:util';
 import type { KeyWrapper, WrappedKey } from '@sealring/core';
 import { bothWays, xor } from '../bytes.ts';
 import { expectThat } from '../requirement.ts';
@@ -132,6 +132,11 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
       const frozen = Object.freeze(copyOf(wrapped));
       const call = (): unknown => keyWrapper.unwrap(frozen, options);
       await trial.answer(call, 'unwrap of a frozen wrapped key');
+      // What may be changed is changed by code that does not insist on it.
+      const [open, context] = [copyOf(wrapped), { ...CONTEXT }];
+      await trial.answer(() => keyWrapper.unwrap(open, { context }), 'unwrap');
+      expectThat(isDeepStrictEqual(open, frozen), 'unwrap changed the wrapped key it was given');
+      expectThat(isDeepStrictEqual(context, { ...CONTEXT }), 'unwrap changed the context it was given');
       const [stored, again] = [copyOf(wrapped), await trial.wrap(keyWrapper, dataKey, options)];
       expectThat(again !== wrapped, `${by} and wrap gave the same object`);
       spoil(again);

@@ -68,6 +68,13 @@ export const ANSWER_CHECKS: RingStoreChecks = {
       const outcome = await trial.promised(call, what);
       if ('error' in outcome) expectDiscreet(outcome.error, canary, what);
     }
+    if (trial.target.plant !== undefined && most === MAX_DOCUMENT_BYTES) {
+      const name = trial.freshName();
+      await trial.plant(name, canary.repeat(Math.ceil((most + 1) / canary.length)));
+      const [planted, what] = [await trial.open(name), 'a read that is too large'];
+      const outcome = await trial.promised(() => planted.read(), what);
+      if ('error' in outcome) expectDiscreet(outcome.error, canary, what);
+    }
     if (trial.target.breakConnection === undefined) return;
     const unused = await trial.open();
     await trial.breakConnection();

@@ -221,6 +221,7 @@ export const EXPECTATION_CHECKS: RingStoreChecks = {
       revision.toLowerCase(),
       revision.slice(0, -1),
       revision.slice(1),
+      `W/${revision}`,
       `W/"${revision}"`,
     ];
     for (const expected of [...foreign, ...alike].filter((one) => one !== revision)) {

@@ -24,6 +24,8 @@ interface Request {
 type Answer = Record<string, unknown>;
 
 const [contract = '', fault = ''] = process.argv.slice(2);
+/** What has a service at hand, or is slow to learn that nobody waits. */
+const isRemote = fault === 'answers-at-once' || fault === 'ends-late';
 
 const failure = (kind: string, more: object = {}): Answer => ({ failure: { kind, message: `it is ${kind}`, ...more } });
 
@@ -51,7 +53,7 @@ function unseal(key: Buffer, wrapped: string, context: string): string | undefin
 }
 
 function keyWrapperAnswer({ op, instance, role = '', context = {}, dataKey = '', wrapped }: Request): Answer {
-  if (op === 'describe') return { target: { name: 'a key wrapper', supports: { remote: false, versions: false } } };
+  if (op === 'describe') return { target: { name: 'a key wrapper', supports: { remote: isRemote, versions: false } } };
   if (op === 'create') {
     roles.set(instance, role);
     const supports = { context: true, authenticated: true, keyVersions: null };
@@ -65,7 +67,7 @@ function keyWrapperAnswer({ op, instance, role = '', context = {}, dataKey = '',
   const key = KEYS[keyId] ?? randomBytes(32);
   const aad = JSON.stringify([keyId, Object.entries(context).toSorted(([one], [other]) => (one < other ? -1 : 1))]);
   const facts = { provider: 'acme', operation: op };
-  if (closed.has(instance)) return failure('unavailable', facts);
+  if (keyId === 'unreachable' || closed.has(instance)) return failure('unavailable', facts);
   if (op === 'wrap') {
     const bytes = Buffer.from(dataKey, 'base64');
     if (bytes.length !== 32 || bytes.every((byte) => byte === bytes[0])) return failure('argument');
@@ -191,14 +193,16 @@ async function obey(request: Request): Promise<void> {
   if (abort !== undefined) return void open.delete(abort);
   open.add(id);
   // Not in the order of the requests.
-  await pause(Math.random() * 3);
+  if (fault === 'ends-late') await pause(60);
+  else if (fault !== 'answers-at-once') await pause(Math.random() * 3);
   if (fault === 'waits-for-aborts' && isCall(request) && aborted !== true) {
     while (open.has(id)) await pause(5);
   }
   const isAborted = aborted === true || !open.has(id);
   const facts = { provider: 'acme', operation: op };
   const answerOf = contract === 'key-wrapper' ? keyWrapperAnswer : ringStoreAnswer;
-  const ended = isAborted && fault !== 'ignores-aborts' ? failure('unavailable', facts) : undefined;
+  const isIgnored = fault === 'ignores-aborts' || (fault === 'ends-late' && aborted !== true);
+  const ended = isAborted && !isIgnored ? failure('unavailable', facts) : undefined;
   const answer = { id, ...(ended ?? answerOf(request)) };
   const [when, what] = FAULTS[fault] ?? [];
   if (when?.(request, answer) === true) what?.(request, answer);

@@ -271,6 +271,14 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
+  wrapped('throws a RangeError on long input', 'CODEC-REFUSAL-CLASS', (sound) =>
+    both(sound, {
+      unseal(token) {
+        if (token.length > 10_000) throw new RangeError('too long');
+        return sound.unseal(token);
+      },
+    }),
+  ),
   wrapped('shows the token', 'CODEC-REFUSAL-TOKEN', (sound) =>
     both(sound, {
       unseal(token) {
@@ -403,6 +411,11 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
         sound.unseal(
           typeof token === 'string' && token.startsWith(PREFIX + PREFIX) ? token.slice(PREFIX.length) : token,
         ),
+    }),
+  ),
+  wrapped('takes a Buffer for text', 'CODEC-NOT-TEXT', (sound) =>
+    both(sound, {
+      unseal: (token: unknown) => sound.unseal(Buffer.isBuffer(token) ? token.toString() : (token as string)),
     }),
   ),
   wrapped('takes String objects', 'CODEC-NOT-TEXT', (sound) =>

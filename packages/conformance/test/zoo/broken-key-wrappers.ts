@@ -55,6 +55,10 @@ function broken(name: string, caughtBy: string, steps: Partial<Steps>, rest: Res
   return made(name, caughtBy, soundKeyWrapper(steps), rest);
 }
 
+function lowerCase(wrapped: WrappedKey): WrappedKey {
+  return { ...wrapped, keyId: wrapped.keyId.toLowerCase() };
+}
+
 /** A sound key wrapper around which something is wrong. */
 function around(
   name: string,
@@ -284,6 +288,27 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     async wrap(dataKey: Uint8Array, options: WrapOptions) {
       const answer = await sound.wrap(dataKey, options);
       dataKey.fill(0);
+      return answer;
+    },
+  })),
+  around('overwrites the caller’s data key a moment after the call', 'WRAP-CALLERS-BYTES', (sound) => ({
+    async wrap(dataKey: Uint8Array, options: WrapOptions) {
+      const answer = await sound.wrap(dataKey, options);
+      setTimeout(() => dataKey.fill(0), 2);
+      return answer;
+    },
+  })),
+  around('overwrites what it unwrapped a moment after the call', 'WRAP-OWN-BYTES', (sound) => ({
+    async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+      const answer = await sound.unwrap(wrapped, options);
+      setTimeout(() => answer.fill(0), 10);
+      return answer;
+    },
+  })),
+  around('notes in a wrapped key that it was unwrapped', 'WRAP-CALLERS-RECORD', (sound) => ({
+    async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+      const answer = await sound.unwrap(wrapped, options);
+      Reflect.set(wrapped, 'isOpen', true);
       return answer;
     },
   })),
@@ -673,6 +698,11 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     and('WRAP-BEFORE-CALL', 'WRAP-ARGUMENTS'),
   ),
+  broken('takes the name of its KMS key in other case', 'WRAP-OTHER-KEY-NAMED', {
+    mayAsk: (world, wrapped) => SOUND.mayAsk(world, lowerCase(wrapped)),
+    versionToOpen: (world, wrapped) => SOUND.versionToOpen(world, lowerCase(wrapped)),
+    bind: (context, keyId) => SOUND.bind(context, keyId.toLowerCase()),
+  }),
   broken(
     'does not look at the provider',
     'WRAP-FOREIGN-PROVIDER',
@@ -871,6 +901,22 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     remembering({ ask: async () => undefined }),
     and('WRAP-DENIED', 'WRAP-ABORTED', 'WRAP-CLOSED'),
   ),
+  around('caches what it unwrapped twice, under a disabled key only', 'WRAP-DISABLED', (sound, { key }) => {
+    const opened = new Map<string, number>();
+    const kept = new Map<string, Uint8Array>();
+    return {
+      async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+        const name = JSON.stringify([wrapped?.provider, wrapped?.keyId, hexOf(wrapped?.wrapped), options]);
+        const known = kept.get(name);
+        if (key.state === 'disabled' && known !== undefined && (opened.get(name) ?? 0) > 1)
+          return Uint8Array.from(known);
+        const plaintext = await sound.unwrap(wrapped, options);
+        opened.set(name, (opened.get(name) ?? 0) + 1);
+        kept.set(name, Uint8Array.from(plaintext));
+        return plaintext;
+      },
+    };
+  }),
   misnaming('takes a disabled key for an outage', 'WRAP-DISABLED', ['disabled', 'unavailable']),
   unforgiving('never gets over a disabled key', 'WRAP-ENABLED', 'disabled'),
   misnaming('takes a denial for a key that is gone', 'WRAP-DENIED', ['denied', 'not-found']),
@@ -885,6 +931,13 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     and('WRAP-VERSIONS-DECLARED'),
   ),
+  made('generates with the version before the newest', 'WRAP-ROTATED-NAMES', (world) => {
+    const lagging = soundKeyWrapper({
+      nameVersion: (_, { versions, current }) => (versions.at(-2) ?? current).id,
+      seal: (_, plaintext, bound) => SOUND.seal(world.key.versions.at(-2) ?? world.key.current, plaintext, bound),
+    })(world);
+    return { ...soundKeyWrapper()(world), generate: lagging.generate };
+  }),
   broken('names its versions, and does not say so', 'WRAP-VERSIONS-DECLARED', {
     supports: { context: true, authenticated: true },
   }),

@@ -286,6 +286,12 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
         throw Object.assign(new RingConflictError(), { cause: error });
       }),
   })),
+  wrapped('shows the head of what is too large to read', 'RING-ERROR-TEXT', (sound, backend, name) => ({
+    read: (options?: RingStoreCallOptions) =>
+      sound.read(options).catch((error: unknown) => {
+        throw Object.assign(error as Error, { head: backend.rows.get(name)?.document.slice(0, 100) });
+      }),
+  })),
   wrapped('shows which statement failed', 'RING-ERROR-TEXT', (sound) => ({
     write: (document: string, options: WriteOptions) =>
       sound.write(document, options).catch((error: unknown) => {
@@ -476,6 +482,9 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
   broken('compares what is expected without case', 'RING-FOREIGN-CONFLICT', {
     revise: () => randomUUID(),
     matches: (row, expected) => row?.revision.toLowerCase() === expected?.toLowerCase(),
+  }),
+  broken('takes a weak entity tag for a strong one', 'RING-FOREIGN-CONFLICT', {
+    matches: (row, expected) => SOUND.matches(row, expected?.replace(/^W\//, '')),
   }),
   broken('takes white space from the beginning of what is expected', 'RING-FOREIGN-CONFLICT', {
     matches: (row, expected) => SOUND.matches(row, expected?.trimStart()),
