@@ -165,8 +165,8 @@ describe.skipIf(redis === undefined)('the doctor, on Redis', () => {
     const report = await examine({ ...configOf(redisRing({ url: address, key: 'payments' })), singleUse });
     expect(idsOf(report, 'error')).toEqual(errors);
     expect(findingOf(report, id)).toMatchObject({ severity });
-    const claims = errors.length === 0 || id === 'single-use-margin' ? [expect.stringContaining('random id')] : [];
-    expect(report.wrote).toEqual(claims);
+    const maySendClaims = errors.length === 0 || id === 'single-use-margin';
+    expect(report.wrote.map((line) => line.includes('random id'))).toEqual(maySendClaims ? [true] : []);
   });
 
   test('F31: reports a replica, which cannot be written', async () => {

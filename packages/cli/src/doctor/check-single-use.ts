@@ -29,7 +29,7 @@ export async function checkSingleUse(store: SingleUseStore, check: SingleUseChec
   try {
     for (const expected of [true, false]) {
       const won = await within(check.signal, store.claim(id, until));
-      if (won === true) wrote.push('a claim of a random id in the single-use store, which ends by itself');
+      if (won) wrote.push('a claim of a random id in the single-use store, which ends by itself');
       if (won !== expected) return { findings: [...margin, unusable(won)], wrote: wrote.slice(0, 1) };
     }
   } catch (thrown) {
