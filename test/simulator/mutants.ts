@@ -142,8 +142,8 @@ export const MUTANTS: readonly Mutant[] = [
     'a full document keeps the revocation of a key that somebody wrote as live',
     [
       'ring/written-document.ts',
-      'return there.revoked === undefined ? 2 : 1;',
-      'return there.revoked === undefined ? 0 : 0;',
+      'if (there !== undefined && there.revoked === undefined) return 4;',
+      'if (there !== undefined && there.revoked === undefined) return 0;',
     ],
   ),
   mutant('young-revocations-leave', 'a revocation stays in the document until everybody has read it', [

@@ -20,6 +20,7 @@ import {
   RING,
   revocationBy,
   signerOf,
+  signersWith,
   T0,
   type TestKey,
   testKey,
@@ -566,6 +567,40 @@ describe('a written document', () => {
     expect(keptOf(root, asLive)).toEqual([older.id]);
     expect(keptOf(root, asRevoked)).toEqual([older.id]);
     expect(keptOf(root, undefined)).toEqual([later.id]);
+  });
+
+  test('drops, with room for one revoked key, first a key that was never unwrapped and that only expired keys certify', () => {
+    const [genuine, junk, expired] = [testKey(1), testKey(2), testKey(3)];
+    const inUse = Array.from({ length: 63 }, (_, i) => testKey(i + 4));
+    const newest = inUse.at(-1) ?? expired;
+    const past = signersWith(expired);
+    const before = createSnapshot([
+      ...inUse.map((key) => ({
+        ...unwrappedKey(RING, entryBy(key, []), key.held, undefined, 0),
+        wraps: entryBy(key, []).wraps.map((wrap) => ({ ...wrap, isUnwrapped: true })),
+      })),
+      {
+        ...unwrappedKey(RING, entryBy(genuine, []), genuine.held, undefined, 0),
+        wraps: entryBy(genuine, []).wraps.map((wrap) => ({ ...wrap, isUnwrapped: true })),
+        revoked: true,
+        revocation: revocationBy(genuine.id, [genuine]),
+      },
+    ]);
+    const keptOf = (by: readonly TestKey[], readOf: (claimed: RingEntry) => RingDocument): readonly string[] => {
+      // The later of the two revocations.
+      const claimed = entryBy(junk, [], { revoked: revocationBy(junk.id, by, T0 + HOUR) });
+      const { known: both } = learn(before, documentWith(claimed), judgementOf({ past }));
+      expect(both.byId.get(junk.id)?.revoked).toBe(true);
+      const { entries } = documentOf(both, readOf(claimed), { ring: RING, past, isRemovable: () => false });
+      expect(entries).toHaveLength(64);
+      return [genuine.id, junk.id].filter((id) => entries.some((entry) => entry.id === id));
+    };
+    expect(keptOf([expired], (claimed) => documentWith(claimed))).toEqual([genuine.id]);
+    expect(keptOf([expired], () => documentWith())).toEqual([genuine.id]);
+    // Somebody may have missed the revocation.
+    expect(keptOf([expired], (claimed) => documentWith({ ...claimed, revoked: undefined }))).toEqual([junk.id]);
+    expect(keptOf([expired, newest], (claimed) => documentWith(claimed))).toEqual([junk.id]);
+    expect(keptOf([expired, newest], () => documentWith())).toEqual([junk.id]);
   });
 
   test('drops wraps that this member neither made nor unwrapped if there is no room, and none that it did (F23)', () => {

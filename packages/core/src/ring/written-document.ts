@@ -115,6 +115,7 @@ export function documentOf(
   const signers = signersOf(known.keys, past);
   const byId = new Map(read?.entries.map((entry) => [entry.id, entry]));
   const kept = known.keys.filter((key) => !key.isLeft && !isRemovable(key));
+  const current = signersOf(kept, new Map());
   for (let spared = 0; ; spared++) {
     const carried = spared >= 1 ? [] : [...known.carried, ...known.unreadable];
     // A key that only this member's pin refuses is in use elsewhere.
@@ -122,7 +123,10 @@ export function documentOf(
     const revoked = kept.filter((key) => key.revocation !== undefined && (spared < 2 || !isTombstone(key)));
     const room = Math.max(0, MAX_RING_KEYS - inUse.length - carried.length);
     const links = linksBetween(inUse, known.byId);
-    const need = (key: RingKey): number => needOf(key, links, byId);
+    const isDoubtful = (key: RingKey): boolean =>
+      isTombstone(key) && key.revocation !== undefined && !isCertified(ring, key, key.revocation, current);
+    const needs = new Map(revoked.map((key) => [key.id, needOf(key, links, byId, isDoubtful(key))]));
+    const need = ({ id }: RingKey): number => needs.get(id) ?? 0;
     const told = revoked.toSorted((a, b) => need(b) - need(a) || latestRevocationFirst(a, b)).slice(0, room);
     const keys = [...inUse, ...told].toSorted(compareAge);
     const mine = keys.map((key) => {
@@ -141,13 +145,19 @@ export function documentOf(
  * How much a full document needs a revoked key: most where a starting member needs it to see that the keys in use are
  * of one ring; then where another writer wrote it as live, and has to learn of its revocation; then where the document
  * has it already, so that members do not overwrite each other. A key that every member knows to be revoked, or that no
- * member knows, is not used.
+ * member knows, is not used. Any other key comes before a doubtful one: never unwrapped, and certified only by keys that
+ * have expired. Whoever stole an expired key can make any number of those, and members that started later ignore them.
  */
-function needOf({ id }: RingKey, links: ReadonlySet<string>, read: ReadonlyMap<string, RingEntry>): number {
-  if (links.has(id)) return 3;
+function needOf(
+  { id }: RingKey,
+  links: ReadonlySet<string>,
+  read: ReadonlyMap<string, RingEntry>,
+  isDoubtful: boolean,
+): number {
+  if (links.has(id)) return 5;
   const there = read.get(id);
-  if (there === undefined) return 0;
-  return there.revoked === undefined ? 2 : 1;
+  if (there !== undefined && there.revoked === undefined) return 4;
+  return (isDoubtful ? 0 : 2) + (there === undefined ? 0 : 1);
 }
 
 function latestRevocationFirst(a: RingKey, b: RingKey): number {

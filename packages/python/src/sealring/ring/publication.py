@@ -68,6 +68,7 @@ def document_of(
     signers = signers_of(known.keys, publisher.past)
     there = {} if read is None else {entry.id: entry for entry in read.entries}
     kept = [key for key in known.keys if not key.is_left and not publisher.is_removable(key)]
+    current = signers_of(kept, {})
     # What only the pin of this process refuses is in use elsewhere.
     in_use = [key for key in kept if key.revocation is None]
     links = _links_between(in_use, known.by_id)
@@ -78,7 +79,7 @@ def document_of(
         room = max(0, MAX_RING_KEYS - len(in_use) - len(carried))
         told = sorted(revoked, key=birth, reverse=True)
         told.sort(key=_revoked_at, reverse=True)
-        told.sort(key=lambda key: _need_of(key, links, there), reverse=True)
+        told.sort(key=lambda key: _need_of(key, links, there, current), reverse=True)
         entries = []
         for key in sorted([*in_use, *told[:room]], key=age):
             rest = next((entry for entry in carried if entry.id == key.id), there.get(key.id))
@@ -109,17 +110,22 @@ def _certificates_for(key: RingKey, at: str, signers: Signers, known: Macs) -> M
     return first_of(MAX_MACS, made, known)
 
 
-def _need_of(key: RingKey, links: set[str], read: Mapping[str, RingEntry]) -> int:
+def _need_of(
+    key: RingKey, links: set[str], read: Mapping[str, RingEntry], current: Signers
+) -> int:
     """How much a full document needs a revoked key: most where a starter could not tell without it
     that the keys in use are of one ring; then where somebody wrote it as live, and has to be told;
     then where it is there already, so that members do not take turns. What everybody knows to be
-    revoked, or does not know at all, nobody uses."""
+    revoked, or does not know at all, nobody uses. Any other key comes before a doubtful one: never
+    unwrapped, and certified only by keys that have expired. Whoever stole an expired key can make
+    any number of those, and members that started later ignore them."""
     if key.id in links:
-        return 3
+        return 5
     there = read.get(key.id)
-    if there is None:
-        return 0
-    return 2 if there.revocation is None else 1
+    if there is not None and there.revocation is None:
+        return 4
+    is_doubtful = key.is_tombstone and not is_certified(key, key.revocation, current)
+    return (0 if is_doubtful else 2) + (0 if there is None else 1)
 
 
 def _revoked_at(key: RingKey) -> int:
