@@ -146,6 +146,15 @@ export const MUTANTS: readonly Mutant[] = [
       'if (there !== undefined && there.revoked === undefined) return 0;',
     ],
   ),
+  mutant(
+    'an-expired-key-is-believed-in-a-full-document',
+    'a full document drops keys that only expired keys certify as revoked before any other',
+    [
+      'ring/written-document.ts',
+      'return (isDoubtful ? 0 : 2) + (there === undefined ? 0 : 1);',
+      'return (isDoubtful ? 2 : 2) + (there === undefined ? 0 : 1);',
+    ],
+  ),
   mutant('young-revocations-leave', 'a revocation stays in the document until everybody has read it', [
     'member/writer.ts',
     'revocation !== undefined && Math.abs(wallMs - revocation.at) > readMs;',

@@ -1,12 +1,12 @@
 // @boundaries-ignore what a thief forges is made by the core's own parts
 import { DataKey } from '../../packages/core/src/keys/data-key.ts';
 // @boundaries-ignore what a thief forges is made by the core's own parts
-import { wrapMacOf } from '../../packages/core/src/ring/certificates.ts';
-import type { Document, Entry } from '../simulator/adversary/composer.ts';
+import { certificateOf, wrapMacOf } from '../../packages/core/src/ring/certificates.ts';
+import { type Document, type Entry, inOrder } from '../simulator/adversary/composer.ts';
 import { episodeOptions } from '../simulator/adversary/episode.ts';
 import { RING } from '../simulator/thefts.ts';
 import { EPOCH_MS } from '../simulator/timeline.ts';
-import { HOUR, MINUTE, World } from '../simulator/world.ts';
+import { HOUR, MINUTE, SECOND, World } from '../simulator/world.ts';
 import { TracedMember } from './member.ts';
 import type { Line } from './scenes.ts';
 import { digest } from './services.ts';
@@ -17,6 +17,7 @@ const PROVIDER = 'simulated';
 /** Not one in which every backoff is the shortest. */
 const WORD = 2 ** 31;
 const MOST_WRAPS = 16;
+const MOST_ENTRIES = 64;
 
 type Make = (step: Omit<Step, 'word'>) => Promise<Expected>;
 
@@ -50,6 +51,33 @@ const SCRIPTS: Readonly<Record<string, (make: Make) => Promise<void>>> = Object.
     await make({ op: 'refresh', store: { document: filled([...entry.wraps, ...first]) } });
     await make({ op: 'refresh', store: { document: filled([forged(1), ...others]) } });
     await make({ op: 'advance', argument: 10 * MINUTE });
+  },
+  /** Somebody who has an expired data key certifies as many revocations as there is room for, in place of a genuine one. */
+  'a thief of an expired key fills the ring': async (make) => {
+    const [expired] = documentOf(await make({ op: 'start', store: { document: null } })).keys;
+    const held = new DataKey(digest(`key/${PROVIDER}/0`), RING);
+    let current: Document | undefined;
+    for (let passed = 0; passed < 18 * HOUR; passed += HOUR) {
+      const expected = await make({ op: 'advance', argument: HOUR });
+      if (expected.writes.length > 0) current = documentOf(expected);
+    }
+    const revoked = present(current?.keys.at(-1)).id;
+    current = documentOf(await make({ op: 'revoke', argument: revoked }));
+    const created = Date.parse(present(expired).created);
+    const junk = Array.from({ length: MOST_ENTRIES }, (_, at): Entry => {
+      const entry = present(current?.keys.at(-1));
+      const id = digest(`thief/${at}`).subarray(0, 9).toString('base64url');
+      const later = `${new Date(EPOCH_MS + 19 * HOUR).toISOString().slice(0, 19)}Z`;
+      const mac = certificateOf(RING, id, Date.parse(later), held.authenticator).toString('base64url');
+      const older = `${new Date(created - (at + 1) * SECOND).toISOString().slice(0, 19)}Z`;
+      return { ...entry, id, created: older, vouchers: {}, revoked: { at: later, by: { [held.id]: mac } } };
+    });
+    const keys = [...current.keys.filter(({ id }) => id !== revoked), ...junk].slice(0, MOST_ENTRIES);
+    await make({ op: 'refresh', store: { document: JSON.stringify(inOrder({ ...current, keys })) } });
+    const restored = documentOf(await make({ op: 'advance', argument: 10 * MINUTE }));
+    if (!restored.keys.some(({ id }) => id === revoked))
+      throw new Error('the genuine revocation has left the document');
+    if (restored.keys.length < MOST_ENTRIES) throw new Error('the document of the thief was not believed');
   },
 });
 

@@ -171,10 +171,17 @@ function spelt(document: Document, each: (entry: Entry) => object = (entry) => e
 
 /** An entry of nobody with times that are in order. */
 function lastingJunk(composer: Composer, livesMs: number = DAY): Entry {
-  const time = (ms: number): string => `${new Date(composer.wallMs + ms).toISOString().slice(0, 19)}Z`;
+  const time = (ms: number): string => textOf(composer.wallMs + ms);
   const times = { created: time(0), activates: time(0), sealsUntil: time(HOUR), opensUntil: time(livesMs) };
   return { ...composer.junkEntry('key/1'), ...times };
 }
+
+function textOf(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
+}
+
+/** Entries of a document at most. */
+const MAX_ENTRIES = 64;
 
 export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
   /** A copy that lacks nothing but a revocation. */
@@ -560,6 +567,37 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       await stage.settle();
       await stage.settle();
       await refusedByAll(stage, token);
+    },
+  },
+  /** Whoever has an expired key certifies as many revocations as a document has room for, in place of a genuine one. */
+  'an-expired-key-fills-the-ring': {
+    powers: { ...W, steals: 'ended' },
+    perform: async (stage) => {
+      const { oracle, composer } = stage;
+      await stage.until(16 * HOUR);
+      const revoked = stage.member(0).codec?.health().sealingKey ?? '';
+      await stage.operate(stage.member(0), 'revoke');
+      await stage.settle();
+      // It knows the revocation, and nothing of the expired key.
+      await stage.restart(stage.member(1));
+      stage.begin();
+      stage.steal('ended');
+      const [key] = oracle.thefts.stolen;
+      if (key === undefined) throw new Error('no key has expired');
+      const document = stage.current;
+      const kept = document.keys.filter(({ id }) => id !== revoked);
+      const junk = Array.from({ length: MAX_ENTRIES - kept.length }, (_, i) => {
+        const entry = { ...lastingJunk(composer), created: textOf(key.created - SECOND * (i + 1)) };
+        composer.certify(entry, key.held);
+        return entry;
+      });
+      document.keys = [...kept, ...junk];
+      stage.deliver(document);
+      stage.end();
+      await stage.settle();
+      if (!stage.current.keys.some(({ id }) => id === revoked)) {
+        oracle.report('a genuine revocation stays', `${revoked} has left the document`);
+      }
     },
   },
 });

@@ -146,7 +146,7 @@ export function documentOf(
  * of one ring; then where another writer wrote it as live, and has to learn of its revocation; then where the document
  * has it already, so that members do not overwrite each other. A key that every member knows to be revoked, or that no
  * member knows, is not used. Any other key comes before a doubtful one: never unwrapped, and certified only by keys that
- * have expired. Whoever stole an expired key can make any number of those, and members that started later ignore them.
+ * have expired. An attacker who stole an expired key can make any number of those; members that started later ignore them.
  */
 function needOf(
   { id }: RingKey,
