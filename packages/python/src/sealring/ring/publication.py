@@ -110,9 +110,7 @@ def _certificates_for(key: RingKey, at: str, signers: Signers, known: Macs) -> M
     return first_of(MAX_MACS, made, known)
 
 
-def _need_of(
-    key: RingKey, links: set[str], read: Mapping[str, RingEntry], current: Signers
-) -> int:
+def _need_of(key: RingKey, links: set[str], read: Mapping[str, RingEntry], current: Signers) -> int:
     """How much a full document needs a revoked key: most where a starter could not tell without it
     that the keys in use are of one ring; then where somebody wrote it as live, and has to be told;
     then where it is there already, so that members do not take turns. What everybody knows to be
