@@ -27,10 +27,9 @@ export async function searchWithAdversaries(values: AdversaryValues): Promise<bo
   for (let seed = from; seed <= to && search.isWanted; seed++) {
     for (const adversary of adversaries) {
       if (!search.isWanted) break;
-      const listener = {
-        isWanted: () => search.isWanted,
-        ...(trace && { trace: (atMs: number, line: string) => process.stdout.write(`${hours(atMs)}  ${line}\n`) }),
-      };
+      const listener = trace
+        ? { trace: (atMs: number, line: string) => void process.stdout.write(`${hours(atMs)}  ${line}\n`) }
+        : {};
       const report = Object.hasOwn(PLAYS, adversary)
         ? await runPlay(adversary, seed, listener)
         : await runEpisode(adversary, episodeOptions(seed, mostMembers), listener);

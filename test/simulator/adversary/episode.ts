@@ -32,8 +32,6 @@ export function episodeOptions(seed: number, most = 20): WorldOptions {
 
 interface Listener {
   readonly trace?: (atMs: number, line: string) => void;
-  /** Whether to go on, asked now and then. */
-  readonly isWanted?: () => boolean;
 }
 
 /** One fleet, one attacker: some quiet hours, some of attack and of trouble, and then what must hold. */
@@ -58,7 +56,6 @@ export async function runEpisode(
 }
 
 async function attack(powers: Powers, options: WorldOptions, listener: Listener) {
-  const { isWanted = () => true } = listener;
   const world = new World(options);
   trace(world, listener);
   const oracle = new Oracle(world);
@@ -75,7 +72,7 @@ async function attack(powers: Powers, options: WorldOptions, listener: Listener)
   world.timeline.after(fromMs, () => attacker.begin(untilMs));
   // Without revocations there is no revoked key to steal.
   world.timeline.after(fromMs - 2 * HOUR, () => beginUnrest(world, oracle, unrest));
-  await advance(world, untilMs, () => oracle.violationCount > 0 || !isWanted());
+  await advance(world, untilMs, () => oracle.violationCount > 0);
   const calls = { kms: world.kms.total, reads: world.store.calls.read };
   return { world, oracle, attacker, calls, attackedMs: untilMs - fromMs };
 }
