@@ -59,6 +59,8 @@ export class Call implements BoundaryRequest {
     }
     const state = result['requestState'];
     if (state === undefined) return result;
+    // Servers whose JSON library writes absent members have no state here; the schema of a client refuses null.
+    if (state === null) return withoutState(result);
     if (typeof state !== 'string') {
       throw this.#guard.refuseOutbound(this.method, new Refusal('non-string requestState'));
     }

@@ -391,6 +391,16 @@ describe('an answer with a state that cannot be bound', () => {
   test.each([
     ['JSON', json],
     ['an event', events],
+  ])('null for a state in %s is left out', async (_name, answer) => {
+    await using served = await serveProtected(answering(() => answer(result({ ...ASKED, requestState: null }))));
+    const { requestState: _, ...asked } = ASKED;
+    expect(await served.ask(REFUND)).toEqual({ jsonrpc: '2.0', id: expect.anything(), result: asked });
+    expect(served.errors).toEqual([]);
+  });
+
+  test.each([
+    ['JSON', json],
+    ['an event', events],
   ])('of two results in %s, the client gets the one that was checked', async (_name, answer) => {
     const twice = result({ ok: true }).replace('"result"', `"result":${JSON.stringify(ASKED)},$&`);
     await using served = await serveProtected(answering(() => answer(twice)));
