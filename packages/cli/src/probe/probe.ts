@@ -45,7 +45,7 @@ export class Probe {
   #first: Asked | undefined;
   /** Those of first rounds. */
   readonly #states: string[] = [];
-  #isReadable = false;
+  #readable = 0;
 
   constructor(server: ProbedServer, input: ProbeInput) {
     this.#server = server;
@@ -65,11 +65,13 @@ export class Probe {
   }
 
   #encryption(): CheckResult {
-    const hole = this.#isReadable
-      ? 'the client can read the state'
-      : new Set(this.#states).size < this.#states.length
-        ? 'two calls get the same state'
-        : undefined;
+    // One may look like text, compressed or not, by chance.
+    const hole =
+      this.#readable > 1
+        ? 'the client can read the state'
+        : new Set(this.#states).size < this.#states.length
+          ? 'two calls get the same state'
+          : undefined;
     const remedy = 'Seal the state: protectRequestState, createProtectedMcpServer or protectFetch of @sealring/mcp do.';
     return hole === undefined
       ? { id: 'encryption', verdict: 'ok', what: 'the client cannot read the state' }
@@ -201,7 +203,8 @@ export class Probe {
 
   async #call(target: Target, token: string | undefined, more?: object): Promise<Outcome> {
     const outcome = await this.#server.call(target, token, more);
-    if (outcome.kind === 'asked' && typeof outcome.state === 'string') this.#isReadable ||= isReadable(outcome.state);
+    if (outcome.kind === 'asked' && typeof outcome.state === 'string')
+      this.#readable += Number(isReadable(outcome.state));
     return outcome;
   }
 

@@ -6,6 +6,10 @@ const SHORTEST_TEXT = 12;
 const SHORTEST_MIXTURE = 32;
 const TEXT_SHARE = 0.8;
 const LARGEST_TEXT = 16_777_216;
+/** Fewer bytes may be raw DEFLATE data by chance: it has no checksum. */
+const SHORTEST_COMPRESSED = 16;
+/** An authentication tag may follow what is compressed. */
+const LONGEST_TAG = 32;
 /** A state without a part of this length holds no key id and no authentication tag, and is no random handle either. */
 const SHORTEST_TOKEN = 16;
 
@@ -47,13 +51,22 @@ function decodings(part: string): Buffer[] {
 function isCompressed(bytes: Buffer): boolean {
   return [unzipSync, inflateRawSync].some((inflate) => {
     try {
-      const text = inflate(bytes, { maxOutputLength: LARGEST_TEXT });
-      return text.length >= SHORTEST_TEXT && isText(text);
+      const { text, read } = inflated(inflate, bytes);
+      const isWhole = inflate === unzipSync || (read >= SHORTEST_COMPRESSED && read >= bytes.length - LONGEST_TAG);
+      return isWhole && text.length >= SHORTEST_TEXT && isText(text);
     } catch {
       // Not compressed in this format.
       return false;
     }
   });
+}
+
+/** What was compressed, and how many bytes of `bytes` it took. */
+function inflated(inflate: typeof unzipSync, bytes: Buffer): { readonly text: Buffer; readonly read: number } {
+  const options = { maxOutputLength: LARGEST_TEXT, info: true };
+  // @types/node does not know `info`.
+  const { buffer, engine } = inflate(bytes, options) as unknown as { buffer: Buffer; engine: { bytesWritten: number } };
+  return { text: buffer, read: engine.bytesWritten };
 }
 
 function isText(bytes: Buffer): boolean {
