@@ -192,6 +192,8 @@ describe('master keys', () => {
     ['a sentence', 'in production: a key wrapper on your KMS', /not base64.*openssl rand -base64 32/],
     ['base64 with a line break', `${randomBytes(32).toString('base64')}\n`, /not base64/],
     ['base64 that lost a character', randomBytes(32).toString('base64url').slice(0, -2), /not base64|got 31/],
+    ['hexadecimal', randomBytes(32).toString('hex'), /hexadecimal.*Buffer\.from\(text, 'hex'\)/],
+    ['hexadecimal in upper case', randomBytes(48).toString('hex').toUpperCase(), /hexadecimal/],
     ['base64 of 31 bytes', randomBytes(31).toString('base64'), /at least 32 bytes.*got 31/],
     ['base64 of text', Buffer.from('a sentence that is long enough for a key').toString('base64'), /printable text/],
     ['the bytes of a sentence', Buffer.from('a sentence that is long enough for a key'), /printable text/],

@@ -141,6 +141,10 @@ function deriveMasterKey(name: string, value: unknown): MasterKey {
 /** The bytes of base64 or base64url text. Text that people can read or remember has too little randomness. */
 function decoded(name: string, value: unknown): unknown {
   if (typeof value !== 'string') return value;
+  // It would be accepted as base64 of other bytes than another program decodes.
+  if (/^(?:[0-9a-f]{2}){32,}$/i.test(value)) {
+    throw optionRangeError(`${OWNER}: ${name} is text in hexadecimal: decode it with Buffer.from(text, 'hex')`);
+  }
   const bytes = unpooled(Buffer.from(value, 'base64'));
   const spelling = value
     .replace(/={1,2}$/, '')

@@ -2,6 +2,7 @@
 machines without a key service."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -121,6 +122,11 @@ def _derive(name: str, value: object) -> tuple[str, AESGCM]:
 
 def _decoded(name: str, text: str) -> bytearray:
     """The bytes of base64 or base64url text: what people can remember has too little randomness."""
+    # It would be accepted as base64 of other bytes than another program decodes.
+    if re.fullmatch(r"(?:[0-9a-fA-F]{2}){32,}", text):
+        raise ValueError(
+            f"{_OWNER}: {name} is text in hexadecimal: decode it with bytes.fromhex(text)"
+        )
     padding = len(text) - len(text.rstrip("="))
     data = base64url.decode(text.rstrip("=").replace("+", "-").replace("/", "_"))
     if data is None or padding > 2:  # noqa: PLR2004 - of three bytes.
