@@ -1,4 +1,7 @@
-import { readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, test, vi } from 'vitest';
 import { runPlay } from './adversary/episode.ts';
 import { PLAYS } from './adversary/plays.ts';
@@ -10,6 +13,29 @@ import { ADVERSARY_SEARCHES, STANDING_SEARCHES } from './searches.ts';
 vi.setConfig({ testTimeout: 900_000 });
 
 const CORE = new URL('../../packages/core/src/', import.meta.url);
+
+/** Of a copy under packages/core/.cache. What a guard needed may be unused without it. */
+const COMPILER = {
+  extends: '../../tsconfig.json',
+  compilerOptions: {
+    rootDir: 'src',
+    noEmit: true,
+    composite: false,
+    declaration: false,
+    declarationMap: false,
+    isolatedDeclarations: false,
+    noUnusedLocals: false,
+    noUnusedParameters: false,
+    tsBuildInfoFile: null,
+  },
+  include: ['src'],
+};
+
+function compilerErrors(folder: string): string {
+  const { stdout, error } = spawnSync('tsc', ['-p', folder, '--pretty', 'false'], { encoding: 'utf8' });
+  if (error !== undefined) throw error;
+  return stdout.trim();
+}
 
 // A fixed budget; the rest is `npm run simulate -- --adversary all --seeds 1-200`.
 describe('a fleet keeps its promises against', () => {
@@ -38,6 +64,34 @@ describe('the oracle is tested by mutants', () => {
     for (const { file, from, to } of edits) {
       expect(readFileSync(new URL(file, CORE), 'utf8').split(from), file).toHaveLength(2);
       expect(to).not.toBe(from);
+    }
+  });
+
+  // One that does not compile is noticed for that alone.
+  test('every mutant compiles', () => {
+    const core = fileURLToPath(new URL('..', CORE));
+    mkdirSync(join(core, '.cache'), { recursive: true });
+    const copy = mkdtempSync(join(core, '.cache', 'mutants-'));
+    const sources = join(copy, 'src');
+    try {
+      cpSync(CORE, sources, { recursive: true });
+      writeFileSync(join(copy, 'tsconfig.json'), JSON.stringify(COMPILER));
+      expect(compilerErrors(copy), 'core itself').toBe('');
+      const broken = MUTANTS.flatMap(({ name, edits }) => {
+        for (const { file, from, to } of edits) {
+          const source = readFileSync(join(sources, file), 'utf8');
+          writeFileSync(
+            join(sources, file),
+            source.replace(from, () => to),
+          );
+        }
+        const errors = compilerErrors(copy);
+        for (const { file } of edits) cpSync(new URL(file, CORE), join(sources, file));
+        return errors === '' ? [] : [`${name}: ${errors}`];
+      });
+      expect(broken).toEqual([]);
+    } finally {
+      rmSync(copy, { recursive: true });
     }
   });
 

@@ -100,7 +100,7 @@ export const MUTANTS: readonly Mutant[] = [
   mutant('never-goes-over', 'a young ring goes over to the older one', [
     'member/sync.ts',
     'if (root?.ancestors?.ids.length !== 0) return false;',
-    'if (document.entries.length >= 0) return false;',
+    'if (root?.ancestors?.ids.length !== 99) return false;',
   ]),
   mutant('learned-for-a-token', 'what was read for a token alone is looked at again', [
     'member/sync.ts',
@@ -226,7 +226,7 @@ export const MUTANTS: readonly Mutant[] = [
   mutant('refused-junk-trips', 'a refusal counts only as the answer to the check of a held key', [
     'member/sync.ts',
     '    if (refused.length > 0 && options.forToken !== true)',
-    "    if (refused.length > 0) this.#view.limits.failed('disabled', this.#view.now());\n    if (refused.length > 0 && options.forToken !== true)",
+    "    if (refused.length > 0) this.#o.view.limits.failed('disabled', this.#o.view.now());\n    if (refused.length > 0 && options.forToken !== true)",
   ]),
   // Revocations are never refused.
   mutant('revocation-needs-the-kms', 'a revocation is not refused for want of the KMS', [
@@ -247,7 +247,7 @@ export const MUTANTS: readonly Mutant[] = [
   mutant('no-successor-later', 'a ring that has no key to seal with is given one', [
     'member/keeper.ts',
     'if (neededKey === undefined) return;',
-    'if (neededKey !== undefined || this.#failures >= 0) return;',
+    'if (neededKey === undefined || this.#isCheckWanted || !this.#isCheckWanted) return;',
   ]),
   mutant('no-look-ahead', 'a ring whose last key ends soon is given one before', [
     'member/writer.ts',
