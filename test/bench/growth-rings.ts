@@ -2,7 +2,7 @@ import { createKmsCodec, type KmsCodec } from '@sealring/core';
 import { HandClock } from '../fleet/hostile.ts';
 import { type CountedServices, countedServices } from './fleet-costs-counting.ts';
 
-/** Between two keys: 64 of them are alive together, for the first one opens for 31 hours. */
+/** Between two keys: 48 of them are alive together, for the first one opens for 31 hours. */
 const APART_SECONDS = 1_500;
 /** More than a new key needs until it seals. */
 const PROPAGATION_SECONDS = 4_600;

@@ -64,7 +64,7 @@ export interface GrowthReport {
 }
 
 export interface GrowthOptions {
-  /** Sizes of rings, the smallest first. Default 1, 8, 64. */
+  /** Sizes of rings, the smallest first. Default 1, 8, 48: `rotate` fills no ring further. */
   readonly keys?: readonly number[];
   /** Default 1, 10, 1 000. */
   readonly salts?: readonly number[];
@@ -80,7 +80,7 @@ export interface GrowthOptions {
 
 export async function measureGrowth(
   {
-    keys = [1, 8, 64],
+    keys = [1, 8, 48],
     salts = [1, 10, 1_000],
     rounds = 12,
     tokens = 1e6,
