@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
@@ -11,23 +11,30 @@ import { rolldown } from 'rolldown';
 
 const [name = '', target = ''] = process.argv.slice(2);
 const folder = join(fileURLToPath(new URL('../packages/', import.meta.url)), name);
-const { exports, dependencies = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+const {
+  exports,
+  files,
+  dependencies = {},
+  peerDependencies = {},
+} = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
 
 /** `./dist/ring/index.js` → `ring/index`. */
 const entries = Object.values(exports).map((entry) => entry.default.slice('./dist/'.length, -'.js'.length));
 
 rmSync(target, { recursive: true, force: true });
 mkdirSync(target, { recursive: true });
-for (const part of readdirSync(folder).filter((one) => ['package.json', 'README.md', 'LICENSE', 'src'].includes(one))) {
-  cpSync(join(folder, part), join(target, part), { recursive: true });
-}
+const parts = ['package.json', ...files.filter((one) => !one.startsWith('!') && one !== 'dist')];
+for (const part of parts) cpSync(join(folder, part), join(target, part), { recursive: true });
 const isDeclaration = (path) => !/\.js(\.map)?$|\.tsbuildinfo$/.test(path);
 cpSync(join(folder, 'dist'), join(target, 'dist'), { recursive: true, filter: isDeclaration });
 
 const bundle = await rolldown({
   cwd: target,
   input: Object.fromEntries(entries.map((entry) => [entry, join(target, 'src', `${entry}.ts`)])),
-  external: [/^node:/, ...Object.keys(dependencies)],
+  external: [
+    /^node:/,
+    ...Object.keys({ ...dependencies, ...peerDependencies }).map((one) => new RegExp(`^${one}(/|$)`)),
+  ],
   platform: 'node',
   transform: { target: 'es2023' },
   onLog(level, log) {

@@ -9,7 +9,7 @@ export function publishedPackages() {
   const waiting = readdirSync(join(root, 'packages'))
     .map((name) => join('packages', name))
     .filter((folder) => existsSync(join(root, folder, 'package.json')))
-    .map((folder) => ({ folder, manifest: JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')) }))
+    .map((folder) => ({ folder, manifest: manifestOf(folder) }))
     .filter(({ manifest }) => manifest.private !== true);
   const ordered = [];
   while (waiting.length > 0) {
@@ -20,6 +20,10 @@ export function publishedPackages() {
     ordered.push(...waiting.splice(next, 1));
   }
   return ordered;
+}
+
+function manifestOf(folder) {
+  return JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));
 }
 
 /** The packages of ours that an installed package needs; optional peers it does not. */
@@ -34,8 +38,13 @@ export function npm(args, cwd = root) {
   return execFileSync('npm', args, { ...options, stdio: ['ignore', 'pipe', 'inherit'] });
 }
 
-/** The packages that are published with their modules in one file: scripts/bundle.mjs. */
-const BUNDLED = ['packages/core'];
+/**
+ * Whether a package is published with its modules in one file: scripts/bundle.mjs. Programs find files of theirs beside their
+ * modules.
+ */
+export function isBundled({ bin }) {
+  return bin === undefined;
+}
 
 /**
  * Packs packages into a folder, as they are published; all of them, unless their folders are given. They must be built.
@@ -54,7 +63,7 @@ export function withPublishedFolders(folders, use) {
   try {
     return use(
       folders.map((folder) => {
-        if (!BUNDLED.includes(folder)) return join(root, folder);
+        if (!isBundled(manifestOf(folder))) return join(root, folder);
         const copy = join(copies, basename(folder));
         execFileSync(process.execPath, [join(root, 'scripts/bundle.mjs'), basename(folder), copy], {
           stdio: 'inherit',

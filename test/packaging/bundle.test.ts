@@ -8,24 +8,46 @@ import { runProgram } from '../support/run-program.ts';
 import { packTarball } from '../support/tarballs.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const core = join(root, 'packages/core');
-const { exports }: { readonly exports: Readonly<Record<string, { readonly default: string }>> } = JSON.parse(
-  readFileSync(join(core, 'package.json'), 'utf8'),
-);
-const entries = Object.values(exports).map((entry) => entry.default);
+
+interface Manifest {
+  readonly bin?: object;
+  readonly exports: Readonly<Record<string, { readonly default: string }>>;
+}
+
+/** Packages without programs are published with their modules in one file. */
+const bundled = readdirSync(join(root, 'packages'))
+  .filter((name) => existsSync(join(root, 'packages', name, 'package.json')))
+  .map((name) => ({ name, manifest: manifestOf(name) }))
+  .filter(({ manifest }) => manifest.bin === undefined)
+  .map(({ name, manifest }) => ({ name, entries: Object.values(manifest.exports).map((entry) => entry.default) }));
+
+function manifestOf(name: string): Manifest {
+  return JSON.parse(readFileSync(join(root, 'packages', name, 'package.json'), 'utf8'));
+}
 
 const load = (folder: string, entry: string): Promise<Record<string, unknown>> =>
   import(pathToFileURL(join(folder, entry)).href);
 
-describe('@sealring/core, as it is published', () => {
+/** Packs a package and unpacks it into `folder`. @returns the tarball. */
+function unpacked(name: string, folder: string): string {
+  const tarball = packTarball(name, folder);
+  execFileSync('tar', ['-xzf', tarball, '-C', folder]);
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+  return tarball;
+}
+
+test('fifteen packages are bundled', () => {
+  expect(bundled.map(({ name }) => name)).toHaveLength(15);
+});
+
+describe.each(bundled)('@sealring/$name, as it is published', ({ name, entries }) => {
+  const built = join(root, 'packages', name);
   const folder = mkdtempSync(join(tmpdir(), 'sealring-bundle-'));
   const published = join(folder, 'package');
   let tarball: string;
   beforeAll(() => {
-    tarball = packTarball('core', folder);
-    execFileSync('tar', ['-xzf', tarball, '-C', folder]);
-    symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
-  });
+    tarball = unpacked(name, folder);
+  }, 60_000);
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   test('has one file for all its modules, and one for each entry point', () => {
@@ -37,29 +59,24 @@ describe('@sealring/core, as it is published', () => {
   test.each(entries)('%s exports the same names as the build, and the same kinds of values', async (entry) => {
     const kindsOf = (module: object): object =>
       Object.fromEntries(Object.entries(module).map(([name, value]) => [name, typeof value]));
-    expect(kindsOf(await load(published, entry))).toEqual(kindsOf(await load(core, entry)));
+    expect(kindsOf(await load(published, entry))).toEqual(kindsOf(await load(built, entry)));
   });
 
   test('has each class once, whichever entry point it comes from', async () => {
-    const { createKmsCodec, KeyWrapperError, localKeyWrapper, memoryRing } = await load(published, './dist/index.js');
-    const adapter = await load(published, './dist/adapter/index.js');
     const modules = await Promise.all(entries.map((entry) => load(published, entry)));
     const byName = new Map<string, Set<unknown>>();
     for (const [name, value] of modules.flatMap((module) => Object.entries(module))) {
       byName.set(name, (byName.get(name) ?? new Set()).add(value));
     }
     expect([...byName].filter(([, values]) => values.size > 1).map(([name]) => name)).toEqual([]);
-    expect([createKmsCodec, localKeyWrapper, memoryRing, KeyWrapperError].map((value) => typeof value)).toEqual(
-      Array(4).fill('function'),
-    );
-    expect(Object.keys(adapter).length).toBeGreaterThan(5);
+    expect(byName.size).toBeGreaterThan(0);
   });
 
   test('has source maps that lead to the sources in the package', () => {
     const map: { readonly sources: readonly string[]; readonly sourcesContent?: unknown } = JSON.parse(
       readFileSync(join(published, 'dist/bundle.js.map'), 'utf8'),
     );
-    expect(map.sources.length).toBeGreaterThan(50);
+    expect(map.sources.length).toBeGreaterThan(2);
     const own = map.sources.filter((source) => source.startsWith('../src/'));
     expect(own.filter((source) => !existsSync(join(published, 'dist', source)))).toEqual([]);
     expect(map.sources.filter((source) => !own.includes(source) && !source.startsWith('\0'))).toEqual([]);
@@ -72,8 +89,12 @@ describe('@sealring/core, as it is published', () => {
     const attw = ['--profile', 'esm-only', '--no-summary', tarball];
     expect(await runProgram(tool('attw'), attw, { cwd: folder })).toMatchObject({ code: 0 });
   });
+});
 
-  test('is imported in less time than its modules one by one', { timeout: 60_000 }, () => {
+test('core is imported in less time than its modules one by one', { timeout: 120_000 }, () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sealring-bundle-'));
+  try {
+    unpacked('core', folder);
     const milliseconds = (path: string): number => {
       const program = `const began = performance.now(); await import(${JSON.stringify(pathToFileURL(path).href)});
 process.stdout.write(String(performance.now() - began));`;
@@ -82,10 +103,12 @@ process.stdout.write(String(performance.now() - began));`;
       return Number(execFileSync(process.execPath, ['--input-type=module', '-e', program], options));
     };
     const rounds = Array.from({ length: 7 }, () => ({
-      bundle: milliseconds(join(published, 'dist/index.js')),
-      modules: milliseconds(join(core, 'dist/index.js')),
+      bundle: milliseconds(join(folder, 'package/dist/index.js')),
+      modules: milliseconds(join(root, 'packages/core/dist/index.js')),
     }));
     const best = (name: 'bundle' | 'modules'): number => Math.min(...rounds.map((round) => round[name]));
     expect(best('bundle') / best('modules')).toBeLessThan(0.75);
-  });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });

@@ -428,7 +428,7 @@ export const MUTANTS: readonly Mutant[] = [
   mutant('creates-at-once', 'a starting member creates a ring after createAfter', [
     'member/start.ts',
     'policy.createAfterSeconds * MS - ageMs(absentSince, now) : ABSENT_POLL_MS;',
-    '0 * ageMs(absentSince, now) : ABSENT_POLL_MS;',
+    '2 * MS - ageMs(absentSince, now) : ABSENT_POLL_MS;',
   ]),
   mutant('absence-is-left', 'a running member writes over absence', [
     'member/sync.ts',

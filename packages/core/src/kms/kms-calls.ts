@@ -6,6 +6,7 @@ import {
   msUntil,
   pause,
   type RandomSource,
+  schedule,
   secondsSince,
   uniform,
 } from '../base/clock.ts';
@@ -156,12 +157,16 @@ export class KmsCalls {
     }
   }
 
-  /** Resolves after `delayMs`, or as soon as `sooner` does. */
-  async pauseOr(delayMs: number, sooner: Promise<unknown>): Promise<void> {
-    const waited = new AbortController();
-    // A wait that ended early is not a failure; on close, the calls themselves fail.
-    await Promise.race([pause(this.#clock, delayMs, waited.signal).catch(() => undefined), sooner]);
-    waited.abort();
+  /** Resolves after `delayMs`, or as soon as `sooner` settles. On close, the calls themselves fail. */
+  pauseOr(delayMs: number, sooner: Promise<unknown>): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = schedule(this.#clock, resolve, delayMs);
+      const settled = (): void => {
+        cancel();
+        resolve();
+      };
+      sooner.then(settled, settled);
+    });
   }
 
   /** Whether `call` is still under way after `delayMs`. */
