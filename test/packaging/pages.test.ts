@@ -64,7 +64,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await registry?.[Symbol.asyncDispose]();
   rmSync(temporary, { recursive: true, force: true });
-});
+}, INSTALL_MS);
 
 test('the pages with install lines include the README, the first server and every package that a program imports', () => {
   expect(found).toEqual(expect.arrayContaining(['README.md', join('docs', 'guides', 'first-server.md')]));
