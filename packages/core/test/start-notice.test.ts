@@ -191,8 +191,9 @@ describe('what waiting cannot repair', () => {
 
   test.each(['ENOTFOUND', 'CredentialsProviderError'])('%s fails a start after ten seconds', async (serviceCode) => {
     const ring = failingWith(new RingStoreError('unavailable', 'no', { serviceCode }));
-    const { failure, seconds } = await start({ ring });
+    const { failure, seconds, warned } = await start({ ring });
     expect(failure).toMatchObject({ serviceCode });
+    expect(warned).toEqual([expect.stringContaining('retrying until 2026-11-21T03:00:10.000Z')]);
     expect(seconds).toBeGreaterThanOrEqual(9.5);
     expect(seconds).toBeLessThan(11);
   });

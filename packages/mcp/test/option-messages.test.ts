@@ -114,10 +114,26 @@ describe('arguments of protectRequestState and createProtectedMcpServer', () => 
     ['no server', protect(undefined, security), 'protectRequestState: server must be an McpServer or Server'],
     ['an object', protect({}, security), 'got an object'],
     ['half a server', protect({ setRequestHandler: () => {} }, security), 'server must be an McpServer or Server'],
-    ['no policy', protect(server), 'security must be a RequestStateSecurity, got undefined'],
-    ['null for a policy', protect(server, null), 'security must be a RequestStateSecurity, got null'],
-    ['a text for a policy', protect(server, 'canary'), 'security must be a RequestStateSecurity, got a string'],
-    ['what only looks like one', protect(server, { codec }), 'security must be a RequestStateSecurity, got an object'],
+    [
+      'no policy',
+      protect(server),
+      'security must be a RequestStateSecurity, such as new RequestStateSecurity({ codec }), got undefined',
+    ],
+    [
+      'null for a policy',
+      protect(server, null),
+      'security must be a RequestStateSecurity, such as new RequestStateSecurity({ codec }), got null',
+    ],
+    [
+      'a text for a policy',
+      protect(server, 'canary'),
+      'security must be a RequestStateSecurity, such as new RequestStateSecurity({ codec }), got a string',
+    ],
+    [
+      'what only looks like one',
+      protect(server, { codec }),
+      'security must be a RequestStateSecurity, such as new RequestStateSecurity({ codec }), got an object',
+    ],
     ['an audience that is no text', protect(server, security, { defaultAudience: 5 }), 'defaultAudience must be'],
     [
       'no class',
