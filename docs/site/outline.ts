@@ -54,7 +54,6 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'docs/guides/write-your-own-key-wrapper.md',
     'docs/guides/write-your-own-ring-store.md',
     'docs/guides/hardening.md',
-    'docs/guides/surviving-changes.md',
     'docs/architecture.md',
     'docs/api-review.md',
     'docs/guides/packaging.md',

@@ -1,36 +1,37 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { GUIDE, type MutationScore, SCORES, withTables } from '../support/hardening-tables.ts';
+import { GUIDE, recordedScores, withScores, withTables } from '../support/hardening-tables.ts';
 
-const SURVIVORS = new URL('surviving-changes.md', GUIDE);
+const ROOT = new URL('../../', import.meta.url);
+const guide = readFileSync(GUIDE, 'utf8');
 
 test('the tables of the hardening guide match the recorded results', () => {
-  const guide = readFileSync(GUIDE, 'utf8');
   expect(guide).toBe(withTables(guide));
 });
 
-/** The places that the page on survivors names, by file: `line:column`. */
-function explainedPlaces(): ReadonlyMap<string, ReadonlySet<string>> {
-  const places = new Map<string, Set<string>>();
-  let folder = '';
-  let file = '';
-  for (const [word] of readFileSync(SURVIVORS, 'utf8').matchAll(/^## .*|`[\w/-]+\.ts`|\b\d+:\d+\b/gm)) {
-    if (word.startsWith('## ')) folder = word.slice(3);
-    else if (word.startsWith('`')) file = `packages/${folder}/src/${word.slice(1, -1)}`;
-    else places.set(file, (places.get(file) ?? new Set()).add(word));
-  }
-  return places;
-}
+test('every file with a mutation score exists, and its mutants were killed or survived', () => {
+  const scores = Object.entries(recordedScores());
+  expect(scores.map(([file]) => file).filter((file) => !existsSync(new URL(file, ROOT)))).toEqual([]);
+  const wrong = scores.filter(([, { mutants, killed, survivors }]) => killed + survivors.length !== mutants);
+  expect(wrong).toEqual([]);
+});
 
-test('the hardening guide explains every change that survived, and no other', () => {
-  const scores: Record<string, MutationScore> = JSON.parse(readFileSync(SCORES, 'utf8'));
-  const survived = Object.entries(scores).map(([file, { survivors }]): [string, ReadonlySet<string>] => [
-    file,
-    new Set(survivors.map((survivor) => survivor.slice(0, survivor.indexOf(' ')))),
-  ]);
-  expect(survived.length).toBeGreaterThan(50);
-  const explained = explainedPlaces();
-  expect([...explained.keys()].filter((file) => !Object.hasOwn(scores, file))).toEqual([]);
-  for (const [file, places] of survived)
-    expect([file, [...places].toSorted()]).toEqual([file, [...(explained.get(file) ?? [])].toSorted()]);
+test('the hardening guide names the packages without a mutation score', () => {
+  expect(withScores(guide, {})).toMatch(
+    /^Not measured: `packages\/aws-kms`, .*`packages\/core`, .*`packages\/vault-transit`\.$/m,
+  );
+  const survivors = ['1:1 ""'];
+  const scores = {
+    'packages/core/src/formats/token.ts': { mutants: 4, killed: 3, date: '2026-11-22', survivors },
+    'packages/core/src/tokens/token-sealer.ts': { mutants: 1_000, killed: 1_000, date: '2026-11-20', survivors: [] },
+  };
+  const page = withScores(guide, scores);
+  expect(page).toContain(`| folder | date | files | mutants | killed | score |
+|---|---|---|---|---|---|
+| \`packages/core/src/formats\` | 2026-11-22 | 1 | 4 | 3 | 75.0 % |
+| \`packages/core/src/tokens\` | 2026-11-20 | 1 | 1 000 | 1 000 | 100.0 % |
+| **core** | 2026-11-20 | 2 | 1 004 | 1 003 | 99.9 % |
+`);
+  expect(page).toMatch(/^Not measured: .*`packages\/core\/src\/ring`.*`packages\/redis`.*$/m);
+  expect(page).not.toMatch(/^Not measured: .*`packages\/core`/m);
 });

@@ -1,23 +1,35 @@
-import { spawn } from 'node:child_process';
-import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { type StdioOptions, spawn } from 'node:child_process';
+import { closeSync, existsSync, globSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { type MutationScore, publishTables } from '../support/hardening-tables.ts';
+import { type MutationScore, publishTables, SCORES } from '../support/hardening-tables.ts';
+import { copyOf, makeCopy, testOptions } from './copy.ts';
 import { type SourceChange, withMutants } from './mutants.ts';
 import { type Trial, Trials } from './trials.ts';
 
-/*
- * Breaks files of core or mcp, one small change at a time, in a copy under .cache, and sees whether a test fails:
- *
- *   npm run mutants -- packages/core/src/formats/*.ts
- *
- * With `--resume` what the last run of the same sources found stays found: for when tests were added since.
- *
- * The scores go to test/mutation/scores.json and the hardening guide, what no test failed for to the terminal.
- */
+const USAGE = `Usage: npm run mutants -- [--resume] [--workers N] packages/NAME/src/FILE.ts ...
+
+Breaks files of one package, one small change at a time, in a copy under .cache, and sees whether a test fails.
+A pattern is a file too: packages/core/src/formats/*.ts, 'packages/redis/src/**/*.ts'.
+
+  --resume     keep what the last run of the same sources found: for when tests were added since
+  --workers N  run N files of tests at a time (default: 2)
+
+Scores go to test/mutation/scores.json and the hardening guide; what no test fails for is printed.
+`;
+
+/** What is read of vitest's own report. */
+interface JsonReport {
+  readonly testResults: readonly {
+    readonly name: string;
+    readonly status: string;
+    readonly startTime: number;
+    readonly endTime: number;
+  }[];
+}
+
 const ROOT = new URL('../../', import.meta.url);
-const SCORES = new URL('scores.json', import.meta.url);
 /** A trial that lasts longer is a loop without an end. */
 const HANGS_AFTER_MS = 30_000;
 /**
@@ -25,157 +37,174 @@ const HANGS_AFTER_MS = 30_000;
  * last are never tried. Milliseconds.
  */
 const PASSES = [4, 15, 60, 300, 1_500] as const;
-/** A test that takes so many times as long as the slowest of its pass, or a second, is one that does not end. */
-const LATE = 4;
+/** A test that takes so many times as long as the slowest of its pass, or two seconds, is one that does not end. */
+const LATE = 6;
 
 const VITEST = fileURLToPath(new URL('node_modules/vitest/vitest.mjs', ROOT));
-/** The tests of one file, for one change that is made before a module loads. */
-const LONGEST_RUN_MS = 60_000;
-/** A test of many seconds, which kills nothing that another does not. */
-const SLOW = 'no .salt, nonce. repeats over';
-
-/** Tests whose subject is in another process, where no change is active, or that measure time. */
-const LEFT_OUT = {
-  core: ['bounds', 'plain-script', 'constant-time'],
-  mcp: ['conformance', 'hosting/*', 'constant-time'],
-};
+/** For a change that is made before a module loads, files of tests are run whole, the quickest first, up to so long. */
+const LOADED_TESTS_MS = 3_000;
+/** Then they do not end. */
+const LONGEST_RUN_MS = 90_000;
+const PLAIN = ['--config=plain.config.mjs', '--maxWorkers=1'] as const;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { resume: { type: 'boolean', default: false } },
+  options: {
+    help: { type: 'boolean', default: false },
+    resume: { type: 'boolean', default: false },
+    workers: { type: 'string', default: '2' },
+  },
 });
-const files = positionals.flatMap((pattern) => globSync(pattern, { cwd: ROOT }));
-const folder = /^packages\/(core|mcp)\/src\//.exec(files[0] ?? '')?.[1] as 'core' | 'mcp' | undefined;
-if (folder === undefined || !files.every((file) => file.startsWith(`packages/${folder}/src/`))) {
-  process.stderr.write(
-    'Usage: npm run mutants -- [--resume] packages/(core|mcp)/src/FILE.ts ...   files of one package\n',
-  );
-  process.exit(2);
+const files = [...new Set(positionals.flatMap((pattern) => globSync(pattern, { cwd: fileURLToPath(ROOT) })))];
+const name = /^packages\/([\w-]+)\/src\//.exec(files[0] ?? '')?.[1] ?? '';
+const workers = Number(values.workers);
+const isOnePackage = name !== '' && files.every((file) => file.startsWith(`packages/${name}/src/`));
+if (values.help || !isOnePackage || !Number.isInteger(workers) || workers < 1) {
+  (values.help ? process.stdout : process.stderr).write(USAGE);
+  process.exit(values.help ? 0 : 2);
 }
 
 const { sources, changes } = await withMutants(ROOT, files);
-const copy = fileURLToPath(new URL(`.cache/mutants/${folder}/`, ROOT));
-const trialsFile = join(copy, 'trials.jsonl');
-/** Whether a file of tests passes without any change, where it was tried. */
-const sound = new Map<string, boolean>();
-makeCopy(folder);
-for (const slowest of PASSES) {
-  const began = performance.now();
-  while (!(await tryAll(slowest)));
-  const minutes = ((performance.now() - began) / 60_000).toFixed(1);
-  process.stdout.write(
-    `with tests of at most ${slowest} ms: ${killedOf(changes).length} of ${changes.length} killed (${minutes} min)\n`,
-  );
-}
-await tryLoaded();
-report();
-
-function makeCopy(name: 'core' | 'mcp'): void {
-  const found = values.resume ? foundBefore() : [];
-  rmSync(copy, { recursive: true, force: true });
-  const here = join(copy, 'packages', name);
-  mkdirSync(here, { recursive: true });
-  const original = fileURLToPath(new URL(`packages/${name}/`, ROOT));
-  for (const part of ['src', 'test', 'package.json', 'tsconfig.json', 'README.md']) {
-    cpSync(join(original, part), join(here, part), { recursive: true });
-  }
-  for (const shared of ['vectors', 'node_modules', 'tsconfig.base.json', 'tsconfig.test.json', 'tsconfig.package.json'])
-    symlinkSync(fileURLToPath(new URL(shared, ROOT)), join(copy, shared));
-  for (const other of name === 'mcp' ? ['core', 'conformance'] : [])
-    symlinkSync(fileURLToPath(new URL(`packages/${other}`, ROOT)), join(copy, 'packages', other));
-  if (existsSync(join(original, 'node_modules')))
-    symlinkSync(join(original, 'node_modules'), join(here, 'node_modules'));
-  for (const [file, source] of sources) writeFileSync(join(copy, file), source);
-  const trials = new Trials(trialsFile);
-  for (const trial of found) trials.add(trial);
-  const test = {
-    include: ['test/**/*.test.ts'],
-    exclude: LEFT_OUT[name].map((file) => `test/${file}.test.ts`),
-    pool: 'forks',
-    maxWorkers: Number(process.env['MUTATION_WORKERS'] ?? 2),
-    hookTimeout: 20_000,
-    reporters: ['dot'],
-  };
+const copy = copyOf(ROOT, name);
+const found = values.resume ? foundBefore() : [];
+makeCopy(copy, ROOT, name, sources);
+for (const trial of found) new Trials(copy.trials).add(trial);
+const { default: config } = await import(new URL(`packages/${name}/vitest.config.ts`, ROOT).href);
+const own = config.test;
+const provide: Record<string, unknown> = {};
+const stops = await Promise.all([own.globalSetup ?? []].flat().map(startServers));
+try {
+  const options = testOptions(name, own, provide);
   const runner = fileURLToPath(new URL('runner.ts', import.meta.url));
-  writeConfig(join(here, 'vitest.config.mjs'), { ...test, runner });
-  writeConfig(join(here, 'plain.config.mjs'), { ...test, testTimeout: 20_000 });
+  writeConfig('vitest.config.mjs', { ...options, maxWorkers: workers, runner });
+  writeConfig('plain.config.mjs', { ...options, testTimeout: 20_000, isolate: false });
+  for (const [index, slowest] of PASSES.entries()) {
+    const began = performance.now();
+    while (!(await tryAll(PASSES[index - 1] ?? 0, slowest)));
+    const killed = `${killedOf(changes).length} of ${changes.length} killed`;
+    process.stdout.write(`with tests of at most ${slowest} ms: ${killed} (${minutesSince(began)} min)\n`);
+  }
+  await tryLoaded();
+  report();
+} finally {
+  for (const stop of stops) await stop?.();
+}
+
+/** What a package's tests need is started once, instead of for each run of them. */
+async function startServers(path: string): Promise<(() => Promise<void>) | undefined> {
+  const { default: setup } = await import(new URL(path, new URL(`packages/${name}/`, ROOT)).href);
+  return setup({ provide: (key: string, value: unknown) => Object.assign(provide, { [key]: value }) });
 }
 
 /** What a test failed for in the last run. @throws where that run had other sources. */
 function foundBefore(): readonly Trial[] {
   for (const [file, source] of sources) {
-    const last = join(copy, file);
+    const last = join(copy.root, file);
     if (existsSync(last) && readFileSync(last, 'utf8') === source) continue;
     throw new Error(`--resume: ${file} is another one than in the last run, or was not in it`);
   }
-  const trials = new Trials(trialsFile);
+  const trials = new Trials(copy.trials);
   trials.refresh();
   return trials.found;
 }
 
-function writeConfig(path: string, test: object): void {
-  writeFileSync(path, `export default ${JSON.stringify({ test }, null, 2)};\n`);
+function writeConfig(file: string, test: object): void {
+  writeFileSync(join(copy.folder, file), `export default ${JSON.stringify({ test }, null, 2)};\n`);
 }
 
 /** Runs the tests with every change that is still alive. False when it had to be ended. */
-async function tryAll(slowest: number): Promise<boolean> {
-  const cwd = join(copy, 'packages', folder ?? '');
-  const env = { ...process.env, MUTATION_TRIALS: trialsFile, MUTATION_SLOWEST_MS: String(slowest) };
-  const args = [VITEST, 'run', `--testTimeout=${Math.max(1_000, LATE * slowest)}`];
-  const child = spawn(process.execPath, args, { cwd, env, stdio: 'ignore', detached: true });
-  const seen = new Trials(trialsFile);
+async function tryAll(quickest: number, slowest: number): Promise<boolean> {
+  const env = {
+    MUTATION_TRIALS: copy.trials,
+    MUTATION_QUICKEST_MS: String(quickest),
+    MUTATION_SLOWEST_MS: String(slowest),
+  };
+  const run = startVitest([`--testTimeout=${Math.max(2_000, LATE * slowest)}`], env);
+  const seen = new Trials(copy.trials);
   let last = seen.refresh();
   let since = performance.now();
   let hung = false;
   const watch = setInterval(() => {
     const now = seen.refresh();
     if (now !== undefined) [last, since] = [now, performance.now()];
-    if (last?.outcome !== 'start' || performance.now() - since < HANGS_AFTER_MS || child.pid === undefined) return;
+    if (last?.outcome !== 'start' || performance.now() - since < HANGS_AFTER_MS) return;
     hung = true;
     seen.add({ ...last, outcome: 'hung' });
-    process.kill(-child.pid, 'SIGKILL');
+    run.kill();
   }, 1_000);
-  await new Promise((resolve) => child.once('exit', resolve));
+  await run.ended;
   clearInterval(watch);
   return !hung;
 }
 
 /** What runs while a module loads is changed for a whole process, and the files that load it run until a test fails. */
 async function tryLoaded(): Promise<void> {
-  const trials = new Trials(trialsFile);
+  const trials = new Trials(copy.trials);
   trials.refresh();
   const left = changes.filter(({ id }) => !trials.isKilled(id) && trials.loadedBy(id).length > 0);
+  if (left.length === 0) return;
+  const times = await soundFiles();
   const began = performance.now();
-  for (const [done, { id }] of left.entries()) {
-    const minutes = ((performance.now() - began) / 60_000).toFixed(1);
-    process.stdout.write(`${done} of ${left.length} that are met while a module loads were tried (${minutes} min)\n`);
-    for (const file of trials.loadedBy(id)) {
-      if (await isSound(file, id)) continue;
-      trials.add({ test: file, mutant: id, outcome: 'killed' });
-      break;
+  const queue = [...left.entries()];
+  const work = async (): Promise<void> => {
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+      const [index, { id }] = next;
+      const tests = quickestOf(trials.loadedBy(id), times);
+      if (tests.length > 0 && !(await passes(tests, id)))
+        trials.add({ test: tests.join(' '), mutant: id, outcome: 'killed' });
+      const done = `${index + 1} of ${left.length} that are met while a module loads`;
+      process.stdout.write(`${done} were tried (${minutesSince(began)} min)\n`);
     }
-  }
+  };
+  await Promise.all(Array.from({ length: workers }, work));
 }
 
-/** Whether a file of tests passes with a change; one that fails without any shows nothing. */
-async function isSound(file: string, mutant: string): Promise<boolean> {
-  if (!sound.has(file)) sound.set(file, await passes(file, ''));
-  return sound.get(file) === false || passes(file, mutant);
+/** The files of tests that pass without any change, and their milliseconds; one that fails then shows nothing. */
+async function soundFiles(): Promise<ReadonlyMap<string, number>> {
+  const result = join(copy.root, 'sound.json');
+  await startVitest(['--reporter=json', `--outputFile=${result}`, ...PLAIN]).ended;
+  const { testResults }: JsonReport = JSON.parse(readFileSync(result, 'utf8'));
+  const passed = testResults.filter(({ status }) => status === 'passed');
+  return new Map(passed.map((file) => [relative(copy.folder, file.name), file.endTime - file.startTime]));
 }
 
-async function passes(file: string, mutant: string): Promise<boolean> {
-  const cwd = join(copy, 'packages', folder ?? '');
-  const env = { ...process.env, __STRYKER_ACTIVE_MUTANT__: mutant };
-  const args = [VITEST, 'run', file, '--bail=1', '--config=plain.config.mjs', `--testNamePattern=^(?!.*(?:${SLOW}))`];
-  const child = spawn(process.execPath, args, { cwd, env, stdio: 'ignore', detached: true });
-  const late = setTimeout(() => child.pid !== undefined && process.kill(-child.pid, 'SIGKILL'), LONGEST_RUN_MS);
-  const code = await new Promise<number | null>((resolve) => child.once('exit', resolve));
+function quickestOf(tests: readonly string[], times: ReadonlyMap<string, number>): readonly string[] {
+  const timeOf = (test: string): number => times.get(test) ?? 0;
+  const sound = [...new Set(tests)].filter((test) => times.has(test)).toSorted((a, b) => timeOf(a) - timeOf(b));
+  const upTo = (index: number): number => sound.slice(0, index + 1).reduce((sum, test) => sum + timeOf(test), 0);
+  return sound.filter((_, index) => index === 0 || upTo(index) <= LOADED_TESTS_MS);
+}
+
+async function passes(tests: readonly string[], mutant: string): Promise<boolean> {
+  const args = [...tests, '--bail=1', ...PLAIN];
+  const run = startVitest(args, { __STRYKER_ACTIVE_MUTANT__: mutant });
+  const late = setTimeout(run.kill, LONGEST_RUN_MS);
+  const code = await run.ended;
   clearTimeout(late);
   return code === 0;
 }
 
+interface Run {
+  /** Its exit code; null where it had to be ended. */
+  readonly ended: Promise<number | null>;
+  /** Ends it with all its processes. */
+  readonly kill: () => void;
+}
+
+function startVitest(args: readonly string[], env: object = {}): Run {
+  const log = openSync(join(copy.root, 'vitest.log'), 'a');
+  const stdio: StdioOptions = ['ignore', log, log];
+  const options = { cwd: copy.folder, env: { ...process.env, ...env }, stdio, detached: true };
+  const child = spawn(process.execPath, [VITEST, 'run', ...args], options);
+  closeSync(log);
+  return {
+    ended: new Promise((resolve) => child.once('exit', resolve)),
+    kill: () => void (child.pid !== undefined && process.kill(-child.pid, 'SIGKILL')),
+  };
+}
+
 function killedOf(some: readonly SourceChange[]): readonly SourceChange[] {
-  const trials = new Trials(trialsFile);
+  const trials = new Trials(copy.trials);
   trials.refresh();
   return some.filter(({ id }) => trials.isKilled(id));
 }
@@ -194,6 +223,10 @@ function report(): void {
   const sorted = Object.fromEntries(Object.entries(scores).toSorted(([a], [b]) => (a < b ? -1 : 1)));
   writeFileSync(SCORES, `${JSON.stringify(sorted, null, 2)}\n`);
   publishTables();
+}
+
+function minutesSince(began: number): string {
+  return ((performance.now() - began) / 60_000).toFixed(1);
 }
 
 function lineOf({ line, column, replacement }: SourceChange): string {

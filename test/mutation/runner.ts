@@ -1,4 +1,11 @@
-import { type RunnerTask, type RunnerTestCase, type RunnerTestSuite, TestRunner, type TestTryOptions } from 'vitest';
+import {
+  type RunnerTask,
+  type RunnerTestCase,
+  type RunnerTestFile,
+  type RunnerTestSuite,
+  TestRunner,
+  type TestTryOptions,
+} from 'vitest';
 import { Trials } from './trials.ts';
 
 /*
@@ -17,7 +24,8 @@ interface Switches {
   mutantCoverage?: { readonly static: object; readonly perTest: Readonly<Record<string, object>> };
 }
 
-const { MUTATION_TRIALS = '', MUTATION_SLOWEST_MS = '50' } = process.env;
+const { MUTATION_TRIALS = '', MUTATION_QUICKEST_MS = '0', MUTATION_SLOWEST_MS = '50' } = process.env;
+const QUICKEST_MS = Number(MUTATION_QUICKEST_MS);
 const SLOWEST_MS = Number(MUTATION_SLOWEST_MS);
 const trials = new Trials(MUTATION_TRIALS);
 const switches: Switches = {
@@ -35,6 +43,12 @@ export default class MutationRunner extends TestRunner {
   #startedAt = 0;
   #queue: string[] = [];
   #underTest: string | undefined;
+
+  /** One at a time, since there is one switch for all tests of a process, and only those that this pass is for. */
+  onCollected(files: RunnerTestFile[]): void {
+    trials.refresh();
+    for (const file of files) readyForPass(file);
+  }
 
   /** Everything is loaded, and no test of the file has run yet. */
   override async onBeforeRunSuite(suite: RunnerTestSuite): Promise<void> {
@@ -85,6 +99,7 @@ export default class MutationRunner extends TestRunner {
     if (this.#attempt === 'first') {
       const took = performance.now() - this.#startedAt;
       const met = Object.keys(switches.mutantCoverage?.perTest[name] ?? {});
+      if (trials.took(name) === undefined) trials.add({ test: name, mutant: '', outcome: 'took', ms: took });
       this.#queue = failed || took > SLOWEST_MS ? [] : met;
       this.#attempt = 'mutant';
       return;
@@ -111,6 +126,18 @@ export default class MutationRunner extends TestRunner {
       return mutant;
     }
   }
+}
+
+/** Leaves out what is known to be for another pass. @returns whether something is left. */
+function readyForPass(task: RunnerTask): boolean {
+  task.concurrent = false;
+  const took = task.type === 'test' ? trials.took(nameOf(task)) : undefined;
+  const isLeft =
+    task.type === 'suite'
+      ? task.tasks.map(readyForPass).includes(true)
+      : took === undefined || (took > QUICKEST_MS && took <= SLOWEST_MS);
+  if (!isLeft) task.mode = 'skip';
+  return isLeft;
 }
 
 function nameOf(test: RunnerTask): string {

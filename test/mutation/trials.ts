@@ -2,15 +2,17 @@ import { appendFileSync, closeSync, existsSync, fstatSync, openSync, readSync } 
 
 /**
  * `start`: it has not ended. `doubtful`: the test failed without the change too, after it. `loaded`: a file of tests met
- * it outside of all tests, which most often is while a module loads.
+ * it outside of all tests, which most often is while a module loads. `took`: how long the test lasts as it is.
  */
-type Outcome = 'start' | 'survived' | 'killed' | 'doubtful' | 'hung' | 'loaded';
+type Outcome = 'start' | 'survived' | 'killed' | 'doubtful' | 'hung' | 'loaded' | 'took';
 
 /** One test, or file of tests, with one change of the source, as it ended. */
 export interface Trial {
   readonly test: string;
   readonly mutant: string;
   readonly outcome: Outcome;
+  /** With `took`. */
+  readonly ms?: number;
 }
 
 /** What was tried so far: a file of lines, so that it outlives a process that hangs. */
@@ -19,6 +21,7 @@ export class Trials {
   readonly #killed = new Map<string, Trial>();
   readonly #tried = new Set<string>();
   readonly #loadedBy = new Map<string, string[]>();
+  readonly #took = new Map<string, number>();
   #read = 0;
 
   constructor(path: string) {
@@ -38,6 +41,11 @@ export class Trials {
     return this.#loadedBy.get(mutant) ?? [];
   }
 
+  /** Milliseconds of a test as it is, where that is known. */
+  took(test: string): number | undefined {
+    return this.#took.get(test);
+  }
+
   /** For each change for which a test failed or did not end: one that did. */
   get found(): readonly Trial[] {
     return [...this.#killed.values()];
@@ -53,7 +61,8 @@ export class Trials {
     const lines = this.#newText().split('\n').filter(Boolean);
     const trials = lines.map((line): Trial => JSON.parse(line));
     for (const trial of trials) {
-      const { test, mutant, outcome } = trial;
+      const { test, mutant, outcome, ms } = trial;
+      if (ms !== undefined) this.#took.set(test, ms);
       if (outcome === 'killed' || outcome === 'hung') this.#killed.set(mutant, trial);
       if (outcome === 'loaded') this.#loadedBy.set(mutant, [...this.loadedBy(mutant), test]);
       else this.#tried.add(`${mutant} ${test}`);

@@ -1,9 +1,12 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 /*
  * The tables of docs/guides/hardening.md, made of what the long runs recorded. Each stands behind a comment with its name,
  * `<!-- fuzzing -->`, and ends at the next empty line.
  */
+const ROOT = new URL('../../', import.meta.url);
 export const GUIDE: URL = new URL('../../docs/guides/hardening.md', import.meta.url);
 const FUZZING = new URL('../fuzz/record.json', import.meta.url);
 export const SCORES: URL = new URL('../mutation/scores.json', import.meta.url);
@@ -42,8 +45,17 @@ export interface MutationScore {
 /** The guide with its tables made anew. @throws where it has no place for one of them. */
 export function withTables(guide: string): string {
   const fuzzing: Record<string, FuzzRecord> = JSON.parse(readFileSync(FUZZING, 'utf8'));
-  const scores: Record<string, MutationScore> = JSON.parse(readFileSync(SCORES, 'utf8'));
-  return replaced(replaced(guide, 'fuzzing', fuzzingTable(fuzzing)), 'scores', scoresTable(scores));
+  return withScores(replaced(guide, 'fuzzing', fuzzingTable(fuzzing)), recordedScores());
+}
+
+/** The scores that were recorded, by file. */
+export function recordedScores(): Readonly<Record<string, MutationScore>> {
+  return JSON.parse(readFileSync(SCORES, 'utf8'));
+}
+
+/** The guide with the table of these scores, and the folders that have none. */
+export function withScores(guide: string, scores: Readonly<Record<string, MutationScore>>): string {
+  return replaced(replaced(guide, 'scores', scoresTable(scores)), 'unmeasured', unmeasured(scores));
 }
 
 /** Writes the tables into the guide. */
@@ -72,17 +84,37 @@ function fuzzingTable(record: Readonly<Record<string, FuzzRecord>>): string {
 }
 
 function scoresTable(scores: Readonly<Record<string, MutationScore>>): string {
-  const rows = Object.entries(scores).map(([file, { date, mutants, killed }]) => [
-    `\`${file}\``,
-    date,
-    ...scored(mutants, killed),
-  ]);
-  const sums = ['core', 'mcp'].map((name) => {
-    const mine = Object.entries(scores).filter(([file]) => file.startsWith(`packages/${name}/`));
-    const sum = (key: 'mutants' | 'killed') => mine.reduce((total, [, score]) => total + score[key], 0);
-    return [`**${name}**`, '', ...scored(sum('mutants'), sum('killed'))];
+  const files = Object.keys(scores);
+  const row = (name: string, mine: readonly string[]): readonly string[] => {
+    const measured = mine.flatMap((file) => scores[file] ?? []);
+    const sum = (key: 'mutants' | 'killed'): number => measured.reduce((total, score) => total + score[key], 0);
+    const oldest = measured.map(({ date }) => date).toSorted()[0] ?? '';
+    return [name, oldest, spaced(mine.length), ...scored(sum('mutants'), sum('killed'))];
+  };
+  const rows = grouped(files, packageOf).flatMap(([name, mine]) => {
+    const folders = grouped(mine, dirname).map(([folder, some]) => row(`\`${folder}\``, some));
+    return folders.length > 1 ? [...folders, row(`**${name}**`, mine)] : folders;
   });
-  return table(['file', 'date', 'changes', 'found', 'score'], [...rows, ...sums]);
+  return table(['folder', 'date', 'files', 'mutants', 'killed', 'score'], rows);
+}
+
+/** A sentence that names the folders of source of which no file was measured; of a package without any, the package. */
+function unmeasured(scores: Readonly<Record<string, MutationScore>>): string {
+  const measured = Object.keys(scores);
+  const sources = globSync('packages/*/src/**/*.ts', { cwd: fileURLToPath(ROOT) }).toSorted();
+  const names = grouped(sources, packageOf).flatMap(([name, mine]) => {
+    if (!measured.some((file) => packageOf(file) === name)) return [`\`packages/${name}\``];
+    const folders = grouped(mine, dirname).map(([folder]) => folder);
+    return folders.filter((folder) => !measured.some((file) => dirname(file) === folder)).map((it) => `\`${it}\``);
+  });
+  return names.length === 0 ? 'Every folder is measured.' : `Not measured: ${names.join(', ')}.`;
+}
+
+const packageOf = (file: string): string => file.split('/')[1] ?? '';
+
+function grouped(files: readonly string[], keyOf: (file: string) => string): readonly [string, readonly string[]][] {
+  const keys = [...new Set(files.map(keyOf))].toSorted();
+  return keys.map((key) => [key, files.filter((file) => keyOf(file) === key)]);
 }
 
 function scored(mutants: number, killed: number): readonly string[] {

@@ -3,6 +3,7 @@ import { EXIT_CODE } from './exit-code.ts';
 import { Failure } from './failure.ts';
 import { failureCodeOf, lineOf, sectionOn } from './foreign-error.ts';
 import { createProgram } from './program.ts';
+import { quietStartNotices } from './terminal/progress.ts';
 import { visibleLine } from './terminal/visible.ts';
 import { MISTAKES, UsageError } from './usage-error.ts';
 
@@ -15,6 +16,7 @@ export async function runCommandLine(): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
   });
+  quietStartNotices();
   try {
     await createProgram().parseAsync();
   } catch (error) {

@@ -33,6 +33,18 @@ describe('a file as ring store', () => {
   });
 });
 
+test('a start that waits prints one plain line, with what the store answered', async () => {
+  let ended = false;
+  const { stderr } = await runCli(['status'], {
+    cwd: project.cwd,
+    env: { ...environment, SEALRING_RING_STORE: 'redis://127.0.0.1:1' },
+    onStderr: (_, child) => {
+      ended ||= child.kill();
+    },
+  });
+  expect(stderr).toMatch(/^waiting for ring store redis:\/\/127\.0\.0\.1:1, .*\(ECONNREFUSED\), retrying until .*Z\n$/);
+});
+
 describe('a URL of another store', () => {
   test.each([
     ['s3://no-such-bucket.example/payments/a.ring', { AWS_ENDPOINT_URL_S3: 'http://127.0.0.1:1' }, 's3'],

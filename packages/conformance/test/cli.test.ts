@@ -110,7 +110,7 @@ describe('a wrong command line is reported in one line, with exit code 2', () =>
   symlinkSync('/dev/null', device);
   const cases: readonly (readonly [args: readonly string[], error: RegExp])[] = [
     [['codec'], /a target module is missing/],
-    [['codec', 'none.mjs'], /target module "none.mjs" is not there/],
+    [['codec', 'none.mjs'], /target module "none.mjs" does not exist/],
     [['codec', 'sound.py'], /"sound.py" must end in one of \.js, \.mjs, \.ts, \.mts/],
     [['codec', '.'], /"\." must end in/],
     [['codec', 'sound.ts', '--exec', 'node x'], /both a target module "sound.ts" and --exec "node x"/],

@@ -164,7 +164,9 @@ describe('keys', () => {
 
   test('an error names the key by its index and shows nothing of it', () => {
     const short = 'canary-of-31-bytes-xxxxxxxxxxxx';
-    expect(() => new AesGcmRequestStateCodec([secret, short])).toThrow(/keys\[1\].*got 31$/);
+    expect(() => new AesGcmRequestStateCodec([secret, short])).toThrow(
+      /keys\[1\].*got 31: give what "openssl rand -base64 32" prints$/,
+    );
     expect(() => new AesGcmRequestStateCodec([secret, short])).not.toThrow(/canary/);
     expect(() => new AesGcmRequestStateCodec([secret, 'x'.repeat(40), secret])).toThrow(/keys\[2\]/);
   });

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -154,6 +155,10 @@ describe('what waiting cannot repair', () => {
   test.each([
     ['ENOENT', 'the directory does not exist'],
     ['NoSuchBucket', 'the bucket does not exist (NoSuchBucket)'],
+    [
+      'RegionMissing',
+      "S3 cannot be reached: no AWS Region is set: set AWS_REGION, or the client's region (RegionMissing)",
+    ],
     ['42P01', 'the table is missing: run the migration'],
     ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'S3 cannot be reached: the certificate of the server is not trusted'],
   ])('fails a start at once and names the store: %s', async (serviceCode, detail) => {
@@ -173,10 +178,22 @@ describe('what waiting cannot repair', () => {
     });
   }, 10_000);
 
+  test('fails a start on a path that leads through a file', async () => {
+    const file = join(tmpdir(), randomUUID());
+    await writeFile(file, '');
+    const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
+    await expect(createKmsCodec({ ring: fileRing(join(file, 'payments.ring')), keyWrapper })).rejects.toMatchObject({
+      kind: 'unavailable',
+      serviceCode: 'ENOTDIR',
+    });
+    await rm(file);
+  }, 10_000);
+
   test.each(['ENOTFOUND', 'CredentialsProviderError'])('%s fails a start after ten seconds', async (serviceCode) => {
     const ring = failingWith(new RingStoreError('unavailable', 'no', { serviceCode }));
-    const { failure, seconds } = await start({ ring });
+    const { failure, seconds, warned } = await start({ ring });
     expect(failure).toMatchObject({ serviceCode });
+    expect(warned).toEqual([expect.stringContaining('retrying until 2026-11-21T03:00:10.000Z')]);
     expect(seconds).toBeGreaterThanOrEqual(9.5);
     expect(seconds).toBeLessThan(11);
   });

@@ -65,8 +65,11 @@ describe('a message names the option', () => {
       states({ key: KEY, alsoAccept: KEY }),
       'createRequestStateCodec: alsoAccept must have seal and unseal, got a string',
     ],
-    [states({ codec, wire: 1 }), 'createRequestStateCodec: wire must be a string, got 1'],
-    [states({ key: KEY, alsoAccept: codec, wire: 1 }), 'createRequestStateCodec: wire must be a string, got 1'],
+    [states({ codec, wire: 1 }), 'createRequestStateCodec: wire must be one of sealed, signed, got 1'],
+    [
+      states({ key: KEY, alsoAccept: codec, wire: 1 }),
+      'createRequestStateCodec: wire must be one of sealed, signed, got 1',
+    ],
     [states({ codec, wire: 'signed' }), 'createRequestStateCodec: codec must be made by createKmsCodec'],
     [
       states({ key: KEY, alsoAccept: codec, wire: 'signed' }),
@@ -76,9 +79,12 @@ describe('a message names the option', () => {
       () => Reflect.apply(createMcpdRequestStateSecurity, undefined, [{ key: KEY, subject: 5 }]),
       'createMcpdRequestStateSecurity: subject must be a function, got 5',
     ],
-    [mcpd({ key: KEY, mode: 1 }), 'createMcpdRequestStateCodec: mode must be a string, got 1'],
-    [mcpd({ key: KEY, binding: 1 }), 'createMcpdRequestStateCodec: binding must be a string, got 1'],
-    [mcpd({ key: KEY, revision: 1 }), 'createMcpdRequestStateCodec: revision must be a string, got 1'],
+    [mcpd({ key: KEY, mode: 1 }), 'createMcpdRequestStateCodec: mode must be one of signed, encrypted, got 1'],
+    [
+      mcpd({ key: KEY, binding: 1 }),
+      'createMcpdRequestStateCodec: binding must be one of authSubject, none, authSubjectAndTool, got 1',
+    ],
+    [mcpd({ key: KEY, revision: 1 }), 'createMcpdRequestStateCodec: revision must be one of current, 2026-06, got 1'],
     [mcpd({ key: 32 }), 'createMcpdRequestStateCodec: key must be a Uint8Array or a string, got 32'],
     [mcpd({ codec }), 'createMcpdRequestStateCodec: codec must be made by createKmsCodec, got an object'],
     [
@@ -108,10 +114,26 @@ describe('arguments of protectRequestState and createProtectedMcpServer', () => 
     ['no server', protect(undefined, security), 'protectRequestState: server must be an McpServer or Server'],
     ['an object', protect({}, security), 'got an object'],
     ['half a server', protect({ setRequestHandler: () => {} }, security), 'server must be an McpServer or Server'],
-    ['no policy', protect(server), 'security must be a RequestStateSecurity, got undefined'],
-    ['null for a policy', protect(server, null), 'security must be a RequestStateSecurity, got null'],
-    ['a text for a policy', protect(server, 'canary'), 'security must be a RequestStateSecurity, got a string'],
-    ['what only looks like one', protect(server, { codec }), 'security must be a RequestStateSecurity, got an object'],
+    [
+      'no policy',
+      protect(server),
+      'security must be a RequestStateSecurity, such as new RequestStateSecurity({ codec }), got undefined',
+    ],
+    [
+      'null for a policy',
+      protect(server, null),
+      'security must be a RequestStateSecurity, such as new RequestStateSecurity({ codec }), got null',
+    ],
+    [
+      'a text for a policy',
+      protect(server, 'canary'),
+      'security must be a RequestStateSecurity, such as new RequestStateSecurity({ codec }), got a string',
+    ],
+    [
+      'what only looks like one',
+      protect(server, { codec }),
+      'security must be a RequestStateSecurity, such as new RequestStateSecurity({ codec }), got an object',
+    ],
     ['an audience that is no text', protect(server, security, { defaultAudience: 5 }), 'defaultAudience must be'],
     [
       'no class',

@@ -6,6 +6,7 @@ import logging
 import os
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 
 import boto3
 import pytest
@@ -360,3 +361,18 @@ def test_what_is_no_data_key_is_not_wrapped(kms: Kms, data_key: bytes) -> None:
     for wrapper in (LocalKeyWrapper(master_key=os.urandom(32)), aws):
         with pytest.raises(ValueError, match="a data key has 32 bytes that are not all equal"):
             wrapper.wrap(data_key, CONTEXT)
+
+
+def test_a_missing_region_names_the_variable_that_boto3_reads(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    with pytest.raises(ValueError, match="AwsKmsKeyWrapper: no AWS Region .* AWS_DEFAULT_REGION"):
+        AwsKmsKeyWrapper(key_id="alias/payments")
+
+
+@pytest.mark.parametrize("key", [bytes(range(31)), os.urandom(32).hex(), "a sentence", b"x" * 40])
+def test_a_wrong_master_key_is_told_what_prints_a_right_one(key: bytes | str) -> None:
+    with pytest.raises(ValueError, match='give .*"openssl rand -base64 32" prints'):
+        LocalKeyWrapper(master_key=key)

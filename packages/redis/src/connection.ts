@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { type Outcome, storeCalls } from '@sealring/core/adapter';
 import { createClient } from 'redis';
 import type { RedisClient, RedisSubscriber } from './client.ts';
@@ -6,6 +7,8 @@ import type { Settings } from './options.ts';
 
 const FIRST_BACKOFF_MS = 50;
 const LONGEST_BACKOFF_MS = 2_000;
+/** A call ends before the deadline of the ring, which is the same by default and does not know why there was no answer. */
+const SHARE_OF_TIMEOUT = 0.9;
 
 /** The connection of the stores to the server: the caller's client, or one of their own. */
 export interface Connection {
@@ -22,7 +25,7 @@ export interface Connection {
 /** Connects at the first call. */
 export function connectionOf(settings: Settings): Connection {
   const own = settings.client === undefined ? ownClient(settings.url ?? '', settings.timeoutMs) : lent(settings.client);
-  const calls = storeCalls(settings.timeoutMs, classify);
+  const calls = storeCalls(settings.timeoutMs * SHARE_OF_TIMEOUT, classify);
   let isClosed = false;
   return {
     client: own.client,
@@ -65,6 +68,11 @@ function ownClient(url: string, connectTimeout: number): Connectable {
     lastFailure = classify(error);
   });
   let connecting: Promise<unknown> | undefined;
+  let wasReady = false;
+  client.once('ready', () => {
+    wasReady = true;
+  });
+  let nextAttempt: Promise<unknown> | undefined;
   return {
     client: {
       sendCommand: (args, options) => client.sendCommand(args, options),
@@ -73,7 +81,12 @@ function ownClient(url: string, connectTimeout: number): Connectable {
     async connect() {
       // While the server is down this stays pending and the client keeps trying; a refusal ends it.
       if (!client.isOpen) connecting = client.connect();
-      await connecting;
+      if (wasReady) return void (await connecting);
+      // Before the first connection an error is more likely a wrong address than a brief failure: the call reports it.
+      nextAttempt ??= once(client, 'ready').finally(() => {
+        nextAttempt = undefined;
+      });
+      await Promise.race([connecting, nextAttempt]);
     },
     notConnected: () => (client.isReady ? undefined : lastFailure),
     destroy() {

@@ -266,6 +266,20 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
   });
 });
 
+test('a URL where nothing listens is reported by every call before the first connection, and not as a timeout', async () => {
+  const ring = redisRing({ url: 'redis://127.0.0.1:1' });
+  const store = redisSingleUse({ url: 'redis://127.0.0.1:1' });
+  const refused = { kind: 'unavailable', serviceCode: 'ECONNREFUSED' };
+  await expect(ring.read()).rejects.toMatchObject(refused);
+  await expect(Promise.allSettled([ring.read(), ring.read()])).resolves.toMatchObject([
+    { reason: refused },
+    { reason: refused },
+  ]);
+  await expect(store.claim(randomUUID(), inAnHour())).rejects.toMatchObject(refused);
+  await ring.close?.();
+  await store.close();
+});
+
 describe.skipIf(url === '')('redisSingleUse on Redis', () => {
   test('of 51 concurrent claims over several connections, one resolves to true', async () => {
     const stores = [1, 2, 3].map(() => redisSingleUse({ url }));

@@ -1,7 +1,8 @@
 import { clearLine, cursorTo } from 'node:readline';
+import { visibleLine } from './visible.ts';
 
-/** Operations that take less print no progress, milliseconds. */
-const SILENT_MS = 2_000;
+/** Operations that take less print no progress, milliseconds. A start says after 2 000 ms what it waits for. */
+const SILENT_MS = 2_100;
 const REPEAT_MS = 5_000;
 /** On a terminal, where the line is redrawn in place. */
 const REDRAW_MS = 1_000;
@@ -43,19 +44,44 @@ export function progressBar(share: number): string {
   return `[${'#'.repeat(done)}${' '.repeat(BAR_WIDTH - done)}]`;
 }
 
+/** Leaves the notices of starts to {@link withProgress}: Node.js would print them with a process id. */
+export function quietStartNotices(): void {
+  const printers = process.listeners('warning');
+  process.removeAllListeners('warning');
+  process.on('warning', (warning) => {
+    if (!isStartNotice(warning)) for (const print of printers) print(warning);
+  });
+}
+
+function isStartNotice(warning: Error): boolean {
+  return 'code' in warning && warning.code === 'SEALRING_WAITING';
+}
+
 /** Runs an operation, and after two seconds prints on standard error what it is waiting for. */
 export async function withProgress<T>(what: string, run: () => Promise<T>): Promise<T> {
   const began = performance.now();
   const line = new ProgressLine();
-  const print = (): void => line.update(`${what} … (${Math.round((performance.now() - began) / 1_000)} s)`);
-  let timer = setTimeout(() => {
+  let text = what;
+  const print = (): void => line.update(`${text} … (${Math.round((performance.now() - began) / 1_000)} s)`);
+  const start = (): void => {
     print();
     timer = setInterval(print, line.isInPlace ? REDRAW_MS : REPEAT_MS);
-  }, SILENT_MS);
+  };
+  let timer = setTimeout(start, SILENT_MS);
+  const note = (warning: Error): void => {
+    if (!isStartNotice(warning)) return;
+    text = visibleLine(warning.message);
+    clearInterval(timer);
+    // It says until when: it need not be repeated.
+    if (line.isInPlace) start();
+    else line.update(text);
+  };
+  process.on('warning', note);
   try {
     return await run();
   } finally {
     clearInterval(timer);
+    process.off('warning', note);
     line.clear();
   }
 }

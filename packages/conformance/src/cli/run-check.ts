@@ -69,7 +69,7 @@ function checkModule(module: string): void {
     throw new UsageError(`the target module "${module}" must end in one of ${[...PLAIN, ...TYPED].join(', ')}`);
   }
   if (statSync(module, { throwIfNoEntry: false })?.isFile() !== true) {
-    throw new UsageError(`the target module "${module}" is not there`);
+    throw new UsageError(`the target module "${module}" does not exist`);
   }
   // False where types are not stripped; unknown to Node before 22.10.
   const { typescript } = process.features as { readonly typescript?: unknown };

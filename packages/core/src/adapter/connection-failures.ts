@@ -3,11 +3,18 @@ import { property } from './foreign-errors.ts';
 
 /** Why a call got no answer, with a code from a closed list and a fixed sentence. */
 export interface ConnectionFailure {
-  /** A system code of Node.js, a verification or handshake code of OpenSSL, a code of undici, or an error name. */
+  /** A system code of Node.js, a verification or handshake code of OpenSSL, a code of undici, an error name, or `RegionMissing`. */
   readonly code: string;
   /** What happened, and what to check. */
   readonly hint: string;
 }
+
+/** Ours: the AWS SDK throws a plain `Error` without a code, and only its message says what is missing. */
+const NO_REGION_MESSAGE = 'Region is missing';
+const NO_REGION: ConnectionFailure = Object.freeze({
+  code: 'RegionMissing',
+  hint: "no AWS Region is set: set AWS_REGION, or the client's region",
+});
 
 const HINTS: readonly (readonly [hint: string, codes: readonly string[]])[] = [
   ['the connection was refused: check host and port', ['ECONNREFUSED']],
@@ -91,7 +98,7 @@ const MAX_DEPTH = 4;
 
 /**
  * Why a call got no answer; undefined if nothing in the error says so. Reads `code`, then `name`, of the error, its causes
- * and the first of its `errors`; never a message. A code comes before any name, because the AWS SDK calls a connection
+ * and the first of its `errors`, and no message but the AWS SDK's about a missing Region. A code comes before any name, because the AWS SDK calls a connection
  * that was reset a `TimeoutError`. Never throws.
  *
  * Sources: the errors of Node.js (`os.constants.errno`, `tls`, `http`), OpenSSL's verification codes as Node.js names
@@ -99,6 +106,7 @@ const MAX_DEPTH = 4;
  */
 export function connectionFailure(error: unknown): ConnectionFailure | undefined {
   const errors = causesOf(error);
+  if (property(error, 'message') === NO_REGION_MESSAGE) return NO_REGION;
   for (const name of ['code', 'name']) {
     for (const each of errors) {
       const code = property(each, name);

@@ -8,8 +8,9 @@ export type Patience =
   | 'long';
 
 const LASTING: ReadonlySet<string> = new Set([
-  // The place of the ring does not exist.
+  // The place of the ring does not exist, or a folder of its path is a file.
   'ENOENT',
+  'ENOTDIR',
   'NoSuchBucket',
   'ResourceNotFoundException',
   'ContainerNotFound',
@@ -17,10 +18,11 @@ const LASTING: ReadonlySet<string> = new Set([
   '3D000',
   '3F000',
   '42P01',
-  // It is in another region.
+  // It is in another region, or no region is set.
   'AuthorizationHeaderMalformed',
   'IllegalLocationConstraintException',
   'PermanentRedirect',
+  'RegionMissing',
   // The certificate does not show that this is the intended server.
   'DEPTH_ZERO_SELF_SIGNED_CERT',
   'SELF_SIGNED_CERT_IN_CHAIN',

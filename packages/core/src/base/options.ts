@@ -74,7 +74,9 @@ export function finiteNumber(owner: string, name: string, value: unknown, min: n
  * @throws {TypeError} for a non-string, {@link RangeError} for one outside `choices`.
  */
 export function oneOf<T extends string>(owner: string, name: string, value: unknown, choices: readonly T[]): T {
-  if (typeof value !== 'string') throw optionTypeError(`${owner}: ${name} must be a string, got ${show(value)}`);
+  if (typeof value !== 'string') {
+    throw optionTypeError(`${owner}: ${name} must be one of ${choices.join(', ')}, got ${show(value)}`);
+  }
   const found = choices.find((choice) => choice === value);
   if (found === undefined) {
     throw optionRangeError(`${owner}: ${name} must be one of ${choices.join(', ')}, got ${quote(value)}`);
@@ -114,7 +116,8 @@ export function secretBytes(owner: string, name: string, value: unknown, minByte
   }
   if (bytes.length < minBytes) {
     throw optionRangeError(
-      `${owner}: ${name} must be at least ${minBytes} bytes of secret randomness, got ${bytes.length}`,
+      `${owner}: ${name} must be at least ${minBytes} bytes of secret randomness, got ${bytes.length}: ` +
+        `give what "openssl rand -base64 ${minBytes}" prints`,
     );
   }
   return bytes;

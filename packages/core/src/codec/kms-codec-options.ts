@@ -171,7 +171,9 @@ function checkWrapper(given: unknown, role: string, trustStore: boolean): KeyWra
     typeof wrapper.supports?.context !== 'boolean' ||
     typeof wrapper.supports.authenticated !== 'boolean'
   ) {
-    throw optionTypeError(`${OWNER}: keyWrapper must have wrap, unwrap and supports, got ${show(given)}`);
+    throw optionTypeError(
+      `${OWNER}: keyWrapper must have wrap, unwrap and supports, as localKeyWrapper({ masterKey }) has, got ${show(given)}`,
+    );
   }
   if (typeof wrapper.provider !== 'string' || !/^[a-z0-9-]{1,64}$/.test(wrapper.provider)) {
     throw optionTypeError(`${OWNER}: keyWrapper.provider must be 1 to 64 of [a-z0-9-], got ${show(wrapper.provider)}`);
@@ -195,7 +197,7 @@ function checkStore(given: unknown): RingStore {
     typeof store.write !== 'function' ||
     typeof store.kind !== 'string'
   ) {
-    throw optionTypeError(`${OWNER}: ring must be a ring store with kind, read and write, got ${show(given)}`);
+    throw optionTypeError(`${OWNER}: ring must have kind, read and write, as fileRing(path) has, got ${show(given)}`);
   }
   return store as RingStore;
 }

@@ -35,6 +35,7 @@ const KEY_ID_LABEL = 'sealring/v1/local-key-wrapper/key-id';
 const KEY_BYTES = 32;
 const KEY_ID_BYTES = 9;
 const MIN_MASTER_KEY_BYTES = 32;
+const PRINTS_A_KEY = '"openssl rand -base64 32"';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const WRAPPED_BYTES = NONCE_BYTES + DATA_KEY_BYTES + TAG_BYTES;
@@ -126,7 +127,7 @@ function deriveMasterKey(name: string, value: unknown): MasterKey {
   const secret = secretBytes(OWNER, name, decoded(name, value), MIN_MASTER_KEY_BYTES);
   if (isPrintable(secret)) {
     throw optionRangeError(
-      `${OWNER}: ${name} is printable text, not random bytes: if it is base64, give it as a string or decode it`,
+      `${OWNER}: ${name} is printable text, not random bytes: give what ${PRINTS_A_KEY} prints, as a string, or decode it`,
     );
   }
   if (isConstant(secret)) throw optionRangeError(`${OWNER}: ${name} is one byte repeated, as in a buffer never filled`);
@@ -143,7 +144,9 @@ function decoded(name: string, value: unknown): unknown {
   if (typeof value !== 'string') return value;
   // It would be accepted as base64 of other bytes than another program decodes.
   if (/^(?:[0-9a-f]{2}){32,}$/i.test(value)) {
-    throw optionRangeError(`${OWNER}: ${name} is text in hexadecimal: decode it with Buffer.from(text, 'hex')`);
+    throw optionRangeError(
+      `${OWNER}: ${name} is text in hexadecimal: decode it with Buffer.from(text, 'hex'), or give what ${PRINTS_A_KEY} prints`,
+    );
   }
   const bytes = unpooled(Buffer.from(value, 'base64'));
   const spelling = value
@@ -152,7 +155,7 @@ function decoded(name: string, value: unknown): unknown {
     .replaceAll('/', '_');
   if (bytes.toString('base64url') === spelling) return bytes;
   throw optionRangeError(
-    `${OWNER}: ${name} is text that is not base64: give 32 random bytes, or what "openssl rand -base64 32" prints`,
+    `${OWNER}: ${name} is text that is not base64: give 32 random bytes, or what ${PRINTS_A_KEY} prints`,
   );
 }
 

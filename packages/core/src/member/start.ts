@@ -49,6 +49,7 @@ export async function startRing(options: MemberParts): Promise<void> {
     absentSince: undefined,
     lastAbsent: undefined,
     lastFailure: undefined,
+    retriesUntil: undefined,
   };
   const look = async (): Promise<void> => {
     do {
@@ -69,6 +70,7 @@ export async function startRing(options: MemberParts): Promise<void> {
       const left = msUntil(until, view.now());
       if (left <= 0 || patience === 'none') return undefined;
       start.lastFailure = error;
+      start.retriesUntil = until;
       start.failedAt = start.waitsFor;
       return Math.min(left, backoffMs(FAILURES, failures - conflicts, uniform(random)));
     },
@@ -90,6 +92,8 @@ interface Start {
   /** Since when the store was seen to hold no live key. */
   absentSince: Moment | undefined;
   lastFailure: unknown;
+  /** How long `lastFailure` is retried. */
+  retriesUntil: Deadline | undefined;
   /** What `lastFailure` was waited for. */
   failedAt: Start['waitsFor'] | undefined;
   /** When the store was last seen to hold no live key. */
@@ -200,7 +204,9 @@ function mostOf(all: readonly Patience[]): Patience {
  */
 function noticeAfterTwoSeconds(options: MemberParts, start: Start): () => void {
   const emit = (): void => {
-    const text = noticeOf(options, start, new Date(deadlineOf(options, start).wallMs));
+    const { lastFailure, retriesUntil } = start;
+    const until = (lastFailure === undefined ? undefined : retriesUntil) ?? deadlineOf(options, start);
+    const text = noticeOf(options, start, new Date(until.wallMs));
     process.emitWarning(text, { type: 'SealringWarning', code: 'SEALRING_WAITING' });
   };
   return schedule(options.clock, emit, SILENT_MS);

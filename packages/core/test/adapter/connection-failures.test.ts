@@ -24,6 +24,14 @@ describe('connectionFailure', () => {
     expect(connectionFailure(errorWith({ code }))).toEqual({ code, hint: expect.stringMatching(hint) });
   });
 
+  test('explains the plain Error of an AWS client without a Region', () => {
+    expect(connectionFailure(new Error('Region is missing'))).toEqual({
+      code: 'RegionMissing',
+      hint: "no AWS Region is set: set AWS_REGION, or the client's region",
+    });
+    expect(connectionFailure(new Error('Region is missing: canary'))).toBeUndefined();
+  });
+
   test('finds the code of a cause, and of the first of several errors', () => {
     const refused = errorWith({ code: 'ECONNREFUSED' });
     expect(connectionFailure(new TypeError('fetch failed', { cause: refused }))?.code).toBe('ECONNREFUSED');

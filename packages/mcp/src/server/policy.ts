@@ -39,7 +39,10 @@ export function rememberPolicy(security: object, policy: SecurityPolicy): void {
 /** @throws {TypeError} for a value that is not a `RequestStateSecurity`. */
 export function policyOf(security: unknown): SecurityPolicy {
   const policy = typeof security === 'object' && security !== null ? policies.get(security) : undefined;
-  if (policy === undefined) throw optionTypeError(`security must be a RequestStateSecurity, got ${show(security)}`);
+  if (policy === undefined)
+    throw optionTypeError(
+      `security must be a RequestStateSecurity, such as new RequestStateSecurity({ codec }), got ${show(security)}`,
+    );
   return policy;
 }
 

@@ -155,11 +155,17 @@ def aws_client(
         return given
     import boto3  # noqa: PLC0415 - the extras `aws` and `s3`.
     from botocore.config import Config  # noqa: PLC0415
+    from botocore.exceptions import NoRegionError  # noqa: PLC0415
 
     config = Config(
         connect_timeout=call_timeout_seconds,
         read_timeout=call_timeout_seconds,
         retries={"total_max_attempts": 1},
     )
-    client: Client = boto3.client(service, region_name=region, config=config)
+    try:
+        client: Client = boto3.client(service, region_name=region, config=config)
+    except NoRegionError:
+        # boto3 reads AWS_DEFAULT_REGION, and not AWS_REGION, which the other SDKs read.
+        hint = "no AWS Region is set: set AWS_DEFAULT_REGION, or give a client"
+        raise ValueError(f"{owner}: {hint}") from None
     return client

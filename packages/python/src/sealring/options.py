@@ -43,9 +43,12 @@ def text(owner: str, name: str, value: object, most: int) -> str:
 
 def one_of(owner: str, name: str, value: object, choices: Sequence[str]) -> str:
     """One of several texts."""
-    if text(owner, name, value, 80) not in choices:
-        raise ValueError(f"{owner}: {name} must be one of {', '.join(choices)}, got {value!r}")
-    return str(value)
+    told = f"{owner}: {name} must be one of {', '.join(choices)}, got"
+    if not isinstance(value, str):
+        raise TypeError(f"{told} {show(value)}")
+    if value not in choices:
+        raise ValueError(f"{told} {value[:80]!r}")
+    return value
 
 
 def label(owner: str, name: str, value: object) -> str:

@@ -12,8 +12,9 @@ pass."""
 
 # As in @sealring/core.
 LASTING = frozenset(
-    # The place of the ring does not exist.
-    "ENOENT NoSuchBucket ResourceNotFoundException ContainerNotFound notFound 3D000 3F000 42P01 "
+    # The place of the ring does not exist, or a folder of its path is a file.
+    "ENOENT ENOTDIR NoSuchBucket ResourceNotFoundException ContainerNotFound notFound "
+    "3D000 3F000 42P01 "
     # It is in another region.
     "AuthorizationHeaderMalformed IllegalLocationConstraintException PermanentRedirect "
     # The other end is not the one that was meant, or that cannot be determined.

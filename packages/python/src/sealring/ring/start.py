@@ -100,12 +100,8 @@ class RingStart:
                 conflicts = min(conflicts + 1, 32)
                 self.calls.pause(wait_ms / _MS)
             except (RingStoreError, KeyWrapperError) as error:
-                patience = patience_with(error)
-                left_ms = progress.deadline().ms_left(view.now())
-                if patience == "short":
-                    starting = later(progress.started_at, _STARTING_MACHINE_MS)
-                    left_ms = min(left_ms, starting.ms_left(view.now()))
-                if left_ms <= 0 or patience == "none":
+                left_ms = progress.deadline_for(error).ms_left(view.now())
+                if left_ms <= 0 or patience_with(error) == "none":
                     return error
                 progress.last_failure = error
                 progress.has_read_failed = progress.is_reading
@@ -135,7 +131,7 @@ class _Progress:
         # Since when the store was seen to hold no live key, and when it last was.
         self.absent_since: Moment | None = None
         self.last_absent: Moment | None = None
-        self.last_failure: Exception | None = None
+        self.last_failure: RingStoreError | KeyWrapperError | None = None
         self.is_reading = False
         # Whether that was a failure to read, which ends with the next read that succeeds.
         self.has_read_failed = False
@@ -148,9 +144,18 @@ class _Progress:
         seconds += self._create_after_seconds if is_waiting else 0
         return later(self.started_at, seconds * _MS)
 
+    def deadline_for(self, error: RingStoreError | KeyWrapperError) -> Deadline:
+        """How long such a failure is retried."""
+        if patience_with(error) != "short":
+            return self.deadline()
+        now = self._start.view.now()
+        starting = later(self.started_at, _STARTING_MACHINE_MS)
+        return min(self.deadline(), starting, key=lambda each: each.ms_left(now))
+
     def notice(self) -> str:
         start, failure = self._start, self.last_failure
-        until = datetime.fromtimestamp(self.deadline().wall_ms / _MS, tz=timezone.utc)
+        deadline = self.deadline() if failure is None else self.deadline_for(failure)
+        until = datetime.fromtimestamp(deadline.wall_ms / _MS, tz=timezone.utc)
         retrying = f"retrying until {until:%Y-%m-%dT%H:%M:%SZ}"
         absent_since = self.absent_since
         where = f"ring store {start.stored.location or start.stored.kind}"

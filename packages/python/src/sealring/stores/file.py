@@ -168,6 +168,9 @@ def _refusal(error: OSError) -> RingStoreError:
         return RingStoreError("corrupt", "not a regular file")
     if code in ("EACCES", "EPERM"):
         return RingStoreError("denied", f"the file system refused ({code})")
+    if code == "ENOTDIR":
+        detail = "a directory of the path is a file (ENOTDIR)"
+        return RingStoreError("unavailable", detail, code=code)
     if code == "EROFS":
         return RingStoreError("read-only", "the file system is mounted read-only")
     return RingStoreError("unavailable", f"the file system failed ({code})")

@@ -24,6 +24,7 @@ _KEY_INFO = b"sealring/v1/local-key-wrapper"
 _KEY_ID_LABEL = b"sealring/v1/local-key-wrapper/key-id"
 _KEY_ID_BYTES = 9
 _LEAST_SECRET_BYTES = 32
+_PRINTS_A_KEY = '"openssl rand -base64 32"'
 _WRAPPED_BYTES = NONCE_BYTES + DATA_KEY_BYTES + TAG_BYTES
 
 
@@ -107,11 +108,13 @@ def _derive(name: str, value: object) -> tuple[str, AESGCM]:
     secret = _decoded(name, value) if isinstance(value, str) else bytearray(value)
     if len(secret) < _LEAST_SECRET_BYTES:
         least = f"at least {_LEAST_SECRET_BYTES} bytes of secret randomness"
-        raise ValueError(f"{_OWNER}: {name} must be {least}, got {len(secret)}")
+        raise ValueError(
+            f"{_OWNER}: {name} must be {least}, got {len(secret)}: give what {_PRINTS_A_KEY} prints"
+        )
     if all(0x20 <= byte <= 0x7E or 0x09 <= byte <= 0x0D for byte in secret):
         raise ValueError(
-            f"{_OWNER}: {name} is printable text, not random bytes: if it is base64, give it as "
-            "a str or decode it"
+            f"{_OWNER}: {name} is printable text, not random bytes: give what {_PRINTS_A_KEY} "
+            "prints, as a str, or decode it"
         )
     if is_constant(secret):
         raise ValueError(f"{_OWNER}: {name} is one byte repeated, as in a buffer never filled")
@@ -125,14 +128,15 @@ def _decoded(name: str, text: str) -> bytearray:
     # It would be accepted as base64 of other bytes than another program decodes.
     if re.fullmatch(r"(?:[0-9a-fA-F]{2}){32,}", text):
         raise ValueError(
-            f"{_OWNER}: {name} is text in hexadecimal: decode it with bytes.fromhex(text)"
+            f"{_OWNER}: {name} is text in hexadecimal: decode it with bytes.fromhex(text), or "
+            f"give what {_PRINTS_A_KEY} prints"
         )
     padding = len(text) - len(text.rstrip("="))
     data = base64url.decode(text.rstrip("=").replace("+", "-").replace("/", "_"))
     if data is None or padding > 2:  # noqa: PLR2004 - of three bytes.
         raise ValueError(
             f"{_OWNER}: {name} is text that is not base64: give 32 random bytes, or what "
-            '"openssl rand -base64 32" prints'
+            f"{_PRINTS_A_KEY} prints"
         )
     return bytearray(data)
 

@@ -1,0 +1,87 @@
+import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** Tests that are left out: where they are, and why. */
+const LEFT_OUT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  cli: {
+    dashboard: 'runs the built command, where no change is active',
+    'documented-commands': 'runs the built command',
+    environment: 'runs the built command',
+    folders: 'reads the source, which is another one here',
+    keeper: 'runs the built command',
+    'key-name': 'runs the built command',
+    local: 'runs the built command',
+    members: 'runs the built command',
+    migration: 'runs the built command',
+    mistakes: 'runs the built command',
+    operating: 'runs the built command',
+    readme: 'reads files only',
+    settings: 'runs the built command',
+    terminal: 'runs the built command',
+  },
+  core: {
+    architecture: 'reads files only',
+    bounds: 'measures memory',
+    'constant-time': 'measures time',
+    folders: 'reads the source, which is another one here',
+    'plain-script': 'runs another process, where no change is active',
+  },
+  'gcp-kms': { 'sdk-versions': 'runs another process' },
+  mcp: {
+    conformance: 'runs another process',
+    'constant-time': 'measures time',
+    folders: 'reads the source, which is another one here',
+    'hosting/*': 'runs other processes',
+  },
+  postgres: { readme: 'runs another process' },
+  redis: { readme: 'runs another process' },
+};
+
+/** Tests of many seconds, by title: each has quicker ones beside it. */
+const SLOW = 'no .salt, nonce. repeats over|file ring: several processes';
+
+/** A package with its changes, in the midst of links to everything else of the repository. */
+export interface Copy {
+  /** The folder that stands for the root of the repository. */
+  readonly root: string;
+  /** The package in it. */
+  readonly folder: string;
+  readonly trials: string;
+}
+
+/** Where the copy of a package is, or will be. */
+export function copyOf(repository: URL, name: string): Copy {
+  const root = fileURLToPath(new URL(`.cache/mutants/${name}/`, repository));
+  return { root, folder: join(root, 'packages', name), trials: join(root, 'trials.jsonl') };
+}
+
+/** Makes it anew, with the sources given, by their path from the root. */
+export function makeCopy(
+  { root, folder }: Copy,
+  repository: URL,
+  name: string,
+  sources: ReadonlyMap<string, string>,
+): void {
+  rmSync(root, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  const original = fileURLToPath(repository);
+  linkAll(original, root, ['.cache', '.git', 'packages']);
+  linkAll(join(original, 'packages'), join(root, 'packages'), [name]);
+  const own = ['src', 'test', 'package.json'];
+  linkAll(join(original, 'packages', name), folder, [...own, 'vitest.config.ts', '.turbo']);
+  for (const part of own) cpSync(join(original, 'packages', name, part), join(folder, part), { recursive: true });
+  for (const [file, source] of sources) writeFileSync(join(root, file), source);
+}
+
+/** The options of vitest for its tests: the package's own, with the addresses of servers that run already. */
+export function testOptions(name: string, own: { readonly globalSetup?: unknown }, provide: object): object {
+  const { globalSetup: _, ...rest } = own;
+  const exclude = Object.keys(LEFT_OUT[name] ?? {}).map((file) => `test/${file}.test.ts`);
+  const testNamePattern = `^(?!.*(?:${SLOW}))`;
+  return { ...rest, provide, exclude, testNamePattern, pool: 'forks', hookTimeout: 20_000, reporters: ['dot'] };
+}
+
+function linkAll(from: string, to: string, without: readonly string[]): void {
+  for (const entry of readdirSync(from)) if (!without.includes(entry)) symlinkSync(join(from, entry), join(to, entry));
+}
