@@ -40,13 +40,13 @@ test('fifteen packages are bundled', () => {
   expect(bundled.map(({ name }) => name)).toHaveLength(15);
 });
 
-describe.each(bundled)('@sealring/$name, as it is published', ({ name, entries }) => {
-  const built = join(root, 'packages', name);
+describe.each(bundled)('@sealring/$name, as it is published', ({ name: folderName, entries }) => {
+  const built = join(root, 'packages', folderName);
   const folder = mkdtempSync(join(tmpdir(), 'sealring-bundle-'));
   const published = join(folder, 'package');
   let tarball: string;
   beforeAll(() => {
-    tarball = unpacked(name, folder);
+    tarball = unpacked(folderName, folder);
   }, 60_000);
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
