@@ -42,7 +42,7 @@ export function npm(args, cwd = root) {
  * Whether a package is published with its modules in one file: scripts/bundle.mjs. Programs find files of theirs beside their
  * modules.
  */
-export function isBundled({ bin }) {
+function isBundled({ bin }) {
   return bin === undefined;
 }
 
