@@ -1,6 +1,6 @@
 import { type StdioOptions, spawn } from 'node:child_process';
 import { closeSync, existsSync, globSync, openSync, readFileSync, writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { basename, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type MutationScore, publishTables, SCORES } from '../support/hardening-tables.ts';
@@ -41,7 +41,7 @@ const PASSES = [4, 15, 60, 300, 1_500] as const;
 const LATE = 6;
 
 const VITEST = fileURLToPath(new URL('node_modules/vitest/vitest.mjs', ROOT));
-/** For a change that is made before a module loads, files of tests are run whole, the quickest first, up to so long. */
+/** For a change of a whole process, files of tests run whole: the one named like the source, and the quickest others. */
 const LOADED_TESTS_MS = 3_000;
 /** Then they do not end. */
 const LONGEST_RUN_MS = 90_000;
@@ -84,7 +84,7 @@ try {
     const killed = `${killedOf(changes).length} of ${changes.length} killed`;
     process.stdout.write(`with tests of at most ${slowest} ms: ${killed} (${minutesSince(began)} min)\n`);
   }
-  await tryLoaded();
+  await tryAlone();
   report();
 } finally {
   for (const stop of stops) await stop?.();
@@ -137,23 +137,23 @@ async function tryAll(quickest: number, slowest: number): Promise<boolean> {
   return !hung;
 }
 
-/** What runs while a module loads is changed for a whole process, and the files that load it run until a test fails. */
-async function tryLoaded(): Promise<void> {
+/** What runs while a module loads, or is in doubt, is changed for a whole process, in which whole files of tests run. */
+async function tryAlone(): Promise<void> {
   const trials = new Trials(copy.trials);
   trials.refresh();
-  const left = changes.filter(({ id }) => !trials.isKilled(id) && trials.loadedBy(id).length > 0);
+  const left = changes.filter(({ id }) => !trials.isKilled(id) && trials.filesFor(id).length > 0);
   if (left.length === 0) return;
   const times = await soundFiles();
   const began = performance.now();
   const queue = [...left.entries()];
   const work = async (): Promise<void> => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      const [index, { id }] = next;
-      const tests = quickestOf(trials.loadedBy(id), times);
+      const [index, { id, file }] = next;
+      const tests = chosenOf(trials.filesFor(id), file, times);
       if (tests.length > 0 && !(await passes(tests, id)))
         trials.add({ test: tests.join(' '), mutant: id, outcome: 'killed' });
-      const done = `${index + 1} of ${left.length} that are met while a module loads`;
-      process.stdout.write(`${done} were tried (${minutesSince(began)} min)\n`);
+      const done = `${index + 1} of ${left.length}`;
+      process.stdout.write(`${done} were tried in a process of their own (${minutesSince(began)} min)\n`);
     }
   };
   await Promise.all(Array.from({ length: workers }, work));
@@ -168,8 +168,10 @@ async function soundFiles(): Promise<ReadonlyMap<string, number>> {
   return new Map(passed.map((file) => [relative(copy.folder, file.name), file.endTime - file.startTime]));
 }
 
-function quickestOf(tests: readonly string[], times: ReadonlyMap<string, number>): readonly string[] {
-  const timeOf = (test: string): number => times.get(test) ?? 0;
+/** The file of tests that is named like the source, and the quickest of the others. */
+function chosenOf(tests: readonly string[], source: string, times: ReadonlyMap<string, number>): readonly string[] {
+  const own = `${basename(source, '.ts')}.test.ts`;
+  const timeOf = (test: string): number => (basename(test) === own ? 0 : (times.get(test) ?? 0));
   const sound = [...new Set(tests)].filter((test) => times.has(test)).toSorted((a, b) => timeOf(a) - timeOf(b));
   const upTo = (index: number): number => sound.slice(0, index + 1).reduce((sum, test) => sum + timeOf(test), 0);
   return sound.filter((_, index) => index === 0 || upTo(index) <= LOADED_TESTS_MS);

@@ -56,7 +56,7 @@ export default class MutationRunner extends TestRunner {
     if (suite.file !== suite) return;
     trials.refresh();
     for (const mutant of Object.keys(switches.mutantCoverage?.static ?? {})) {
-      if (!trials.loadedBy(mutant).includes(suite.name)) trials.add({ test: suite.name, mutant, outcome: 'loaded' });
+      if (!trials.filesFor(mutant).includes(suite.name)) trials.add({ test: suite.name, mutant, outcome: 'loaded' });
     }
   }
 

@@ -6,6 +6,9 @@ import { appendFileSync, closeSync, existsSync, fstatSync, openSync, readSync } 
  */
 type Outcome = 'start' | 'survived' | 'killed' | 'doubtful' | 'hung' | 'loaded' | 'took';
 
+/** A change that tests ran so long with, and did not fail for, is not tried again: hardly any later test finds it. */
+const LONGEST_MS = 3_000;
+
 /** One test, or file of tests, with one change of the source, as it ended. */
 export interface Trial {
   readonly test: string;
@@ -20,8 +23,9 @@ export class Trials {
   readonly #path: string;
   readonly #killed = new Map<string, Trial>();
   readonly #tried = new Set<string>();
-  readonly #loadedBy = new Map<string, string[]>();
+  readonly #alone = new Map<string, string[]>();
   readonly #took = new Map<string, number>();
+  readonly #survivedMs = new Map<string, number>();
   #read = 0;
 
   constructor(path: string) {
@@ -36,9 +40,9 @@ export class Trials {
     return this.#killed.has(mutant);
   }
 
-  /** The files of tests that met it outside of all tests. */
-  loadedBy(mutant: string): readonly string[] {
-    return this.#loadedBy.get(mutant) ?? [];
+  /** The files of tests to try it with in a process of its own: they met it outside of all tests, or left it in doubt. */
+  filesFor(mutant: string): readonly string[] {
+    return this.#alone.get(mutant) ?? [];
   }
 
   /** Milliseconds of a test as it is, where that is known. */
@@ -53,7 +57,8 @@ export class Trials {
 
   /** Whether there is nothing more to learn of this change from this test. */
   isSettled(test: string, mutant: string): boolean {
-    return this.#killed.has(mutant) || this.#tried.has(`${mutant} ${test}`);
+    const isOften = (this.#survivedMs.get(mutant) ?? 0) > LONGEST_MS;
+    return isOften || this.#killed.has(mutant) || this.#tried.has(`${mutant} ${test}`);
   }
 
   /** Reads what other processes added. @returns the last trial. */
@@ -64,8 +69,11 @@ export class Trials {
       const { test, mutant, outcome, ms } = trial;
       if (ms !== undefined) this.#took.set(test, ms);
       if (outcome === 'killed' || outcome === 'hung') this.#killed.set(mutant, trial);
-      if (outcome === 'loaded') this.#loadedBy.set(mutant, [...this.loadedBy(mutant), test]);
-      else this.#tried.add(`${mutant} ${test}`);
+      if (outcome === 'survived')
+        this.#survivedMs.set(mutant, (this.#survivedMs.get(mutant) ?? 0) + (this.#took.get(test) ?? 0));
+      if (outcome === 'loaded' || outcome === 'doubtful')
+        this.#alone.set(mutant, [...this.filesFor(mutant), fileOf(test)]);
+      if (outcome !== 'loaded') this.#tried.add(`${mutant} ${test}`);
     }
     return trials.at(-1);
   }
@@ -84,4 +92,8 @@ export class Trials {
       closeSync(file);
     }
   }
+}
+
+function fileOf(test: string): string {
+  return test.split(' > ', 1)[0] ?? test;
 }

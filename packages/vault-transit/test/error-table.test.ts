@@ -42,6 +42,8 @@ describe('a 400 of Vault is classified by the texts on the list', () => {
   test.each(TEXTS)('%s only as a whole, and only with 400: %s', (_, text) => {
     const unknown = { kind: 'unavailable', hint: expect.stringContaining('not on the list') };
     expect(classifyAnswer(400, errors(`x ${text}`))).toMatchObject(unknown);
+    const isOpen = /^missing 'context'|^message /.test(text);
+    if (!isOpen) expect(classifyAnswer(400, errors(`${text} x`))).toMatchObject(unknown);
     expect(classifyAnswer(400, errors({ text }))).toMatchObject(unknown);
     expect(classifyAnswer(400, JSON.stringify({ errors: text }))).toMatchObject(unknown);
     expect(classifyAnswer(400, JSON.stringify(text))).toMatchObject(unknown);
@@ -85,12 +87,20 @@ describe('adapter rule 2: everything else is classified by its status', () => {
   });
 
   test.each([
+    [300, /redirect/],
     [307, /redirect/],
+    [399, /redirect/],
     [403, /policy.*token/],
     [404, /mount or namespace/],
+    [405, /transit engine/],
+    [501, /not initialised/],
     [503, /sealed/],
   ])('%i has a hint that names what to check', (status, hint) => {
     expect(classifyAnswer(status, '').hint).toMatch(hint);
+  });
+
+  test('a status below 300 is no redirect', () => {
+    expect(classifyAnswer(299, '').hint).toBeUndefined();
   });
 
   test.each([0, 99, 600, 1000, Number.NaN, '403', undefined, null])(
