@@ -1,6 +1,6 @@
 import { type StdioOptions, spawn } from 'node:child_process';
 import { closeSync, existsSync, globSync, openSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename, join, relative } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type MutationScore, publishTables, SCORES } from '../support/hardening-tables.ts';
@@ -18,16 +18,6 @@ A pattern is a file too: packages/core/src/formats/*.ts, 'packages/redis/src/**/
 
 Scores go to test/mutation/scores.json and the hardening guide; what no test fails for is printed.
 `;
-
-/** What is read of vitest's own report. */
-interface JsonReport {
-  readonly testResults: readonly {
-    readonly name: string;
-    readonly status: string;
-    readonly startTime: number;
-    readonly endTime: number;
-  }[];
-}
 
 const ROOT = new URL('../../', import.meta.url);
 /** A trial that lasts longer is a loop without an end. */
@@ -70,11 +60,12 @@ const found = values.resume ? foundBefore() : [];
 makeCopy(copy, ROOT, name, sources);
 for (const trial of found) new Trials(copy.trials).add(trial);
 const { default: config } = await import(new URL(`packages/${name}/vitest.config.ts`, ROOT).href);
-const own = config.test;
 const provide: Record<string, unknown> = {};
-const stops = await Promise.all([own.globalSetup ?? []].flat().map(startServers));
+/** Whether a file of tests passes without any change, where it was tried. */
+const sound = new Map<string, boolean>();
+const stops = await Promise.all([config.test.globalSetup ?? []].flat().map(startServers));
 try {
-  const options = testOptions(name, own, provide);
+  const options = testOptions(name, config.test, provide);
   const runner = fileURLToPath(new URL('runner.ts', import.meta.url));
   writeConfig('vitest.config.mjs', { ...options, maxWorkers: workers, runner });
   writeConfig('plain.config.mjs', { ...options, testTimeout: 20_000, isolate: false });
@@ -143,15 +134,14 @@ async function tryAlone(): Promise<void> {
   trials.refresh();
   const left = changes.filter(({ id }) => !trials.isKilled(id) && trials.filesFor(id).length > 0);
   if (left.length === 0) return;
-  const times = await soundFiles();
   const began = performance.now();
   const queue = [...left.entries()];
   const work = async (): Promise<void> => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      const [index, { id, file }] = next;
-      const tests = chosenOf(trials.filesFor(id), file, times);
-      if (tests.length > 0 && !(await passes(tests, id)))
-        trials.add({ test: tests.join(' '), mutant: id, outcome: 'killed' });
+      const [index, change] = next;
+      const tests = await soundOf(chosenOf(trials, change));
+      if (tests.length > 0 && !(await passes(tests, change.id)))
+        trials.add({ test: tests.join(' '), mutant: change.id, outcome: 'killed' });
       const done = `${index + 1} of ${left.length}`;
       process.stdout.write(`${done} were tried in a process of their own (${minutesSince(began)} min)\n`);
     }
@@ -159,22 +149,21 @@ async function tryAlone(): Promise<void> {
   await Promise.all(Array.from({ length: workers }, work));
 }
 
-/** The files of tests that pass without any change, and their milliseconds; one that fails then shows nothing. */
-async function soundFiles(): Promise<ReadonlyMap<string, number>> {
-  const result = join(copy.root, 'sound.json');
-  await startVitest(['--reporter=json', `--outputFile=${result}`, ...PLAIN]).ended;
-  const { testResults }: JsonReport = JSON.parse(readFileSync(result, 'utf8'));
-  const passed = testResults.filter(({ status }) => status === 'passed');
-  return new Map(passed.map((file) => [relative(copy.folder, file.name), file.endTime - file.startTime]));
+/** The file of tests that is named like the source, and the quickest of the others. */
+function chosenOf(trials: Trials, { id, file }: SourceChange): readonly string[] {
+  const named = `${basename(file, '.ts')}.test.ts`;
+  const timeOf = (tests: string): number => (basename(tests) === named ? 0 : trials.tookFile(tests));
+  const tests = [...new Set(trials.filesFor(id))].toSorted((a, b) => timeOf(a) - timeOf(b));
+  const upTo = (index: number): number => tests.slice(0, index + 1).reduce((sum, test) => sum + timeOf(test), 0);
+  return tests.filter((_, index) => index === 0 || upTo(index) <= LOADED_TESTS_MS);
 }
 
-/** The file of tests that is named like the source, and the quickest of the others. */
-function chosenOf(tests: readonly string[], source: string, times: ReadonlyMap<string, number>): readonly string[] {
-  const own = `${basename(source, '.ts')}.test.ts`;
-  const timeOf = (test: string): number => (basename(test) === own ? 0 : (times.get(test) ?? 0));
-  const sound = [...new Set(tests)].filter((test) => times.has(test)).toSorted((a, b) => timeOf(a) - timeOf(b));
-  const upTo = (index: number): number => sound.slice(0, index + 1).reduce((sum, test) => sum + timeOf(test), 0);
-  return sound.filter((_, index) => index === 0 || upTo(index) <= LOADED_TESTS_MS);
+/** Those that pass without any change; one that fails then shows nothing. */
+async function soundOf(tests: readonly string[]): Promise<readonly string[]> {
+  const unknown = tests.filter((test) => !sound.has(test));
+  const areAllSound = unknown.length === 0 || (await passes(unknown, ''));
+  for (const test of unknown) sound.set(test, areAllSound || (await passes([test], '')));
+  return tests.filter((test) => sound.get(test));
 }
 
 async function passes(tests: readonly string[], mutant: string): Promise<boolean> {

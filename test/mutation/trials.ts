@@ -50,6 +50,12 @@ export class Trials {
     return this.#took.get(test);
   }
 
+  /** Milliseconds of all tests of a file. */
+  tookFile(file: string): number {
+    const times = [...this.#took].filter(([test]) => fileOf(test) === file);
+    return times.reduce((sum, [, ms]) => sum + ms, 0);
+  }
+
   /** For each change for which a test failed or did not end: one that did. */
   get found(): readonly Trial[] {
     return [...this.#killed.values()];
