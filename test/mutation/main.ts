@@ -1,12 +1,12 @@
 import { type StdioOptions, spawn } from 'node:child_process';
 import { closeSync, existsSync, globSync, openSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type MutationScore, publishTables, SCORES } from '../support/hardening-tables.ts';
 import { copyOf, makeCopy, testOptions } from './copy.ts';
 import { type SourceChange, withMutants } from './mutants.ts';
-import { type Trial, Trials } from './trials.ts';
+import { isNamedLike, type Trial, Trials } from './trials.ts';
 
 const USAGE = `Usage: npm run mutants -- [--resume] [--workers N] packages/NAME/src/FILE.ts ...
 
@@ -31,8 +31,8 @@ const PASSES = [4, 15, 60, 300, 1_500] as const;
 const LATE = 6;
 
 const VITEST = fileURLToPath(new URL('node_modules/vitest/vitest.mjs', ROOT));
-/** For a change of a whole process, files of tests run whole: the one named like the source, and the quickest others. */
-const LOADED_TESTS_MS = 3_000;
+/** For a change of a whole process, files of tests run whole: those named like the source, and the quickest others. */
+const LOADED_TESTS_MS = 1_000;
 /** Then they do not end. */
 const LONGEST_RUN_MS = 90_000;
 const PLAIN = ['--config=plain.config.mjs', '--maxWorkers=1'] as const;
@@ -58,6 +58,7 @@ const { sources, changes } = await withMutants(ROOT, files);
 const copy = copyOf(ROOT, name);
 const found = values.resume ? foundBefore() : [];
 makeCopy(copy, ROOT, name, sources);
+writeFileSync(copy.sources, JSON.stringify(Object.fromEntries(changes.map(({ id, file }) => [id, file]))));
 for (const trial of found) new Trials(copy.trials).add(trial);
 const { default: config } = await import(new URL(`packages/${name}/vitest.config.ts`, ROOT).href);
 const provide: Record<string, unknown> = {};
@@ -107,6 +108,7 @@ function writeConfig(file: string, test: object): void {
 async function tryAll(quickest: number, slowest: number): Promise<boolean> {
   const env = {
     MUTATION_TRIALS: copy.trials,
+    MUTATION_SOURCES: copy.sources,
     MUTATION_QUICKEST_MS: String(quickest),
     MUTATION_SLOWEST_MS: String(slowest),
   };
@@ -149,10 +151,9 @@ async function tryAlone(): Promise<void> {
   await Promise.all(Array.from({ length: workers }, work));
 }
 
-/** The file of tests that is named like the source, and the quickest of the others. */
+/** The files of tests that are named like the source, and the quickest of the others. */
 function chosenOf(trials: Trials, { id, file }: SourceChange): readonly string[] {
-  const named = `${basename(file, '.ts')}.test.ts`;
-  const timeOf = (tests: string): number => (basename(tests) === named ? 0 : trials.tookFile(tests));
+  const timeOf = (tests: string): number => (isNamedLike(tests, file) ? 0 : trials.tookFile(tests));
   const tests = [...new Set(trials.filesFor(id))].toSorted((a, b) => timeOf(a) - timeOf(b));
   const upTo = (index: number): number => tests.slice(0, index + 1).reduce((sum, test) => sum + timeOf(test), 0);
   return tests.filter((_, index) => index === 0 || upTo(index) <= LOADED_TESTS_MS);

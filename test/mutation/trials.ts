@@ -1,4 +1,5 @@
 import { appendFileSync, closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs';
+import { basename } from 'node:path';
 
 /**
  * `start`: it has not ended. `doubtful`: the test failed without the change too, after it. `loaded`: a file of tests met
@@ -6,8 +7,16 @@ import { appendFileSync, closeSync, existsSync, fstatSync, openSync, readSync } 
  */
 type Outcome = 'start' | 'survived' | 'killed' | 'doubtful' | 'hung' | 'loaded' | 'took';
 
-/** A change that tests ran so long with, and did not fail for, is not tried again: hardly any later test finds it. */
+/**
+ * A change that tests ran so long with, and did not fail for, is tried again only by the tests of its own file: hardly
+ * any other finds it.
+ */
 const LONGEST_MS = 3_000;
+
+/** Whether a file of tests is named like a source: `ring-view.test.ts` like `view.ts`. */
+export function isNamedLike(tests: string, source: string): boolean {
+  return basename(tests, '.test.ts').includes(basename(source, '.ts'));
+}
 
 /** One test, or file of tests, with one change of the source, as it ended. */
 export interface Trial {
@@ -21,6 +30,8 @@ export interface Trial {
 /** What was tried so far: a file of lines, so that it outlives a process that hangs. */
 export class Trials {
   readonly #path: string;
+  /** Where each change is. */
+  readonly #sources: Readonly<Record<string, string>>;
   readonly #killed = new Map<string, Trial>();
   readonly #tried = new Set<string>();
   readonly #alone = new Map<string, string[]>();
@@ -28,8 +39,9 @@ export class Trials {
   readonly #survivedMs = new Map<string, number>();
   #read = 0;
 
-  constructor(path: string) {
+  constructor(path: string, sources: Readonly<Record<string, string>> = {}) {
     this.#path = path;
+    this.#sources = sources;
   }
 
   add(trial: Trial): void {
@@ -63,7 +75,8 @@ export class Trials {
 
   /** Whether there is nothing more to learn of this change from this test. */
   isSettled(test: string, mutant: string): boolean {
-    const isOften = (this.#survivedMs.get(mutant) ?? 0) > LONGEST_MS;
+    const isOwn = isNamedLike(fileOf(test), this.#sources[mutant] ?? '-');
+    const isOften = !isOwn && (this.#survivedMs.get(mutant) ?? 0) > LONGEST_MS;
     return isOften || this.#killed.has(mutant) || this.#tried.has(`${mutant} ${test}`);
   }
 
