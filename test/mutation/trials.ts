@@ -11,7 +11,7 @@ type Outcome = 'start' | 'survived' | 'killed' | 'doubtful' | 'hung' | 'loaded' 
  * A change that tests ran so long with, and did not fail for, is tried again only by the tests of its own file: hardly
  * any other finds it.
  */
-const LONGEST_MS = 3_000;
+const LONGEST_MS = 1_500;
 
 /** Whether a file of tests is named like a source: `ring-view.test.ts` like `view.ts`. */
 export function isNamedLike(tests: string, source: string): boolean {
