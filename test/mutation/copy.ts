@@ -48,12 +48,19 @@ export interface Copy {
   /** The package in it. */
   readonly folder: string;
   readonly trials: string;
+  /** The source of each change. */
+  readonly sources: string;
 }
 
 /** Where the copy of a package is, or will be. */
 export function copyOf(repository: URL, name: string): Copy {
   const root = fileURLToPath(new URL(`.cache/mutants/${name}/`, repository));
-  return { root, folder: join(root, 'packages', name), trials: join(root, 'trials.jsonl') };
+  return {
+    root,
+    folder: join(root, 'packages', name),
+    trials: join(root, 'trials.jsonl'),
+    sources: join(root, 'sources.json'),
+  };
 }
 
 /** Makes it anew, with the sources given, by their path from the root. */

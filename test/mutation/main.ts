@@ -1,12 +1,12 @@
 import { type StdioOptions, spawn } from 'node:child_process';
 import { closeSync, existsSync, globSync, openSync, readFileSync, writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type MutationScore, publishTables, SCORES } from '../support/hardening-tables.ts';
 import { copyOf, makeCopy, testOptions } from './copy.ts';
 import { type SourceChange, withMutants } from './mutants.ts';
-import { type Trial, Trials } from './trials.ts';
+import { isNamedLike, type Trial, Trials } from './trials.ts';
 
 const USAGE = `Usage: npm run mutants -- [--resume] [--workers N] packages/NAME/src/FILE.ts ...
 
@@ -18,16 +18,6 @@ A pattern is a file too: packages/core/src/formats/*.ts, 'packages/redis/src/**/
 
 Scores go to test/mutation/scores.json and the hardening guide; what no test fails for is printed.
 `;
-
-/** What is read of vitest's own report. */
-interface JsonReport {
-  readonly testResults: readonly {
-    readonly name: string;
-    readonly status: string;
-    readonly startTime: number;
-    readonly endTime: number;
-  }[];
-}
 
 const ROOT = new URL('../../', import.meta.url);
 /** A trial that lasts longer is a loop without an end. */
@@ -41,8 +31,8 @@ const PASSES = [4, 15, 60, 300, 1_500] as const;
 const LATE = 6;
 
 const VITEST = fileURLToPath(new URL('node_modules/vitest/vitest.mjs', ROOT));
-/** For a change that is made before a module loads, files of tests are run whole, the quickest first, up to so long. */
-const LOADED_TESTS_MS = 3_000;
+/** For a change of a whole process, files of tests run whole: those named like the source, and the quickest others. */
+const LOADED_TESTS_MS = 1_000;
 /** Then they do not end. */
 const LONGEST_RUN_MS = 90_000;
 const PLAIN = ['--config=plain.config.mjs', '--maxWorkers=1'] as const;
@@ -68,13 +58,15 @@ const { sources, changes } = await withMutants(ROOT, files);
 const copy = copyOf(ROOT, name);
 const found = values.resume ? foundBefore() : [];
 makeCopy(copy, ROOT, name, sources);
+writeFileSync(copy.sources, JSON.stringify(Object.fromEntries(changes.map(({ id, file }) => [id, file]))));
 for (const trial of found) new Trials(copy.trials).add(trial);
 const { default: config } = await import(new URL(`packages/${name}/vitest.config.ts`, ROOT).href);
-const own = config.test;
 const provide: Record<string, unknown> = {};
-const stops = await Promise.all([own.globalSetup ?? []].flat().map(startServers));
+/** Whether a file of tests passes without any change, where it was tried. */
+const sound = new Map<string, boolean>();
+const stops = await Promise.all([config.test.globalSetup ?? []].flat().map(startServers));
 try {
-  const options = testOptions(name, own, provide);
+  const options = testOptions(name, config.test, provide);
   const runner = fileURLToPath(new URL('runner.ts', import.meta.url));
   writeConfig('vitest.config.mjs', { ...options, maxWorkers: workers, runner });
   writeConfig('plain.config.mjs', { ...options, testTimeout: 20_000, isolate: false });
@@ -84,7 +76,7 @@ try {
     const killed = `${killedOf(changes).length} of ${changes.length} killed`;
     process.stdout.write(`with tests of at most ${slowest} ms: ${killed} (${minutesSince(began)} min)\n`);
   }
-  await tryLoaded();
+  await tryAlone();
   report();
 } finally {
   for (const stop of stops) await stop?.();
@@ -116,6 +108,7 @@ function writeConfig(file: string, test: object): void {
 async function tryAll(quickest: number, slowest: number): Promise<boolean> {
   const env = {
     MUTATION_TRIALS: copy.trials,
+    MUTATION_SOURCES: copy.sources,
     MUTATION_QUICKEST_MS: String(quickest),
     MUTATION_SLOWEST_MS: String(slowest),
   };
@@ -137,42 +130,41 @@ async function tryAll(quickest: number, slowest: number): Promise<boolean> {
   return !hung;
 }
 
-/** What runs while a module loads is changed for a whole process, and the files that load it run until a test fails. */
-async function tryLoaded(): Promise<void> {
+/** What runs while a module loads, or is in doubt, is changed for a whole process, in which whole files of tests run. */
+async function tryAlone(): Promise<void> {
   const trials = new Trials(copy.trials);
   trials.refresh();
-  const left = changes.filter(({ id }) => !trials.isKilled(id) && trials.loadedBy(id).length > 0);
+  const left = changes.filter(({ id }) => !trials.isKilled(id) && trials.filesFor(id).length > 0);
   if (left.length === 0) return;
-  const times = await soundFiles();
   const began = performance.now();
   const queue = [...left.entries()];
   const work = async (): Promise<void> => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      const [index, { id }] = next;
-      const tests = quickestOf(trials.loadedBy(id), times);
-      if (tests.length > 0 && !(await passes(tests, id)))
-        trials.add({ test: tests.join(' '), mutant: id, outcome: 'killed' });
-      const done = `${index + 1} of ${left.length} that are met while a module loads`;
-      process.stdout.write(`${done} were tried (${minutesSince(began)} min)\n`);
+      const [index, change] = next;
+      const tests = await soundOf(chosenOf(trials, change));
+      if (tests.length > 0 && !(await passes(tests, change.id)))
+        trials.add({ test: tests.join(' '), mutant: change.id, outcome: 'killed' });
+      const done = `${index + 1} of ${left.length}`;
+      process.stdout.write(`${done} were tried in a process of their own (${minutesSince(began)} min)\n`);
     }
   };
   await Promise.all(Array.from({ length: workers }, work));
 }
 
-/** The files of tests that pass without any change, and their milliseconds; one that fails then shows nothing. */
-async function soundFiles(): Promise<ReadonlyMap<string, number>> {
-  const result = join(copy.root, 'sound.json');
-  await startVitest(['--reporter=json', `--outputFile=${result}`, ...PLAIN]).ended;
-  const { testResults }: JsonReport = JSON.parse(readFileSync(result, 'utf8'));
-  const passed = testResults.filter(({ status }) => status === 'passed');
-  return new Map(passed.map((file) => [relative(copy.folder, file.name), file.endTime - file.startTime]));
+/** The files of tests that are named like the source, and the quickest of the others. */
+function chosenOf(trials: Trials, { id, file }: SourceChange): readonly string[] {
+  const timeOf = (tests: string): number => (isNamedLike(tests, file) ? 0 : trials.tookFile(tests));
+  const tests = [...new Set(trials.filesFor(id))].toSorted((a, b) => timeOf(a) - timeOf(b));
+  const upTo = (index: number): number => tests.slice(0, index + 1).reduce((sum, test) => sum + timeOf(test), 0);
+  return tests.filter((_, index) => index === 0 || upTo(index) <= LOADED_TESTS_MS);
 }
 
-function quickestOf(tests: readonly string[], times: ReadonlyMap<string, number>): readonly string[] {
-  const timeOf = (test: string): number => times.get(test) ?? 0;
-  const sound = [...new Set(tests)].filter((test) => times.has(test)).toSorted((a, b) => timeOf(a) - timeOf(b));
-  const upTo = (index: number): number => sound.slice(0, index + 1).reduce((sum, test) => sum + timeOf(test), 0);
-  return sound.filter((_, index) => index === 0 || upTo(index) <= LOADED_TESTS_MS);
+/** Those that pass without any change; one that fails then shows nothing. */
+async function soundOf(tests: readonly string[]): Promise<readonly string[]> {
+  const unknown = tests.filter((test) => !sound.has(test));
+  const areAllSound = unknown.length === 0 || (await passes(unknown, ''));
+  for (const test of unknown) sound.set(test, areAllSound || (await passes([test], '')));
+  return tests.filter((test) => sound.get(test));
 }
 
 async function passes(tests: readonly string[], mutant: string): Promise<boolean> {

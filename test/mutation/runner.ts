@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import {
   type RunnerTask,
   type RunnerTestCase,
@@ -24,10 +25,15 @@ interface Switches {
   mutantCoverage?: { readonly static: object; readonly perTest: Readonly<Record<string, object>> };
 }
 
-const { MUTATION_TRIALS = '', MUTATION_QUICKEST_MS = '0', MUTATION_SLOWEST_MS = '50' } = process.env;
+const {
+  MUTATION_TRIALS = '',
+  MUTATION_SOURCES = '',
+  MUTATION_QUICKEST_MS = '0',
+  MUTATION_SLOWEST_MS = '50',
+} = process.env;
 const QUICKEST_MS = Number(MUTATION_QUICKEST_MS);
 const SLOWEST_MS = Number(MUTATION_SLOWEST_MS);
-const trials = new Trials(MUTATION_TRIALS);
+const trials = new Trials(MUTATION_TRIALS, JSON.parse(readFileSync(MUTATION_SOURCES, 'utf8')));
 const switches: Switches = {
   activeMutant: undefined,
   currentTestId: undefined,
@@ -56,7 +62,7 @@ export default class MutationRunner extends TestRunner {
     if (suite.file !== suite) return;
     trials.refresh();
     for (const mutant of Object.keys(switches.mutantCoverage?.static ?? {})) {
-      if (!trials.loadedBy(mutant).includes(suite.name)) trials.add({ test: suite.name, mutant, outcome: 'loaded' });
+      if (!trials.filesFor(mutant).includes(suite.name)) trials.add({ test: suite.name, mutant, outcome: 'loaded' });
     }
   }
 

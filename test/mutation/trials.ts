@@ -1,10 +1,22 @@
 import { appendFileSync, closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs';
+import { basename } from 'node:path';
 
 /**
  * `start`: it has not ended. `doubtful`: the test failed without the change too, after it. `loaded`: a file of tests met
  * it outside of all tests, which most often is while a module loads. `took`: how long the test lasts as it is.
  */
 type Outcome = 'start' | 'survived' | 'killed' | 'doubtful' | 'hung' | 'loaded' | 'took';
+
+/**
+ * A change that tests ran so long with, and did not fail for, is tried again only by the tests of its own file: hardly
+ * any other finds it.
+ */
+const LONGEST_MS = 1_500;
+
+/** Whether a file of tests is named like a source: `ring-view.test.ts` like `view.ts`. */
+export function isNamedLike(tests: string, source: string): boolean {
+  return basename(tests, '.test.ts').includes(basename(source, '.ts'));
+}
 
 /** One test, or file of tests, with one change of the source, as it ended. */
 export interface Trial {
@@ -18,14 +30,18 @@ export interface Trial {
 /** What was tried so far: a file of lines, so that it outlives a process that hangs. */
 export class Trials {
   readonly #path: string;
+  /** Where each change is. */
+  readonly #sources: Readonly<Record<string, string>>;
   readonly #killed = new Map<string, Trial>();
   readonly #tried = new Set<string>();
-  readonly #loadedBy = new Map<string, string[]>();
+  readonly #alone = new Map<string, string[]>();
   readonly #took = new Map<string, number>();
+  readonly #survivedMs = new Map<string, number>();
   #read = 0;
 
-  constructor(path: string) {
+  constructor(path: string, sources: Readonly<Record<string, string>> = {}) {
     this.#path = path;
+    this.#sources = sources;
   }
 
   add(trial: Trial): void {
@@ -36,14 +52,20 @@ export class Trials {
     return this.#killed.has(mutant);
   }
 
-  /** The files of tests that met it outside of all tests. */
-  loadedBy(mutant: string): readonly string[] {
-    return this.#loadedBy.get(mutant) ?? [];
+  /** The files of tests to try it with in a process of its own: they met it outside of all tests, or left it in doubt. */
+  filesFor(mutant: string): readonly string[] {
+    return this.#alone.get(mutant) ?? [];
   }
 
   /** Milliseconds of a test as it is, where that is known. */
   took(test: string): number | undefined {
     return this.#took.get(test);
+  }
+
+  /** Milliseconds of all tests of a file. */
+  tookFile(file: string): number {
+    const times = [...this.#took].filter(([test]) => fileOf(test) === file);
+    return times.reduce((sum, [, ms]) => sum + ms, 0);
   }
 
   /** For each change for which a test failed or did not end: one that did. */
@@ -53,7 +75,9 @@ export class Trials {
 
   /** Whether there is nothing more to learn of this change from this test. */
   isSettled(test: string, mutant: string): boolean {
-    return this.#killed.has(mutant) || this.#tried.has(`${mutant} ${test}`);
+    const isOwn = isNamedLike(fileOf(test), this.#sources[mutant] ?? '-');
+    const isOften = !isOwn && (this.#survivedMs.get(mutant) ?? 0) > LONGEST_MS;
+    return isOften || this.#killed.has(mutant) || this.#tried.has(`${mutant} ${test}`);
   }
 
   /** Reads what other processes added. @returns the last trial. */
@@ -64,8 +88,11 @@ export class Trials {
       const { test, mutant, outcome, ms } = trial;
       if (ms !== undefined) this.#took.set(test, ms);
       if (outcome === 'killed' || outcome === 'hung') this.#killed.set(mutant, trial);
-      if (outcome === 'loaded') this.#loadedBy.set(mutant, [...this.loadedBy(mutant), test]);
-      else this.#tried.add(`${mutant} ${test}`);
+      if (outcome === 'survived')
+        this.#survivedMs.set(mutant, (this.#survivedMs.get(mutant) ?? 0) + (this.#took.get(test) ?? 0));
+      if (outcome === 'loaded' || outcome === 'doubtful')
+        this.#alone.set(mutant, [...this.filesFor(mutant), fileOf(test)]);
+      if (outcome !== 'loaded') this.#tried.add(`${mutant} ${test}`);
     }
     return trials.at(-1);
   }
@@ -84,4 +111,8 @@ export class Trials {
       closeSync(file);
     }
   }
+}
+
+function fileOf(test: string): string {
+  return test.split(' > ', 1)[0] ?? test;
 }

@@ -38,6 +38,19 @@ describe('createAwsKmsCodec', () => {
     await expect(createAwsKmsCodec({ ...options, keyId: 'no such form' })).rejects.toThrow(RangeError);
   });
 
+  test('options of the key wrapper reach it', async () => {
+    const { options } = setUp();
+    for (const wrong of [
+      { alsoUnwrap: ['x'] },
+      { callTimeoutSeconds: 0 },
+      { multiRegion: Object('x') },
+      { maxAttempts: 0 },
+    ]) {
+      const [name = ''] = Object.keys(wrong);
+      await expect(createAwsKmsCodec({ ...options, ...wrong }), name).rejects.toThrow(name);
+    }
+  });
+
   test('the start fails with the error of a KMS that denies access', async () => {
     const { kms, options } = setUp();
     kms.deny();

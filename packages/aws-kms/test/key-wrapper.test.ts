@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events';
 import type { KeyWrapper, WrapOptions, WrappedKey } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-import { type AwsKmsKeyWrapperOptions, awsKmsKeyWrapper } from '../src/index.ts';
+import { type AwsKmsClient, type AwsKmsKeyWrapperOptions, awsKmsKeyWrapper } from '../src/index.ts';
 import { FakeKms } from './fake-kms.ts';
 
 const ID = '1234abcd-12ab-34cd-56ef-1234567890ab';
@@ -70,6 +70,27 @@ describe('requests', () => {
     const wrapping = keyWrapper.wrap(dataKey, { context });
     dataKey.fill(0);
     expect(await keyWrapper.unwrap(await wrapping, { context })).toEqual(sampleKey());
+  });
+
+  test('adapter rule 5: the copy of a data key that was sent is overwritten', async () => {
+    const { kms, keyId } = setUp();
+    const sent: unknown[] = [];
+    const client: AwsKmsClient = {
+      send(command, options) {
+        sent.push(Object(command.input).Plaintext);
+        return kms.send(command, options);
+      },
+    };
+    await awsKmsKeyWrapper({ keyId, client }).wrap(sampleKey(), { context });
+    expect(sent).toEqual([new Uint8Array(32)]);
+  });
+
+  test('owns() is for wrapped keys of its provider and its key', async () => {
+    const { keyWrapper } = setUp();
+    const made = await keyWrapper.wrap(sampleKey(), { context });
+    expect(keyWrapper.owns?.(made)).toBe(true);
+    expect(keyWrapper.owns?.({ ...made, provider: 'gcp-kms' })).toBe(false);
+    expect(keyWrapper.owns?.({ ...made, keyId: made.keyId.replace(ID, OTHER_ID) })).toBe(false);
   });
 
   test('adapter rule 5: the buffers that the SDK returned are overwritten', async () => {

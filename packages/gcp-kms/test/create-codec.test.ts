@@ -40,6 +40,21 @@ describe('createGcpKmsCodec', () => {
     await expect(createGcpKmsCodec({ ...options, keyId: 'no such form' })).rejects.toThrow(RangeError);
   });
 
+  test('options of the key wrapper reach it', async () => {
+    const options = setUp();
+    for (const wrong of [
+      { alsoUnwrap: ['x'] },
+      { callTimeoutSeconds: 0 },
+      { maxAttempts: 0 },
+      { endpoint: 'https://x' },
+    ]) {
+      const [name = ''] = Object.keys(wrong);
+      await expect(createGcpKmsCodec({ ...options, ...wrong }), name).rejects.toThrow(name);
+    }
+    const wrong = Object({ dangerouslyAllowHttp: 7 });
+    await expect(createGcpKmsCodec({ ...options, ...wrong })).rejects.toThrow('dangerouslyAllowHttp');
+  });
+
   test('the start fails with the error of a Cloud KMS that denies access', async () => {
     const options = setUp();
     world.kms.deny();

@@ -1,10 +1,39 @@
 import { inspect } from 'node:util';
-import { ClientClosedError, ClientOfflineError } from 'redis';
+import { ClientClosedError, ClientOfflineError, ConnectionTimeoutError, SocketClosedUnexpectedlyError } from 'redis';
 import { describe, expect, test } from 'vitest';
 import { classify, codeOf, ERROR_TABLE } from '../src/error-table.ts';
 import { redisRing } from '../src/index.ts';
 
+// Repeated here on purpose, because a row that changes its kind changes the behaviour of a fleet.
+const EXPECTED: Readonly<Record<string, readonly [kind: string, hint: RegExp]>> = {
+  NOAUTH: ['denied', /refused the user/],
+  WRONGPASS: ['denied', /refused the user/],
+  NOPERM: ['denied', /refused the user/],
+  DENIED: ['denied', /refused the user/],
+  WRONGTYPE: ['corrupt', /other than a ring/],
+  READONLY: ['unavailable', /replica/],
+  NOREPLICAS: ['unavailable', /replica/],
+  MASTERDOWN: ['unavailable', /replica/],
+  UNBLOCKED: ['unavailable', /replica/],
+  OOM: ['unavailable', /maxmemory/],
+  MISCONF: ['unavailable', /refuses writes/],
+  LOADING: ['unavailable', /at the moment/],
+  BUSY: ['unavailable', /at the moment/],
+  TRYAGAIN: ['unavailable', /at the moment/],
+  CLUSTERDOWN: ['unavailable', /cluster/],
+  MOVED: ['unavailable', /cluster/],
+  ASK: ['unavailable', /cluster/],
+};
+
 describe('error replies', () => {
+  test.each(Object.entries(EXPECTED))('%s has its kind and a hint', (code, [kind, hint]) => {
+    expect(classify(new Error(`${code} text`))).toMatchObject({ kind, detail: expect.stringMatching(hint) });
+  });
+
+  test('every row of the table is listed in this test', () => {
+    expect(Object.keys(ERROR_TABLE)).toEqual(Object.keys(EXPECTED));
+  });
+
   test.each(Object.keys(ERROR_TABLE))('%s is recognized by its first word alone', (code) => {
     expect(classify(new Error(`${code} canary text`))).toEqual({ ...ERROR_TABLE[code], serviceCode: code });
     expect(classify(new Error(code))).toEqual({ ...ERROR_TABLE[code], serviceCode: code });
@@ -21,6 +50,8 @@ describe('error replies', () => {
   test.each([
     [new ClientClosedError(), 'closed'],
     [new ClientOfflineError(), 'not connected'],
+    [new ConnectionTimeoutError(), 'in time'],
+    [new SocketClosedUnexpectedlyError(), 'rediss://'],
   ])('%o of the client itself has a hint that names the fix', (error, what) => {
     expect(classify(error)).toMatchObject({ kind: 'unavailable', detail: expect.stringContaining(what) });
   });

@@ -262,6 +262,15 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       for (const piece of pieces) expect(piece).toEqual(new Uint8Array(piece.length));
     });
 
+    test('a warning that associated_data is ignored counts among others, and others do not count', async () => {
+      const warn = (...warnings: unknown[]): void =>
+        proxy.spoilAnswers(({ body }) => ({ body: JSON.stringify({ ...JSON.parse(body), warnings }) }));
+      warn('something else', 7);
+      expect(await setUp().unwrap(made, { context })).toEqual(sampleKey());
+      warn('something else', 'Endpoint ignored these unrecognized parameters: [associated_data]');
+      await expect(setUp().unwrap(made, { context })).rejects.toMatchObject({ kind: 'denied' });
+    });
+
     test('a call that fails once is answered by its retry', async () => {
       let failures = 1;
       proxy.spoilAnswers(() => (failures-- > 0 ? { status: 503, body: '' } : {}));

@@ -49,6 +49,10 @@ describe('a 400 of Vault is classified by the texts on the list', () => {
     expect(classifyAnswer(403, errors(text)).kind).toBe('denied');
   });
 
+  test.each(TEXTS.filter(([, text]) => !/^(?:missing|message) /.test(text)))('%s only where it ends: %s', (_, text) => {
+    expect(classifyAnswer(400, errors(`${text} x`)).hint).toContain('not on the list');
+  });
+
   test('any other text is unavailable, and is not copied', () => {
     fc.assert(
       fc.property(fc.oneof(fc.json(), fc.string()), (body) => {
@@ -85,12 +89,20 @@ describe('adapter rule 2: everything else is classified by its status', () => {
   });
 
   test.each([
+    [300, /redirect/],
     [307, /redirect/],
+    [399, /redirect/],
     [403, /policy.*token/],
     [404, /mount or namespace/],
+    [405, /transit engine/],
+    [501, /not initialised/],
     [503, /sealed/],
   ])('%i has a hint that names what to check', (status, hint) => {
     expect(classifyAnswer(status, '').hint).toMatch(hint);
+  });
+
+  test('a status below 300 is no redirect', () => {
+    expect(classifyAnswer(299, '').hint).toBeUndefined();
   });
 
   test.each([0, 99, 600, 1000, Number.NaN, '403', undefined, null])(
