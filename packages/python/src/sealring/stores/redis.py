@@ -60,7 +60,8 @@ _REFUSALS: dict[str, tuple[RingStoreErrorKind, str]] = {
     "foreign": ("corrupt", "the key holds something that is no ring"),
     "too-large": ("too-large", "over 256 KiB"),
 }
-_DENIED = "the server refused the user or the command"
+_LOGIN = "the server refused the login: check user and password"
+_DENIED = "the user lacks a permission: check its ACL"
 _BUSY = "the server cannot serve requests at the moment"
 _REPLICA = (
     "the server is a replica, or has too few of its own: a failover is under way, or the address is"
@@ -69,7 +70,9 @@ _REPLICA = (
 _CLUSTER = "the server is a node of a cluster that does not hold this key at the moment"
 # Prefix of an error reply to kind (Redis serialization protocol specification, "Simple errors").
 ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
-    **rows(("denied", _DENIED), "NOAUTH WRONGPASS NOPERM DENIED"),
+    **rows(("denied", _LOGIN), "NOAUTH WRONGPASS"),
+    "NOPERM": ("denied", _DENIED),
+    "DENIED": ("denied", "the server is in protected mode and refuses other machines"),
     "WRONGTYPE": ("corrupt", "the key holds something other than a ring"),
     # Not `read-only`, which means that no server may write through this store: after the failover
     # writes succeed.
