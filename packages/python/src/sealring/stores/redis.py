@@ -56,8 +56,11 @@ return {{'written'}}
 """
 
 _REFUSALS: dict[str, tuple[RingStoreErrorKind, str]] = {
-    "replica": ("unavailable", "the server is a replica: a failover, or a wrong address"),
-    "foreign": ("corrupt", "the key holds something that is no ring"),
+    "replica": (
+        "unavailable",
+        "the server is a replica: a failover is under way, or the address is wrong",
+    ),
+    "foreign": ("corrupt", "the key holds something other than a ring"),
     "too-large": ("too-large", "over 256 KiB"),
 }
 _LOGIN = "the server refused the login: check user and password"
@@ -180,7 +183,7 @@ class RedisRing:
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Calls `changed` when somebody writes, on a thread of its own, and whenever it was
-        connected anew, for what it may have missed. Nothing is heard with a client that has no
+        reconnected, for what it may have missed. Nothing is heard with a client that has no
         `pubsub`."""
         push = RedisPush(self._client, self._key, changed)
         return push.close
@@ -201,7 +204,7 @@ class RedisRing:
 
 
 def _refusal(status: str, revision: str | None) -> RingStoreError:
-    kind, detail = _REFUSALS.get(status, ("unavailable", "not an answer of the script"))
+    kind, detail = _REFUSALS.get(status, ("unavailable", "the answer is not one of the script"))
     return RingStoreError(kind, detail, revision=None if kind == "unavailable" else revision)
 
 
