@@ -38,7 +38,7 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
         "turnedDown",
     ),
     **rows(
-        ("denied", "the bucket makes the requester pay, which a ring store does not"),
+        ("denied", "the bucket is set to Requester Pays, which a ring store does not support"),
         "AuthenticationRequiredRequesterPays UserProjectAccessDenied UserProjectAccountProblem "
         "userProjectInvalid userProjectMissing",
     ),
