@@ -197,7 +197,7 @@ def _is_of_dynamodb(answer: object) -> bool:
 
 
 def _foreign() -> RingStoreError:
-    return RingStoreError("unavailable", "the answer is not one of DynamoDB")
+    return RingStoreError("unavailable", "the answer did not come from DynamoDB")
 
 
 def _condition(expected: str | None) -> dict[str, object]:

@@ -206,7 +206,7 @@ class GcsRing:
             is_conflict = getattr(error, "code", None) in _CONFLICTS
             return RingConflictError() if is_conflict else _failure(error)
         if _GENERATION.fullmatch(revision) is None:
-            return RingStoreError("unavailable", "the answer is not one of Cloud Storage")
+            return RingStoreError("unavailable", "the answer did not come from Cloud Storage")
         return revision
 
 

@@ -21,7 +21,7 @@ _HEARTBEAT_SECONDS = 15.0
 # Identifiers cannot be parameters of a statement, so what may be one is a closed alphabet.
 _TABLE_NAME = re.compile(r"(?:([a-z_][a-z0-9_]{0,47})\.)?([a-z_][a-z0-9_]{0,47})", re.ASCII)
 _SERIALIZATION_FAILURE = "40001"
-_UNKNOWN = "the answer was not one of the statement"
+_UNKNOWN = "the statement returned an unexpected answer"
 
 _TABLE = "the table is missing: run the migration"
 _SHAPE = "the table is not the one of the migration"

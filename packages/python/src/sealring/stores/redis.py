@@ -204,7 +204,9 @@ class RedisRing:
 
 
 def _refusal(status: str, revision: str | None) -> RingStoreError:
-    kind, detail = _REFUSALS.get(status, ("unavailable", "the answer is not one of the script"))
+    kind, detail = _REFUSALS.get(
+        status, ("unavailable", "the script returned an unexpected answer")
+    )
     return RingStoreError(kind, detail, revision=None if kind == "unavailable" else revision)
 
 

@@ -196,7 +196,7 @@ class S3Ring:
             return RingConflictError() if is_conflict else _refusal(failure)
         found = _identity_of(answer, write_id)
         if found is None:
-            return RingStoreError("unavailable", "the answer to the write is not one of S3")
+            return RingStoreError("unavailable", "the answer to the write did not come from S3")
         return found[1]
 
     def _get(self, on_service_date: OnServiceDate | None) -> _Object | RingStoreError | None:

@@ -219,7 +219,7 @@ class GcpKmsKeyWrapper:
         version = getattr(answer, "name", None)
         found = _version_name(version) if isinstance(version, str) else None
         if found is None or found["key"] != self.key_id:
-            return _corrupt("Cloud KMS answered for another key than key_id", "wrap")
+            return _corrupt("Cloud KMS answered for a key other than key_id", "wrap")
         if (
             getattr(answer, "verified_plaintext_crc32c", None) is not True
             or getattr(answer, "verified_additional_authenticated_data_crc32c", None) is not True
@@ -260,7 +260,7 @@ class GcpKmsKeyWrapper:
             return _corrupt("the checksum of the answer does not match")
         if not hmac.compare_digest(tag, _version_tag(data_key, wrapped.key_id)):
             overwrite(data_key)
-            return _corrupt("the wrapped key was made under another version than the one it names")
+            return _corrupt("the wrapped key was made under a version other than the one it names")
         return data_key
 
     def _holds(self, data: object, checksum: object) -> bool:

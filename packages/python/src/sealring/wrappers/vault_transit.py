@@ -246,7 +246,7 @@ class VaultTransitKeyWrapper:
         if len(ciphertext) > _MAX_WRAPPED_BYTES:
             return _corrupt("the answer has no wrapped key", "wrap")
         if str(data.get("key_version")) != version:
-            return _corrupt("the answer names another version than its ciphertext", "wrap")
+            return _corrupt("the answer and its ciphertext name different versions", "wrap")
         return WrappedKey(_PROVIDER, f"{key.path}:v{version}", ciphertext.encode("ascii"))
 
     def _decrypt(
