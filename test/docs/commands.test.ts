@@ -48,7 +48,7 @@ const NOT_EXECUTED: readonly (readonly [command: RegExp, why: string])[] = [
   [/^pip install\b/, 'test/python installs the wheel from its file'],
   [/^(?:gcloud|az)\b/, 'the command line of the cloud, which cannot be installed here, against the cloud itself'],
   [/^(?:bao)\b/, 'the same calls are made over HTTP by test/support/openbao.ts and its users'],
-  [/^(?:KEY_ARN=\$\()?aws\b/, 'the same calls are made with the SDK against an emulator'],
+  [/^(?:export (?:RING_BUCKET=|KEY_ARN=\$\(aws\b)|aws\b)/, 'the same calls are made with the SDK against an emulator'],
   [
     /^(?:docker build|zip|npm ci)\b/,
     'needs a published package; test/docs/keeper.test.ts runs the command of the image and the function',

@@ -83,11 +83,28 @@ const SERVICES: Readonly<Record<string, (folder: string) => Promise<Service>>> =
   },
 };
 
+/** The option `ring` of a program, without indentation and without how it gets its credential. */
+function ringIn(code: string): string {
+  const [, ring = ''] = /^ *ring: (.*?),\n *(?:ringName|\}|\))/ms.exec(code) ?? [];
+  expect(ring).not.toBe('');
+  return ring.replace(/\.\.\.access|credential/, '').replaceAll(/\s+/g, ' ');
+}
+
+/** Here is no server of the store: the ring is in a file. */
+function inFile(configuration: string): readonly [was: string, is: string] {
+  const [ring = ''] = /^ *ring: .*?,\n(?=\}|\))/ms.exec(configuration) ?? [];
+  return [ring, `  ring: (await import('@sealring/core')).fileRing(process.env['RING_PATH'] ?? ''),\n`];
+}
+
 test.each(Object.entries(SERVICES))(
   'the configuration and the commands of the page on %s work',
   async (provider, start) => {
     const page = await readFile(join(root, `docs/providers/${provider}.md`), 'utf8');
-    const [, configuration = ''] = /```ts no-run\n(.*?)^```$/ms.exec(page) ?? [];
+    const [configuration = '', server = ''] = [...page.matchAll(/```ts no-run\n(.*?)^```$/gms)].map(
+      ([, code = '']) => code,
+    );
+    // What `init` creates must be what the server reads.
+    expect(ringIn(configuration)).toBe(ringIn(server));
     const commands = [...page.matchAll(/^npx sealring (.*)$/gm)].map(([, line = '']) => line.replace(/#.*/, '').trim());
     expect(commands).toEqual(['doctor', 'init', 'status']);
 
@@ -98,7 +115,7 @@ test.each(Object.entries(SERVICES))(
     await symlink(join(root, 'node_modules'), join(folder, 'project/node_modules'));
     await writeFile(join(folder, 'project/package.json'), '{ "type": "module" }');
     let text = configuration;
-    for (const [was, is] of service.replace ?? []) {
+    for (const [was, is] of [...(service.replace ?? []), ...(provider === 'aws-kms' ? [] : [inFile(text)])]) {
       expect(text).toContain(was);
       text = text.replace(was, is);
     }

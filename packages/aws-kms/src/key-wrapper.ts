@@ -118,7 +118,7 @@ class AwsKmsKeyWrapper implements KeyWrapper {
     const dataKey = this.#takeDataKey('unwrap', answer);
     if (!this.#isAnswerFor(recorded, KeyId, property(answer, 'KeyId'))) {
       overwrite(dataKey);
-      throw corrupt(PROVIDER, 'unwrap', 'KMS answered for another key than the wrapped key names');
+      throw corrupt(PROVIDER, 'unwrap', 'KMS answered for a key other than the one that the wrapped key names');
     }
     return dataKey;
   }
@@ -152,7 +152,7 @@ class AwsKmsKeyWrapper implements KeyWrapper {
   #wrappedKeyOf(operation: KeyWrapperOperation, answer: unknown): WrappedKey {
     const keyId = property(answer, 'KeyId');
     if (typeof keyId !== 'string' || !mayMean(this.#settings.keyName, keyId, false)) {
-      throw corrupt(PROVIDER, operation, 'KMS answered for another key than keyId');
+      throw corrupt(PROVIDER, operation, 'KMS answered for a key other than keyId');
     }
     const wrapped = copyWrapped(PROVIDER, operation, property(answer, 'CiphertextBlob'), MAX_WRAPPED_BYTES);
     return { provider: PROVIDER, keyId, wrapped };
@@ -178,7 +178,7 @@ class AwsKmsKeyWrapper implements KeyWrapper {
     throw keyWrapperError(PROVIDER, operation, { ...outcome, failure, permission: PERMISSIONS[operation] });
   }
 
-  /** The commonest cause of a missing key is another region than the one where it is. */
+  /** The commonest cause of a missing key is a region other than the one where the key is. */
   async #withRegion(failure: ServiceFailure): Promise<ServiceFailure> {
     // A client of the caller's is foreign code, and a wrong region may contain anything.
     const region = this.#client instanceof KMSClient && this.#isOwn ? await this.#client.config.region() : '';

@@ -188,7 +188,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is called', 
     expect(kms.requests.at(-1)?.keyId).toBe(keyId);
   });
 
-  test('with an alias, an answer for another key than the recorded one is corrupt, and its data key is overwritten', async () => {
+  test('with an alias, an answer for a key other than the recorded one is corrupt, and its data key is overwritten', async () => {
     const { kms, keyWrapper } = setUp({ keyId: 'alias/sealring' });
     kms.pointAlias('alias/sealring', ID);
     const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -197,7 +197,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is called', 
     expect(new Uint8Array(kms.handedOut[0] ?? [])).toEqual(new Uint8Array(32));
   });
 
-  test('a wrapped key of another region than the alias ARN is rejected before any call', async () => {
+  test('a wrapped key of a region other than that of the alias ARN is rejected before any call', async () => {
     const { kms, keyWrapper } = setUp({ keyId: 'arn:aws:kms:eu-west-1:111122223333:alias/sealring' });
     const made = { provider: 'aws-kms', keyId: `arn:aws:kms:us-east-1:111122223333:key/${ID}`, wrapped: sampleKey() };
     await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject({ kind: 'corrupt' });

@@ -108,8 +108,8 @@ export const ERROR_TABLE: Readonly<Record<string, Row>> = Object.freeze({
   OperationTimedOut: { kind: 'unavailable', detail: BUSY },
   ServerBusy: { kind: 'unavailable', detail: BUSY },
 
-  // Of an answer that is not one of Blob Storage, and of a request that failed without a system code.
-  PARSE_ERROR: { kind: 'unavailable', detail: 'the answer was not one of Blob Storage' },
+  // Of an answer that did not come from Blob Storage, and of a request that failed without a system code.
+  PARSE_ERROR: { kind: 'unavailable', detail: 'the answer did not come from Blob Storage' },
   REQUEST_SEND_ERROR: { kind: 'unavailable', detail: 'Blob Storage cannot be reached' },
 } satisfies Record<string, Row>);
 

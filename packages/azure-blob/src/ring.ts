@@ -153,7 +153,7 @@ async function storedRing(answer: unknown): Promise<Outcome<StoredRing, Failure>
 async function written(answer: unknown): Promise<Outcome<string, Failure>> {
   const revision = etagOf(answer);
   if (revision !== undefined) return { answer: revision };
-  return { failure: { kind: 'unavailable', detail: 'the answer to the write is not one of Blob Storage' } };
+  return { failure: { kind: 'unavailable', detail: 'the answer to the write did not come from Blob Storage' } };
 }
 
 function etagOf(answer: unknown): string | undefined {

@@ -82,7 +82,7 @@ const SDK_REFUSALS: readonly { readonly text: RegExp; readonly code: string; rea
     text: /^The challenge (?:resource|origin|authorization URI) '/,
     code: 'ERR_AZURE_CHALLENGE_RESOURCE',
     hint:
-      'the vault asks for a token for another domain than its own: check the host of keyId; behind a proxy or for an ' +
+      'the vault asks for a token for a domain other than its own: check the host of keyId; behind a proxy or for an ' +
       'emulator set disableChallengeResourceVerification',
   },
 ];
@@ -115,7 +115,7 @@ export function classify(error: unknown, operation: KeyWrapperOperation, seen: S
   if (status === 409) return { kind: 'disabled', status, requestId };
   // A body that is cut short is a failure of the network; one that is complete but empty is not.
   if (seen.status === 200 && property(error, 'code') !== 'PARSE_ERROR') {
-    return { kind: 'corrupt', status, requestId, hint: 'the answer is empty or not one of the vault' };
+    return { kind: 'corrupt', status, requestId, hint: 'the answer is empty or did not come from the vault' };
   }
   return { kind: kindOfStatus(status), status, requestId };
 }

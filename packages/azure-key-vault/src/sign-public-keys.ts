@@ -141,7 +141,7 @@ function publicKeyIn(answer: unknown, version: VaultKeyVersionId): AzureSignPubl
   };
   const found = Object.freeze({ kty: 'EC', crv: String(property(key, 'crv')), x: coordinate('x'), y: coordinate('y') });
   if (!isOf(version, property(answer, 'id')) || publicKeyOf(found) === undefined) {
-    throw corrupt(PROVIDER, 'sign', 'the vault answered with another key than a P-256 key of that identifier');
+    throw corrupt(PROVIDER, 'sign', 'the vault answered with a key other than a P-256 key with that identifier');
   }
   return found;
 }

@@ -95,11 +95,11 @@ export class EntrySigner {
       this.#client.sign('ES256', digest, call),
     );
     if (!isOf(this.#keyId, keyId)) {
-      throw corrupt(PROVIDER, 'sign', 'the vault answered for another key than signKeyId');
+      throw corrupt(PROVIDER, 'sign', 'the vault answered for a key other than signKeyId');
     }
     const signature = property(answer, 'result');
     if (!types.isUint8Array(signature) || !isSigned(signed, signature, this.#publicKeys)) {
-      throw corrupt(PROVIDER, 'sign', 'the signature by signKeyId is not one of a key in signPublicKeys');
+      throw corrupt(PROVIDER, 'sign', 'the signature by signKeyId was not made with a key in signPublicKeys');
     }
     return new Uint8Array(signature);
   }

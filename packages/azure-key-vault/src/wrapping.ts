@@ -71,7 +71,7 @@ export class DataKeyWrapping {
     const dataKey = takeDataKey(PROVIDER, 'unwrap', property(answer, 'result'), SUPPORTS);
     if (!isOf(version, keyId)) {
       overwrite(dataKey);
-      throw corrupt(PROVIDER, 'unwrap', 'the vault answered for another key than the wrapped key names');
+      throw corrupt(PROVIDER, 'unwrap', 'the vault answered for a key other than the one that the wrapped key names');
     }
     return dataKey;
   }
@@ -85,7 +85,7 @@ export class DataKeyWrapping {
       this.#clientOf(version).wrapKey(this.#algorithm, plaintext, call),
     );
     if (!isOf(version, keyId))
-      throw corrupt(PROVIDER, 'wrap', 'the vault answered for another key version than the requested one');
+      throw corrupt(PROVIDER, 'wrap', 'the vault answered for a key version other than the requested one');
     const wrapped = copyWrapped(PROVIDER, 'wrap', property(answer, 'result'), MAX_WRAPPED_BYTES);
     return { provider: PROVIDER, keyId: formatKeyId(version), wrapped };
   }
@@ -104,7 +104,7 @@ export class DataKeyWrapping {
       this.#clients.keys(vaultUrl).getKey(name, call),
     );
     const id = this.#find(property(answer, 'id'), [this.#keyId]);
-    if (id === undefined) throw corrupt(PROVIDER, 'wrap', 'the vault answered for another key than keyId');
+    if (id === undefined) throw corrupt(PROVIDER, 'wrap', 'the vault answered for a key other than keyId');
     this.#current = { id, until: now + CURRENT_VERSION_MS };
     return id;
   }

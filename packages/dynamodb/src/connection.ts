@@ -13,7 +13,7 @@ export const CAPACITY: { readonly ReturnConsumedCapacity: 'TOTAL' } = Object.fre
   ReturnConsumedCapacity: 'TOTAL',
 });
 
-const FOREIGN: Failure = Object.freeze({ kind: 'unavailable', detail: 'the answer is not one of DynamoDB' });
+const FOREIGN: Failure = Object.freeze({ kind: 'unavailable', detail: 'the answer did not come from DynamoDB' });
 
 /** The connection of the stores to the table: the caller's client, or one of their own. */
 export class Connection {

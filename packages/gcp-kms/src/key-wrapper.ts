@@ -140,7 +140,7 @@ class GcpKmsKeyWrapper implements KeyWrapper {
       PROVIDER,
       'unwrap',
       isWhole
-        ? 'the wrapped key was made under another version than the one it names'
+        ? 'the wrapped key was made under a version other than the one it names'
         : 'the checksum of the answer does not match',
     );
   }
@@ -166,7 +166,7 @@ class GcpKmsKeyWrapper implements KeyWrapper {
       throw corrupt(
         PROVIDER,
         'wrap',
-        'Cloud KMS answered for another key than keyId, or with another spelling of its name',
+        'Cloud KMS answered for a key other than keyId, or with another spelling of its name',
       );
     }
     if (

@@ -171,7 +171,7 @@ async function firstName(answer: Answer): Promise<Outcome<string | undefined, Fa
 async function generationOf(answer: Answer): Promise<Outcome<string, Failure>> {
   const generation = field(await readJson(answer), 'generation');
   if (typeof generation === 'string' && GENERATION.test(generation)) return { answer: generation };
-  return { failure: { kind: 'unavailable', detail: 'the answer to the write is not one of Cloud Storage' } };
+  return { failure: { kind: 'unavailable', detail: 'the answer to the write did not come from Cloud Storage' } };
 }
 
 async function explain(answer: Answer): Promise<Failure> {

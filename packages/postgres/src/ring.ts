@@ -158,5 +158,5 @@ function textOf(row: Row, column: string): string {
 }
 
 function unknownAnswer(): RingStoreError {
-  return new RingStoreError('unavailable', 'the answer is not one of the statement');
+  return new RingStoreError('unavailable', 'the statement returned an unexpected answer');
 }

@@ -4,7 +4,8 @@ import { findRow, type StoreFailure, unexplained, unreachable } from '@sealring/
 export type Failure = StoreFailure;
 
 const REPLICA = 'the server is a replica, or has too few of its own: a failover is under way, or the address is wrong';
-const DENIED = 'the server refused the user or the command';
+const LOGIN = 'the server refused the login: check user and password';
+const DENIED = 'the user lacks a permission: check its ACL';
 const BUSY = 'the server cannot serve requests at the moment';
 const CLUSTER = 'the server is a node of a cluster that does not hold this key at the moment';
 
@@ -13,10 +14,10 @@ const CLUSTER = 'the server is a node of a cluster that does not hold this key a
  * specification, "Simple errors"); the rest is for humans.
  */
 export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
-  NOAUTH: { kind: 'denied', detail: DENIED },
-  WRONGPASS: { kind: 'denied', detail: DENIED },
+  NOAUTH: { kind: 'denied', detail: LOGIN },
+  WRONGPASS: { kind: 'denied', detail: LOGIN },
   NOPERM: { kind: 'denied', detail: DENIED },
-  DENIED: { kind: 'denied', detail: DENIED },
+  DENIED: { kind: 'denied', detail: 'the server is in protected mode and refuses other machines' },
   WRONGTYPE: { kind: 'corrupt', detail: 'the key holds something other than a ring' },
 
   // Not `read-only`, which means that no server may write through this store: after the failover writes succeed.
@@ -39,7 +40,10 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
 const CLIENT_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   ClientClosedError: { kind: 'unavailable', detail: 'the client is closed, or was never connected' },
   ClientOfflineError: { kind: 'unavailable', detail: 'the client is not connected' },
-  ConnectionTimeoutError: { kind: 'unavailable', detail: 'the server accepted no connection in time' },
+  ConnectionTimeoutError: {
+    kind: 'unavailable',
+    detail: 'the server accepted no connection in time: check whether the port uses TLS (rediss://)',
+  },
   SocketClosedUnexpectedlyError: {
     kind: 'unavailable',
     detail: 'the server closed the connection: check whether the port requires TLS (rediss://)',

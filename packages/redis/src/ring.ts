@@ -107,7 +107,7 @@ type Field = string | Buffer;
 function fieldsOf(outcome: Outcome<unknown, Failure>): readonly [string, ...Field[]] {
   if ('failure' in outcome) throw new RingStoreError(outcome.failure.kind, outcome.failure.detail, outcome.failure);
   const fields: readonly unknown[] = Array.isArray(outcome.answer) ? outcome.answer : [];
-  if (!fields.every(isField)) throw new RingStoreError('unavailable', 'the answer is not one of the script');
+  if (!fields.every(isField)) throw new RingStoreError('unavailable', 'the script returned an unexpected answer');
   const [status = '', ...rest] = fields;
   return [String(status), ...rest];
 }
@@ -132,7 +132,7 @@ const REFUSALS: Readonly<Record<string, readonly [RingStoreErrorKind, string]>> 
 });
 
 function refusal(status: string, revision?: string): RingStoreError {
-  const [kind, detail] = REFUSALS[status] ?? ['unavailable', 'the answer is not one of the script'];
+  const [kind, detail] = REFUSALS[status] ?? ['unavailable', 'the script returned an unexpected answer'];
   const isSeen = revision !== undefined && kind !== 'unavailable';
   return new RingStoreError(kind, detail, isSeen ? { revision } : {});
 }

@@ -38,7 +38,7 @@ export function redisSingleUse(options: RedisSingleUseOptions): Required<SingleU
         throw new SingleUseStoreError(outcome.failure.kind, outcome.failure.detail, outcome.failure);
       const { answer } = outcome;
       if (answer !== null && answer !== 'OK') {
-        throw new SingleUseStoreError('unavailable', 'the answer is not one of SET');
+        throw new SingleUseStoreError('unavailable', 'SET returned an unexpected answer');
       }
       return answer !== null;
     },

@@ -150,7 +150,7 @@ class S3Ring implements RingStore {
     if ('answer' in outcome) {
       const identity = identityOf(outcome.answer, writeId);
       if (identity !== undefined) return { revision: identity.revision };
-      throw new RingStoreError('unavailable', 'the answer to the write is not one of S3');
+      throw new RingStoreError('unavailable', 'the answer to the write did not come from S3');
     }
     // Absent: the object to replace has been deleted.
     const { kind } = outcome.failure;

@@ -110,7 +110,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-s3 against moto', () => {
     expect((await ring.read())?.document).toBe('b');
   });
 
-  test('an old version that an operator restores has another revision than before', async () => {
+  test('an old version that an operator restores has a different revision from before', async () => {
     const { bucket, key, ring } = await newRing('Enabled');
     const first = await ring.write('a', { expected: undefined });
     const { VersionId } = await client.send(new HeadObjectCommand({ Bucket: bucket, Key: key }));

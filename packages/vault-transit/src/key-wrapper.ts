@@ -149,7 +149,7 @@ function wrappedKeyOf(key: TransitKey, ciphertext: unknown, keyVersion: unknown)
     throw corrupt(PROVIDER, 'wrap', 'the answer has no wrapped key');
   }
   if (String(keyVersion) !== version) {
-    throw corrupt(PROVIDER, 'wrap', 'the answer names another version than its ciphertext');
+    throw corrupt(PROVIDER, 'wrap', 'the answer and its ciphertext name different versions');
   }
   return { provider: PROVIDER, keyId: keyIdOf(key, version), wrapped: new Uint8Array(Buffer.from(ciphertext)) };
 }

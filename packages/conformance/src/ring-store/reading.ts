@@ -115,7 +115,7 @@ export const READING_CHECKS: RingStoreChecks = {
         expectThat(written.has(found.document), `a read among writers found ${what}, which was never written`);
         const revision = revisions.get(found.document) ?? found.revision;
         const isOwn = revision === found.revision;
-        expectThat(isOwn, `a read among writers found ${what} with another revision than its write`);
+        expectThat(isOwn, `a read among writers found ${what} with a revision other than that of its write`);
       }
     }
   },

@@ -25,7 +25,7 @@ export interface RingStoreSupport {
   readonly push?: boolean;
   /** Whether every answer to a read has the service's date. Default: reported dates are checked, but none is required. */
   readonly serviceDate?: boolean;
-  /** Whether a document that comes back has another revision than before; not so where it is a hash. Default false. */
+  /** Whether a document that comes back has a different revision from before; not so where it is a hash. Default false. */
   readonly uniqueRevisions?: boolean;
   /** The longest document it takes, bytes of UTF-8; 1 024 to 262 144. Default 262 144. */
   readonly maxDocumentBytes?: number;

@@ -519,7 +519,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
         onError(operation, (error) => (error.kind === 'unavailable' ? 'unavailable' : error)),
       ],
       [
-        `names another operation than ${operation}`,
+        `names an operation other than ${operation}`,
         onError(
           operation,
           (error) =>

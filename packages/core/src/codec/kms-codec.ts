@@ -53,7 +53,7 @@ export interface KmsCodec extends RingTokenCodec, AsyncDisposable {
   /**
    * Publishes a successor of the sealing key. It seals once every member can have it: after the propagation time, or
    * with `emergency`, after refreshEvery + backoffCap + clockSkew.
-   * @throws {RingStoreError | KeyWrapperError} `too-large` from 48 keys on, which leaves room for revocations.
+   * @throws {RingStoreError | KeyWrapperError} `too-large` at 48 keys or more, which leaves room for revocations.
    */
   rotate(options?: { readonly emergency?: boolean }): Promise<void>;
   /**

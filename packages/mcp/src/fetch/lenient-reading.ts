@@ -33,7 +33,7 @@ function lookalikesOf(names: readonly string[]): Lookalikes {
 }
 
 /**
- * Whether some parsers read another request than this package does: they take a member for another one, such as
+ * Whether some parsers read a different request from the one that this package reads: they take a member for another one, such as
  * `RequestState` or `request_state`, end a text at a zero character, or read a structure from an array, member by member.
  */
 export function isMisleading(message: unknown): boolean {

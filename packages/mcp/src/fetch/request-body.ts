@@ -20,7 +20,7 @@ export type RequestBody =
   | { readonly kind: 'other'; readonly request: Request }
   | ({ readonly kind: 'refused' } & RefusedBody);
 
-/** A body that a handler could read in another way than this package, or that is too large. */
+/** A body that a handler could read differently from this package, or that is too large. */
 export interface RefusedBody {
   readonly status: 400 | 413 | 415;
   readonly message: string;
@@ -118,7 +118,7 @@ function carriedOver(from: Request, to: Request): Request {
   return to;
 }
 
-/** Why others could read a body in another way than this package; undefined if they cannot. */
+/** Why others could read a body differently from this package; undefined if they cannot. */
 export function refusedEncoding(headers: Headers): string | undefined {
   const encoding = headers.get('content-encoding')?.trim().toLowerCase() ?? 'identity';
   if (encoding !== 'identity') return 'Content-Encoding must be identity';

@@ -348,7 +348,7 @@ def _wrappers(
         if not is_proved and not trusts:
             raise TypeError(
                 f"{_OWNER}: an unwrap by {wrapper.provider} proves no origin, so it must sign and "
-                "verify; or set dangerously_trust_store, and everybody who can write the store "
+                "verify; or set dangerously_trust_store, and anyone who can write the store "
                 "can mint tokens"
             )
     return wrappers

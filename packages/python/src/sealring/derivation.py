@@ -8,7 +8,7 @@ KEY_ID_BYTES = 9
 
 
 def overwrite(data: object) -> None:
-    """With zeros; what is no bytearray cannot be."""
+    """With zeros; anything but a bytearray cannot be."""
     if isinstance(data, bytearray):
         data[:] = bytes(len(data))
 

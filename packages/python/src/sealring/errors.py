@@ -228,7 +228,7 @@ class SingleUseStoreFullError(Exception):
 
 
 class RingConflictError(Exception):
-    """Somebody wrote first: read again."""
+    """Another writer was first: read again."""
 
     def __init__(self) -> None:
         super().__init__("the ring was changed by somebody else: read it again")

@@ -162,38 +162,39 @@ def _problems(view: RingView, now: Moment, standing: Standing) -> tuple[RingProb
         remedy = "set the clock of this machine by NTP, then restart it"
         found.append(("clock", trouble, remedy))
     if disputed is not None:
-        detail = f"the date of the {disputed} is not that of this machine"
+        detail = f"the clock of the {disputed} disagrees with the clock of this machine"
         found.append(("service-clock", detail, f"compare the clock of the {disputed} with NTP"))
     if standing.is_contested:
-        detail = "something that is no ring of this fleet keeps being written in its place"
-        remedy = (
-            "give every fleet a place of its own in the store, and check who may write this one"
-        )
+        detail = "something else keeps writing to the place of this ring in the store"
+        remedy = "give each fleet its own place in the store, and check who can write to this one"
         found.append(("contested", detail, remedy))
     if standing.is_foreign and not known.usable_keys(now_ms):
-        detail = "the store holds keys that no known key vouches for, and no usable key is left"
+        detail = (
+            "the store holds keys that no known key vouches for, and this process has no usable "
+            "key left"
+        )
         remedy = (
-            "if that is the ring to go on with, restart this process; else import a copy of the "
-            "right one"
+            "if that ring is the right one, restart this process; otherwise import a copy of "
+            "the right one"
         )
         found.append(("foreign-ring", detail, remedy))
     if known.unreadable:
         key_id = known.unreadable[0].id
         detail = f"no key wrapper of this process can unwrap the key {key_id} of the ring"
         remedy = (
-            "give this process the key wrappers of the others; if it has them, somebody wrote a "
-            "false key: see incidents"
+            "give this process the same key wrappers as the others; if it has them, someone wrote "
+            "a forged key to the store: see the guide on incidents"
         )
         found.append(("unreadable-key", detail, remedy))
     if standing.is_dead:
         remedy = (
-            "a member makes one as soon as the KMS answers, the clock is right and the ring has "
+            "a member creates one as soon as the KMS answers, the clock is right and the ring has "
             "room"
         )
-        detail = "no key may seal: all have ended or are revoked"
+        detail = "no key can seal: all have expired or are revoked"
         found.append(("no-sealing-key", detail, remedy))
     if standing.key_count >= MAX_KEYS_TO_ROTATE:
-        remedy = "stop asking for rotations until the oldest keys have ended; revoking still works"
+        remedy = "request no rotations until the oldest keys have expired; revocation still works"
         detail = f"the ring has {standing.key_count} of {MAX_RING_KEYS} keys"
         found.append(("nearly-full", detail, remedy))
     return tuple(RingProblem(*problem) for problem in found)

@@ -46,7 +46,7 @@ class HeldKey:
         return f"HeldKey({self.id})"
 
     def __reduce__(self) -> str:
-        raise TypeError("a data key is not to be stored")
+        raise TypeError("a data key must not be serialized")
 
     def equals(self, data_key: bytearray) -> bool:
         with self._lock:

@@ -18,7 +18,7 @@ def show(value: object) -> str:
 def number(
     owner: str, name: str, value: object, least: float, most: float, *, whole: bool = False
 ) -> None:
-    """Raises TypeError for no number, ValueError for NaN and outside of `least` to `most`."""
+    """Raises TypeError unless it is a number, ValueError for NaN and outside `least` to `most`."""
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
         what = "an int" if whole else "a number"
         raise TypeError(f"{owner}: {name} must be {what}, got {show(value)}")
@@ -27,7 +27,7 @@ def number(
 
 
 def flag(owner: str, name: str, value: object) -> None:
-    """Raises TypeError for what is no bool."""
+    """Raises TypeError unless it is a bool."""
     if not isinstance(value, bool):
         raise TypeError(f"{owner}: {name} must be a bool, got {show(value)}")
 
@@ -59,13 +59,13 @@ def label(owner: str, name: str, value: object) -> str:
 
 
 def sequence(owner: str, name: str, value: object) -> None:
-    """Raises TypeError for what is no list: a text is none."""
+    """Raises TypeError unless it is a list; text is not one."""
     if isinstance(value, (str, bytes, bytearray)) or not isinstance(value, Sequence):
         raise TypeError(f"{owner}: {name} must be a list, got {show(value)}")
 
 
 def with_method(owner: str, name: str, value: object, method: str) -> None:
-    """Raises TypeError for what lacks it."""
+    """Raises TypeError if the value lacks the method."""
     if not callable(getattr(value, method, None)):
         raise TypeError(f"{owner}: {name} must have a method {method}, got {show(value)}")
 

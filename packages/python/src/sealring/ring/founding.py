@@ -28,10 +28,10 @@ class _Claim(NamedTuple):
 
 
 class Founding:
-    """Whoever wins the compare-and-swap of a claim makes the key, and the others wait. A claim
-    whose owner is gone is taken over after as long as it could have needed, measured by the clock
-    of who waits; if it lives after all, its key loses the race. After three times as long no claim
-    counts: they may be anybody's."""
+    """The member that wins the compare-and-swap of a claim makes the key, and the others wait. A
+    claim whose owner is gone is taken over after as long as the owner could have needed, measured
+    by the clock of the member that waits; if the owner is alive after all, its key loses the race.
+    After three times as long no claim counts, because an attacker may have written them."""
 
     def __init__(
         self, view: RingView, calls: Calls, stored: StoredDocument, writer: RingWriter

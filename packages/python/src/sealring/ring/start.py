@@ -26,7 +26,7 @@ _ABSENT_POLL_MS = 3_000
 _BACKOFF_BASE_MS = 200
 _BACKOFF_CAP_MS = 5_000
 _LONGEST_CONFLICT_WAIT_MS = 1_000
-# An absence that nothing was heard of for longer begins anew.
+# If absence was not seen for longer than this, the wait for it begins again.
 _LONGEST_SILENCE_MS = 60_000
 # How long resolver and credentials of a machine that is still starting may fail.
 _STARTING_MACHINE_MS = 10_000

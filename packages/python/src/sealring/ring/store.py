@@ -70,7 +70,7 @@ class Stored(NamedTuple):
     """What a store holds, with the store's revision of it."""
 
     document: RingDocument | None
-    """None for what is no document of this ring: it teaches nothing, and can be written over."""
+    """None for anything but a document of this ring: nothing is learned from it."""
     revision: str
     error: RingStoreError | None = None
     """Why there is no document."""
@@ -87,7 +87,7 @@ def document_text(data: bytes, what: str, revision: str | None = None) -> str:
 
 
 def check_write(owner: str, document: object, expected: object) -> None:
-    """What every store refuses to write. TypeError for what is no text, RingStoreError for a text
+    """What every store refuses to write. TypeError for what is not text, RingStoreError for a text
     that it may not store."""
     if not isinstance(document, str):
         raise TypeError(f"{owner}: document must be a str, got {show(document)}")
@@ -136,14 +136,14 @@ class StoredDocument:
 
     def write(self, document: RingDocument) -> None:
         """Writes in place of what was read or written last; RingConflictError when the store does
-        not hold that any more."""
+        no longer hold that."""
         text = encode_document(self._view.ring, document)
         # What could not be read back must not be written.
         parsed = self._parsed(text)
         expected = None if self.latest is None else self.latest.revision
         write = getattr(self._store, "write", None)
         if write is None:
-            raise RingStoreError("read-only", f"the {self._store.kind} store only reads")
+            raise RingStoreError("read-only", f"the {self._store.kind} store is read-only")
 
         def replaced(note: OnServiceDate) -> object:
             try:

@@ -56,8 +56,8 @@ class RingSync:
 
     def read(self, options: CallOptions) -> None:
         """Reads the ring and learns what it says. RingStoreError: `unavailable` while it is absent,
-        `corrupt` for what is no document of this ring: that teaches nothing. KeyWrapperError
-        when a new key could not be unwrapped; the rest is learned."""
+        `corrupt` for anything but a document of this ring: nothing is learned from it.
+        KeyWrapperError when a new key could not be unwrapped; the rest is learned."""
         view = self._view
         self.was_answered = False
         stored = self._stored.read()
@@ -316,9 +316,9 @@ class RingSync:
             failures[entry.id] = KeyWrapperError("corrupt", failures[entry.id].provider)
 
     def _go_over(self, document: RingDocument, options: CallOptions) -> bool:
-        """The one exception to "who knows a key never starts anew": its ring was created only
-        lately, while the store was without an older one, and that is back. Goes over to it; what
-        was sealed here is opened to its end."""
+        """The one exception to "a member that knows a key never learns the ring again": its own
+        ring was created recently, while an older one was missing from the store, and the older one
+        is back. Switches to it; what was sealed here can be unsealed until it expires."""
         view = self._view
         own = (key for key in view.snapshot.keys if not key.is_left and not key.is_tombstone)
         root = min(own, key=birth, default=None)

@@ -247,13 +247,13 @@ class KeyWraps:
             return self._own_data_key(), None
         data_key, wrap = made
         if checked_data_key(data_key) is None:
-            raise _corrupt(first.provider, "generate", "the answer is no data key of 32 bytes")
+            raise _corrupt(first.provider, "generate", "the answer is not a data key of 32 bytes")
         return data_key, wrap
 
     def _own_data_key(self) -> bytearray:
         data_key = bytearray(self._view.random(DATA_KEY_BYTES))
         if len(data_key) != DATA_KEY_BYTES or is_constant(data_key):
-            raise ValueError("the random source returned no 32 bytes of chance for a data key")
+            raise ValueError("the random source did not return 32 random bytes for a data key")
         return data_key
 
     def _wrap_with_all(

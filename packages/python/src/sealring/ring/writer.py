@@ -113,7 +113,9 @@ class RingWriter:
     def restore(self) -> None:
         """Writes what this member knows over what was read."""
         self._write(self._view.snapshot, None)
-        logger.warning("wrote the ring back: its store lacked what is known here")
+        logger.warning(
+            "wrote the ring back: the store lacked keys or revocations that this member knows"
+        )
 
     def add_missing_wraps(self, options: CallOptions) -> None:
         """Gives keys the wraps that a key wrapper could not make when they were published."""
@@ -189,7 +191,7 @@ class RingWriter:
         most, count = _MOST_KEYS.get(reason), self.key_count
         is_full = not self._has_room(self._view.snapshot) if most is None else count >= most
         if is_full:
-            detail = f"the ring has {count} keys; the oldest must end first"
+            detail = f"the ring has {count} keys; wait until the oldest expires"
             raise RingStoreError("too-large", detail)
 
     def _check_clock(self) -> None:
@@ -248,7 +250,7 @@ class RingWriter:
 
     def _write(self, known: RingSnapshot, new: NewKey | None) -> None:
         if new is not None and self._is_too_old(new):
-            detail = "nothing is published: this member was held up for too long"
+            detail = "nothing is published: this member was delayed for too long"
             raise RingStoreError("unavailable", detail)
         try:
             self._stored.write(self._document_of(known))

@@ -66,7 +66,7 @@ class RedisSingleUse:
         if isinstance(answer, RingStoreError):
             raise SingleUseStoreError.like(answer)
         if answer is not None and answer not in (True, "OK", b"OK"):
-            raise SingleUseStoreError("unavailable", "the answer is not one of SET")
+            raise SingleUseStoreError("unavailable", "SET returned an unexpected answer")
         return answer is not None
 
     def _answer(self, id: str, left_ms: int) -> object:  # noqa: A002

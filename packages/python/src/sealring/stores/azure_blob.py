@@ -198,7 +198,7 @@ class AzureBlobRing:
             is_conflict = _code_of(error) in _CONFLICTS
             return RingConflictError() if is_conflict else _failure(error)
         if not isinstance(etag, str) or _ETAG.fullmatch(etag) is None:
-            return RingStoreError("unavailable", "the answer was not one of Blob Storage")
+            return RingStoreError("unavailable", "the answer did not come from Blob Storage")
         return etag
 
 

@@ -31,9 +31,9 @@ _TABLE_NAME = re.compile(
     r"(?:arn:[a-z0-9-]{3,20}:dynamodb:[a-z0-9-]{1,32}:[0-9]{12}:table/)?[A-Za-z0-9._-]{3,255}",
     re.ASCII,
 )
-_RIGHTS = "DynamoDB refused the call: check the rights of the caller"
-_REQUEST = "DynamoDB does not accept the request: the table needs the key pk, a string"
-_TABLE = "there is no such table, or it is being made"
+_RIGHTS = "DynamoDB refused the call: check the permissions of the caller"
+_REQUEST = "DynamoDB does not accept the request: the table's only key must be a string, pk"
+_TABLE = "the table does not exist in this account and region, or is not ready yet"
 _THROTTLED = "DynamoDB throttles: the table or the account is over its capacity"
 CONDITION_FAILED = "ConditionalCheckFailedException"
 _CONFLICTS = frozenset(
@@ -197,7 +197,7 @@ def _is_of_dynamodb(answer: object) -> bool:
 
 
 def _foreign() -> RingStoreError:
-    return RingStoreError("unavailable", "the answer is not one of DynamoDB")
+    return RingStoreError("unavailable", "the answer did not come from DynamoDB")
 
 
 def _condition(expected: str | None) -> dict[str, object]:

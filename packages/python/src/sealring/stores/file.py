@@ -33,7 +33,7 @@ class FileRing:
     must exist: a volume that is not mounted must not look like a ring that is not there yet. For
     the same reason an empty file is `corrupt`, and a symbolic link to nothing `unavailable`.
 
-    TypeError or ValueError for a path that is no text, is empty, or has a NUL.
+    TypeError or ValueError for a path that is not text, is empty, or has a NUL.
     """
 
     kind = "file"
@@ -157,8 +157,9 @@ class FileRing:
         if code == "ENOENT":
             if not os.path.isdir(os.path.dirname(self._path)):
                 return RingStoreError("unavailable", "the directory does not exist", code="ENOENT")
-            is_dangling = os.path.islink(self._path)
-            return RingStoreError("unavailable", "the link leads nowhere") if is_dangling else None
+            if os.path.islink(self._path):
+                return RingStoreError("unavailable", "the symbolic link points to nothing")
+            return None
         return _refusal(error)
 
 

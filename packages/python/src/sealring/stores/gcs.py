@@ -27,7 +27,7 @@ _REQUEST = "Cloud Storage does not accept the request: check bucket and object"
 # Reasons of the JSON API ("HTTP status and error codes for JSON"). Else the status decides.
 ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     # Of a bucket: a 404 of the object is no failure.
-    "notFound": ("unavailable", "there is no such bucket"),
+    "notFound": ("unavailable", "the bucket does not exist"),
     **rows(("denied", _RIGHTS), "forbidden insufficientPermissions accountDisabled countryBlocked"),
     "orgPolicyConstraintFailed": ("denied", "a policy of the organisation forbids it"),
     "authError": ("denied", _CREDENTIALS),
@@ -38,7 +38,7 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
         "turnedDown",
     ),
     **rows(
-        ("denied", "the bucket makes the requester pay, which a ring store does not"),
+        ("denied", "the bucket is set to Requester Pays, which a ring store does not support"),
         "AuthenticationRequiredRequesterPays UserProjectAccessDenied UserProjectAccountProblem "
         "userProjectInvalid userProjectMissing",
     ),
@@ -49,7 +49,7 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
         "resourceIsEncryptedWithCustomerEncryptionKey",
     ),
     **rows(("read-only", _KEPT), "objectUnderActiveHold retentionPolicyNotMet"),
-    "uploadTooLarge": ("too-large", "the service takes no object of this size"),
+    "uploadTooLarge": ("too-large", "the service does not accept an object of this size"),
     # Also the reason for a checksum that does not match.
     "invalid": (
         "unavailable",
@@ -62,7 +62,7 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
         "userRateLimitExceeded",
     ),
 }
-# Of google-auth: no token was to be had, which says nothing about the permission on the ring.
+# Of google-auth: there was no token, which says nothing about the permission on the ring.
 _NO_TOKEN = frozenset({"DefaultCredentialsError", "RefreshError"})
 
 
@@ -126,7 +126,7 @@ class GcsRing:
         # Founded between the two requests.
         answer = answer or self._get()
         if answer is None:
-            raise RingStoreError("unavailable", "the object is listed and not there")
+            raise RingStoreError("unavailable", "the object is in the listing but cannot be read")
         if isinstance(answer, RingStoreError):
             raise answer
         return answer
@@ -206,7 +206,7 @@ class GcsRing:
             is_conflict = getattr(error, "code", None) in _CONFLICTS
             return RingConflictError() if is_conflict else _failure(error)
         if _GENERATION.fullmatch(revision) is None:
-            return RingStoreError("unavailable", "the answer was not one of Cloud Storage")
+            return RingStoreError("unavailable", "the answer did not come from Cloud Storage")
         return revision
 
 
@@ -222,7 +222,7 @@ def _failure(error: Exception) -> RingStoreError:
         return RingStoreError("denied", f"{_RIGHTS} (status {int(code)})")
     if code == _NOT_FOUND:
         return RingStoreError(
-            "unavailable", "there is no such bucket (status 404)", code="notFound"
+            "unavailable", "the bucket does not exist (status 404)", code="notFound"
         )
     if isinstance(code, int):
         return RingStoreError("unavailable", f"the call failed (status {int(code)})")

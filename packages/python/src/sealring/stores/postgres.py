@@ -21,7 +21,7 @@ _HEARTBEAT_SECONDS = 15.0
 # Identifiers cannot be parameters of a statement, so what may be one is a closed alphabet.
 _TABLE_NAME = re.compile(r"(?:([a-z_][a-z0-9_]{0,47})\.)?([a-z_][a-z0-9_]{0,47})", re.ASCII)
 _SERIALIZATION_FAILURE = "40001"
-_UNKNOWN = "the answer was not one of the statement"
+_UNKNOWN = "the statement returned an unexpected answer"
 
 _TABLE = "the table is missing: run the migration"
 _SHAPE = "the table is not the one of the migration"
@@ -193,7 +193,7 @@ class PostgresRing:
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Calls `changed` when somebody writes, on a thread of its own, and whenever it was
-        connected anew, for what it may have missed. Nothing is heard with a pool."""
+        reconnected, for what it may have missed. Nothing is heard with a pool."""
         push = _PostgresPush(self._connect, self._channel, changed)
         if self._has_push:
             push.start()
@@ -233,7 +233,7 @@ class _PostgresPush(Push):
                     self.heard()
                 looks += 1
                 if looks * _LOOK_SECONDS >= _HEARTBEAT_SECONDS:
-                    # Finds a connection whose other end is gone without a word.
+                    # Finds a connection whose other end went away silently.
                     looks = 0
                     connection.execute("SELECT 1")
 

@@ -11,7 +11,7 @@ _LONGEST_BACKOFF_SECONDS = 30.0
 
 
 class Push(ABC):
-    """Connects anew after every failure; an optimisation only, so it fails without a word."""
+    """Reconnects after every failure; only an optimisation, so it fails silently."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed

@@ -56,11 +56,15 @@ return {{'written'}}
 """
 
 _REFUSALS: dict[str, tuple[RingStoreErrorKind, str]] = {
-    "replica": ("unavailable", "the server is a replica: a failover, or a wrong address"),
-    "foreign": ("corrupt", "the key holds something that is no ring"),
+    "replica": (
+        "unavailable",
+        "the server is a replica: a failover is under way, or the address is wrong",
+    ),
+    "foreign": ("corrupt", "the key holds something other than a ring"),
     "too-large": ("too-large", "over 256 KiB"),
 }
-_DENIED = "the server refused the user or the command"
+_LOGIN = "the server refused the login: check user and password"
+_DENIED = "the user lacks a permission: check its ACL"
 _BUSY = "the server cannot serve requests at the moment"
 _REPLICA = (
     "the server is a replica, or has too few of its own: a failover is under way, or the address is"
@@ -69,7 +73,9 @@ _REPLICA = (
 _CLUSTER = "the server is a node of a cluster that does not hold this key at the moment"
 # Prefix of an error reply to kind (Redis serialization protocol specification, "Simple errors").
 ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
-    **rows(("denied", _DENIED), "NOAUTH WRONGPASS NOPERM DENIED"),
+    **rows(("denied", _LOGIN), "NOAUTH WRONGPASS"),
+    "NOPERM": ("denied", _DENIED),
+    "DENIED": ("denied", "the server is in protected mode and refuses other machines"),
     "WRONGTYPE": ("corrupt", "the key holds something other than a ring"),
     # Not `read-only`, which means that no server may write through this store: after the failover
     # writes succeed.
@@ -177,7 +183,7 @@ class RedisRing:
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Calls `changed` when somebody writes, on a thread of its own, and whenever it was
-        connected anew, for what it may have missed. Nothing is heard with a client that has no
+        reconnected, for what it may have missed. Nothing is heard with a client that has no
         `pubsub`."""
         push = RedisPush(self._client, self._key, changed)
         return push.close
@@ -198,7 +204,9 @@ class RedisRing:
 
 
 def _refusal(status: str, revision: str | None) -> RingStoreError:
-    kind, detail = _REFUSALS.get(status, ("unavailable", "not an answer of the script"))
+    kind, detail = _REFUSALS.get(
+        status, ("unavailable", "the script returned an unexpected answer")
+    )
     return RingStoreError(kind, detail, revision=None if kind == "unavailable" else revision)
 
 

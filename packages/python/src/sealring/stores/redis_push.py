@@ -32,6 +32,6 @@ class RedisPush(Push):
                     self.heard()
                 looks += 1
                 if looks * _LOOK_SECONDS >= _HEARTBEAT_SECONDS:
-                    # Finds a connection whose other end is gone without a word.
+                    # Finds a connection whose other end went away silently.
                     looks = 0
                     pubsub.ping()

@@ -60,7 +60,7 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
         "KMS.DisabledException KMS.KMSInvalidStateException KMS.NotFoundException",
     ),
     "NotImplemented": ("read-only", "this service has no conditional writes"),
-    "EntityTooLarge": ("too-large", "the service takes no object of this size"),
+    "EntityTooLarge": ("too-large", "the service does not accept an object of this size"),
     "InvalidObjectState": ("unavailable", "the object is archived: a lifecycle rule applies to it"),
     **rows(
         ("unavailable", "the client's region is not the bucket's"),
@@ -161,7 +161,7 @@ class S3Ring:
         check_write(_OWNER, document, expected)
         condition = {"IfNoneMatch": "*"}
         if expected is not None:
-            # The ETag compares bytes; the revision tells the same bytes written anew apart.
+            # The ETag compares bytes; the revision tells the same bytes written again apart.
             stored = self._get(on_service_date)
             if isinstance(stored, RingStoreError):
                 raise stored
@@ -196,7 +196,7 @@ class S3Ring:
             return RingConflictError() if is_conflict else _refusal(failure)
         found = _identity_of(answer, write_id)
         if found is None:
-            return RingStoreError("unavailable", "the answer to the write was not one of S3")
+            return RingStoreError("unavailable", "the answer to the write did not come from S3")
         return found[1]
 
     def _get(self, on_service_date: OnServiceDate | None) -> _Object | RingStoreError | None:
@@ -232,7 +232,7 @@ def _identity_of(answer: object, write_id: object) -> tuple[str, str] | None:
         return None
     # `null` is S3's name for an object without a version, given on reading only.
     version_id = version if isinstance(version, str) and version != "null" else ""
-    # Whoever puts a document there with another tool gives it no id.
+    # A document put there with another tool has no id.
     return etag, json.dumps([write_id if isinstance(write_id, str) else "", version_id, etag])
 
 

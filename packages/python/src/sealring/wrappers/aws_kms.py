@@ -158,7 +158,9 @@ class AwsKmsKeyWrapper:
         if is_constant(plaintext):
             return _corrupt(hint="the data key is one byte repeated")
         if not self._is_answer_for(wrapped.key_id, asked, member(answer, "KeyId")):
-            return _corrupt(hint="KMS answered for another key than the wrapped key names")
+            return _corrupt(
+                hint="KMS answered for a key other than the one that the wrapped key names"
+            )
         return bytearray(plaintext)
 
     def _encrypt(
@@ -200,7 +202,7 @@ class AwsKmsKeyWrapper:
     ) -> WrappedKey | KeyWrapperError:
         key_id, blob = member(answer, "KeyId"), member(answer, "CiphertextBlob")
         if not isinstance(key_id, str) or not may_mean(self._key_name, key_id, any_region=False):
-            hint = "KMS answered for another key than key_id"
+            hint = "KMS answered for a key other than key_id"
             return _corrupt(operation=operation, hint=hint)
         if not isinstance(blob, bytes) or not 1 <= len(blob) <= _MAX_WRAPPED_BYTES:
             hint = f"the wrapped key is not 1 to {_MAX_WRAPPED_BYTES} bytes long"

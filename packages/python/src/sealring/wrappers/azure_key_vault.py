@@ -50,7 +50,7 @@ _CREDENTIALS = "the credential could not get a token, or the vault does not acce
 _USAGE = "the key operations must include wrapKey and unwrapKey, those of sign_key_id sign"
 _REQUEST = "the key must be RSA of 2048 bits or more, oct-HSM for A256KW, EC P-256 for sign_key_id"
 _NETWORK = "the vault's firewall or network rules refuse this client"
-_CHALLENGE = "the vault asks for a token for another domain than its own: check the host of key_id"
+_CHALLENGE = "the vault asks for a token for a domain other than its own: check the host of key_id"
 # Of azure-core and azure-identity.
 _NO_TOKEN = ("CredentialUnavailableError", "ClientAuthenticationError")
 _Row = tuple[KeyWrapperErrorKind, str | None]
@@ -244,7 +244,7 @@ class AzureKeyVaultKeyWrapper:
             raise answer
         signature = bytes(answer)
         if not self._verify(entry, signature):
-            hint = "the signature by sign_key_id is not one of a key in sign_public_keys"
+            hint = "the signature by sign_key_id was not made with a key in sign_public_keys"
             raise _corrupt("sign", hint)
         return signature
 
@@ -277,7 +277,9 @@ class AzureKeyVaultKeyWrapper:
             )
             is_right = isinstance(told, dict) and key.is_of(told.get("kid"))
             if not is_right or _public_key(jwk) is None:
-                raise _corrupt("sign", "the vault answered with another key than asked, on P-256")
+                raise _corrupt(
+                    "sign", "the vault answered with a key other than the requested one, on P-256"
+                )
             found.append({"kty": "EC", **jwk})
         return found
 
@@ -330,7 +332,7 @@ class AzureKeyVaultKeyWrapper:
         kid = told.get("kid") if isinstance(told, dict) else None
         version = self._find(kid) if self._key.is_of(kid) else None
         if version is None:
-            return _corrupt("wrap", "the vault answered for another key than key_id")
+            return _corrupt("wrap", "the vault answered for a key other than key_id")
         self._current = version, now + _CURRENT_VERSION_SECONDS
         return version
 
@@ -357,7 +359,7 @@ class AzureKeyVaultKeyWrapper:
         result = bytearray(data)
         if not version.is_of(answer.body.get("kid")):
             overwrite(result)
-            return _corrupt(operation, "the vault answered for another key than was asked")
+            return _corrupt(operation, "the vault answered for a key other than the requested one")
         return result
 
 

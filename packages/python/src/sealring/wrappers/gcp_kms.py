@@ -35,7 +35,7 @@ _key_name = matches(_KEY)
 _version_name = matches(f"(?P<key>{_KEY})/cryptoKeyVersions/[1-9][0-9]{{0,18}}")
 
 _CREDENTIALS = "the credentials are missing, wrong or expired"
-_RIGHTS = "the caller lacks the right to use the key, or there is no such key"
+_RIGHTS = "the caller lacks the permission to use the key, or the key does not exist"
 _Row = tuple[KeyWrapperErrorKind, str | None]
 
 # Reasons (`google.api.ErrorReason`) and gRPC's status codes. What is not here is `unavailable`,
@@ -50,7 +50,7 @@ ERROR_TABLE: dict[str, _Row] = {
     "ACCESS_TOKEN_EXPIRED": ("unavailable", _CREDENTIALS),
     "ACCESS_TOKEN_SCOPE_INSUFFICIENT": ("denied", "the access token lacks the scope cloudkms"),
     "IAM_PERMISSION_DENIED": ("denied", _RIGHTS),
-    "SECURITY_POLICY_VIOLATED": ("denied", "a VPC Service Controls perimeter keeps the caller out"),
+    "SECURITY_POLICY_VIOLATED": ("denied", "a VPC Service Controls perimeter blocks the caller"),
     **dict.fromkeys(
         ("SERVICE_DISABLED", "BILLING_DISABLED", "CONSUMER_SUSPENDED"),
         ("denied", "the Cloud KMS API, the project or its billing is switched off"),
@@ -88,7 +88,7 @@ _NO_CONNECTION = (
     ("Connection timed out|FD shutdown", "ETIMEDOUT"),
     ("(?:DNS|Domain name|address lookup|C-ares).*(?:not found|NXDOMAIN|failed)", "ENOTFOUND"),
 )
-# Of google-auth: no token was to be had.
+# Of google-auth: there was no token.
 _NO_TOKEN = frozenset({"DefaultCredentialsError", "RefreshError"})
 # The service could not read what was sent to be wrapped: an error of the configuration.
 _WRAP_REFUSED: _Row = (
@@ -219,7 +219,7 @@ class GcpKmsKeyWrapper:
         version = getattr(answer, "name", None)
         found = _version_name(version) if isinstance(version, str) else None
         if found is None or found["key"] != self.key_id:
-            return _corrupt("Cloud KMS answered for another key than key_id", "wrap")
+            return _corrupt("Cloud KMS answered for a key other than key_id", "wrap")
         if (
             getattr(answer, "verified_plaintext_crc32c", None) is not True
             or getattr(answer, "verified_additional_authenticated_data_crc32c", None) is not True
@@ -227,7 +227,7 @@ class GcpKmsKeyWrapper:
             return _corrupt("Cloud KMS did not verify the checksums of the request", "wrap")
         ciphertext = getattr(answer, "ciphertext", None)
         if not self._holds(ciphertext, getattr(answer, "ciphertext_crc32c", None)):
-            return _corrupt("the checksum of the answer does not hold", "wrap")
+            return _corrupt("the checksum of the answer does not match", "wrap")
         made = bytes(ciphertext)  # type: ignore[arg-type]
         if not 1 <= len(made) <= _MAX_WRAPPED_BYTES - _TAG_BYTES:
             return _corrupt("the answer has no wrapped key", "wrap")
@@ -257,10 +257,10 @@ class GcpKmsKeyWrapper:
             return data_key
         if not self._holds(plaintext, getattr(answer, "plaintext_crc32c", None)):
             overwrite(data_key)
-            return _corrupt("the checksum of the answer does not hold")
+            return _corrupt("the checksum of the answer does not match")
         if not hmac.compare_digest(tag, _version_tag(data_key, wrapped.key_id)):
             overwrite(data_key)
-            return _corrupt("the wrapped key was made under another version than the one it names")
+            return _corrupt("the wrapped key was made under a version other than the one it names")
         return data_key
 
     def _holds(self, data: object, checksum: object) -> bool:

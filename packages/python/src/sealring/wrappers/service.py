@@ -35,7 +35,7 @@ def check_plaintext(owner: str, data_key: bytes | bytearray, lengths: Sequence[i
 
 
 def check_context(owner: str, context: Mapping[str, str]) -> None:
-    """TypeError for what is no context."""
+    """TypeError unless it is a context."""
     if not isinstance(context, Mapping):
         raise TypeError(f"{owner}: context must be a mapping, got {show(context)}")
     if not all(isinstance(text, str) for item in context.items() for text in item):

@@ -63,14 +63,17 @@ _REFUSALS: tuple[tuple[str, _Row], ...] = (
     # Not `corrupt`: a standby node can be behind the one that has rotated the key.
     (
         r"invalid ciphertext: version is too new",
-        ("unavailable", "this node does not know the version of the transit key"),
+        (
+            "unavailable",
+            "this node does not have the version of the transit key: not yet, or no longer",
+        ),
     ),
     (
         r"ciphertext or signature version is disallowed by policy \(too old\)",
         ("disabled", "the version of the transit key is below its min_decryption_version"),
     ),
     (r"refusing to use soft-deleted key", ("disabled", "the transit key is soft-deleted")),
-    (r"encryption key not found", ("not-found", "no such transit key in this mount")),
+    (r"encryption key not found", ("not-found", "the transit key does not exist in this mount")),
     (
         r"'\[0\]\.associated_data' provided for non-AEAD cipher suite [a-z0-9-]+",
         ("denied", _KEY_TYPE),
@@ -80,9 +83,9 @@ _REFUSALS: tuple[tuple[str, _Row], ...] = (
 )
 _STATUSES: dict[int, _Row] = {
     400: ("unavailable", "Vault refused the request for a reason that is not on the list"),
-    403: ("denied", "the policy lacks the right, or the token is unknown, expired or revoked"),
-    404: ("not-found", "no such mount or namespace"),
-    405: ("denied", "the mount is no transit engine"),
+    403: ("denied", "the policy lacks the permission, or the token is unknown, expired or revoked"),
+    404: ("not-found", "the mount or namespace does not exist"),
+    405: ("denied", "the mount is not a transit engine"),
     501: ("unavailable", "Vault is not initialised"),
     503: ("unavailable", "Vault is sealed, or has no active node"),
 }
@@ -215,7 +218,7 @@ class VaultTransitKeyWrapper:
         ciphertext = wrapped.wrapped.decode("latin-1")
         named = _key_version(wrapped.key_id)
         if named is None or _version_of(ciphertext) != named["version"]:
-            raise _corrupt("the wrapped key is no ciphertext by the version that it names")
+            raise _corrupt("the ciphertext of the wrapped key is not of the version that it names")
         answer = self._decrypt(key, ciphertext, context, on_service_date)
         if isinstance(answer, KeyWrapperError):
             raise answer
@@ -243,7 +246,7 @@ class VaultTransitKeyWrapper:
         if len(ciphertext) > _MAX_WRAPPED_BYTES:
             return _corrupt("the answer has no wrapped key", "wrap")
         if str(data.get("key_version")) != version:
-            return _corrupt("the answer names another version than its ciphertext", "wrap")
+            return _corrupt("the answer and its ciphertext name different versions", "wrap")
         return WrappedKey(_PROVIDER, f"{key.path}:v{version}", ciphertext.encode("ascii"))
 
     def _decrypt(
