@@ -6,10 +6,10 @@ import { redisRing } from '../src/index.ts';
 
 // Repeated here on purpose, because a row that changes its kind changes the behaviour of a fleet.
 const EXPECTED: Readonly<Record<string, readonly [kind: string, hint: RegExp]>> = {
-  NOAUTH: ['denied', /refused the user/],
-  WRONGPASS: ['denied', /refused the user/],
-  NOPERM: ['denied', /refused the user/],
-  DENIED: ['denied', /refused the user/],
+  NOAUTH: ['denied', /user and password/],
+  WRONGPASS: ['denied', /user and password/],
+  NOPERM: ['denied', /permission/],
+  DENIED: ['denied', /protected mode/],
   WRONGTYPE: ['corrupt', /other than a ring/],
   READONLY: ['unavailable', /replica/],
   NOREPLICAS: ['unavailable', /replica/],
