@@ -21,7 +21,7 @@ Scores go to test/mutation/scores.json and the hardening guide; what no test fai
 
 const ROOT = new URL('../../', import.meta.url);
 /** A trial that lasts longer is a loop without an end. */
-const HANGS_AFTER_MS = 30_000;
+const HANGS_AFTER_MS = 15_000;
 /**
  * The quickest tests are tried first, since each pass is left only what those before it let live; tests longer than the
  * last are never tried. Milliseconds.
