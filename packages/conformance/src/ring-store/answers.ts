@@ -109,7 +109,8 @@ function isTelling(text: string): boolean {
   return CREDENTIALS.some((form) => form.test(text));
 }
 
-function expectDiscreet(error: unknown, canary: string, what: string): void {
+/** Neither what was to be kept, nor what a driver knows. */
+export function expectDiscreet(error: unknown, canary: string, what: string): void {
   const name = describeThrown(error);
   const contents = contentsOf(error);
   expectThat(!shows(contents, Buffer.from(canary)), `the error of ${what}, ${name}, shows the document`);
