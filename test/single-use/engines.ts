@@ -4,6 +4,7 @@ import { Pool } from 'pg';
 import { startMoto } from '../support/moto.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { startRedis } from '../support/redis.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
 import type { ServerSettings } from './server.ts';
 
 export function dynamodbClient(endpoint: string): DynamoDBClient {
@@ -48,3 +49,19 @@ export const engines: Readonly<Record<ServerSettings['store'], (closing: (() => 
     return { address: moto.address, kill: () => moto.stop() };
   },
 };
+
+/** The way to an engine, which can be cut off and mended: an engine that is killed may forget. */
+export async function wayTo(
+  { address }: Engine,
+  closing: (() => unknown)[],
+): Promise<{ readonly address: string; breakConnection(): Promise<() => void> }> {
+  const url = new URL(address);
+  const network = await startTcpProxy(Number(url.port));
+  closing.push(() => network.close());
+  url.port = String(network.port);
+  const breakConnection = async (): Promise<() => void> => {
+    network.cut();
+    return () => network.mend();
+  };
+  return { address: url.href, breakConnection };
+}

@@ -4,7 +4,7 @@ import { memorySingleUse } from '@sealring/mcp';
 import { postgresSingleUse } from '@sealring/postgres';
 import { redisSingleUse } from '@sealring/redis';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { dynamodbClient, type Engine, engines } from './engines.ts';
+import { dynamodbClient, engines, wayTo } from './engines.ts';
 
 const memory = memorySingleUse();
 describeSingleUse({ name: 'memorySingleUse', create: () => ({ store: memory }) }, { describe, test });
@@ -15,17 +15,14 @@ describe.each([
   ['dynamodb', (endpoint: string) => dynamodbSingleUse({ table: 'sealring', client: dynamodbClient(endpoint) })],
 ] as const)('memorySingleUse and the stores on %s', (name, make) => {
   const closing: (() => unknown)[] = [];
-  let engine: Engine;
+  let way: Awaited<ReturnType<typeof wayTo>>;
   beforeAll(async () => {
-    engine = await engines[name](closing);
+    way = await wayTo(await engines[name](closing), closing);
   });
   afterAll(async () => {
     for (const close of closing.toReversed()) await close();
   });
-  const create = () => ({ store: make(engine.address) });
-  const breakConnection = async () => {
-    await engine.kill();
-    return async () => void (await engine.start?.());
-  };
+  const create = () => ({ store: make(way.address) });
+  const breakConnection = () => way.breakConnection();
   describeSingleUse({ name: `${name}SingleUse`, create, breakConnection }, { describe, test });
 });

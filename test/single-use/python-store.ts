@@ -6,6 +6,12 @@ import type { SingleUseStore } from '@sealring/core';
 
 const PROGRAM = fileURLToPath(new URL('store.py', import.meta.url));
 
+/** By its name: what is a ValueError there is a RangeError here. */
+function errorOf(text: string): Error {
+  const name = (text.split(':')[0] ?? '').replace('ValueError', 'RangeError');
+  return Object.assign(new Error(text), { name });
+}
+
 interface Waiting {
   resolve(won: boolean): void;
   reject(error: Error): void;
@@ -25,7 +31,7 @@ export class PythonStores {
       const { id, value, error }: { id: number; value?: boolean; error?: string } = JSON.parse(line);
       const waiting = this.#waiting.get(id);
       this.#waiting.delete(id);
-      if (value === undefined) waiting?.reject(new Error(error));
+      if (value === undefined) waiting?.reject(errorOf(error ?? ''));
       else waiting?.resolve(value);
     });
   }

@@ -29,9 +29,9 @@ def store_of(number):
 
 
 def obey(request):
-    until = datetime.fromtimestamp(request["expiresAtMs"] / 1_000, tz=timezone.utc)
     try:
-        answer = {"value": store_of(request["store"]).claim(request["claim"], until)}
+        until = datetime.fromtimestamp(request["expiresAtMs"] / 1_000, tz=timezone.utc)
+        answer = {"value": store_of(request["store"]).claim(request.get("claim"), until)}
     except Exception as error:
         answer = {"error": f"{type(error).__name__}: {error}"}
     with writing:

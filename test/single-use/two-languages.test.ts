@@ -8,7 +8,7 @@ import { describeSingleUse } from '@sealring/conformance';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { pythonWithPackage } from '../python/python-package.ts';
 import { callTool, type ToolAnswer } from '../support/call-tool.ts';
-import { type Engine, engines } from './engines.ts';
+import { type Engine, engines, wayTo } from './engines.ts';
 import { PythonStores } from './python-store.ts';
 import type { ServerSettings } from './server.ts';
 
@@ -110,20 +110,17 @@ describe.each(STORES)('on %s', (store) => {
 
 describe.each(['memory', ...STORES] as const)('the Python store: %s', (name) => {
   const stopping: (() => unknown)[] = [];
-  let engine: Engine | undefined;
+  let way: Awaited<ReturnType<typeof wayTo>> | undefined;
   let stores: PythonStores;
   beforeAll(async () => {
-    engine = name === 'memory' ? undefined : await engines[name](stopping);
-    stores = new PythonStores(python, name, engine?.address ?? '');
+    way = name === 'memory' ? undefined : await wayTo(await engines[name](stopping), stopping);
+    stores = new PythonStores(python, name, way?.address ?? '');
   }, 600_000);
   afterAll(async () => {
     await stores?.close();
     for (const stop of stopping.toReversed()) await stop();
   });
-  const breakConnection = async () => {
-    await engine?.kill();
-    return async () => void (await engine?.start?.());
-  };
+  const breakConnection = async () => (await way?.breakConnection()) ?? (() => undefined);
   describeSingleUse(
     {
       name: `${name} (Python)`,

@@ -151,6 +151,31 @@ describe('the kit survives its targets', () => {
     });
   });
 
+  test('a store in which no write wins is found, long before a requirement has no time left', async () => {
+    const sound = zooRingTarget('one version behind after a conflict');
+    const create = async (name: string) => {
+      const { store } = await sound.create(name);
+      let last: Awaited<ReturnType<RingStore['read']>>;
+      let isBehind = false;
+      const read = async () => {
+        if (!isBehind) last = await store.read();
+        return last;
+      };
+      const write: RingStore['write'] = (document, options) =>
+        store.write(document, options).catch((error: unknown) => {
+          isBehind = true;
+          throw error;
+        });
+      return { store: { kind: 'behind', read, write } };
+    };
+    const only = ['RING-WRITE-REVISION', 'RING-NO-LOST-UPDATE'];
+    const { results } = await runRingStoreConformance({ ...sound, create }, { only, timeoutMs: 2_000 });
+    expect(results.map(({ detail }) => detail)).toEqual([
+      expect.stringContaining('no write won among others within 0.5 s'),
+      expect.stringContaining('no addition won within 0.5 s'),
+    ]);
+  });
+
   test('a close that never ends is one finding, by its own name, and what was written is removed', async () => {
     const removed = new Set<string>();
     const sound = zooRingTarget('never closes');

@@ -16,8 +16,9 @@ import { type GcsRingOptions, OWNER, readOptions, type Settings } from './option
 import { ownClient } from './own-client.ts';
 import { type Asked, crc32cOf, listRequest, mediaRequest, type Place, uploadRequest } from './requests.ts';
 
-/** A generation in the service's form: a positive 64-bit number. */
+/** A generation in the service's form: a positive number of 63 bits. */
 const GENERATION = /^[1-9]\d{0,18}$/;
+const LARGEST_GENERATION = 2n ** 63n - 1n;
 /** The generation of a missing object. */
 const ABSENT = '0';
 
@@ -85,7 +86,7 @@ class GcsRing implements RingStore {
     checkWrite(OWNER, document, options);
     const { expected } = options;
     // No read returns such a revision, so another one is stored; and it must not become part of the request.
-    if (expected !== undefined && !GENERATION.test(expected)) throw new RingConflictError();
+    if (expected !== undefined && !isGeneration(expected)) throw new RingConflictError();
     const outcome = await this.#ask(uploadRequest(this.#place, document, expected ?? ABSENT), options, generationOf);
     if ('answer' in outcome) return { revision: outcome.answer };
     if (outcome.failure.kind === 'conflict') throw new RingConflictError();
@@ -139,7 +140,7 @@ async function storedRing(answer: Answer): Promise<Outcome<StoredRing, Failure>>
   const body = await answer.readBody();
   if ('failure' in body && body.failure.kind === 'unavailable') return body;
   const revision = answer.header('x-goog-generation');
-  if (revision === undefined || !GENERATION.test(revision)) {
+  if (revision === undefined || !isGeneration(revision)) {
     return { failure: { kind: 'unavailable', detail: 'the answer has no generation' } };
   }
   if ('failure' in body) return { failure: { ...body.failure, revision } };
@@ -168,9 +169,13 @@ async function firstName(answer: Answer): Promise<Outcome<string | undefined, Fa
   return { failure: { kind: 'unavailable', detail: 'the listing of the bucket is incomplete' } };
 }
 
+function isGeneration(text: string): boolean {
+  return GENERATION.test(text) && BigInt(text) <= LARGEST_GENERATION;
+}
+
 async function generationOf(answer: Answer): Promise<Outcome<string, Failure>> {
   const generation = field(await readJson(answer), 'generation');
-  if (typeof generation === 'string' && GENERATION.test(generation)) return { answer: generation };
+  if (typeof generation === 'string' && isGeneration(generation)) return { answer: generation };
   return { failure: { kind: 'unavailable', detail: 'the answer to the write did not come from Cloud Storage' } };
 }
 

@@ -16,6 +16,7 @@ import { channelOf, pushListener } from './push.ts';
 import type { TableName } from './table-name.ts';
 
 const OWNER = 'postgresRing';
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
  * A ring store in one row of a PostgreSQL table, 13 or later, compared and replaced by a single statement. The table is
@@ -68,6 +69,8 @@ export function postgresRing(options: PostgresRingOptions): RingStore {
         throw new TypeError(`${OWNER}: document has a NUL, which PostgreSQL text cannot hold`);
       }
       const { expected, signal } = given;
+      // No read returns such a revision, so another one is stored; and PostgreSQL refuses text with a NUL.
+      if (expected !== undefined && !UUID.test(expected)) throw new RingConflictError();
       const outcome = await connection.query(
         signal,
         expected === undefined
@@ -116,7 +119,7 @@ function statementsFor({ sql }: TableName): Statements {
       FROM (VALUES (1)) AS one LEFT JOIN ${sql} AS ring ON ring.name = $1`,
     create: `WITH written AS (INSERT INTO ${sql} (name, document, revision) VALUES ($1, $2, gen_random_uuid())
       ON CONFLICT (name) DO NOTHING RETURNING revision) ${told}`,
-    // Compared as text: a revision of another store is not a UUID, and must be a conflict as well.
+    // Compared as text: as a UUID, other spellings of it would be equal.
     replace: `WITH written AS (UPDATE ${sql} SET document = $2, revision = gen_random_uuid()
       WHERE name = $1 AND revision::text = $4 RETURNING revision) ${told}`,
   };

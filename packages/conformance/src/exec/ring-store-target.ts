@@ -82,11 +82,11 @@ function storeOf(fleet: Fleet, run: Run, instance: string, has: readonly string[
 /** It begins and ends some time after these calls: who watches may not wait. What goes wrong ends the run. */
 function watch(fleet: Fleet, run: Run, instance: string, changed: () => void): () => void {
   const watcher = fleet.watch(changed);
-  const tell = (op: string): void => {
+  const send = (op: string): Promise<void> =>
     fleet.act(run, { op, instance, watcher }, errorOf).catch((error: unknown) => fleet.fail(run, error));
-  };
-  tell('watch');
-  return () => tell('unwatch');
+  const begun = send('watch');
+  // Not before it has begun: a program may work on several requests at once.
+  return () => void begun.then(() => send('unwatch'));
 }
 
 function errorOf({ kind, message, revision }: Failure): Error {

@@ -1,3 +1,5 @@
+import { getEventListeners } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { RingStore, StoredRing } from '@sealring/core';
 import { expectThat, Finding } from '../requirement.ts';
 import { kindOf } from '../thrown.ts';
@@ -14,6 +16,8 @@ import {
 } from './trial.ts';
 
 const MOST_TRIES = 20;
+/** What is done all the same has been done, milliseconds. */
+const LATE_MS = 500;
 /** Bytes of a document that a quick store writes at once. */
 const SHORT = 500;
 
@@ -26,8 +30,10 @@ export const ABORT_CHECKS: RingStoreChecks = {
     await trial.expectFailure(write(undefined), 'unavailable', 'an aborted write that would create a ring');
     for (const one of [store, other]) await trial.expectAbsent(one, 'a read after an aborted write');
     const revision = await trial.write(store, 'one', undefined);
+    await trial.expectStored(store, 'one', revision);
     await trial.expectFailure(() => store.read({ signal }), 'unavailable', 'an aborted read');
     await trial.expectFailure(write(revision), 'unavailable', 'an aborted write');
+    await pause(LATE_MS);
     for (const one of [store, other]) await trial.expectStored(one, 'one', revision, 'a read after an aborted write');
     const options = { signal: new AbortController().signal };
     await trial.read(store, 'a read with a signal that does not abort', options);
@@ -60,6 +66,10 @@ export const ABORT_CHECKS: RingStoreChecks = {
           expectThat(isRight && found !== null, `${what} resolved to ${kindOf(found)}, which is not what is stored`);
         }
         await expectCurrent('a read after an aborted read');
+        if (document !== 'one') continue;
+        // The answer to a read that nobody waits for is not that to another one.
+        current = { document: `${i}`, revision: await trial.write(other, `${i}`, current?.revision) };
+        await expectCurrent('a read after an aborted read and a write');
       }
     }
     await trial.write(store, 'two', current?.revision, 'a write after aborted reads');
@@ -102,13 +112,35 @@ export const ABORT_CHECKS: RingStoreChecks = {
     for (const [i, moment] of measured.entries()) {
       const what = 'a call while another write was aborted';
       const before = trial.read(store, what);
+      // One of two that write at once may lose, and nothing else may happen to it.
+      const beside = trial.attempt(store, `beside ${i}`, revision, what);
       const write = (signal: AbortSignal) => store.write(`aborted ${i}`, { expected: revision, signal });
       const aborted = abortedCall(trial, moment, write, what);
       const after = trial.read(store, what);
       const written = trial.write(elsewhere, `elsewhere ${i}`, other, what);
-      await trial.all<unknown>([before, aborted, after, written]);
+      await trial.all<unknown>([before, beside, aborted, after, written]);
       other = await written;
       revision = await supersede(trial, store, `after ${i}`);
+    }
+  },
+  'RING-SIGNAL-LEFT': async (trial) => {
+    const store = await trial.open();
+    const { signal } = new AbortController();
+    const controller = new AbortController();
+    const revision = await trial.write(store, 'one', undefined, 'a write', { signal });
+    const calls: readonly (readonly [what: string, signal: AbortSignal, call: () => unknown])[] = [
+      ['a read', signal, () => store.read({ signal })],
+      ['a write', signal, () => store.write('two', { expected: revision, signal })],
+      ['a write that lost', signal, () => store.write('three', { expected: undefined, signal })],
+      ['an aborted read', controller.signal, () => store.read({ signal: controller.signal })],
+    ];
+    for (const [what, of, call] of calls) {
+      const ended = trial.promised(call, what);
+      if (of === controller.signal) controller.abort();
+      await ended;
+      await pause(1);
+      const { length } = getEventListeners(of, 'abort');
+      expectThat(length === 0, `after ${what}, ${length} listeners are left on its signal`);
     }
   },
 };

@@ -15,6 +15,10 @@ export const ANSWER_CHECKS: RingStoreChecks = {
   'RING-SHAPE': async (trial) => {
     const store = await trial.open();
     expectThat(typeof store.kind === 'string' && store.kind !== '', `kind is ${kindOf(store.kind)}, not a name`);
+    const { location } = store;
+    const isText = location === undefined || typeof location === 'string';
+    expectThat(isText, `location is ${kindOf(location)}, not a text`);
+    expectThat(!isTelling(location ?? ''), 'location has what looks like a password or a signature');
     for (const name of ['watch', 'close'] as const) {
       const member: unknown = store[name];
       expectThat(member === undefined || typeof member === 'function', `${name} is ${kindOf(member)}, not a function`);
@@ -101,12 +105,19 @@ const CREDENTIALS: readonly RegExp[] = [
   /\bauthorization["']?\s*[:=]/i,
 ];
 
-function expectDiscreet(error: unknown, canary: string, what: string): void {
+function isTelling(text: string): boolean {
+  return CREDENTIALS.some((form) => form.test(text));
+}
+
+/** Neither what was to be kept, nor what a driver knows. */
+export function expectDiscreet(error: unknown, canary: string, what: string): void {
   const name = describeThrown(error);
   const contents = contentsOf(error);
   expectThat(!shows(contents, Buffer.from(canary)), `the error of ${what}, ${name}, shows the document`);
-  const isTelling = contents.texts.some((text) => CREDENTIALS.some((form) => form.test(text)));
-  expectThat(!isTelling, `the error of ${what}, ${name}, shows what looks like a password or a signature`);
+  expectThat(
+    !contents.texts.some(isTelling),
+    `the error of ${what}, ${name}, shows what looks like a password or a signature`,
+  );
   if (!isObject(error)) return;
   const { cause } = error;
   expectThat(cause === undefined, `the error of ${what}, ${name}, has a cause: ${kindOf(cause)}`);

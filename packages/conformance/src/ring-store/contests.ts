@@ -119,6 +119,7 @@ export const CONTEST_CHECKS: RingStoreChecks = {
       documents.set(revision, document);
     };
     const wins = trial.contests(LEAST_CHASES, MOST_CHASES);
+    const expectWin = trial.patience('no write won among others');
     let isOver = false;
     const chase = async (store: RingStore, chaser: number): Promise<void> => {
       for (let i = 0; !isOver; i++) {
@@ -127,6 +128,7 @@ export const CONTEST_CHECKS: RingStoreChecks = {
         note(found.document, found.revision);
         const document = `write ${i} of ${chaser}`;
         const revision = await trial.attempt(store, document, found.revision, 'a write among others');
+        expectWin(revision !== undefined);
         if (revision === undefined) continue;
         note(document, revision);
         isOver = wins.next().done === true;
@@ -144,7 +146,10 @@ export const CONTEST_CHECKS: RingStoreChecks = {
   'RING-NO-LOST-UPDATE': async (trial) => {
     const stores = await trial.openMany(CONNECTIONS);
     await trial.write(stores[0] as RingStore, '0', undefined);
-    const adders = Array.from({ length: ADDERS }, (_, i) => add(trial, stores[i % CONNECTIONS] as RingStore));
+    const expectWin = trial.patience('no addition won');
+    const adders = Array.from({ length: ADDERS }, (_, i) =>
+      add(trial, stores[i % CONNECTIONS] as RingStore, expectWin),
+    );
     const expected = (await trial.all(adders)).reduce((sum, count) => sum + count, 0);
     for (const store of stores) {
       const found = await trial.read(store);
@@ -203,14 +208,16 @@ async function startsAgain(trial: RingStoreTrial): Promise<boolean> {
 }
 
 /** Adds one several times, each time until the write wins. Resolves to the number of additions. */
-async function add(trial: RingStoreTrial, store: RingStore): Promise<number> {
+async function add(trial: RingStoreTrial, store: RingStore, expectWin: (hasWon: boolean) => void): Promise<number> {
   let done = 0;
   for (const addition of trial.repeats(LEAST_ADDITIONS, MOST_ADDITIONS)) {
     while (done < addition) {
       const found = await trial.read(store);
       expectThat(found !== undefined, 'a read among writers says that the ring is absent');
       const sum = String(Number(found.document) + 1);
-      if ((await trial.attempt(store, sum, found.revision, 'an addition')) !== undefined) done++;
+      const hasWon = (await trial.attempt(store, sum, found.revision, 'an addition')) !== undefined;
+      if (hasWon) done++;
+      expectWin(hasWon);
     }
   }
   return done;

@@ -1,16 +1,31 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { documentText, type RingStoreChecks, type RingStoreTrial } from './trial.ts';
+import { expectThat } from '../requirement.ts';
+import { CLOSE_MS, type Outcome, within } from '../trial.ts';
+import {
+  documentText,
+  expectUnavailable,
+  isConflict,
+  type RingStoreChecks,
+  type RingStoreTrial,
+  revisionOf,
+} from './trial.ts';
 
 /** What languages, formats and backends change on the way: a text for each, as one that fits no format is often left alone. */
 const DOCUMENTS: readonly string[] = [
   // JSON, and words that formats take for something else.
   '{"keys":[]}\n{}\n',
   '{"b":1,"a":1.0,"a":"\\u00e9",  "c":[ ]}',
-  ...'null true yes 0010 1e3 2024-01-01 NaN __proto__ AAAA "x" [] x'.split(' '),
+  '{"b":null,"a":"\\/","c":12345678901234567890,"__proto__":{}}',
+  ...'null true yes 0010 1e3 2024-01-01 NaN __proto__ AAAA SGVsbG8h 48656c6c6f \\x41 "x" [] x'.split(' '),
   // White space, line ends, control characters.
   ' \t spaces around \n\n',
   'trailing \t\nspaces \nin\tlines\t\n',
+  'one\r\n',
+  'one\r',
+  '\none',
+  '\n',
+  ' ',
   'one\rtwo\r\nthree\n\rfour',
   'one\v\f\u0085\u2028\u2029two',
   String.fromCharCode(...Array.from({ length: 31 }, (_, i) => i + 1), 0x7f, 0x80, 0x9f),
@@ -18,16 +33,19 @@ const DOCUMENTS: readonly string[] = [
   '\ufeff{}\r\n\t\u0001é€😀\ufeff',
   'e\u0301 is not é, nor ﬁ fi, ß ss, İ i, Ａ A, \u212b Å',
   'a\u00a0b\u200bc\u200dd\u2060e\u00adf\u202eg\u3000h',
-  '\ufffd\ufffe\uffff\ue000\u{1f468}\u200d\u{1f469}\u{10fffd}\u{10ffff}',
+  '\ufdd0\u{1fffe}\u2764\ufe0f\ufffd\ufffe\uffff\ue000\u{1f468}\u200d\u{1f469}\u{10fffd}\u{10ffff}',
   // Escapes of URLs, forms, markup, SQL, CSV, shells and templates.
   'a+b ++',
   '%41%2B%2541%25',
+  '%% %25',
   'a%20b+%C3%A9&c=%e9',
   '$1 %s %00 %d \\n \\ `{{x}}` "',
   '&amp;&lt;&#65;&quot;&nbsp;',
   '<b>text</b><script>1</script><!-- x --><![CDATA[y]]>',
   "$& $$ $` $' ${x} $(x) {0} %(x)s :name @p1 ?",
   "'; DROP TABLE ring; -- ''''",
+  '#x\n//y\n/* z */\n;',
+  ...'@x =1 -x --x 0 false undefined {}'.split(' '),
   '"" """" ,"",\\\\ \\\\\\\\ \\" \\u0041 \\x41 \\101',
   '=?utf-8?B?QQ==?= =41=\n.\n..\nFrom x\n--boundary--',
   String.fromCharCode(...Array.from({ length: 95 }, (_, i) => i + 32)),
@@ -80,6 +98,10 @@ export const DOCUMENT_CHECKS: RingStoreChecks = {
   'RING-INSTANCE-CLOSES': async (trial) => {
     await trial.write(await trial.open(), 'one', undefined);
     await trial.expectCloses();
+    if (trial.target.breakConnection === undefined) return;
+    await trial.write(await trial.open(), 'two', undefined);
+    await trial.breakConnection();
+    await trial.expectCloses();
   },
   'RING-CLOSE-OTHERS': async (trial) => {
     const name = trial.freshName();
@@ -96,7 +118,66 @@ export const DOCUMENT_CHECKS: RingStoreChecks = {
     await trial.write(other, 'two', revision, 'a write after another store was closed');
     await trial.expectStored(third, 'elsewhere', elsewhere, 'a read of another ring after a store was closed');
   },
+  'RING-CLOSED': async (trial) => {
+    for (const isUnderWay of [true, false]) {
+      const { what, current, read, write, found } = await closedCalls(trial, isUnderWay);
+      if ('value' in read) {
+        const { document } = (read.value ?? {}) as { readonly document?: unknown };
+        expectThat(document === current || document === 'closed', `a read ${what} resolved to what is not stored`);
+      }
+      if ('value' in write) {
+        const isThere = found?.document === 'closed' && found.revision === revisionOf(write.value, `a write ${what}`);
+        expectThat(isThere, `a write ${what} resolved, and a read on another connection does not find it`);
+      } else expectThat(!isConflict(write.error), `a write ${what} rejected with a conflict that there was not`);
+    }
+  },
+  'RING-CLOSED-UNAVAILABLE': async (trial) => {
+    for (const isUnderWay of [true, false]) {
+      const { what, read, write } = await closedCalls(trial, isUnderWay);
+      if ('error' in read) expectUnavailable(read.error, `a read ${what}`);
+      if ('error' in write) expectUnavailable(write.error, `a write ${what}`);
+    }
+    const store = await trial.open();
+    await trial.read(store);
+    for (const what of ['close', 'a second close']) expectThat(await trial.closesAgain(store), `${what} did not end`);
+  },
 };
+
+/** What becomes of calls that begin before their store is closed, or after it. */
+async function closedCalls(
+  trial: RingStoreTrial,
+  isUnderWay: boolean,
+): Promise<{
+  readonly what: string;
+  readonly current: string;
+  readonly read: Outcome;
+  readonly write: Outcome;
+  readonly found: { readonly document: string; readonly revision: string } | undefined;
+}> {
+  const [store, other] = await trial.openPair(trial.freshName());
+  const first = await trial.write(other, 'one', undefined);
+  await trial.expectStored(store, 'one', first);
+  const what = isUnderWay ? 'that a close interrupts' : 'after the close of its store';
+  const start = (expected: string): Promise<readonly Outcome[]> =>
+    trial.all([
+      trial.promised(() => store.read(), `a read ${what}`),
+      trial.promised(() => store.write('closed', { expected }), `a write ${what}`),
+    ]);
+  const begun = isUnderWay ? start(first) : undefined;
+  // It is waited for below; until then nobody handles it.
+  begun?.catch(() => undefined);
+  await trial.closeEarly(store);
+  // What the store knew before is no answer.
+  const second = isUnderWay ? first : await trial.write(other, 'two', first);
+  const ended = await within(CLOSE_MS, begun ?? start(second), undefined);
+  expectThat(ended !== undefined, `a call ${what} had not ended after ${CLOSE_MS} ms`);
+  const [read, write] = ended as readonly [Outcome, Outcome];
+  const found = await trial.read(other, 'a read after the close of another store');
+  const current = isUnderWay ? 'one' : 'two';
+  const isRight = found?.document === current || found?.document === 'closed';
+  expectThat(isRight, `the close of a store left ${documentText(found?.document ?? 'no ring')}`);
+  return { what, current, read, write, found };
+}
 
 function fits(trial: RingStoreTrial, document: string): boolean {
   return Buffer.byteLength(document) <= trial.supports.maxDocumentBytes;
@@ -120,7 +201,9 @@ const LONGEST_NAME = 64;
 
 /** What programs put beside a file, or take off its name. */
 const SUFFIXES =
-  '.bak .lock .tmp .temp .json .txt .old .new .orig .part .meta .swp .gz .d .git .0 .1 .01 -lock -tmp _bak'.split(' ');
+  '.ring .bak .lock .tmp .temp .json .txt .old .new .orig .part .meta .swp .gz .d .git .0 .1 .01 -lock -tmp _bak'.split(
+    ' ',
+  );
 
 const ROUNDS = 5;
 
@@ -151,7 +234,7 @@ function alikeNames(name: string): readonly string[] {
   const [head, tail] = [name.padEnd(LONGEST_NAME - 1, 'x'), name.padStart(LONGEST_NAME - 1, 'x')];
   return [
     ...['1', '.a', '-a', '_a', '..a', '--a', '__a', '-', '_', ...SUFFIXES].map((suffix) => name + suffix),
-    ...['x', '.', '-', '_'].map((prefix) => prefix + name),
+    ...['x', 'x.', 'x-', '.', '-', '_'].map((prefix) => prefix + name),
     name.slice(1),
     name.slice(0, -1),
     `${head}1`,

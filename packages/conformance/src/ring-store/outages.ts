@@ -43,6 +43,7 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
     await trial.breakConnection();
     await allUnavailable(trial, DEADLINE_MS, [
       ['a read', (signal) => store.read({ signal })],
+      ['a second read', (signal) => store.read({ signal })],
       ['a first read', (signal) => unused.read({ signal })],
       ['a read of an absent ring', (signal) => absent.read({ signal })],
       ['a write', (signal) => store.write('two', { expected: revision, signal })],

@@ -19,7 +19,9 @@ const { must, should } = requiredBy(CONTRACT);
 
 /** What every ring store is held to, in the order in which it is tried. docs/ring-store-requirements.md says with what. */
 export const RING_STORE_TABLE: RequirementTable = {
-  'RING-SHAPE': must('A store has a kind, read and write; watch and close, where present, are functions.'),
+  'RING-SHAPE': must(
+    'A store has a kind, read and write; watch and close, where present, are functions; location has no password.',
+  ),
   'RING-ASYNCHRONOUS': must('read and write return promises: they reject and never throw synchronously.'),
   'RING-RESULT': must('read resolves to undefined or { document, revision }, write to { revision }; all are strings.'),
   'RING-OWN-RESULT': should('Changing the result of a read or a write changes nothing in the store.', KIT),
@@ -33,6 +35,11 @@ export const RING_STORE_TABLE: RequirementTable = {
   'RING-DURABLE': must('What was written is still stored after every store was closed, and a second later.', DURABLE),
   'RING-INSTANCE-CLOSES': must('The close of a store ends: the target’s, or else its own.', CLOSE),
   'RING-CLOSE-OTHERS': should('Closing one store leaves the other stores usable.', CLOSE),
+  'RING-CLOSED': must('A call during or after the close of its store ends, and is right or rejects.', `${CLOSE}; F9`),
+  'RING-CLOSED-UNAVAILABLE': should(
+    'Such a call that rejects is unavailable, and a second close does nothing.',
+    `${KIT}; F9`,
+  ),
   'RING-NAMES-SEPARATE': must('Rings of different names share nothing, however similar the names are.', NAMES),
   'RING-NAMES-AT-ONCE': must('Calls for rings of different names do not disturb each other when made at once.', NAMES),
   'RING-LENGTHS': must('Documents of any length are stored whole, each after a longer or a shorter one.', DURABLE),
@@ -103,6 +110,7 @@ export const RING_STORE_TABLE: RequirementTable = {
   ),
   'RING-ABORT-CREATE': must('The same holds for a write that creates a ring.', SIGNAL),
   'RING-ABORT-OTHERS': must('An aborted write does not disturb other calls on its connection.'),
+  'RING-SIGNAL-LEFT': should('A call that has ended leaves no listener on its signal.', SIGNAL),
   'RING-ABORT-ENDS': must('A call to a backend out of reach ends when its signal aborts.', SIGNAL),
   'RING-UNREACHABLE': must('A backend out of reach is unavailable, never absent.', `${ABSENT}; F9`),
   'RING-RECOVERS': must('A backend that comes back is used again, and holds what it held.', DURABLE),

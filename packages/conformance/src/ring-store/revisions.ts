@@ -6,6 +6,10 @@ import { documentText, type RingStoreChecks, type RingStoreTrial, textOf } from 
 
 const VERSIONS = 20;
 const READS = 5;
+/** Versions whose revisions lose in the end. */
+const STALE_VERSIONS = 12;
+/** Writes that lose, whatever their order. */
+const AT_ONCE = 8;
 /** Places of a long document that are changed, one at a time. */
 const PLACES = 16;
 const LONGEST = 65_536;
@@ -90,6 +94,14 @@ function similar(): readonly string[] {
     '{"a":"\u00e9"}',
     '{"a":"e\u0301"}',
     '{"a":"\\u00e9"}',
+    // Alike without their high bytes, in a single-byte encoding, and as compatible characters.
+    '{"a":"\u01e9"}',
+    '{"a":"\u00e8"}',
+    '{"a":"\uff45"}',
+    '{"a":"e"}',
+    '{"a":"\u{1f600}"}',
+    '{"a":"\u{1f601}"}',
+    '\ufeff{"a":"e"}',
     'one\ntwo\n',
     'two\none\n',
     'one\r\ntwo\r\n',
@@ -100,13 +112,13 @@ function longest(trial: RingStoreTrial): string {
   return labelled(Math.min(LONGEST, trial.supports.maxDocumentBytes));
 }
 
-/** Long documents that differ in one place, or in the order of two. */
 /** Two of the longest documents that the store takes, which differ in their last character. */
 function longestPair({ supports }: RingStoreTrial): readonly string[] {
   const document = labelled(supports.maxDocumentBytes);
   return supports.maxDocumentBytes > LONGEST ? [document, `${document.slice(0, -1)}x`] : [];
 }
 
+/** Long documents that differ in one place, or in the order of two. */
 function similarLong(trial: RingStoreTrial): readonly string[] {
   const long = longest(trial);
   const places = Array.from({ length: PLACES + 1 }, (_, i) => Math.floor(((long.length - 1) * i) / PLACES));
@@ -130,8 +142,83 @@ function similarLong(trial: RingStoreTrial): readonly string[] {
 const FOREIGN: readonly string[] = [
   '',
   "' OR 1=1 --",
-  ...'absent undefined null none false NaN AAAA 0 -1 00 1e9 9007199254740993 * "*" % _ .* $ {} {"$ne":null}'.split(' '),
+  "' OR '1'='1",
+  ...'absent undefined null none false true NaN AAAA 0 -1 00 1e9 9007199254740993 9223372036854775808'.split(' '),
+  ...'* "*" % _ .* $ {} {"$ne":null} __proto__ constructor'.split(' '),
 ];
+
+/** What no service takes for a revision: too long, or not text to it. */
+const IMPOSSIBLE: readonly string[] = [
+  'é',
+  '€',
+  '😀',
+  '\0',
+  '\ud800',
+  '\n',
+  '\\',
+  '9'.repeat(40),
+  '0'.repeat(1_000),
+  'x'.repeat(10_000),
+];
+
+/** Texts that would be other revisions, however much they have in common with this one. */
+function othersLike(revision: string): readonly string[] {
+  const isNumber = /^\d+$/.test(revision);
+  const half = Math.ceil(revision.length / 2);
+  const changed = [0, half - 1, revision.length - 1].map((place) => {
+    const old = revision.charAt(place);
+    const digit = old === '2' ? '3' : '2';
+    // Another one in base64, too, where the last character has bits that do not count.
+    const other = isNumber || /[Q-Za-f]/.test(old) ? digit : 'b';
+    return revision.slice(0, place) + other + revision.slice(place + 1);
+  });
+  const texts = [
+    ...changed,
+    revision.slice(1),
+    revision.slice(0, -1),
+    revision.slice(0, half),
+    revision.slice(-half),
+    Array.from(revision).toReversed().join(''),
+    `${revision}1`,
+    `1${revision}`,
+    revision + revision,
+    // As far away as integers of usual widths reach.
+    ...(isNumber ? [-1n, 1n, 2n ** 32n, 2n ** 64n] : []).map((far) => String(BigInt(revision) + far)),
+  ];
+  return texts.filter((one) => one !== revision);
+}
+
+/** The revision, to a program that trims, folds, decodes, converts or normalizes it, or cuts it at a NUL. */
+function spellingsOf(revision: string): readonly string[] {
+  const around = [
+    ...Array.from(' \n\r\t\0\u0001\u0085\u00a0\u00ad\u200b\ufeff\ud800"\'=,;/+%*0x'),
+    '.0',
+    'e0',
+    '\0x',
+    '\r\nx: y',
+  ];
+  const codes = Array.from({ length: revision.length }, (_, i) => revision.charCodeAt(i));
+  const texts = [
+    ...around.flatMap((one) => [revision + one, one + revision]),
+    ...[' ', '-', '\0', '\u200b'].map((one) => revision.slice(0, 1) + one + revision.slice(1)),
+    revision.toUpperCase(),
+    revision.toLowerCase(),
+    revision.replaceAll(/[^a-z0-9]/gi, ''),
+    ...[
+      ['"', '"'],
+      ['W/', ''],
+      ['W/"', '"'],
+      ['{', '}'],
+      ['x, ', ''],
+      ['', ', x'],
+    ].map((pair) => pair.join(revision)),
+    // Their low bits, and their compatible forms.
+    ...[0x80, 0x100, 0xfee0].map((by) => String.fromCharCode(...codes.map((code) => code + by))),
+    codes.map((code) => `%${code.toString(16)}`).join(''),
+    ...(/^\d+$/.test(revision) ? [`0x${BigInt(revision).toString(16)}`] : []),
+  ];
+  return texts.filter((one) => one !== revision);
+}
 
 export const EXPECTATION_CHECKS: RingStoreChecks = {
   'RING-CREATE-ONLY-ABSENT': async (trial) => {
@@ -152,8 +239,11 @@ export const EXPECTATION_CHECKS: RingStoreChecks = {
     const name = trial.freshName();
     const [store, other] = await trial.openPair(name);
     const revisions: string[] = [];
-    for (const document of ['one', 'two', 'three']) {
+    for (let version = 1; version <= STALE_VERSIONS; version++) {
+      const document = `version ${version}`;
       revisions.push(await trial.write(other, document, revisions.at(-1)));
+      // One counted version is the start of another from the tenth on.
+      if (version > 3 && version < STALE_VERSIONS) continue;
       for (const stale of revisions.slice(0, -1)) {
         // Also of the stored document: another writer wrote it.
         for (const written of ['never', document]) {
@@ -187,8 +277,8 @@ export const EXPECTATION_CHECKS: RingStoreChecks = {
     }
     await trial.expectAbsent(other, 'a read after that');
     const revision = await trial.write(store, 'one', undefined);
-    for (const expected of FOREIGN.filter((one) => one !== revision)) {
-      await expectLost(trial, store, expected, `a write that expects ${textOf(expected)}`);
+    for (const expected of [...FOREIGN, ...othersLike(revision)].filter((one) => one !== revision)) {
+      await expectLost(trial, store, expected, `a write that expects ${textOf(expected)}, not ${textOf(revision)},`);
       await trial.expectStored(other, 'one', revision, 'a read after that');
     }
   },
@@ -212,22 +302,22 @@ export const EXPECTATION_CHECKS: RingStoreChecks = {
   },
   'RING-FOREIGN-CONFLICT': async (trial) => {
     const store = await trial.open();
+    const absent = await trial.open();
     const revision = await trial.write(store, 'one', undefined);
-    const foreign = [...FOREIGN, 'é', '0'.repeat(1_000)];
-    const around = [' ', '\n', '0', 'x', '.0', '"', '='];
-    const alike = [
-      ...around.flatMap((one) => [`${revision}${one}`, `${one}${revision}`]),
-      revision.toUpperCase(),
-      revision.toLowerCase(),
-      revision.slice(0, -1),
-      revision.slice(1),
-      `W/${revision}`,
-      `W/"${revision}"`,
-    ];
-    for (const expected of [...foreign, ...alike].filter((one) => one !== revision)) {
-      await trial.expectConflict(store, expected, `a write that expects ${textOf(expected)}`);
-      await trial.expectStored(store, 'one', revision, 'a read after that');
+    for (const expected of IMPOSSIBLE) {
+      await trial.expectConflict(absent, expected, `a write that expects ${textOf(expected)} of an absent ring`);
     }
+    const all = [...FOREIGN, ...IMPOSSIBLE, ...othersLike(revision), ...spellingsOf(revision)];
+    const wrong = all.filter((one) => one !== revision);
+    for (let i = 0; i < wrong.length; i += AT_ONCE) {
+      const writes = wrong.slice(i, i + AT_ONCE).map((expected) => {
+        const what = `a write that expects ${textOf(expected)}, not ${textOf(revision)},`;
+        return trial.expectConflict(store, expected, what);
+      });
+      await trial.all(writes);
+    }
+    await trial.expectStored(store, 'one', revision, 'a read after that');
+    await trial.expectAbsent(absent, 'a read of the absent ring after that');
   },
   'RING-REWRITE': async (trial) => {
     const [store, other] = await trial.openPair();

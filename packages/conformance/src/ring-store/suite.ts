@@ -18,7 +18,10 @@ import { WATCH_CHECKS } from './watch.ts';
 /** What cannot be seen of a ring store that is asked through a pipe, and why. */
 export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
   'RING-ASYNCHRONOUS': 'the kit’s side of the pipe makes the promises',
+  'RING-CLOSED': 'the protocol has no calls of a closed store',
+  'RING-CLOSED-UNAVAILABLE': 'the protocol has no calls of a closed store',
   'RING-OWN-RESULT': 'only a copy of the result arrives here',
+  'RING-SIGNAL-LEFT': 'the signal stays on the kit’s side of the pipe',
   'RING-WATCH-ARGUMENT': 'the protocol carries arguments of the right types only',
   'RING-WRITE-ARGUMENTS': 'the protocol carries arguments of the right types only',
   'RING-READ-ARGUMENTS': 'the protocol carries arguments of the right types only',

@@ -4,7 +4,7 @@ import type { RingStore, RingStoreCallOptions, RingStoreErrorKind, StoredRing } 
 import type { Settings } from '../options.ts';
 import { type Checks, expectThat, Finding, NotApplicable } from '../requirement.ts';
 import { describeThrown, isObject, kindOf } from '../thrown.ts';
-import { Trial } from '../trial.ts';
+import { CLOSE_MS, Trial, within } from '../trial.ts';
 import { MAX_DOCUMENT_BYTES, type RingStoreOptions, type RingStoreSupport, type RingStoreTarget } from './target.ts';
 
 export type RingStoreChecks = Checks<RingStoreTrial>;
@@ -109,6 +109,16 @@ export class RingStoreTrial extends Trial {
 
   protected override closeByItself(made: object): unknown {
     return (made as RingStore).close?.();
+  }
+
+  /** Whether the store’s own close ends, if it has one. It may be called more than once. */
+  closesAgain(store: RingStore): Promise<boolean> {
+    this.closed.add(store);
+    return within(
+      CLOSE_MS,
+      this.answer(() => store.close?.(), 'close').then(() => true),
+      false,
+    );
   }
 
   openMany(count: number, name: string = this.freshName()): Promise<readonly RingStore[]> {
@@ -229,6 +239,15 @@ export class RingStoreTrial extends Trial {
       expectThat(performance.now() < deadline, `${finding} within ${this.patienceMs / 1_000} s`);
       await pause(LOOK_AGAIN_MS);
     }
+  }
+
+  /** For what is tried until it succeeds: called after every attempt, it throws when no success comes. */
+  patience(finding: string): (hasSucceeded: boolean) => void {
+    let since = performance.now();
+    return (hasSucceeded) => {
+      if (hasSucceeded) since = performance.now();
+      expectThat(performance.now() - since < this.patienceMs, `${finding} within ${this.patienceMs / 1_000} s`);
+    };
   }
 
   override async cleanUp(): Promise<void> {

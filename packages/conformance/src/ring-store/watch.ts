@@ -14,14 +14,22 @@ const WRITE_AGAIN_MS = 250;
 /** A store notices within this time that a connection is lost, milliseconds. */
 const OUTAGE_MS = 1_000;
 
+/** After the first three. */
+const MORE_WRITES = ['four', 'five', 'six', 'seven'];
+/** Watchers that ended leave room for others. */
+const ENDED_WATCHERS = 32;
+
 export const WATCH_CHECKS: RingStoreChecks = {
   'RING-WATCH-HEARS': async (trial) => {
     const name = trial.freshName();
     const [store, other] = await trial.openPair(name);
     const watchers = [watch(trial, store), watch(trial, store), watch(trial, await trial.open(name))];
+    const seen = new Set<string | undefined>();
+    const look = async (): Promise<void> => void seen.add((await store.read().catch(() => undefined))?.document);
+    const reader = watch(trial, store, () => void look());
     let revision: string | undefined;
     let watchersBefore = 0;
-    for (const document of ['one', 'two', labelled(trial.supports.maxDocumentBytes)]) {
+    for (const document of ['one', 'two', labelled(trial.supports.maxDocumentBytes), ...MORE_WRITES]) {
       // Before the third write no watcher is new.
       await pause(watchers.length === watchersBefore ? LAST_WORDS_MS : SETTLING_MS);
       watchersBefore = watchers.length;
@@ -30,14 +38,31 @@ export const WATCH_CHECKS: RingStoreChecks = {
       for (const [i, watcher] of watchers.entries()) {
         await trial.until(() => watcher.heard > 0, `watcher ${i + 1} was not called after another store wrote`);
       }
+      const late = 'no read that a watcher started when it was called found the document that was written';
+      await trial.until(() => seen.has(document), late);
+      // What loses is no news, and ends no watcher.
+      await trial.expectConflict(store, undefined, 'a write that would create the ring');
       if (document === 'one') watchers.push(watch(trial, await trial.open(name)));
     }
-    for (const watcher of watchers) watcher.end();
+    for (const watcher of [...watchers, reader]) watcher.end();
   },
   'RING-WATCH-ENDS': async (trial) => {
     const name = trial.freshName();
     const [store, other] = await trial.openPair(name);
     const closing = await trial.open(name);
+    for (let i = 0; i < ENDED_WATCHERS; i++) watch(trial, store).end();
+    const failures: unknown[] = [];
+    let once: Watcher | undefined;
+    once = watch(trial, store, () => {
+      const own = once;
+      // What a second end does has a requirement of its own.
+      once = undefined;
+      try {
+        own?.end();
+      } catch (error) {
+        failures.push(error);
+      }
+    });
     const [ended, going] = [watch(trial, store), watch(trial, store)];
     // One function that watches twice is two watchers.
     const again = watch(trial, store, going.changed);
@@ -71,6 +96,8 @@ export const WATCH_CHECKS: RingStoreChecks = {
       await expectCalled(when);
     }
     for (const watcher of [going, elsewhere]) watcher.end();
+    const thrown = describeThrown(failures[0]);
+    expectThat(failures.length === 0, `the end of a watcher threw ${thrown} while the watcher was called`);
   },
   'RING-WATCH-RECOVERS': async (trial) => {
     trial.expectAble('breakConnection');
@@ -78,8 +105,12 @@ export const WATCH_CHECKS: RingStoreChecks = {
     const [store, other] = await trial.openPair(name);
     const used = await trial.open(name);
     const watchers = [watch(trial, store), watch(trial, used)];
+    const ended = watch(trial, store);
     await trial.write(other, 'one', undefined);
     await trial.until(() => watchers.every(({ heard }) => heard > 0), 'a watcher was not called before the outage');
+    ended.end();
+    await pause(LAST_WORDS_MS);
+    ended.heard = 0;
     await trial.breakConnection();
     const signal = AbortSignal.timeout(OUTAGE_MS);
     await Promise.all([trial.promised(() => used.read({ signal }), 'a read'), pause(OUTAGE_MS)]);
@@ -90,6 +121,7 @@ export const WATCH_CHECKS: RingStoreChecks = {
       await pause(WRITE_AGAIN_MS);
       return watchers.every(({ heard }) => heard > 0);
     }, 'a watcher was not called after the outage');
+    expectThat(ended.heard === 0, 'a watcher that had ended before the outage was called after it');
     for (const watcher of watchers) watcher.end();
   },
   'RING-WATCH-ENDS-TWICE': async (trial) => {

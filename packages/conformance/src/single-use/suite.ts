@@ -10,9 +10,10 @@ import {
   type RequirementTable,
   requiredBy,
 } from '../requirement.ts';
+import { expectDiscreet } from '../ring-store/answers.ts';
 import { type Suite, suiteOf, type TestRunner } from '../run.ts';
-import { kindOf } from '../thrown.ts';
-import { Trial } from '../trial.ts';
+import { describeThrown, kindOf } from '../thrown.ts';
+import { CLOSE_MS, type Outcome, Trial, within } from '../trial.ts';
 
 /** A `SingleUseStore` of `@sealring/mcp`. */
 export interface SingleUseStoreLike {
@@ -83,6 +84,15 @@ class SingleUseTrial extends Trial {
     return value;
   }
 
+  /** How a claim ends that must not resolve to true: false, or an error. */
+  async refused(store: SingleUseStoreLike, id: unknown, expiresAt: unknown, what: string): Promise<Outcome> {
+    const call = (): unknown => Reflect.apply(Reflect.get(store, 'claim'), store, [id, expiresAt]);
+    const outcome = await this.promised(call, what);
+    const isGranted = 'value' in outcome && outcome.value !== false;
+    expectThat(!isGranted, `${what} resolved to ${'value' in outcome ? kindOf(outcome.value) : ''}`);
+    return outcome;
+  }
+
   /** Until the end of the requirement. @throws {NotApplicable} where the target cannot. */
   breakConnection(): Promise<void> {
     return this.breakBy(this.#target);
@@ -91,12 +101,19 @@ class SingleUseTrial extends Trial {
 
 const CONTRACT = 'SingleUseStore of @sealring/mcp (single-use.ts)';
 const CLAIMS = 40;
+/** Ids that are claimed before one is claimed again. */
+const OTHERS = 5 * CLAIMS;
+const LONGEST_ID = 256;
+/** Longer than 2^31 milliseconds, and than 2^31 seconds since 1970: a month, and 30 years. */
+const FAR_SECONDS: readonly number[] = [31 * 86_400, 30 * 365 * 86_400];
+const PATIENCE_MS = 20_000;
+const LOOK_AGAIN_MS = 50;
 const STORES = 4;
 const ROUNDS = 10;
 /** What calls and a service's clock may take of a margin. Seconds. */
 const SLACK_SECONDS = 5;
 
-const { must } = requiredBy(CONTRACT);
+const { must, should } = requiredBy(CONTRACT);
 
 /** What every single-use store is held to, in the order in which it is tried. */
 const SINGLE_USE_TABLE: RequirementTable = {
@@ -109,11 +126,21 @@ const SINGLE_USE_TABLE: RequirementTable = {
     `${CONTRACT}: the margin; F48`,
   ),
   'USE-PAST-END': must('After the end and the margin no claim returns true.', `${CONTRACT}; F48`),
+  'USE-ARGUMENTS': must(
+    'An id that is not a text of 1 to 256 characters, or an invalid date, rejects with a TypeError or RangeError.',
+  ),
+  'USE-CLOSED': must(
+    'After the close of a store, what it claimed is refused: by the others, and by itself if it answers.',
+  ),
   'USE-INSTANCE-CLOSES': must('The close of a store ends: the target’s, or else its own.'),
   // Last: a backend may not come back.
   'USE-UNREACHABLE': must(
     'While the backend is out of reach, no claim resolves to true.',
     `${CONTRACT}: a store that cannot determine whether; F9`,
+  ),
+  'USE-RECOVERS': must('A backend that comes back is used again, and holds what was claimed.', `${CONTRACT}; F31`),
+  'USE-ERROR': should(
+    'A claim that the store cannot determine resolves to false, or rejects with SingleUseStoreError.',
   ),
 };
 
@@ -141,11 +168,41 @@ const SINGLE_USE_CHECKS: Checks<SingleUseTrial> = {
         expectThat(!won, `an id that ends in 600 s was claimed again, as one that ends in ${seconds} s`);
       }
     }
+    for (const seconds of FAR_SECONDS) {
+      const far = trial.freshId();
+      expectThat(await trial.claim(store, far, seconds), `an id that ends in ${seconds} s was refused`);
+      expectThat(!(await trial.claim(other, far, seconds)), `an id that ends in ${seconds} s was claimed again`);
+    }
+    // The date stays the caller’s.
+    const [kept, date] = [trial.freshId(), new Date(Date.now() + 600_000)];
+    await trial.promised(() => store.claim(kept, date), 'a claim');
+    date.setTime(0);
+    for (let i = 0; i < OTHERS; i += CLAIMS) {
+      const fresh = Array.from({ length: CLAIMS }, () => trial.claim(store, trial.freshId(), 600));
+      const won = (await trial.all(fresh)).filter(Boolean).length;
+      expectThat(won === CLAIMS, `of ${CLAIMS} ids that nobody had claimed, ${won} were granted`);
+    }
+    for (const again of [store, other]) {
+      expectThat(!(await trial.claim(again, kept, 600)), 'an id was claimed again after its date had been changed');
+      expectThat(!(await trial.claim(again, id, 600)), `an id was claimed again after ${OTHERS} others`);
+    }
   },
   'USE-SEPARATE': async (trial) => {
     const store = await trial.open();
     const id = `Aa${trial.freshId().slice(2)}`;
-    const alike = [id, `aA${id.slice(2)}`, `${id.slice(0, -1)}${id.endsWith('-') ? '_' : '-'}`, id.slice(0, -1)];
+    const half = Math.floor(id.length / 2);
+    const long = id.padEnd(LONGEST_ID, 'x');
+    const alike = [
+      id,
+      `aA${id.slice(2)}`,
+      `${id.slice(0, -1)}${id.endsWith('-') ? '_' : '-'}`,
+      id.slice(0, -1),
+      id.slice(1),
+      `${id.slice(0, half)}${id.charAt(half) === 'x' ? 'y' : 'x'}${id.slice(half + 1)}`,
+      ...['-', '_', '.', ':', '/', '+', '%41', 'A', '=', ' '].map((end) => id + end),
+      Array.from(id).toReversed().join(''),
+      ...['1', '2'].map((end) => long.slice(0, -1) + end),
+    ];
     for (const [index, one] of alike.entries()) {
       expectThat(await trial.claim(store, one, 600), `an id was refused for ${index} others that are only alike`);
     }
@@ -180,7 +237,10 @@ const SINGLE_USE_CHECKS: Checks<SingleUseTrial> = {
   'USE-PAST-END': async (trial) => {
     const store = await trial.open();
     const past = -trial.clockSkewSeconds - SLACK_SECONDS;
+    const id = trial.freshId();
+    await trial.claim(store, id, 600);
     expectThat(!(await trial.claim(store, trial.freshId(), past)), `an id that ended ${-past} s ago was claimed`);
+    expectThat(!(await trial.claim(store, id, 600)), 'an id was claimed again after one that had ended');
   },
   'USE-UNREACHABLE': async (trial) => {
     const store = await trial.open();
@@ -188,6 +248,72 @@ const SINGLE_USE_CHECKS: Checks<SingleUseTrial> = {
     await trial.breakConnection();
     const won: unknown = await store.claim(trial.freshId(), new Date(Date.now() + 600_000)).catch(() => false);
     expectThat(won !== true, 'a claim resolved to true while the backend was out of reach');
+  },
+  'USE-RECOVERS': async (trial) => {
+    const [store, other] = [await trial.open(), await trial.open()];
+    const id = trial.freshId();
+    await trial.claim(store, id, 600);
+    await trial.breakConnection();
+    await trial.refused(store, trial.freshId(), new Date(Date.now() + 600_000), 'a claim during an outage');
+    await trial.mend();
+    for (const one of [store, other]) {
+      const deadline = performance.now() + PATIENCE_MS;
+      const claimed = async (): Promise<boolean> => trial.claim(one, trial.freshId(), 600).catch(() => false);
+      while (!(await claimed())) {
+        expectThat(
+          performance.now() < deadline,
+          `nothing could be claimed within ${PATIENCE_MS / 1_000} s of an outage`,
+        );
+        await pause(LOOK_AGAIN_MS);
+      }
+      expectThat(!(await trial.claim(one, id, 600)), 'an id was claimed again after an outage');
+    }
+  },
+  'USE-ERROR': async (trial) => {
+    const store = await trial.open();
+    const id = trial.freshId();
+    await trial.claim(store, trial.freshId(), 600);
+    await trial.breakConnection();
+    const what = 'a claim out of reach of the backend';
+    const outcome = await trial.refused(store, id, new Date(Date.now() + 600_000), what);
+    if ('value' in outcome) return;
+    const { error } = outcome;
+    const isOurs = error instanceof Error && error.name === 'SingleUseStoreError';
+    expectThat(isOurs, `${what} rejected with ${describeThrown(error)}, not SingleUseStoreError`);
+    expectDiscreet(error, id, what);
+  },
+  'USE-ARGUMENTS': async (trial) => {
+    const store = await trial.open();
+    const [id, date] = [trial.freshId(), new Date(Date.now() + 600_000)];
+    for (const [what, ...given] of [
+      ['an empty id', '', date],
+      ['an id of 257 characters', 'x'.repeat(LONGEST_ID + 1), date],
+      ['a number for an id', 1, date],
+      ['no id', undefined, date],
+      ['an invalid date', id, new Date(Number.NaN)],
+      ['a number for a date', id, date.getTime()],
+      ['no date', id, undefined],
+    ] as const) {
+      const outcome = await trial.refused(store, given[0], given[1], `a claim with ${what}`);
+      const error = 'error' in outcome ? outcome.error : undefined;
+      const isRight = error instanceof Error && ['TypeError', 'RangeError'].includes(error.name);
+      expectThat(isRight, `a claim with ${what} did not reject with a TypeError or RangeError`);
+    }
+    expectThat(await trial.claim(store, id, 600), 'an id was refused after a claim of it with a wrong date');
+  },
+  'USE-CLOSED': async (trial) => {
+    const [store, other] = [await trial.open(), await trial.open()];
+    const id = trial.freshId();
+    await trial.claim(store, id, 600);
+    await trial.closeEarly(store);
+    const what = 'a claim of a claimed id after the close of its store';
+    const again = trial.refused(store, id, new Date(Date.now() + 600_000), what);
+    const late = Symbol('late');
+    expectThat((await within(CLOSE_MS, again, late)) !== late, `${what} had not ended after ${CLOSE_MS} ms`);
+    expectThat(
+      !(await trial.claim(other, id, 600)),
+      'an id was claimed again after the store that claimed it was closed',
+    );
   },
   'USE-INSTANCE-CLOSES': async (trial) => {
     await trial.claim(await trial.open(), trial.freshId(), 600);

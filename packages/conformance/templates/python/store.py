@@ -32,6 +32,9 @@ class MyRing:
             raise TypeError("document must be a text that is not empty")
         if _is_too_large(document):
             raise RingStoreError("too-large", "over 262 144 bytes")
+        if expected is not None and expected.encode("utf-8", "replace").decode() != expected:
+            # No service has such a revision, or could be asked.
+            raise RingConflictError()
         revision = _ask(swap, self._name, document, expected)
         if revision is None:
             raise RingConflictError()

@@ -247,6 +247,94 @@ function cached(sound: RingStore, reads: number): Partial<RingStore> {
   };
 }
 
+const uuid = (): string => randomUUID();
+
+/** Takes what is more or less the current revision for it. */
+function loose(equal: (expected: string, revision: string) => boolean): Steps['matches'] {
+  return (row, expected) =>
+    row?.revision === expected || (row !== undefined && expected !== undefined && equal(expected, row.revision));
+}
+
+type Equal = (expected: string, revision: string) => boolean;
+
+/** Equal to a UUID. */
+const LOOSE: Readonly<Record<string, Equal>> = {
+  'compares the beginning of what is stored': (expected, revision) => expected !== '' && revision.startsWith(expected),
+  'compares the end of what is stored': (expected, revision) => expected !== '' && revision.endsWith(expected),
+  'compares the beginning of what is expected': (expected, revision) => expected.startsWith(revision),
+  'compares the end of what is expected': (expected, revision) => expected.endsWith(revision),
+  'compares all but the last character': (expected, revision) => expected.slice(0, 35) === revision.slice(0, 35),
+  'compares all but the first character': (expected, revision) => expected.slice(1) === revision.slice(1),
+  'compares the last twelve characters': (expected, revision) => expected.slice(-12) === revision.slice(-12),
+  'compares the characters in any order': (expected, revision) =>
+    Array.from(expected).toSorted().join('') === Array.from(revision).toSorted().join(''),
+  'looks what is expected up in an object': (expected, revision) =>
+    Reflect.get({ [revision]: 1 }, expected) !== undefined,
+};
+
+/** Equal to a counter. */
+const LOOSE_NUMBERS: Readonly<Record<string, Equal>> = {
+  'keeps 32 bits of what is expected': (expected, revision) =>
+    /^\d+$/.test(expected) && BigInt.asUintN(32, BigInt(expected)) === BigInt(revision),
+  'keeps 64 bits of what is expected': (expected, revision) =>
+    /^\d+$/.test(expected) && BigInt.asUintN(64, BigInt(expected)) === BigInt(revision),
+  'takes the next one for the current one': (expected, revision) => Number(expected) === Number(revision) + 1,
+};
+
+/** What a service makes of what is expected. */
+const SPELLED: Readonly<Record<string, (expected: string) => string>> = {
+  'cuts what is expected at a NUL': (expected) => expected.split('\0')[0] ?? '',
+  'leaves out the NULs of what is expected': (expected) => expected.replaceAll('\0', ''),
+  'leaves out a carriage return': (expected) => expected.replace(/\r$/, ''),
+  'leaves out a tab': (expected) => expected.replace(/\t$/, ''),
+  'leaves out a no-break space': (expected) => expected.replace(/\u00a0$/, ''),
+  'leaves out a byte order mark': (expected) => expected.replace(/^\ufeff/, ''),
+  'leaves out what has no width': (expected) => expected.replaceAll(/[\u00ad\u200b]/g, ''),
+  'leaves out lone surrogates': (expected) => expected.replaceAll(/[\ud800-\udfff]/g, ''),
+  'keeps seven bits': (expected) => String.fromCharCode(...Buffer.from(expected, 'latin1').map((byte) => byte & 0x7f)),
+  'keeps eight bits': (expected) => Buffer.from(expected, 'latin1').toString('latin1'),
+  'normalizes what is expected': (expected) => expected.normalize('NFKC'),
+  'decodes what is expected': (expected) => (/^(?:%\w\w)+$/.test(expected) ? decodeURIComponent(expected) : expected),
+  'takes it out of quotes': (expected) => expected.replaceAll('"', ''),
+  'takes it out of braces': (expected) => expected.replaceAll(/[{}]/g, ''),
+  'takes it from a list': (expected) => expected.split(', ').at(-1) ?? '',
+  'takes it from the start of a list': (expected) => expected.split(',')[0] ?? '',
+  'leaves out its parameters': (expected) => expected.split(';')[0] ?? '',
+  'adds the hyphens of a UUID': (expected) =>
+    expected.replace(/^(\w{8})(\w{4})(\w{4})(\w{4})(\w{12})$/, '$1-$2-$3-$4-$5'),
+};
+
+/** What a service cannot be asked for. */
+const REFUSED: Readonly<Record<string, (expected: string) => boolean>> = {
+  'cannot send a NUL': (expected) => expected.includes('\0'),
+  'cannot send a lone surrogate': (expected) => !expected.isWellFormed(),
+  'cannot send a line break': (expected) => /[\r\n]/.test(expected),
+  'cannot send more than Latin 1': (expected) => /[^\0-\u00ff]/.test(expected),
+  'cannot send a long revision': (expected) => expected.length > 8_192,
+  'cannot send a backslash': (expected) => expected.includes('\\'),
+  'cannot send a number of more than 64 bits': (expected) => /^\d{20,}$/.test(expected),
+};
+
+/** What becomes of a document that formats or programs take for something else. */
+const CHANGED: Readonly<Record<string, (document: string) => string>> = {
+  'a line end at the end is a line feed': (document) => document.replace(/\r\n$/, '\n'),
+  'cuts off a carriage return': (document) => document.replace(/\r$/, ''),
+  'replaces noncharacters': (document) => document.replaceAll(/[\ufdd0-\ufdef]/g, '\ufffd'),
+  'leaves out variation selectors': (document) => document.replaceAll('\ufe0f', ''),
+  'takes two percent signs for one': (document) => document.replaceAll('%%', '%'),
+  'leaves out comments': (document) => document.replaceAll(/\/\*.*?\*\//gs, ''),
+  'leaves out lines that begin with a number sign': (document) => document.replaceAll(/^#.*\n/gm, ''),
+  'leaves out members that are null': (document) => document.replaceAll(/"[^"]*":null,/g, ''),
+  'rounds large numbers': (document) => document.replaceAll(/\b\d{17,}\b/g, (digits) => String(Number(digits))),
+  'takes an escaped slash for a slash': (document) => document.replaceAll('\\/', '/'),
+  'decodes what looks like base64': (document) =>
+    /^[A-Za-z0-9]{8}$/.test(document) ? Buffer.from(document, 'base64').toString() : document,
+  'decodes what looks like bytes': (document) =>
+    /^\\x[0-9a-f]+$/.test(document) ? Buffer.from(document.slice(2), 'hex').toString() : document,
+  'reads a file of that name': (document) => document.replace(/^@/, ''),
+  'takes it for an option': (document) => document.replace(/^--/, ''),
+};
+
 const sessions = new WeakMap<ZooBackend, number>();
 const closed = new WeakSet<ZooBackend>();
 const replicas = new WeakMap<ZooBackend, Map<string, { readonly row: Row | undefined; left: number }>>();
@@ -318,6 +406,36 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
     (_, document) => new RingStoreError('unavailable', `not sent: ${document}`),
   ),
 
+  ...['false', '0', '{}', 'undefined', '\n', ' '].map((nothing) =>
+    broken(`takes ${JSON.stringify(nothing)} for nothing`, 'RING-ROUNDTRIP', {
+      present: (row) => (row?.document === nothing ? undefined : SOUND.present(row)),
+    }),
+  ),
+  broken('adds a suffix that is there already', 'RING-NAMES-SEPARATE', {
+    keyOf: (name) => name.replace(/\.ring$/, ''),
+  }),
+  broken('takes off what stands before a dot', 'RING-NAMES-SEPARATE', {
+    keyOf: (name) => name.replace(/^[a-z]\./, ''),
+  }),
+  ...Object.entries(CHANGED).map(([name, stored]) => broken(name, 'RING-ROUNDTRIP', { stored })),
+  broken('hashes one byte of each character', 'RING-REVISION-OF-ONE', {
+    revise: (document) => hash(Buffer.from(document, 'latin1').toString('latin1')),
+  }),
+  broken('hashes nothing but ASCII', 'RING-REVISION-OF-ONE', {
+    revise: (document) => hash(document.replaceAll(/[^\0-\u007f]/g, '?')),
+  }),
+  wrapped('takes a document with the same ends for the same', 'RING-LARGEST', (sound) => {
+    let last: Awaited<ReturnType<RingStore['read']>>;
+    const endsOf = (document: string): string => `${document.slice(0, 1_024)}${document.slice(-1_024)}`;
+    return {
+      async read(options?: RingStoreCallOptions) {
+        const found = await sound.read(options);
+        const isSame = found !== undefined && last !== undefined && endsOf(found.document) === endsOf(last.document);
+        if (!isSame) last = found;
+        return isSame ? { ...found, document: last?.document } : found;
+      },
+    };
+  }),
   // Absent, and what was written.
   broken('null for absent', 'RING-ABSENT', { present: (row) => (row === undefined ? null : SOUND.present(row)) }),
   broken('an empty document for absent', 'RING-ABSENT', {
@@ -488,6 +606,47 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
   }),
   broken('takes white space from the beginning of what is expected', 'RING-FOREIGN-CONFLICT', {
     matches: (row, expected) => SOUND.matches(row, expected?.trimStart()),
+  }),
+  ...Object.entries(LOOSE).map(([name, equal]) =>
+    broken(name, 'RING-FOREIGN-LOSES', { revise: uuid, matches: loose(equal) }),
+  ),
+  ...Object.entries(LOOSE_NUMBERS).map(([name, equal]) =>
+    broken(name, 'RING-FOREIGN-LOSES', { matches: loose(equal) }),
+  ),
+  ...Object.entries(SPELLED).map(([name, read]) =>
+    broken(name, 'RING-FOREIGN-CONFLICT', {
+      revise: uuid,
+      matches: loose((expected, revision) => read(expected) === revision),
+    }),
+  ),
+  broken('takes a number in other notation', 'RING-FOREIGN-CONFLICT', {
+    matches: loose((expected, revision) => /^0x|e0$|^[+]/.test(expected) && Number(expected) === Number(revision)),
+  }),
+  ...Object.entries(REFUSED).map(([name, isRefused]) =>
+    wrapped(name, 'RING-FOREIGN-CONFLICT', (sound) => ({
+      async write(document: string, options: WriteOptions) {
+        if (isRefused(options.expected ?? ''))
+          throw new RingStoreError('unavailable', 'the service refused the request');
+        return sound.write(document, options);
+      },
+    })),
+  ),
+  wrapped('loses its connection over a revision', 'RING-FOREIGN-CONFLICT', (sound) => {
+    let isLost = false;
+    return {
+      async read(options?: RingStoreCallOptions) {
+        if (isLost) throw new RingStoreError('unavailable', 'no connection');
+        return sound.read(options);
+      },
+      write(document: string, options: WriteOptions) {
+        isLost ||= options.expected?.includes('\0') === true;
+        return sound.write(document, options);
+      },
+    };
+  }),
+  broken('compares the beginning of a counter', 'RING-STALE-LOSES', {
+    revise: (_, before) => String(Number(before?.revision ?? 0) + 1),
+    matches: loose((expected, revision) => expected !== '' && revision.startsWith(expected)),
   }),
   broken('a plain error for a conflict', 'RING-CONFLICT-ERROR', {
     conflict() {
@@ -744,6 +903,223 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
   wrapped('says that it has push', 'RING-WATCH-HEARS', () => ({ watch: undefined })),
   wrapped('watch returns nothing', 'RING-WATCH-HEARS', (sound) => ({
     watch: (changed: () => void) => void sound.watch?.(changed),
+  })),
+  wrapped('says where it is, and how to log in', 'RING-SHAPE', () => ({
+    location: `zoo://app:${randomUUID()}@db/ring`,
+  })),
+  wrapped('says where it is with an object', 'RING-SHAPE', () => ({ location: new URL('zoo://db/ring') })),
+  ...[
+    ['absent once it is closed', async () => undefined] as const,
+    ['what it knew once it is closed', async (last: unknown) => last] as const,
+    ['never answers once it is closed', () => new Promise(() => undefined)] as const,
+  ].map(([title, answer]) =>
+    wrapped(title, 'RING-CLOSED', (sound) => {
+      let isClosed = false;
+      let last: Awaited<ReturnType<RingStore['read']>>;
+      return {
+        async read(options?: RingStoreCallOptions) {
+          if (isClosed) return answer(last);
+          last = await sound.read(options);
+          // The close came in between.
+          return isClosed && title.startsWith('never') ? answer(last) : last;
+        },
+        close: async () => void (isClosed = true),
+      };
+    }),
+  ),
+  ...[
+    ['loses a write that a close interrupts', { revision: 'lost' }] as const,
+    ['reports a conflict once it is closed', new RingConflictError()] as const,
+  ].map(([title, answer]) =>
+    wrapped(title, 'RING-CLOSED', (sound) => {
+      let isClosed = false;
+      return {
+        async write(document: string, options: WriteOptions) {
+          await pause(1);
+          if (!isClosed) return sound.write(document, options);
+          if (answer instanceof Error) throw answer;
+          return answer;
+        },
+        close: async () => void (isClosed = true),
+      };
+    }),
+  ),
+  wrapped('throws the driver’s error once it is closed', 'RING-CLOSED-UNAVAILABLE', (sound) => {
+    let isClosed = false;
+    return {
+      async read(options?: RingStoreCallOptions) {
+        if (isClosed) throw new Error('the pool has ended');
+        return sound.read(options);
+      },
+      close: async () => void (isClosed = true),
+    };
+  }),
+  wrapped('cannot be closed twice', 'RING-CLOSED-UNAVAILABLE', () => {
+    let count = 0;
+    return {
+      async close() {
+        if (++count > 1) throw new Error('called end on a pool that has ended');
+      },
+    };
+  }),
+  wrapped('waits for a second close', 'RING-CLOSED-UNAVAILABLE', () => {
+    let count = 0;
+    return { close: () => (++count > 1 ? new Promise(() => undefined) : Promise.resolve()) };
+  }),
+  wrapped('says goodbye to a backend that does not answer', 'RING-INSTANCE-CLOSES', (_, backend) => ({
+    close: () => (backend.isDown ? new Promise(() => undefined) : Promise.resolve()),
+  })),
+  wrapped('absent at the second try', 'RING-UNREACHABLE', (sound, backend) => {
+    let failures = 0;
+    return {
+      read: (options?: RingStoreCallOptions) =>
+        sound.read(options).catch((error: unknown) => {
+          if (!backend.isDown || ++failures < 2) throw error;
+          return undefined;
+        }),
+    };
+  }),
+  ...[
+    ['listens on the signal', () => true] as const,
+    ['listens on the signal of what lost', (error: unknown) => error instanceof RingConflictError] as const,
+    ['listens on the signal that aborted', (_: unknown, signal?: AbortSignal) => signal?.aborted === true] as const,
+  ].map(([title, isLeft]) =>
+    wrapped(title, 'RING-SIGNAL-LEFT', (sound) => {
+      const left = async <T>(call: Promise<T>, signal: AbortSignal | undefined): Promise<T> => {
+        const [outcome] = await Promise.allSettled([call]);
+        const reason: unknown = outcome?.status === 'rejected' ? outcome.reason : undefined;
+        if (isLeft(reason, signal)) signal?.addEventListener('abort', () => undefined);
+        return call;
+      };
+      return {
+        read: (options?: RingStoreCallOptions) => left(sound.read(options), options?.signal),
+        write: (document: string, options: WriteOptions) => left(sound.write(document, options), options.signal),
+      };
+    }),
+  ),
+  wrapped('answers an aborted read with what it knows', 'RING-ABORTED', (sound) => {
+    let last: Awaited<ReturnType<RingStore['read']>>;
+    return {
+      read: async (options?: RingStoreCallOptions) => {
+        if (options?.signal?.aborted === true && last !== undefined) return last;
+        last = await sound.read(options);
+        return last;
+      },
+    };
+  }),
+  wrapped('sends an aborted write later', 'RING-ABORTED', (sound) => ({
+    async write(document: string, options: WriteOptions) {
+      if (options.signal?.aborted === true) {
+        setTimeout(() => void sound.write(document, { expected: options.expected }).catch(() => undefined), 100);
+      }
+      return sound.write(document, options);
+    },
+  })),
+  wrapped('gives the answer to an aborted read to the next', 'RING-ABORT-READ', (sound) => {
+    const unasked: (() => ReturnType<RingStore['read']>)[] = [];
+    return {
+      async read(options?: RingStoreCallOptions) {
+        const own = sound.read(options);
+        const found = await own.catch(async (error: unknown) => {
+          const late = sound.read();
+          unasked.push(() => late);
+          await late;
+          throw error;
+        });
+        const before = unasked.shift();
+        if (before === undefined) return found;
+        unasked.push(async () => found);
+        return before();
+      },
+    };
+  }),
+  wrapped('aborts every write on its connection', 'RING-ABORT-OTHERS', (sound) => {
+    let all = new AbortController();
+    return {
+      async write(document: string, options: WriteOptions) {
+        const mine = all;
+        options.signal?.addEventListener('abort', () => {
+          mine.abort();
+          all = new AbortController();
+        });
+        if (options.signal?.aborted === true) return sound.write(document, options);
+        return sound.write(document, { ...options, signal: mine.signal });
+      },
+    };
+  }),
+  wrapped('calls three times', 'RING-WATCH-HEARS', (sound) => ({
+    watch(changed: () => void) {
+      let count = 0;
+      return sound.watch?.(() => {
+        if (++count <= 3) changed();
+      });
+    },
+  })),
+  wrapped('calls before the write can be read', 'RING-WATCH-HEARS', (sound, backend, name) => ({
+    async write(document: string, options: WriteOptions) {
+      const watchers = backend.watchers.get(name) ?? new Set();
+      const hears = [...watchers];
+      for (const changed of hears) changed();
+      await pause(20);
+      watchers.clear();
+      try {
+        return await sound.write(document, options);
+      } finally {
+        for (const changed of hears) watchers.add(changed);
+      }
+    },
+  })),
+  wrapped('watches until a write loses', 'RING-WATCH-HEARS', (sound, backend, name) => ({
+    write: (document: string, options: WriteOptions) =>
+      sound.write(document, options).catch((error: unknown) => {
+        if (error instanceof RingConflictError) backend.watchers.get(name)?.clear();
+        throw error;
+      }),
+  })),
+  wrapped('cannot read while it calls', 'RING-WATCH-HEARS', (sound) => {
+    let isCalling = false;
+    return {
+      read: (options?: RingStoreCallOptions) =>
+        isCalling ? Promise.reject(new RingStoreError('unavailable', 'busy')) : sound.read(options),
+      watch: (changed: () => void) =>
+        sound.watch?.(() => {
+          isCalling = true;
+          changed();
+          isCalling = false;
+        }),
+    };
+  }),
+  wrapped('has room for ten watchers, ended ones too', 'RING-WATCH-ENDS', (sound) => {
+    let count = 0;
+    return { watch: (changed: () => void) => (++count > 10 ? () => undefined : sound.watch?.(changed)) };
+  }),
+  wrapped('cannot end a watcher while it is called', 'RING-WATCH-ENDS', (sound) => ({
+    watch(changed: () => void) {
+      let isCalling = false;
+      const end = sound.watch?.(() => {
+        isCalling = true;
+        changed();
+        isCalling = false;
+      });
+      return () => {
+        if (isCalling) throw new Error('the set is being iterated');
+        end?.();
+      };
+    },
+  })),
+  wrapped('subscribes again whoever has ended', 'RING-WATCH-RECOVERS', (sound, backend) => ({
+    watch(changed: () => void) {
+      const end = sound.watch?.(changed);
+      return () => {
+        end?.();
+        const again = setInterval(() => {
+          if (!backend.isDown) return;
+          clearInterval(again);
+          sound.watch?.(changed);
+        }, 10);
+        again.unref();
+      };
+    },
   })),
   wrapped('never unsubscribes', 'RING-WATCH-ENDS', (sound) => ({
     watch(changed: () => void) {

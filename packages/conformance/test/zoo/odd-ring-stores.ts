@@ -149,6 +149,23 @@ odd(
   },
 );
 
+/** Waits until a signal aborts; what it waits for goes on. */
+async function unlessAborted<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
+  let leave = (): void => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    leave = () => reject(new RingStoreError('unavailable', 'the call is no longer awaited'));
+  });
+  aborted.catch(() => undefined);
+  work.catch(() => undefined);
+  if (signal?.aborted === true) leave();
+  signal?.addEventListener('abort', leave);
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal?.removeEventListener('abort', leave);
+  }
+}
+
 {
   const ends = new WeakMap<Service, Promise<unknown>>();
   const queued = async <T>(service: Service, signal: AbortSignal | undefined, act: () => Promise<T>): Promise<T> => {
@@ -159,14 +176,8 @@ odd(
       service,
       Promise.allSettled([before, mine]).then(() => undefined),
     );
-    const aborted = new Promise<never>((_, reject) => {
-      const tell = (): void => reject(new RingStoreError('unavailable', 'aborted'));
-      if (signal?.aborted === true) tell();
-      else signal?.addEventListener('abort', tell, { once: true });
-    });
-    aborted.catch(() => undefined);
     try {
-      await Promise.race([before, aborted]);
+      await unlessAborted(signal, Promise.resolve(before));
       return await act();
     } finally {
       done();
@@ -222,16 +233,7 @@ odd(
     override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
       if (options.signal?.aborted === true) throw new RingStoreError('unavailable', 'aborted');
       const done = pause(5).then(() => super.put(document, { expected: options.expected }));
-      done.catch(() => undefined);
-      const aborted = new Promise<never>((_, reject) => {
-        options.signal?.addEventListener(
-          'abort',
-          () => reject(new RingStoreError('unavailable', 'the call is no longer awaited')),
-          { once: true },
-        );
-      });
-      aborted.catch(() => undefined);
-      return Promise.race([done, aborted]);
+      return unlessAborted(options.signal, done);
     }
   },
 );

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { SingleUseStoreError } from '@sealring/core';
 import type { SingleUseStoreLike, SingleUseTarget } from '../../src/index.ts';
 
 /** A store with one fault, and the requirement that has to catch it. */
@@ -34,9 +35,12 @@ export function zooSingleUse(
   const store: SingleUseStoreLike = {
     clockSkewSeconds: toldSeconds,
     async claim(id, expiresAt) {
+      if (typeof id !== 'string' || !(expiresAt instanceof Date)) throw new TypeError('id and expiresAt');
+      if (id === '' || id.length > 256 || Number.isNaN(expiresAt.getTime())) throw new RangeError('id or expiresAt');
+      const endMs = expiresAt.getTime();
       await pause(1);
-      if (isDown && !answersWhenDown) throw new Error('down');
-      return isDown || claim(used, id, expiresAt.getTime());
+      if (isDown && !answersWhenDown) throw new SingleUseStoreError('unavailable', 'no answer');
+      return isDown || claim(used, id, endMs);
     },
   };
   const breakConnection = async () => {
@@ -44,6 +48,24 @@ export function zooSingleUse(
     return () => void (isDown = false);
   };
   return { name, create: () => ({ store }), breakConnection };
+}
+
+type ClaimOf = SingleUseStoreLike['claim'];
+
+/** A sound store whose claims go through something. */
+function changed(
+  name: string,
+  caughtBy: string,
+  change: (claim: ClaimOf, state: { isClosed: boolean; isLost: boolean }) => ClaimOf,
+): BrokenSingleUse {
+  const target = zooSingleUse(name);
+  const create = async () => {
+    const { store } = await target.create();
+    const state = { isClosed: false, isLost: false };
+    const claim = change((id, expiresAt) => store.claim(id, expiresAt), state);
+    return { store: { claim, close: async () => void (state.isClosed = true) } };
+  };
+  return { target: { ...target, create }, caughtBy };
 }
 
 export const BROKEN_SINGLE_USE: readonly BrokenSingleUse[] = [
@@ -98,6 +120,77 @@ export const BROKEN_SINGLE_USE: readonly BrokenSingleUse[] = [
     caughtBy: 'USE-PAST-END',
   },
   { target: zooSingleUse('accepts what it cannot check', sound, true), caughtBy: 'USE-UNREACHABLE' },
+  {
+    target: zooSingleUse('remembers a hundred ids', async (used, id, endMs) => {
+      const won = await sound(used, id, endMs);
+      const [oldest = ''] = used.keys();
+      if (used.size > 100) used.delete(oldest);
+      return won;
+    }),
+    caughtBy: 'USE-ONCE',
+  },
+  {
+    target: zooSingleUse('sets a timer that is too long', async (used, id, endMs) => {
+      const won = await sound(used, id, endMs);
+      if (endMs - Date.now() > 2 ** 31) used.delete(id);
+      return won;
+    }),
+    caughtBy: 'USE-ONCE',
+  },
+  {
+    target: zooSingleUse('removes everything with what has ended', async (used, id, endMs) => {
+      if (endMs < Date.now()) used.clear();
+      return sound(used, id, endMs);
+    }),
+    caughtBy: 'USE-PAST-END',
+  },
+  ...Object.entries({
+    'takes a hyphen for an underscore': (id: string) => id.replaceAll('-', '_'),
+    'takes 128 characters of an id': (id: string) => id.slice(0, 128),
+    'takes 43 characters of an id': (id: string) => id.slice(0, 43),
+    'takes an id to its colon': (id: string) => id.split(':')[0] ?? '',
+    'trims an id': (id: string) => id.trim(),
+    'decodes an id': (id: string) => id.replaceAll('%41', 'A'),
+  }).map(([name, keyOf]) => ({
+    target: zooSingleUse(name, (used, id, endMs) => sound(used, keyOf(id), endMs)),
+    caughtBy: 'USE-SEPARATE',
+  })),
+  changed(
+    'takes any text for an id',
+    'USE-ARGUMENTS',
+    (claim) => (id, expiresAt) => claim(id.slice(0, 256), expiresAt),
+  ),
+  changed('takes a number for a date', 'USE-ARGUMENTS', (claim) => (id, at) => claim(id, at && new Date(at))),
+  changed(
+    'keeps what it claimed in its connection',
+    'USE-CLOSED',
+    (claim, state) => async (id, expiresAt) => state.isClosed || claim(id, expiresAt),
+  ),
+  changed(
+    'throws what the driver threw',
+    'USE-ERROR',
+    (claim) => (id, expiresAt) =>
+      claim(id, expiresAt).catch((error: Error) => {
+        throw error.name === 'SingleUseStoreError' ? new Error('ECONNREFUSED') : error;
+      }),
+  ),
+  changed(
+    'says which id it could not claim',
+    'USE-ERROR',
+    (claim) => (id, expiresAt) =>
+      claim(id, expiresAt).catch((error: Error) => {
+        throw error.name === 'SingleUseStoreError'
+          ? new SingleUseStoreError('unavailable', `no answer for ${id}`)
+          : error;
+      }),
+  ),
+  changed('stays out of reach', 'USE-RECOVERS', (claim, state) => async (id, expiresAt) => {
+    if (state.isLost) throw new SingleUseStoreError('unavailable', 'no connection');
+    return claim(id, expiresAt).catch((error: Error) => {
+      state.isLost = error.name === 'SingleUseStoreError';
+      throw error;
+    });
+  }),
   {
     target: {
       name: 'never closes',

@@ -65,9 +65,9 @@ export function sqlite(): SoundRingStore {
     CREATE TABLE ring (name TEXT PRIMARY KEY, document TEXT NOT NULL, revision TEXT NOT NULL);`);
   let down = false;
 
-  const ask = async <T>(run: () => T, signal: AbortSignal | undefined): Promise<T> => {
+  const ask = async <T>(database: DatabaseSync, run: () => T, signal: AbortSignal | undefined): Promise<T> => {
     await network();
-    if (down || signal?.aborted === true) throw new RingStoreError('unavailable', 'no connection');
+    if (down || !database.isOpen || signal?.aborted === true) throw new RingStoreError('unavailable', 'no connection');
     return run();
   };
 
@@ -80,7 +80,7 @@ export function sqlite(): SoundRingStore {
       kind: 'sqlite',
       async read(options) {
         checkOptions(options);
-        const row = await ask(() => select.get(name), options?.signal);
+        const row = await ask(database, () => select.get(name), options?.signal);
         if (row === undefined) return undefined;
         const document = String(row['document']);
         const revision = String(row['revision']);
@@ -94,6 +94,7 @@ export function sqlite(): SoundRingStore {
         const { expected, signal } = options;
         const revision = crypto.randomUUID();
         const { changes } = await ask(
+          database,
           () =>
             expected === undefined
               ? insert.run(name, document, revision)

@@ -1,5 +1,10 @@
 import { finiteNumber, refuseUnknownOptions } from '../base/options.ts';
-import { MAX_DOCUMENT_BYTES, type RingStoreCallOptions, RingStoreError } from '../contracts/ring-store.ts';
+import {
+  MAX_DOCUMENT_BYTES,
+  RingConflictError,
+  type RingStoreCallOptions,
+  RingStoreError,
+} from '../contracts/ring-store.ts';
 import { BOUNDS, DEFAULT_CLOCK_SKEW_SECONDS } from '../ring/policy.ts';
 import { tooLarge } from './failures.ts';
 import { checkCallback, signalOf, textWithin, wrongType } from './options.ts';
@@ -22,6 +27,7 @@ export function checkRead(owner: string, options: RingStoreCallOptions | undefin
  * @throws {TypeError} for a document that is not a text with a UTF-8 form, an empty one, a wrong `expected`, an unknown
  * option or one of a wrong type.
  * @throws {RingStoreError} `too-large` for a document over 262 144 bytes, `unavailable` when the signal has aborted.
+ * @throws {RingConflictError} for an `expected` with a lone surrogate: no service has such a revision, or could be asked.
  */
 export function checkWrite(
   owner: string,
@@ -39,6 +45,7 @@ export function checkWrite(
   }
   if (Buffer.byteLength(document) > MAX_DOCUMENT_BYTES) throw tooLarge();
   checkCallOptions(owner, options);
+  if (expected?.isWellFormed() === false) throw new RingConflictError();
 }
 
 /** @throws {TypeError} unless `document` is text that has a UTF-8 form and is not empty. */

@@ -88,13 +88,16 @@ def document_text(data: bytes, what: str, revision: str | None = None) -> str:
 
 def check_write(owner: str, document: object, expected: object) -> None:
     """What every store refuses to write. TypeError for what is not text, RingStoreError for a text
-    that it may not store."""
+    that it may not store, RingConflictError for a revision with a lone surrogate."""
     if not isinstance(document, str):
         raise TypeError(f"{owner}: document must be a str, got {show(document)}")
     if expected is not None and not isinstance(expected, str):
         raise TypeError(f"{owner}: expected must be a str or None, got {show(expected)}")
     if len(document.encode("utf-8", "surrogatepass")) > MAX_DOCUMENT_BYTES:
         raise RingStoreError("too-large", "a ring document has at most 262144 bytes")
+    # No service has such a revision, or could be asked.
+    if expected is not None and any("\ud800" <= character <= "\udfff" for character in expected):
+        raise RingConflictError
 
 
 _CONFLICT = object()

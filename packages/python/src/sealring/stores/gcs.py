@@ -142,7 +142,7 @@ class GcsRing:
         after `unavailable` it may have been written all the same."""
         check_write(_OWNER, document, expected)
         # Nobody has ever read such a revision, so another one is stored.
-        if expected is not None and _GENERATION.fullmatch(expected) is None:
+        if expected is not None and not _is_generation(expected):
             raise RingConflictError
         answer = self._put(document, int(expected or 0))
         if isinstance(answer, Exception):
@@ -157,7 +157,7 @@ class GcsRing:
                 return None
             generation, size, encoding = blob.generation, blob.size, blob.content_encoding
             revision = str(generation)
-            if _GENERATION.fullmatch(revision) is None or not isinstance(size, int):
+            if not _is_generation(revision) or not isinstance(size, int):
                 return RingStoreError("unavailable", "the answer has no generation")
             is_compressed = (encoding or "identity") != "identity"
             if size > MAX_DOCUMENT_BYTES or is_compressed:
@@ -205,9 +205,13 @@ class GcsRing:
         except Exception as error:
             is_conflict = getattr(error, "code", None) in _CONFLICTS
             return RingConflictError() if is_conflict else _failure(error)
-        if _GENERATION.fullmatch(revision) is None:
+        if not _is_generation(revision):
             return RingStoreError("unavailable", "the answer did not come from Cloud Storage")
         return revision
+
+
+def _is_generation(value: str) -> bool:
+    return _GENERATION.fullmatch(value) is not None and int(value) < 2**63
 
 
 def _failure(error: Exception) -> RingStoreError:

@@ -20,6 +20,7 @@ _LOOK_SECONDS = 1.0
 _HEARTBEAT_SECONDS = 15.0
 # Identifiers cannot be parameters of a statement, so what may be one is a closed alphabet.
 _TABLE_NAME = re.compile(r"(?:([a-z_][a-z0-9_]{0,47})\.)?([a-z_][a-z0-9_]{0,47})", re.ASCII)
+_UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _SERIALIZATION_FAILURE = "40001"
 _UNKNOWN = "the statement returned an unexpected answer"
 
@@ -179,6 +180,9 @@ class PostgresRing:
         """Replaces the row, if it is what `expected` says. RingConflictError or RingStoreError;
         after `unavailable` it may have been written all the same."""
         check_write(_OWNER, document, expected)
+        # Nobody has ever read such a revision; and PostgreSQL refuses text with a NUL.
+        if expected is not None and _UUID.fullmatch(expected) is None:
+            raise RingConflictError
         if expected is None:
             row = self._row(self._create, (self._name, document, self._channel))
         else:
