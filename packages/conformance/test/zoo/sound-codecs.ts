@@ -62,7 +62,10 @@ const BASE32: Encoding = {
 /** A codec of a box and an encoding; one text for each token. */
 function codecOf(box: Box, encoding: Encoding, keys: readonly Buffer[], prefix = ''): RequestStateCodec {
   return {
-    seal: (payload) => prefix + encoding.encode(Buffer.from(box.seal(keys[0] as Buffer, payload))),
+    seal: (payload) =>
+      payload.length > 400_000
+        ? refuse('too long')
+        : prefix + encoding.encode(Buffer.from(box.seal(keys[0] as Buffer, payload))),
     unseal(token) {
       if (typeof token !== 'string' || !token.startsWith(prefix)) refuse('malformed');
       const text = token.slice(prefix.length);
