@@ -91,9 +91,9 @@ function spellingsOf(keyId: string): readonly string[] {
   const [first = ''] = keyId;
   const encoded = [`%${first.charCodeAt(0).toString(16)}`, String.fromCharCode(first.charCodeAt(0) + 0xfee0)];
   const names = ['\n', ' ', `x\n`, 'x/../'].map((before) => before + keyId);
-  // Names of other keys, where a separator is left to stand for any character.
+  // Names of other keys, where a separator is left to stand for any character: not x, which makes a number of a zero.
   const separated = [...keyId.matchAll(/[^a-z0-9]/gi)].map(
-    ({ index }) => `${keyId.slice(0, index)}x${keyId.slice(index + 1)}`,
+    ({ index }) => `${keyId.slice(0, index)}q${keyId.slice(index + 1)}`,
   );
   return [...names, ...encoded.map((one) => one + keyId.slice(1)), ...separated];
 }

@@ -220,7 +220,7 @@ function withTime(keys: readonly Buffer[]): RequestStateCodec {
     },
     unseal(token) {
       const bytes =
-        typeof token === 'string' && token.length < 1_000_000 ? Buffer.from(token, 'base64url') : refuse('odd');
+        typeof token === 'string' && token.length < 4_000_000 ? Buffer.from(token, 'base64url') : refuse('odd');
       if (spelled(bytes) !== token || bytes.length < 57) refuse('malformed');
       const stamp = bytes.subarray(0, 9);
       for (const key of keys) {
@@ -244,7 +244,7 @@ function numbered(keys: readonly Buffer[]): RequestStateCodec {
     },
     unseal(token) {
       const [time = '', number = '', text = '', ...more] =
-        typeof token === 'string' && token.length < 1_000_000 ? token.split('.') : refuse('odd');
+        typeof token === 'string' && token.length < 4_000_000 ? token.split('.') : refuse('odd');
       const sealed = Buffer.from(text, 'base64url');
       if (sealed.toString('base64url') !== text || more.length > 0) refuse('malformed');
       for (const key of keys) {
