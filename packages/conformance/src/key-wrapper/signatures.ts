@@ -111,7 +111,7 @@ async function signatureOf(trial: KeyWrapperTrial, signer: Signer, entry: Uint8A
 }
 
 /** What `verify` says. @throws {Finding} when it is not a plain true or false. */
-export function verdict(signer: Signer, entry: Uint8Array, signature: Uint8Array): boolean {
+function verdict(signer: Signer, entry: Uint8Array, signature: Uint8Array): boolean {
   let said: unknown;
   try {
     said = signer.verify(entry, signature);
