@@ -93,7 +93,7 @@ function windows(key: Uint8Array, length: number): readonly Buffer[] {
 
 function formsOf(piece: Uint8Array): readonly string[] {
   const pairs = [...piece].map((byte) => byte.toString(16).padStart(2, '0'));
-  const hex = [pairs.join(''), pairs.join(' '), pairs.join(':'), pairs.join(', 0x')];
+  const hex = ['', ' ', ':', ', 0x', ',0x', '%', '\\x'].map((between) => pairs.join(between));
   const decimal = [piece.join(','), piece.join(', '), piece.join(' ')];
   return [Buffer.from(piece).toString('latin1'), ...hex, ...hex.map((form) => form.toUpperCase()), ...decimal];
 }

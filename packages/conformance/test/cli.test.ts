@@ -234,9 +234,15 @@ describe('a wrong target module is reported in one line, with exit code 2', () =
   });
 
   test('a run of --only that tried nothing is reported', async () => {
-    const { code, stderr } = await runCli(['codec', 'sound.ts', '--quiet', '--only', 'CODEC-SIZE-LIMIT']);
+    const { code, stderr } = await runCli([
+      'key-wrapper',
+      'sound-key-wrapper.ts',
+      '--quiet',
+      '--only',
+      'WRAP-LENGTH-64',
+    ]);
     expect(code).toBe(2);
-    expect(stderr).toMatch(/^error: --only "CODEC-SIZE-LIMIT" tried nothing: [^\n]+\n$/);
+    expect(stderr).toMatch(/^error: --only "WRAP-LENGTH-64" tried nothing: [^\n]+\n$/);
   });
 });
 

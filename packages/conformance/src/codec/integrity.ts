@@ -44,6 +44,25 @@ function* sumsOf(one: string, two: string, three: string): Iterable<Forgery> {
   }
 }
 
+/** The parts of a token that stand for bytes, and how others are put in their place. */
+function encodedParts(
+  token: string,
+): readonly { readonly bytes: Buffer; readonly put: (bytes: Uint8Array) => string }[] {
+  const parts = token.split(/([.:~$])/);
+  return parts.flatMap((part, i) =>
+    (['hex', 'base64url'] as const)
+      .map((encoding) => ({
+        bytes: Buffer.from(part, encoding),
+        put: (bytes: Uint8Array) => parts.with(i, Buffer.from(bytes).toString(encoding)).join(''),
+      }))
+      .filter(({ bytes, put }) => bytes.length > 0 && put(bytes) === token)
+      .slice(0, 1),
+  );
+}
+
+/** Lengths of key ids, versions, nonces, salts and tags. */
+const FIELDS: readonly number[] = [1, 2, 4, 8, 9, 12, 16, 18, 20, 24, 32, 48, 64];
+
 /** Neighbours that changed places: a sum does not see it. */
 function* swapsOf(token: string): Iterable<Forgery> {
   for (const width of SWAPPED) {
@@ -130,6 +149,7 @@ const AROUND: readonly (readonly [string, string])[] = [
 ];
 const LONG_BYTES = 60_000;
 const LONG_CHANGES = 64;
+const LONGER_BYTES = 300_000;
 /** The beginning of a token, where a version or an algorithm stands. */
 const HEADER_LENGTH = 8;
 /** Names by which a token may ask not to be checked, or to be checked by something weaker. */
@@ -200,6 +220,8 @@ function refuses(variantsOf: Variants, also?: (trial: CodecTrial) => Promise<voi
   DAMAGE.push(variantsOf);
   return async (trial) => {
     const { codec, tokens } = await tokensOf(trial);
+    // What is remembered of a token makes none that is like it good.
+    for (const token of tokens) trial.outcome(codec, token);
     const variants = tokens.flatMap((token, i) => {
       const other = tokens[(i + 1) % tokens.length] ?? token;
       return [...variantsOf(token, other)].map(([variant, what]) => ({ token, variant, what }));
@@ -250,6 +272,15 @@ export const INTEGRITY_CHECKS: CodecChecks = {
         yield [replaced(token, at, URL_SAFE[value ^ (1 << bit)] ?? ''), `with character ${at} one bit off`];
       }
     }
+    for (const { bytes, put } of encodedParts(token)) {
+      for (const length of FIELDS.filter((one) => one <= bytes.length)) {
+        for (const byte of [0, 0xff]) {
+          const blank = Buffer.alloc(length, byte);
+          yield [put(Buffer.concat([blank, bytes.subarray(length)])), `with ${byte} for its first ${length} bytes`];
+          yield [put(Buffer.concat([bytes.subarray(0, -length), blank])), `with ${byte} for its last ${length} bytes`];
+        }
+      }
+    }
   }),
   'CODEC-LONG-PAYLOAD': async (trial) => {
     const codec = await trial.create();
@@ -258,6 +289,17 @@ export const INTEGRITY_CHECKS: CodecChecks = {
       const at = Math.floor(((i + trial.random.below(1_000) / 1_000) * token.length) / LONG_CHANGES);
       const other = trial.random.pick(CHARACTERS.filter((char) => char !== token[at]));
       trial.refused(codec, replaced(token, at, other), `the token of ${LONG_BYTES} bytes with character ${at} changed`);
+    }
+    let longer: string;
+    try {
+      longer = codec.seal(trial.bytes(LONGER_BYTES));
+    } catch {
+      return;
+    }
+    for (const part of [0.3, 0.5, 0.7, 0.9, 0.99]) {
+      const at = Math.floor(longer.length * part);
+      const other = longer[at] === 'A' ? 'B' : 'A';
+      trial.refused(codec, replaced(longer, at, other), `a token of ${longer.length} characters with one changed`);
     }
   },
   'CODEC-TRUNCATION': refuses(function* (token) {
@@ -280,6 +322,13 @@ export const INTEGRITY_CHECKS: CodecChecks = {
     }
     for (const more of ['#x', '?x', '&x=1', ';', ',', '|', '/', ':', '$', '!']) {
       yield [`${token}${more}`, `with ${tokenText(more)} after it`];
+    }
+    for (const { bytes, put } of encodedParts(token)) {
+      for (const length of [0, ...FIELDS].filter((one) => one < bytes.length)) {
+        const at = bytes.length - length;
+        const longer = Buffer.concat([bytes.subarray(0, at), Buffer.of(0), bytes.subarray(at)]);
+        yield [put(longer), `with a zero before its last ${length} bytes`];
+      }
     }
     for (const [before, after] of AROUND) yield [before + token + after, `between ${before} and ${after}`];
     for (let length = 1; length <= HEADER_LENGTH; length++) {
@@ -310,6 +359,11 @@ export const INTEGRITY_CHECKS: CodecChecks = {
   'CODEC-DOWNGRADE': refuses(function* (token) {
     for (let at = 0; at < Math.min(HEADER_LENGTH, token.length); at++) {
       for (const digit of '0123456789') yield [replaced(token, at, digit), `with ${digit} as character ${at}`];
+    }
+    const [version = ''] = /\d+(?=[.:~$])/.exec(token.slice(0, HEADER_LENGTH)) ?? [];
+    const same = [`0${version}`, `+${version}`, ` ${version}`, `${version}.0`, `${version}e0`, `0x${version}`];
+    for (const number of version === '' ? [] : same) {
+      yield [token.replace(version, number), `with ${number} for ${version}`];
     }
     for (const { parts, separator } of divisions(token)) {
       const named = [...ALGORITHMS, ...rewritten(parts[0] ?? '')];
@@ -365,7 +419,7 @@ export const INTEGRITY_CHECKS: CodecChecks = {
   }),
   'CODEC-CANONICAL-SPACE': refuses(function* (token) {
     const middle = token.length >> 1;
-    for (const space of [' ', '\n', '\r\n', '\t', '\v', '\f', '\u00a0', '\u2028', '\ufeff', '\0']) {
+    for (const space of [' ', '\n', '\r\n', '\t', '\v', '\f', '\u00a0', '\u2028', '\ufeff', '\u00ad', '\u200b', '\0']) {
       yield [space + token, `after ${JSON.stringify(space)}`];
       yield [token + space, `before ${JSON.stringify(space)}`];
       yield [token.slice(0, middle) + space + token.slice(middle), `around ${JSON.stringify(space)}`];
@@ -403,13 +457,18 @@ export const INTEGRITY_CHECKS: CodecChecks = {
       const code = token.charCodeAt(at).toString(16);
       yield [replaced(token, at, `%${code}`), `with character ${at} percent-encoded`];
       yield [replaced(token, at, `%${code.toUpperCase()}`), `with character ${at} percent-encoded`];
+      for (const escape of [`&#${token.charCodeAt(at)};`, `&#x${code};`, `\\u00${code}`, `\\x${code}`])
+        yield [replaced(token, at, escape), `with ${escape} for character ${at}`];
     }
     yield [encodeURIComponent(token).replaceAll('.', '%2E'), 'percent-encoded'];
   }),
   'CODEC-GARBAGE': async (trial) => {
     const codec = await trial.create();
-    const prefix = trial.seal(codec, trial.text('state')).slice(0, 4);
-    const shaped = GARBAGE.map((one) => `${prefix}${one}`);
+    const token = trial.seal(codec, trial.text('state'));
+    const named = divisions(token).flatMap(({ parts, separator }) =>
+      parts.flatMap((_, i) => GARBAGE.map((one) => parts.with(i, one).join(separator))),
+    );
+    const shaped = [...GARBAGE.map((one) => `${token.slice(0, 4)}${one}`), ...named.filter((one) => one !== token)];
     const random = Array.from({ length: 200 }, () => {
       const bytes = trial.random.bytes(trial.random.below(200));
       return Buffer.from(bytes).toString(trial.random.pick(['base64url', 'hex', 'latin1', 'utf8']));

@@ -1,8 +1,8 @@
-import { inspect } from 'node:util';
 import type { RequestStateCodec } from '@sealring/core';
 import { expectThat, NotApplicable } from '../requirement.ts';
 import { contentsOf, shows } from '../secrets.ts';
 import { damagedForms, GARBAGE } from './integrity.ts';
+import { LONGEST_PAYLOAD } from './target.ts';
 import { BUDGET_MS, type CodecChecks, type CodecTrial, tokenText } from './trial.ts';
 
 const LONGEST_REASON = 32;
@@ -42,7 +42,7 @@ export const REFUSAL_CHECKS: CodecChecks = {
       ...damaged(token).map(([variant, what]) => [variant, what === 'no text' ? what : `a token ${what}`] as const),
       ...[...damagedForms(token, other)].map(([variant, what]) => [variant, `a token ${what}`] as const),
       ...GARBAGE.map((garbage) => [garbage, tokenText(garbage)] as const),
-      ...[1_000, 100_000].map(
+      ...[1_000, 100_000, 1_000_000].map(
         (length) => [`${token}${'A'.repeat(length)}`, `a token with ${length} characters added`] as const,
       ),
       [trial.seal(stranger, trial.text('state of a tool')), 'a token of another service'],
@@ -53,7 +53,11 @@ export const REFUSAL_CHECKS: CodecChecks = {
     const codec = await trial.create();
     const canary = trial.text(Buffer.from(trial.random.bytes(18)).toString('hex'));
     if (canary.length < TELLING_LENGTH) throw new NotApplicable('its payloads are too short to be recognised');
-    for (const [refusal, what] of refusalsOf(trial, codec, damaged(trial.seal(codec, canary)))) {
+    const token = trial.seal(codec, canary);
+    // What it remembers of an unsealed payload must not be in a refusal either.
+    trial.unseal(codec, token);
+    const refusals = [...refusalsOf(trial, codec, damaged(token)), ...tooLong(trial, codec, canary)];
+    for (const [refusal, what] of refusals) {
       const isShown = shows(contentsOf(refusal), canary);
       expectThat(!isShown, `the refusal of a token ${what} shows the payload`);
     }
@@ -65,7 +69,7 @@ export const REFUSAL_CHECKS: CodecChecks = {
       if (token.length < TELLING_LENGTH || !('refusal' in outcome)) continue;
       const error = outcome.refusal;
       const piece = token.slice(-TELLING_LENGTH);
-      const shown = error instanceof Error ? `${error.message}${inspect(Object.values(error))}` : inspect(error);
+      const shown = contentsOf(error).texts.join('\n');
       expectThat(
         !shown.includes(token.slice(0, TELLING_LENGTH)) && !shown.includes(piece),
         `the refusal of a token ${what} repeats it`,
@@ -77,6 +81,9 @@ export const REFUSAL_CHECKS: CodecChecks = {
     const bad = damaged(trial.seal(codec, trial.text('state of a tool')));
     for (const [error, what] of refusalsOf(trial, codec, bad)) {
       const message = error instanceof Error ? error.message : '';
+      const reason: unknown = Object(error).reason;
+      const isShort = typeof reason !== 'string' || reason.length <= LONGEST_REASON;
+      expectThat(isShort, `the reason of the refusal of a token ${what} has ${String(reason).length} characters`);
       expectThat(message.length <= LONGEST_REASON, `the refusal of a token ${what} has ${message.length} characters`);
       expectThat(message !== '', `the refusal of a token ${what} says nothing`);
     }
@@ -100,6 +107,22 @@ export const REFUSAL_CHECKS: CodecChecks = {
     trial.expectPayload(codec, trial.seal(codec, payload), payload, 'a token sealed after refusals');
   },
 };
+
+/** What seal throws of a payload that is longer than it takes, where that is declared. */
+function tooLong(
+  trial: CodecTrial,
+  codec: RequestStateCodec,
+  canary: Uint8Array,
+): readonly (readonly [unknown, string])[] {
+  const { maxPayloadBytes } = trial.supports;
+  if (maxPayloadBytes >= LONGEST_PAYLOAD) return [];
+  try {
+    codec.seal(Buffer.concat([canary, new Uint8Array(maxPayloadBytes)]));
+    return [];
+  } catch (error) {
+    return [[error, 'whose payload is too long']];
+  }
+}
 
 /** What refused bad tokens, and what had been done to each. That one is not refused at all is for other requirements. */
 function refusalsOf(

@@ -36,7 +36,7 @@ export const CODEC_TABLE: RequirementTable = {
   'CODEC-CANONICAL-ALPHABET': must('A token in the other base64 alphabet is refused.', RFC4648),
   'CODEC-CANONICAL-CASE': must('A token in other case is refused.', RFC4648),
   'CODEC-CANONICAL-UNICODE': must('A token with characters that only look alike is refused.', RFC4648),
-  'CODEC-CANONICAL-PERCENT': must('A percent-encoded token is refused.', RFC4648),
+  'CODEC-CANONICAL-PERCENT': must('A percent-encoded token, or one with other escapes, is refused.', RFC4648),
   'CODEC-GARBAGE': must('Text that is not a token is refused: empty, short, long, names of object members.', SPEC),
   'CODEC-HUGE': must('Ten megabytes of text are refused in bounded time.', SPEC),
   'CODEC-HUGE-QUICK': should('Ten megabytes of text are refused within two seconds.', KIT),

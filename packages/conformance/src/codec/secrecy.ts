@@ -3,7 +3,8 @@ import { text, xor } from '../bytes.ts';
 import { expectThat, NotApplicable } from '../requirement.ts';
 import { encodings } from '../secrets.ts';
 import { firstSeals, readFirstTokens } from './processes.ts';
-import { type CodecChecks, type CodecTrial, decodings } from './trial.ts';
+import { LONGEST_PAYLOAD } from './target.ts';
+import { answerOf, type CodecChecks, type CodecTrial, decodings } from './trial.ts';
 
 const MANY_SEALS = 10_000;
 /** Where sealing is slow the time decides, milliseconds. */
@@ -33,7 +34,7 @@ export const SECRECY_CHECKS: CodecChecks = {
   'CODEC-DISTINCT': async (trial) => {
     confidential(trial);
     const codec = await trial.create();
-    for (const payload of [trial.text('state'), trial.bytes(LONG_LENGTH)]) {
+    for (const payload of [trial.text('state'), trial.bytes(LONG_LENGTH), new Uint8Array(0)]) {
       const isDistinct = trial.seal(codec, payload) !== trial.seal(codec, payload);
       expectThat(isDistinct, 'two seals of one payload are equal, which reveals that the payloads are equal');
     }
@@ -41,10 +42,12 @@ export const SECRECY_CHECKS: CodecChecks = {
   'CODEC-CONFIDENTIAL': async (trial) => {
     confidential(trial);
     const codec = await trial.create();
-    for (let i = 0; i < 5; i++) {
+    for (const around of [0, 0, 0, 2_000, 20_000]) {
       const canary = text(Buffer.from(trial.random.bytes(12)).toString('hex'));
       if (!trial.fits(canary)) throw new NotApplicable('its payloads are too short to be recognised');
-      const token = trial.seal(codec, canary);
+      const payload = Buffer.concat([trial.random.bytes(around), canary, trial.random.bytes(around)]);
+      if (!trial.fits(payload)) continue;
+      const token = trial.seal(codec, payload);
       const readable = [token, ...decodings(token).map((bytes) => Buffer.from(bytes).toString('latin1'))];
       const forms = [...encodings(canary), Buffer.from(canary.toReversed()).toString('latin1')];
       const isShown = readable.some((one) => forms.some((form) => one.includes(form)));
@@ -56,15 +59,9 @@ export const SECRECY_CHECKS: CodecChecks = {
     const [short, long] = [1_024, 1_040];
     if (!trial.fits(new Uint8Array(long))) throw new NotApplicable('its payloads are too short to show a pattern');
     const codec = await trial.create();
-    const repeats = (...payloads: Uint8Array[]): number => repetitions(payloads.map((one) => trial.seal(codec, one)));
-    // What repeats whatever the payload: a header, padding outside.
-    const always = repeats(trial.random.bytes(short), trial.random.bytes(long));
-    const zeros = repeats(new Uint8Array(short), new Uint8Array(long)) - always;
-    expectThat(zeros <= MOST_REPEATS, `the tokens of ${short} and ${long} zeros repeat themselves in ${zeros} places`);
-    const head = trial.random.bytes(short - WINDOW);
-    const [one, two] = [WINDOW, 2 * WINDOW].map((length) => Buffer.concat([head, trial.random.bytes(length)]));
-    const shared = repeats(one ?? head, two ?? head) - always;
-    expectThat(shared <= MOST_REPEATS, `the tokens of payloads that begin alike are alike in ${shared} places`);
+    noPattern(trial, codec, short, long);
+    // A key stream of a few kilobytes that begins again.
+    if (trial.fits(new Uint8Array(20_016))) noPattern(trial, codec, 20_000, 20_016);
   },
   'CODEC-NO-COMPRESSION': async (trial) => {
     confidential(trial);
@@ -74,16 +71,33 @@ export const SECRECY_CHECKS: CodecChecks = {
         const all = Array.from({ length: SEALS_OF_A_LENGTH }, () => trial.seal(codec, payload()).length);
         return [Math.min(...all), Math.max(...all)];
       };
-      const flat = lengths(() => new Uint8Array(length));
       const mixed = lengths(() => trial.random.bytes(length));
-      // Padding of random length may differ as it likes, but not with the content.
-      expectThat(
-        flat[1] >= mixed[0] && mixed[1] >= flat[0],
-        `${length} equal bytes make ${flat[1]} characters at most, ${length} random ones ${mixed[0]} at least: how well a secret compresses shows`,
-      );
+      for (const [flat, what] of [
+        [lengths(() => new Uint8Array(length)), 'equal bytes'],
+        [lengths(() => trial.random.bytes(length).map((byte) => 0x30 + (byte % 10))), 'digits'],
+        [lengths(() => trial.random.bytes(length).map((byte) => 0x61 + (byte % 26))), 'letters'],
+      ] as const) {
+        // Padding of random length may differ as it likes, but not with the content.
+        expectThat(
+          flat[1] >= mixed[0] && mixed[1] >= flat[0],
+          `${length} ${what} make ${flat[1]} characters at most, ${length} random bytes ${mixed[0]} at least: how well a secret compresses shows`,
+        );
+      }
     }
   },
 };
+
+function noPattern(trial: CodecTrial, codec: RequestStateCodec, short: number, long: number): void {
+  const repeats = (...payloads: Uint8Array[]): number => repetitions(payloads.map((one) => trial.seal(codec, one)));
+  // What repeats whatever the payload: a header, padding outside.
+  const always = repeats(trial.random.bytes(short), trial.random.bytes(long));
+  const zeros = repeats(new Uint8Array(short), new Uint8Array(long)) - always;
+  expectThat(zeros <= MOST_REPEATS, `the tokens of ${short} and ${long} zeros repeat themselves in ${zeros} places`);
+  const head = trial.random.bytes(short - WINDOW);
+  const [one, two] = [WINDOW, 2 * WINDOW].map((length) => Buffer.concat([head, trial.random.bytes(length)]));
+  const shared = repeats(one ?? head, two ?? head) - always;
+  expectThat(shared <= MOST_REPEATS, `the tokens of payloads that begin alike are alike in ${shared} places`);
+}
 
 function confidential(trial: CodecTrial): void {
   if (!trial.supports.confidentiality) throw new NotApplicable('supports.confidentiality is false');
@@ -190,28 +204,42 @@ export function sharedStream(sealed: readonly Sealed[]): boolean {
   const [first] = sealed;
   if (first === undefined) return false;
   const all = sealed.map(({ token }) => decodings(token));
+  const heads = sealed.map(({ payload }) => Buffer.from(payload));
+  const beginnings = heads.map((head): Beginning => [head.readUInt32BE(0), head.readUInt32BE(4)]);
   for (const form of formsOf(first)) {
     const tokens = all.map((forms) => Buffer.from(forms[form] ?? []));
     const last = Math.max(...lengthsOf(tokens)) - first.payload.length;
-    for (let at = 0; at <= last; at++) if (sharedAt(sealed, tokens, at)) return true;
+    for (let at = 0; at <= last; at++) if (sharedAt(sealed, beginnings, tokens, at)) return true;
   }
   return false;
 }
 
+/** The first eight bytes of a payload. */
+type Beginning = readonly [number, number];
+
 /** Which decodings of a token are long enough to hold its payload; each once. */
 function formsOf({ payload, token }: Sealed): readonly number[] {
   const forms = decodings(token).map((bytes) => Buffer.from(bytes).toString('latin1'));
-  return forms.flatMap((form, i) => (form.length >= payload.length && forms.indexOf(form) === i ? [i] : []));
+  // No stream of bytes leaves text that needs no encoding.
+  return forms.flatMap((form, i) =>
+    form.length >= payload.length && forms.indexOf(form) === i && !token.includes(form) ? [i] : [],
+  );
 }
 
 function lengthsOf(tokens: readonly Buffer[]): ReadonlySet<number> {
   return new Set(tokens.map(({ length }) => length));
 }
 
-function sharedAt(sealed: readonly Sealed[], tokens: readonly Buffer[], at: number): boolean {
+function sharedAt(
+  sealed: readonly Sealed[],
+  beginnings: readonly Beginning[],
+  tokens: readonly Buffer[],
+  at: number,
+): boolean {
   // A number for each, so that alike ones are found by sorting.
   const streams = new Float64Array(sealed.length);
-  for (const [i, { payload }] of sealed.entries()) streams[i] = beginningOf(payload, tokens[i], at) ?? -1 - i;
+  const { length = 0 } = sealed[0]?.payload ?? {};
+  for (let i = 0; i < streams.length; i++) streams[i] = streamOf(beginnings[i], tokens[i], at, length) ?? -1 - i;
   const sorted = streams.toSorted();
   const again = new Set(sorted.filter((stream, i) => stream >= 0 && stream === sorted[i + 1]));
   if (again.size === 0) return false;
@@ -225,15 +253,21 @@ function sharedAt(sealed: readonly Sealed[], tokens: readonly Buffer[], at: numb
   return false;
 }
 
-function beginningOf(payload: Uint8Array, token: Buffer | undefined, at: number): number | undefined {
-  if (token === undefined || at + payload.length > token.length) return undefined;
-  const plain = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
-  const high = (token.readUInt32BE(at) ^ plain.readUInt32BE(0)) >>> 0;
-  const low = (token.readUInt32BE(at + 4) ^ plain.readUInt32BE(4)) >>> 11;
+function streamOf(
+  plain: Beginning | undefined,
+  token: Buffer | undefined,
+  at: number,
+  length: number,
+): number | undefined {
+  if (plain === undefined || token === undefined || at + length > token.length) return undefined;
+  const high = (token.readUInt32BE(at) ^ plain[0]) >>> 0;
+  const low = (token.readUInt32BE(at + 4) ^ plain[1]) >>> 11;
   return high * HIGH + low;
 }
 
 const STREAM_BYTES = 48;
+/** Seals of one length, between other calls. */
+const IN_TURN = 12;
 /** Fewer bytes than this turn up in one another by chance. */
 const TELLING_LENGTH = 8;
 /** In so many a nonce of 24 bits comes again a dozen times. */
@@ -248,6 +282,7 @@ export const KEY_STREAM_CHECKS: CodecChecks = {
     }
     await betweenInstances(trial);
     await betweenPayloads(trial);
+    await betweenCalls(trial);
     return betweenProcesses(trial);
   },
 };
@@ -275,6 +310,47 @@ async function betweenInstances(trial: CodecTrial): Promise<void> {
       }
     }
   }
+}
+
+/** What was unsealed or refused in between, and how long a payload is, lets no nonce come again. */
+async function betweenCalls(trial: CodecTrial): Promise<void> {
+  const codec = await trial.create();
+  let last = trial.seal(codec, trial.text('state'));
+  const calls: readonly (() => unknown)[] = [
+    () => codec.unseal(last),
+    () => codec.unseal(`${last}A`),
+    () => codec.seal(new Uint8Array(0)),
+    ...(trial.supports.maxPayloadBytes < LONGEST_PAYLOAD
+      ? [() => codec.seal(new Uint8Array(trial.supports.maxPayloadBytes + 1))]
+      : []),
+  ];
+  for (const length of [1, 4, STREAM_BYTES, 20_000].filter((one) => one <= trial.supports.maxPayloadBytes)) {
+    const sealed = Array.from({ length: IN_TURN }, (_, i): Sealed => {
+      answerOf(calls[i % calls.length] as () => unknown);
+      const payload = trial.random.bytes(length);
+      last = trial.seal(codec, payload);
+      return { payload, token: last };
+    });
+    const isShared = length < LEAST_BYTES ? constantStream(sealed) : sharedStream(sealed);
+    expectThat(
+      !isShared,
+      `of ${IN_TURN} payloads of ${length} bytes, sealed between other calls, two share a key stream`,
+    );
+  }
+}
+
+/** Whether all of them hide short payloads with one key stream: two alone agree by chance. */
+function constantStream(sealed: readonly Sealed[]): boolean {
+  const all = sealed.map(({ payload, token }) => decodings(token).map((bytes) => ({ payload, bytes })));
+  return (all[0] ?? []).some(({ bytes: first, payload: { length } }, form) =>
+    Array.from({ length: Math.max(0, first.length - length + 1) }).some((_, at) => {
+      const streams = all.map((forms) => {
+        const { payload, bytes = first } = forms[form] ?? { payload: first };
+        return xor(payload, bytes.subarray(at, at + length)).toString('latin1');
+      });
+      return new Set(streams).size === 1;
+    }),
+  );
 }
 
 /** A nonce that is short, or follows from the payload, comes again among many. */

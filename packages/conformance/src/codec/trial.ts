@@ -183,7 +183,7 @@ export function useOnce(codec: RequestStateCodec): void {
   answerOf(() => codec.unseal(`${String(token)}A`));
 }
 
-function answerOf(call: () => unknown): unknown {
+export function answerOf(call: () => unknown): unknown {
   try {
     const answer = call();
     if (types.isPromise(answer)) answer.catch(() => undefined);

@@ -64,6 +64,12 @@ const ALIKE_VALUES: readonly Alike[] = [
   ['with a plus sign for a space', { e2: 'x y' }, { e2: 'x+y' }],
   ['with a backslash that is doubled', { e3: '\\' }, { e3: '\\\\' }],
   ['with null as text for no text', { e4: '' }, { e4: 'null' }],
+  ['with another line ending', { e5: 'x\ny' }, { e5: 'x\r\ny' }],
+  ['with a character that takes no room', { e6: 'x' }, { e6: 'x\u200b' }],
+  ['with a no-break space for a space', { e7: 'x y' }, { e7: 'x\u00a0y' }],
+  ['with an asterisk for a value', { e8: 'x' }, { e8: '*' }],
+  ['with 1e0 for 1', { e9: '1' }, { e9: '1e0' }],
+  ['with text in quotes', { f1: 'x' }, { f1: '"x"' }],
 ];
 
 /** Values as they are, and the same texts as names. */
@@ -100,11 +106,19 @@ function own(name: string, value: string): Context {
   return JSON.parse(JSON.stringify({ [`${name}.`]: value }).replace(`${name}.`, name)) as Context;
 }
 
+/** A length that is kept in one byte, of which what follows is made to look like the next member. */
+const [NAME, VALUE] = ['n'.repeat(127), 'v'.repeat(127)];
+const WRAPPED_LENGTHS: readonly Alike[] = [
+  ['whose lengths are alike in their last byte', { lm: `x\u007f${NAME}\u007f${VALUE}` }, { lm: 'x', [NAME]: VALUE }],
+];
+
 /** Names of members that every object has, and names that an adapter may leave out. */
 const ODD_NAMES: readonly Alike[] = [
   ...['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'length', '0', ''].map(
     (name): Alike => [`with another value of ${JSON.stringify(name)}`, own(name, 'x'), own(name, 'y')],
   ),
+  ['with other times', { 'sealring:times': '1/2/3/4' }, { 'sealring:times': '1/2/3/5' }],
+  ['without times', { 'sealring:times': '1/2/3/4' }, {}],
   ['with a member "__proto__" more', {}, own('__proto__', 'x')],
   ['with a member "__proto__" less', own('__proto__', 'x'), {}],
   ['with an empty value less', { o1: '' }, {}],
@@ -201,7 +215,7 @@ export const CONTEXT_CHECKS: KeyWrapperChecks = {
       }
     }
     await opensUnderNone(trial);
-    return expectApart(trial, CUT_CONTEXTS, MANY_MEMBERS, ODD_NAMES);
+    return expectApart(trial, CUT_CONTEXTS, MANY_MEMBERS, WRAPPED_LENGTHS, ODD_NAMES);
   },
   'WRAP-CONTEXT-BOUNDARIES': async (trial) => {
     const keyWrapper = await trial.create();

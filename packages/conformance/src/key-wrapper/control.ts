@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import type { KeyWrapper } from '@sealring/core';
 import { bothWays } from '../bytes.ts';
 import { type Check, expectThat, Finding, NotApplicable } from '../requirement.ts';
@@ -23,6 +24,8 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
       for (const keyWrapper of asked) made.push(...(await trial.makeEach(keyWrapper)));
       for (const keyWrapper of asked) {
         for (const one of made) {
+          const isOwn = keyWrapper.owns?.(one.wrapped) ?? true;
+          expectThat(isOwn, `owns did not say true of what was wrapped before or after ${version} rotations`);
           await trial.expectOpens(keyWrapper, one, `what was wrapped before or after ${version} rotations`);
         }
       }
@@ -76,8 +79,14 @@ function whileRefused(change: Pair, undo: Pair, kind: string): Check<KeyWrapperT
     // An earlier unwrap must not answer now: an unwrap checks the permission to use the key.
     const { keyWrapper, ...made } = await trial.createOpened();
     for (let time = 1; time < TIMES; time++) await trial.expectOpens(keyWrapper, made);
+    const signs = keyWrapper.sign !== undefined && keyWrapper.verify !== undefined;
+    const entry = trial.random.bytes(32);
+    const signature = signs ? await trial.answer(() => keyWrapper.sign?.(entry), 'sign') : undefined;
     await control[change]();
     try {
+      // Its public key is pinned.
+      const isGood = !types.isUint8Array(signature) || keyWrapper.verify?.(entry, signature) === true;
+      expectThat(isGood, `${kind}, a signature from before does not verify`);
       for (const asked of [keyWrapper, await trial.create()]) {
         for (let time = 0; time < TIMES; time++) {
           const calls = trial.calls(asked, made).map(async ({ name, start }) => {

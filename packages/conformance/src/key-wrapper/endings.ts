@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { flipped, sameBytes } from '../bytes.ts';
 import { expectThat, NotApplicable } from '../requirement.ts';
 import { THROUGH_PIPE } from '../run.ts';
+import { contentsOf, shows } from '../secrets.ts';
 import { describeThrown, isThenable, kindOf } from '../thrown.ts';
 import type { Outcome } from '../trial.ts';
 import { expectNoTimers } from '../watch.ts';
@@ -14,6 +15,7 @@ import {
   type KeyWrapperTrial,
   OPTIONS,
   promptly,
+  wrappedKeyOf,
 } from './trial.ts';
 
 const NOWHERE = 'with a service that cannot be reached';
@@ -125,13 +127,19 @@ async function abortedUnderWay(
   return { ...(await call), afterMs: performance.now() - abortedAt };
 }
 
+const BESIDE = ' of one instance, under way while another one was closed,';
+
 /** What close ends, and what it leaves alone. Tried last: who closes what others share spoils all that comes after it. */
 export const CLOSING_CHECKS: KeyWrapperChecks = {
   'WRAP-CLOSE-ALONE': async (trial) => {
     const [keyWrapper, before] = [await trial.create(), await trial.create()];
     if (keyWrapper.close === undefined) throw new NotApplicable('the key wrapper has no close');
     const made = await trial.make(keyWrapper);
+    const underWay = trial
+      .calls(before, made)
+      .map(({ name, start }) => trial.answer(() => start(), `${name}${BESIDE}`));
     await trial.closeKeyWrapper(keyWrapper);
+    await trial.all(underWay);
     for (const other of [before, await trial.create()]) {
       for (const { name, start } of trial.calls(other, made)) {
         await trial.answer(() => start(), `${name} of one instance, after another one was closed,`);
@@ -139,14 +147,20 @@ export const CLOSING_CHECKS: KeyWrapperChecks = {
     }
   },
   'WRAP-CLOSE': async (trial) => {
-    const made = await trial.make(await trial.create());
+    const opener = await trial.create();
+    const made = await trial.make(opener);
     for (const asked of [await trial.create(), await trial.createUnasked(), await trial.create()]) {
       if (asked.close === undefined) throw new NotApplicable('the key wrapper has no close');
       const calls = trial.calls(asked, made);
       const underWay = calls.map(({ name, start }) => [name, trial.settle(() => start(), name)] as const);
       await trial.closeKeyWrapper(asked);
       for (const [name, call] of underWay) {
-        expectEnd(await promptly(call, `a ${name} under way when it was closed`), made.dataKey, `a ${name} under way`);
+        const outcome = await promptly(call, `a ${name} under way when it was closed`);
+        expectEnd(outcome, made.dataKey, `a ${name} under way`);
+        if (name === 'wrap' && 'value' in outcome) {
+          const wrapped = wrappedKeyOf(outcome.value, name);
+          await trial.expectOpens(opener, { ...made, wrapped }, 'what was wrapped during a close');
+        }
       }
       for (const { name, start } of calls) {
         const late = trial.settle(() => start(), `${name} after close`);
@@ -182,6 +196,7 @@ export const CLOSING_CHECKS: KeyWrapperChecks = {
 function expectEnd(outcome: Outcome, dataKey: Uint8Array, what: string): void {
   if ('error' in outcome) {
     expectThat(isKeyWrapperError(outcome.error), `${what} failed with ${describeThrown(outcome.error)}`);
+    expectThat(!shows(contentsOf(outcome.error), dataKey), `the error of a ${what} shows the data key`);
   } else if (what.includes('unwrap')) {
     expectThat(sameBytes(outcome.value as Uint8Array, dataKey), `${what} gave other bytes than the data key`);
   }

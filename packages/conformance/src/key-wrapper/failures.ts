@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { inspect, types } from 'node:util';
 import type { KeyWrapper } from '@sealring/core';
 import { flipped } from '../bytes.ts';
@@ -14,6 +15,9 @@ import {
   type Made,
   OPTIONS,
 } from './trial.ts';
+
+/** What is printed of a call by then is seen: milliseconds. */
+const LATER_MS = 50;
 
 /** A call that failed, and the data key it had to do with. */
 interface Failure {
@@ -64,6 +68,7 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
         keys.push(made.dataKey);
       }
       await wrongArguments(trial, keys[0] ?? new Uint8Array(32));
+      await pause(LATER_MS);
     } finally {
       watched.stop();
     }
@@ -112,6 +117,10 @@ async function failuresOf(
     keyWrapper.unwrap({ ...copyOf(wrapped), provider: 'conformance-elsewhere' }, OPTIONS),
   );
   await each(keyWrapper, 'aborted', AbortSignal.abort());
+  const controller = new AbortController();
+  const underWay = each(keyWrapper, 'aborted under way', controller.signal);
+  controller.abort();
+  await underWay;
   if (trial.target.createUnreachable !== undefined) {
     await each(await trial.createUnreachable(), 'with a service that cannot be reached');
   }

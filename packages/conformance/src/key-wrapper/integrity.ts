@@ -1,4 +1,4 @@
-import { bothWays, flipped } from '../bytes.ts';
+import { bothWays, flipped, text } from '../bytes.ts';
 import { type Check } from '../requirement.ts';
 import {
   copyOf,
@@ -21,19 +21,26 @@ type Altered = readonly [Uint8Array, string];
 
 export const INTEGRITY_CHECKS: KeyWrapperChecks = {
   'WRAP-BIT-FLIP': alterations((wrapped, trial) => {
+    const [version = 0] = wrapped;
+    const versions = [0, 1, 2, 0xff, (version + 1) & 0xff, (version + 0xff) & 0xff];
+    const heads = versions.filter((byte) => byte !== version);
     const { remote } = trial.supports;
     const all = Array.from(wrapped.keys());
-    const others = Array.from({ length: BETWEEN }, () => trial.random.below(wrapped.length));
-    const places = remote ? [...new Set([...all.slice(0, ENDS), ...all.slice(-ENDS), ...others])] : all;
+    const between = Array.from({ length: BETWEEN }, () => trial.random.below(wrapped.length));
+    const places = remote ? [...new Set([...all.slice(0, ENDS), ...all.slice(-ENDS), ...between])] : all;
     // The first byte is often a version, of which single bits may not be looked at.
     const bitsOf = (at: number): readonly number[] =>
       remote && at !== 0 ? [trial.random.below(8)] : [0, 1, 2, 3, 4, 5, 6, 7];
-    return places.flatMap((at) =>
+    const flips = places.flatMap((at) =>
       bitsOf(at).map((bit): Altered => {
         const words = `with bit ${bit} of byte ${at + 1} of ${wrapped.length} flipped`;
         return [flipped(wrapped, at, 1 << bit), words];
       }),
     );
+    const others = heads.map(
+      (byte): Altered => [flipped(wrapped, 0, byte ^ version), `with ${byte} as its first byte`],
+    );
+    return [...flips, ...others];
   }),
   'WRAP-SPELLING': alterations((wrapped) => spellings(Buffer.from(wrapped))),
   'WRAP-TRUNCATION': alterations((wrapped) => [
@@ -55,11 +62,20 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
     [Uint8Array.of(...wrapped, ...wrapped), 'twice over'],
   ]),
   'WRAP-EMPTY': async (trial) => {
-    const { keyWrapper, wrapped } = await trial.createOpened();
-    const what = 'a wrapped key of no bytes';
-    const empty = { ...wrapped, wrapped: new Uint8Array(0) };
-    // Treating it as a wrong argument is right, too.
-    expectArgumentErrorOrCorrupt(await trial.refusal(() => keyWrapper.unwrap(empty, OPTIONS), what), what);
+    const { keyWrapper, dataKey, wrapped } = await trial.createOpened();
+    const bare = Buffer.from(dataKey);
+    const { length } = wrapped.wrapped;
+    for (const [bytes, what] of [
+      [new Uint8Array(0), 'a wrapped key of no bytes'],
+      ...[1, 12, 16, 32, 48, 64, length].map((most) => [trial.random.bytes(most), `${most} random bytes`] as const),
+      [bare, 'a data key that was never wrapped'],
+      [text(bare.toString('hex')), 'a data key in hexadecimal text'],
+      [text(bare.toString('base64')), 'a data key in base64'],
+    ] as const) {
+      // Treating it as a wrong argument is right, too.
+      const start = (): unknown => keyWrapper.unwrap({ ...wrapped, wrapped: bytes }, OPTIONS);
+      expectArgumentErrorOrCorrupt(await trial.refusal(start, what), what);
+    }
   },
   'WRAP-SPLICE': async (trial) => {
     const keyWrapper = await trial.create();
@@ -101,37 +117,40 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
 
 /** Other texts that a lenient decoder reads as the same bytes. None for what is not text. */
 function spellings(wrapped: Buffer): readonly Altered[] {
-  const text = wrapped.toString('latin1');
-  if (!/^[\t\n\r\u0020-\u007e]+$/.test(text)) return [];
-  const middle = text.length >> 1;
-  const swapped = text.replaceAll(/[-_+/]/g, (char) => ({ '-': '+', _: '/', '+': '-', '/': '_' })[char] ?? char);
-  const head = text.slice(0, ENDS);
+  const spelt = wrapped.toString('latin1');
+  if (!/^[\t\n\r\u0020-\u007e]+$/.test(spelt)) return [];
+  const middle = spelt.length >> 1;
+  const swapped = spelt.replaceAll(/[-_+/]/g, (char) => ({ '-': '+', _: '/', '+': '-', '/': '_' })[char] ?? char);
+  const head = spelt.slice(0, ENDS);
   const last = Array.from('ABCDEFGHQRSTgwxyz019').map((char): [string, string] => [
-    text.replace(/[A-Za-z0-9+/_-](=*)$/, `${char}$1`),
+    spelt.replace(/[A-Za-z0-9+/_-](=*)$/, `${char}$1`),
     `with ${char} as its last character`,
   ]);
   const variants: [string, string][] = [
-    [`${text}=`, 'with padding added'],
-    [text.replace(/=+$/, ''), 'without its padding'],
-    [`${text}\n`, 'with a newline after it'],
-    [` ${text}`, 'with a space before it'],
-    [`${text.slice(0, middle)}\n${text.slice(middle)}`, 'with a newline in it'],
-    [`${text.slice(0, middle)}!${text.slice(middle)}`, 'with a character of no alphabet in it'],
+    [`${spelt}=`, 'with padding added'],
+    [spelt.replace(/=+$/, ''), 'without its padding'],
+    [`${spelt}\n`, 'with a newline after it'],
+    [` ${spelt}`, 'with a space before it'],
+    [`${spelt.slice(0, middle)}\n${spelt.slice(middle)}`, 'with a newline in it'],
+    [`${spelt.slice(0, middle)}!${spelt.slice(middle)}`, 'with a character of no alphabet in it'],
     [swapped, 'in the other base64 alphabet'],
-    [text.toUpperCase(), 'in upper case'],
-    [text.toLowerCase(), 'in lower case'],
-    [head.toUpperCase() + text.slice(ENDS), 'with its head in upper case'],
+    [spelt.toUpperCase(), 'in upper case'],
+    [spelt.toLowerCase(), 'in lower case'],
+    [head.toUpperCase() + spelt.slice(ENDS), 'with its head in upper case'],
     ...Array.from(head).flatMap((char, i): [string, string][] =>
       /\d/.test(char)
         ? [
-            `${text.slice(0, i)}${(Number(char) + 1) % 10}${text.slice(i + 1)}`,
-            `${text.slice(0, i)}0${text.slice(i)}`,
+            `${spelt.slice(0, i)}${(Number(char) + 1) % 10}${spelt.slice(i + 1)}`,
+            `${spelt.slice(0, i)}0${spelt.slice(i)}`,
           ].map((one) => [one, `with another digit as character ${i + 1}`])
         : [],
     ),
+    [spelt.replace(/^\{/, '{"x":1,'), 'with a member more in its JSON'],
+    [spelt.replace(/\}$/, ',"x":1}'), 'with another last member in its JSON'],
+    [spelt.replace(/^\{("[^"]*":)/, '{$10,$1'), 'with a member twice in its JSON'],
     ...last,
   ];
-  return variants.filter(([one]) => one !== text).map(([one, what]) => [Buffer.from(one, 'latin1'), what]);
+  return variants.filter(([one]) => one !== spelt).map(([one, what]) => [Buffer.from(one, 'latin1'), what]);
 }
 
 /** Wraps and unwraps once, and expects each altered form to be corrupt. */

@@ -5,6 +5,8 @@ import { describeThrown, kindOf } from '../thrown.ts';
 import { copyOf, type KeyWrapperChecks, type Made, OPTIONS } from './trial.ts';
 
 const ELSEWHERE = 'conformance-elsewhere';
+/** Names that every object answers to, as a table of providers or keys does. */
+const OBJECT_NAMES = ['__proto__', 'constructor', 'toString'];
 
 export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
   'WRAP-OTHER-KEY': async (trial) => {
@@ -30,10 +32,17 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
     const { keyId } = made.wrapped;
     // The end of a name may be a version, which WRAP-VERSION-BINDS is about.
     const ends = keyWrapper.supports.keyVersions === true ? [] : [`${keyId}x`, keyId.slice(0, -1)];
-    for (const name of [`x${keyId}`, keyId.slice(1), '', ...otherCaseOf(keyId), ...ends]) {
+    for (const name of [`x${keyId}`, keyId.slice(1), '', ...otherCaseOf(keyId), ...spellingsOf(keyId), ...ends]) {
       const wrapped = { ...copyOf(made.wrapped), keyId: name };
       const what = 'our wrapped key under a keyId that is ours but for a character';
-      await trial.refusal(() => keyWrapper.unwrap(wrapped, OPTIONS), what);
+      await trial.refusal(() => keyWrapper.unwrap(wrapped, OPTIONS), `${what}: ${JSON.stringify(name).slice(0, 200)}`);
+    }
+    for (const name of OBJECT_NAMES) {
+      await trial.expectCorrupt(
+        keyWrapper,
+        { ...made.wrapped, keyId: name },
+        `our wrapped key under the keyId ${name}`,
+      );
     }
   },
   'WRAP-FOREIGN-PROVIDER': async (trial) => {
@@ -77,6 +86,18 @@ function longerNamed({ keyId }: KeyWrapper, wrapped: WrappedKey): readonly Wrapp
   return [{ ...copyOf(wrapped), keyId: `${keyId}x${version}` }];
 }
 
+/** Other spellings of a name that a reader may take for it: what stands before it, and how its head is written. */
+function spellingsOf(keyId: string): readonly string[] {
+  const [first = ''] = keyId;
+  const encoded = [`%${first.charCodeAt(0).toString(16)}`, String.fromCharCode(first.charCodeAt(0) + 0xfee0)];
+  const names = ['\n', ' ', `x\n`, 'x/../'].map((before) => before + keyId);
+  // Names of other keys, where a separator is left to stand for any character: not x, which makes a number of a zero.
+  const separated = [...keyId.matchAll(/[^a-z0-9]/gi)].map(
+    ({ index }) => `${keyId.slice(0, index)}q${keyId.slice(index + 1)}`,
+  );
+  return [...names, ...encoded.map((one) => one + keyId.slice(1)), ...separated];
+}
+
 /** The same name in other case, where it starts with a letter. */
 function otherCaseOf(keyId: string): readonly string[] {
   const [first = ''] = keyId;
@@ -86,7 +107,9 @@ function otherCaseOf(keyId: string): readonly string[] {
 
 /** Names of providers that only look like the wrapper’s own, and one that does not. */
 function foreignOf({ provider }: KeyWrapper): readonly string[] {
-  return [ELSEWHERE, provider.toUpperCase(), `${provider}x`, provider.slice(0, -1), ` ${provider}`, `${provider}\n`];
+  const other = provider === 'local' ? 'aws-kms' : 'local';
+  const alike = [provider.toUpperCase(), `${provider}x`, provider.slice(0, -1), ` ${provider}`, `${provider}\n`];
+  return [ELSEWHERE, other, '', ...alike, ...OBJECT_NAMES];
 }
 
 function saysOf(asked: KeyWrapper, made: readonly Made[], theirs: readonly Made[]): void {

@@ -4,7 +4,8 @@ import { bothWays, xor } from '../bytes.ts';
 import { expectThat } from '../requirement.ts';
 import { contentsOf, shows } from '../secrets.ts';
 import { difference, kindOf } from '../thrown.ts';
-import { CONTEXT, copyOf, type KeyWrapperChecks, type Made } from './trial.ts';
+import { MOST_STORED } from './signatures.ts';
+import { CONTEXT, copyOf, type KeyWrapperChecks, type KeyWrapperTrial, type Made } from './trial.ts';
 
 /** Bytes in a row that agree by chance once in 2^128 times. */
 const TELLING_BYTES = 16;
@@ -67,7 +68,9 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
       const isOwn = provider === keyWrapper.provider;
       expectThat(isOwn, `${by} names another provider: ${difference(provider, keyWrapper.provider)}`);
       checkKeyId(keyId, `the keyId that ${by} gave`);
-      expectThat(wrapped.wrapped.length > 0, `${by} gave a wrapped key of no bytes`);
+      const { length } = wrapped.wrapped;
+      expectThat(length > 0, `${by} gave a wrapped key of no bytes`);
+      expectThat(length <= MOST_STORED, `${by} gave ${length} bytes, more than the ${MOST_STORED} that a ring stores`);
       const isProof = signature === undefined || types.isUint8Array(signature);
       expectThat(isProof, `${by} gave ${kindOf(signature)} as a signature, not bytes`);
     }
@@ -95,6 +98,7 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
         );
       }
     }
+    await hidesByKey(trial);
   },
   'WRAP-STORED': async (trial) => {
     const [keyWrapper, peer] = [await trial.create(), await trial.create()];
@@ -132,6 +136,8 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
       const frozen = Object.freeze(copyOf(wrapped));
       const call = (): unknown => keyWrapper.unwrap(frozen, options);
       await trial.answer(call, 'unwrap of a frozen wrapped key');
+      const plain = (): unknown => keyWrapper.unwrap(bare(copyOf(wrapped)), bare({ context: bare({ ...CONTEXT }) }));
+      await trial.answer(plain, 'unwrap of objects without a prototype');
       // What may be changed is changed by code that does not insist on it.
       const [open, context] = [copyOf(wrapped), { ...CONTEXT }];
       await trial.answer(() => keyWrapper.unwrap(open, { context }), 'unwrap');
@@ -146,6 +152,39 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
     }
   },
 };
+
+/** Data keys that two KMS keys wrap. */
+const BOTH_WRAP = 8;
+
+/**
+ * Whatever a KMS key has no share in, both KMS keys make of a data key alike: its bytes in another order, say, or turned
+ * round. The other one takes them in reverse order, so that a counter or a clock is not alike. A check value, which some
+ * services add, is short.
+ */
+async function hidesByKey(trial: KeyWrapperTrial): Promise<void> {
+  const [keyWrapper, other] = [await trial.create(), await trial.createOtherKey()];
+  const dataKeys = Array.from({ length: BOTH_WRAP }, () => trial.dataKey(keyWrapper));
+  const read = async (by: KeyWrapper, all: readonly Uint8Array[]): Promise<readonly Buffer[][]> => {
+    const made: Buffer[][] = [];
+    for (const dataKey of all) made.push([...readingsOf((await trial.wrap(by, dataKey)).wrapped)]);
+    return made;
+  };
+  const ours = await read(keyWrapper, dataKeys);
+  const theirs = (await read(other, dataKeys.toReversed())).toReversed();
+  for (const form of (ours[0] ?? []).keys()) {
+    const [one, two] = [ours, theirs].map((all) => all.map((forms) => forms[form] ?? Buffer.alloc(0)));
+    const places = [...(one?.[0] ?? []).keys()].filter((at) => {
+      const bytes = one?.map((wrapped) => wrapped[at]) ?? [];
+      return new Set(bytes).size > 1 && bytes.every((byte, i) => byte !== undefined && byte === two?.[i]?.[at]);
+    });
+    const words = `${places.length} bytes of a wrapped key follow from the data key alone, whatever the KMS key`;
+    expectThat(places.length < TELLING_BYTES, words);
+  }
+}
+
+function bare<T extends object>(members: T): T {
+  return Object.assign(Object.create(null), members) as T;
+}
 
 function spoil(wrapped: WrappedKey): void {
   wrapped.wrapped.fill(0);

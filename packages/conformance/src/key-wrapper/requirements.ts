@@ -61,7 +61,7 @@ export const KEY_WRAPPER_TABLE: RequirementTable = {
   'WRAP-SPELLING': must('A wrapped key that is text is refused in any other spelling.', clause(2)),
   'WRAP-TRUNCATION': must('A wrapped key that was cut, at either end, is refused as corrupt.', clause(2)),
   'WRAP-EXTENSION': must('A wrapped key with something added, at either end, is refused as corrupt.', clause(2)),
-  'WRAP-EMPTY': must('A wrapped key of no bytes is refused.', clause(2)),
+  'WRAP-EMPTY': must('A wrapped key of no bytes, or of bytes that were never wrapped, is refused.', clause(2)),
   'WRAP-SPLICE': must('A wrapped key put together from two is refused as corrupt.', clause(2)),
   'WRAP-AFTER-REFUSAL': must('A call that was refused changes nothing for the next good one.', clause(1)),
   'WRAP-OTHER-KEY': must('What another KMS key wrapped is refused as corrupt, under our key’s name.', clause(2)),

@@ -19,6 +19,7 @@ const GENERATES = 8;
 const LEAST_DIFFERENT = 17;
 /** Concurrent calls, and wraps kept before the first of them is unwrapped. */
 const AT_ONCE = 6;
+const MANY_AT_ONCE = 24;
 const KEPT = 12;
 /** What a wrapper in this process is tried with, where no service is asked: more than a counter of one byte holds. */
 const MANY_LOCAL = 300;
@@ -86,6 +87,10 @@ export const ROUND_TRIP_CHECKS: KeyWrapperChecks = {
     const together = Array.from({ length: AT_ONCE }, () => trial.generate(first));
     for (const one of await Promise.all(together)) await look(first, one);
     const [example = new Uint8Array(0)] = seen;
+    // Of some hundred bytes a bit is the same by chance once in 2^400 runs.
+    const all = seen.flatMap((one) => [...one]);
+    const isFull = all.reduce((set, byte) => set | byte) === 0xff && all.reduce((set, byte) => set & byte) === 0;
+    expectThat(isFull, `a bit of every byte of ${seen.length} generated data keys is always the same`);
     const constant = example.findIndex((byte, at) => seen.every((one) => one[at] === byte));
     expectThat(constant < 0, `byte ${constant + 1} of ${seen.length} generated data keys is always the same`);
   },
@@ -102,6 +107,10 @@ export const ROUND_TRIP_CHECKS: KeyWrapperChecks = {
       expectThat(sameBytes(back, sets[i]?.dataKey ?? back.subarray(1)), words);
     }
     const known = { dataKey: sets[0]?.dataKey as Uint8Array, wrapped: made[0] as Made['wrapped'] };
+    const many = Array.from({ length: MANY_AT_ONCE }, () =>
+      trial.expectOpens(keyWrapper, known, `one of ${MANY_AT_ONCE} unwraps at once of a wrapped key`, sets[0]?.options),
+    );
+    await Promise.all(many);
     await allAtOnce(trial, keyWrapper, known, sets[0]?.options.context ?? CONTEXT);
   },
 };
@@ -161,6 +170,7 @@ function dataKeys(trial: KeyWrapperTrial, keyWrapper: KeyWrapper): readonly (rea
   marked.set([0xef, 0xbb, 0xbf]);
   const nearly = new Uint8Array(length);
   nearly[length >> 2] = 1;
+  const half = trial.random.bytes(length).fill(0, 0, 16);
   const counted = Array.from({ length: Math.ceil(256 / length) }, (_, i) =>
     Uint8Array.from({ length }, (__, at) => i * length + at),
   );
@@ -172,6 +182,8 @@ function dataKeys(trial: KeyWrapperTrial, keyWrapper: KeyWrapper): readonly (rea
     [ofText('{"a": 1} '), 'of JSON text'],
     [marked, 'with a byte order mark'],
     [nearly, 'of zeros and one 1'],
+    [half, 'that begins with 16 zeros'],
+    [half.toReversed(), 'that ends with 16 zeros'],
     ...counted.map((bytes) => [bytes, `of the bytes from ${bytes[0]} on`] as const),
   ];
 }

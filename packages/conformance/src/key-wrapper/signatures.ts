@@ -11,6 +11,9 @@ const LENGTHS = [1, 15, 16, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 1_000, 4
 /** Bytes of a signature that have a bit flipped, at most; verify is local. */
 const FLIPS = 600;
 
+/** What a ring document takes of a wrapped key, and of a signature: bytes. */
+export const MOST_STORED = 2_048;
+
 type Signer = KeyWrapper & Required<Pick<KeyWrapper, 'sign' | 'verify'>>;
 
 export const SIGNATURE_CHECKS: KeyWrapperChecks = {
@@ -73,6 +76,7 @@ async function tellsApart(trial: KeyWrapperTrial, signer: Signer): Promise<void>
     [text('a'), text('A'), 'in other case'],
     [text('a'), text('a '), 'with a space after it'],
     [text('a'), text('a\n'), 'with a newline after it'],
+    [text('a\nb'), text('a\r\nb'), 'with another line ending'],
     [text('a'), Uint8Array.of(0xef, 0xbb, 0xbf, 0x61), 'with a byte order mark'],
     [Uint8Array.of(1), Uint8Array.of(0, 1), 'with a zero before it'],
     [Uint8Array.of(1), Uint8Array.of(1, 0), 'with a zero after it'],
@@ -101,6 +105,8 @@ async function signatureOf(trial: KeyWrapperTrial, signer: Signer, entry: Uint8A
   const what = `sign of ${entry.length} bytes`;
   const signature = bytesOf(await trial.answer(() => signer.sign(Uint8Array.from(entry)), what), what);
   expectThat(signature.length > 0, `${what} gave no bytes`);
+  const words = `${what} gave ${signature.length} bytes, more than the ${MOST_STORED} that a ring stores`;
+  expectThat(signature.length <= MOST_STORED, words);
   return signature;
 }
 

@@ -242,9 +242,11 @@ export function copyOf({ wrapped, ...rest }: WrappedKey): WrappedKey {
 
 export function wrappedKeyOf(value: unknown, what: string): WrappedKey {
   expectThat(typeof value === 'object' && value !== null, `${what} gave ${kindOf(value)}, not a wrapped key`);
-  const { wrapped } = value as WrappedKey;
+  const { provider, keyId, wrapped, signature } = value as WrappedKey;
   expectThat(types.isUint8Array(wrapped), `${what} gave ${kindOf(wrapped)} as wrapped, not bytes`);
-  return value as WrappedKey;
+  if (Object.hasOwn(value, 'provider')) return value as WrappedKey;
+  // A class may have them as getters, which no spread copies.
+  return { provider, keyId, wrapped, ...(signature !== undefined && { signature }) };
 }
 
 export function generatedOf(value: unknown, { supports }: KeyWrapper): Made {

@@ -1,3 +1,4 @@
+import type { WrappedKey } from '@sealring/core';
 import { Finding, NotApplicable } from '../requirement.ts';
 import {
   CONTEXT,
@@ -13,7 +14,7 @@ type Wrong = readonly [what: string, start: () => unknown];
 export const WRONG_ARGUMENT_CHECKS: KeyWrapperChecks = {
   'WRAP-KEY-LENGTH': async (trial) => {
     const keyWrapper = await trial.createUnasked();
-    const lengths = [0, 1, 16, 24, 31, 33, 48, 63, 65, 128, ...(keyWrapper.supports.context ? [64] : [])];
+    const lengths = [0, 1, 16, 24, 31, 33, 48, 63, 65, 96, 128, 4_096, ...(keyWrapper.supports.context ? [64] : [])];
     await allRefused(
       trial,
       lengths.map((length) => [`wrap of ${length} bytes`, () => keyWrapper.wrap(trial.random.bytes(length), OPTIONS)]),
@@ -34,7 +35,9 @@ export const WRONG_ARGUMENT_CHECKS: KeyWrapperChecks = {
   },
   'WRAP-ARGUMENTS': async (trial) => {
     const keyWrapper = await trial.createUnasked();
-    const dataKey = trial.dataKey(keyWrapper);
+    // One that unwraps, at one that may ask: what is taken for it shows.
+    const opener = await trial.create();
+    const { dataKey, wrapped: record } = await trial.make(opener);
     const wrong = notBytes(dataKey);
     const options: readonly (readonly [string, unknown])[] = [
       ['without options', undefined],
@@ -44,31 +47,27 @@ export const WRONG_ARGUMENT_CHECKS: KeyWrapperChecks = {
         ? [['without a context', {}] as const, ['with null for a context', { context: null }] as const]
         : []),
     ];
-    const record = { provider: keyWrapper.provider, keyId: keyWrapper.keyId, wrapped: trial.random.bytes(64) };
     await allRefused(trial, [
       ...wrong.map(([what, given]): Wrong => [`wrap of ${what}`, () => keyWrapper.wrap(given as never, OPTIONS)]),
       ...options.flatMap(([what, given]): Wrong[] => [
         [`wrap ${what}`, () => keyWrapper.wrap(dataKey, given as never)],
+        [`unwrap ${what}`, () => keyWrapper.unwrap(record, given as never)],
         ...(keyWrapper.generate ? [[`generate ${what}`, () => keyWrapper.generate?.(given as never)] as const] : []),
       ]),
       ...(keyWrapper.sign ? wrong : []).map(
         ([what, given]): Wrong => [`sign of ${what}`, () => keyWrapper.sign?.(given as never)],
       ),
     ]);
-    const records: readonly (readonly [string, unknown])[] = [
-      ['undefined', undefined],
-      ['null', null],
-      ['text', 'text'],
-      ['no members', {}],
-      ...wrong.map(([what, wrapped]) => [`${what} as wrapped`, { ...record, wrapped }] as const),
-      ['a number as keyId', { ...record, keyId: 7 }],
-      ['no provider', { ...record, provider: undefined }],
-    ];
-    for (const [what, given] of records) {
-      const words = `unwrap of ${what}`;
-      // It may have come out of a store.
-      const error = await trial.refusal(() => keyWrapper.unwrap(given as never, OPTIONS), words);
-      expectArgumentErrorOrCorrupt(error, words);
+    for (const [asked, keyId] of [
+      [opener, record.keyId],
+      [keyWrapper, keyWrapper.keyId],
+    ] as const) {
+      for (const [what, given] of wrongRecords({ ...record, keyId })) {
+        const words = `unwrap of ${what}`;
+        // It may have come out of a store.
+        const error = await trial.refusal(() => asked.unwrap(given as never, OPTIONS), words);
+        expectArgumentErrorOrCorrupt(error, words);
+      }
     }
   },
   'WRAP-ARGUMENT-CONTEXT': async (trial) => {
@@ -113,6 +112,21 @@ export const WRONG_ARGUMENT_CHECKS: KeyWrapperChecks = {
   },
 };
 
+function wrongRecords(record: WrappedKey): readonly (readonly [string, unknown])[] {
+  return [
+    ['undefined', undefined],
+    ['null', null],
+    ['text', 'text'],
+    ['no members', {}],
+    ...notBytes(record.wrapped).map(([what, wrapped]) => [`${what} as wrapped`, { ...record, wrapped }] as const),
+    ['a number as keyId', { ...record, keyId: 7 }],
+    ['no keyId', { ...record, keyId: undefined }],
+    ['an array as keyId', { ...record, keyId: [record.keyId] }],
+    ['no provider', { ...record, provider: undefined }],
+    ['an array as provider', { ...record, provider: [record.provider] }],
+  ];
+}
+
 function notBytes(bytes: Uint8Array): readonly (readonly [string, unknown])[] {
   const buffer = Buffer.from(bytes);
   return [
@@ -126,6 +140,11 @@ function notBytes(bytes: Uint8Array): readonly (readonly [string, unknown])[] {
     ['an array of numbers', [...bytes]],
     ['an object with a length', { length: bytes.length }],
     ['the JSON of a Buffer', buffer.toJSON()],
+    ['an ArrayBuffer', Uint8Array.from(bytes).buffer],
+    ['a DataView', new DataView(Uint8Array.from(bytes).buffer)],
+    ['an Int8Array', Int8Array.from(bytes)],
+    ['a Uint8ClampedArray', Uint8ClampedArray.from(bytes)],
+    ['an object of numbers', Object.assign({ length: bytes.length }, bytes)],
     ['a Uint16Array', Uint16Array.from({ length: bytes.length / 2 }, (_, i) => (bytes[i] ?? 0) * 257)],
     ['a number', bytes.length],
   ];

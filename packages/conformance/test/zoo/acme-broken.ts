@@ -1,5 +1,5 @@
 /* Adapters with one mistake each, written from the contract of `KeyWrapper` alone. */
-import { randomBytes, sign, verify } from 'node:crypto';
+import { createDecipheriv, randomBytes, sign, verify } from 'node:crypto';
 import { writeSync } from 'node:fs';
 import { inspect } from 'node:util';
 import { KeyWrapperError, type WrapOptions, type WrappedKey } from '@sealring/core';
@@ -1020,6 +1020,213 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
         flying ??= generate(options).finally(() => (flying = undefined));
         return flying;
       },
+    };
+  }),
+  'overwrites what it gave when it is closed': withMembers((good) => {
+    const [unwrap, close] = [good.unwrap.bind(good), good.close.bind(good)];
+    const given: Uint8Array[] = [];
+    return {
+      unwrap: async (wrapped: WrappedKey, options: Options) => {
+        const dataKey = await unwrap(wrapped, options);
+        given.push(dataKey);
+        return dataKey;
+      },
+      close: async () => {
+        for (const dataKey of given) dataKey.fill(0);
+        await close();
+      },
+    };
+  }),
+  'overwrites a data key that it refuses': withMembers((good) => {
+    const wrap = good.wrap.bind(good);
+    return {
+      wrap: async (dataKey: Uint8Array, options: Options) => {
+        try {
+          return await wrap(dataKey, options);
+        } catch (error) {
+          if (error instanceof TypeError) dataKey?.fill?.(0);
+          throw error;
+        }
+      },
+    };
+  }),
+  'takes a data key that begins with zeros for an empty one': checking((dataKey, good) => {
+    good(dataKey as Uint8Array);
+    if ((dataKey as Uint8Array).subarray(0, 16).every((byte) => byte === 0)) throw new RangeError('empty');
+  }),
+  'loses calls beyond sixteen at once': withMembers((good) => {
+    const unwrap = good.unwrap.bind(good);
+    let running = 0;
+    return {
+      unwrap: async (wrapped: WrappedKey, options: Options) => {
+        running += 1;
+        try {
+          if (running > 16) throw good.fail('throttled', 'unwrap');
+          return await unwrap(wrapped, options);
+        } finally {
+          running -= 1;
+        }
+      },
+    };
+  }),
+  'binds lengths in one byte': of(
+    class extends AcmeWrapper {
+      override encode(entries: Entries): Buffer {
+        const texts = sorted(entries).flat();
+        return Buffer.concat(texts.flatMap((one) => [Buffer.of(Buffer.byteLength(one) & 0xff), Buffer.from(one)]));
+      }
+    },
+  ),
+  'leaves out the times of a context': encoding((entries) => entries.filter(([name]) => name !== 'sealring:times')),
+  'folds line endings in a context': encoding((entries) =>
+    entries.map(([name, value]) => [name, value.replaceAll('\r\n', '\n')]),
+  ),
+  'leaves out what takes no room in a context': encoding((entries) =>
+    entries.map(([name, value]) => [name, value.replaceAll(/[\u200b\u2060\ufeff]/g, '')]),
+  ),
+  'opens a form of version 255 without its tag': unwrapping(async (good, wrapped, options, { acme, name }) => {
+    const [version] = wrapped?.wrapped ?? [];
+    if (version !== 0xff) return good(wrapped, options);
+    const secret = acme.key(name).versions[0] as Buffer;
+    const opening = createDecipheriv('aes-256-gcm', secret, wrapped.wrapped.subarray(2, 14));
+    return Uint8Array.from(opening.update(wrapped.wrapped.subarray(14, -16)));
+  }),
+  'takes 32 bytes for a data key of before there was a KMS': unwrapping(async (good, wrapped, options) =>
+    wrapped?.wrapped?.length === 32 ? Uint8Array.from(wrapped.wrapped) : good(wrapped, options),
+  ),
+  'adds members to its JSON': formed(
+    (bytes) => Buffer.from(JSON.stringify({ v: 1, c: hex(bytes) })),
+    (bytes) => {
+      try {
+        const { c } = JSON.parse(Buffer.from(bytes).toString());
+        return /^([0-9a-f]{2})+$/.test(c) ? Buffer.from(c, 'hex') : bytes;
+      } catch {
+        return bytes;
+      }
+    },
+  ),
+  'shows the data key turned round': withMembers((good) => {
+    const [encrypt, read] = [good.encrypt.bind(good), good.read.bind(good)];
+    return {
+      encrypt: (...given: Parameters<AcmeWrapper['encrypt']>) => {
+        const made = encrypt(...given);
+        return { ...made, wrapped: Uint8Array.of(...given[1].toReversed(), ...made.wrapped) };
+      },
+      read: (wrapped: Uint8Array) => read(wrapped.subarray(32)),
+    };
+  }),
+  'makes wraps that no ring stores': formed(
+    (bytes) => Buffer.concat([bytes, Buffer.alloc(2_000)]),
+    (bytes) => bytes.subarray(0, -2_000),
+  ),
+  'takes a wrap without a provider for its own': withMembers((good) => {
+    const owns = good.owns.bind(good);
+    return {
+      owns: (wrapped: WrappedKey) => owns(wrapped.provider === '' ? { ...wrapped, provider: 'acme' } : wrapped),
+    };
+  }),
+  'finds its provider in a table': withMembers((good) => {
+    const table: Record<string, unknown> = { acme: true };
+    return {
+      owns: (wrapped: WrappedKey) => {
+        const known = table[wrapped.provider];
+        if (known !== undefined && known !== true) throw new TypeError('a wrong entry');
+        return known === true && AcmeWrapper.prototype.owns.call(good, wrapped);
+      },
+    };
+  }),
+  'looks for its key in any line of a name': withMembers((good) => {
+    const owns = good.owns.bind(good);
+    const last = (wrapped: WrappedKey): WrappedKey => ({ ...wrapped, keyId: wrapped.keyId.split('\n').at(-1) ?? '' });
+    const unwrap = good.unwrap.bind(good);
+    return {
+      owns: (wrapped: WrappedKey) => owns(last(wrapped)),
+      unwrap: (wrapped: WrappedKey, options: Options) =>
+        unwrap(typeof wrapped?.keyId === 'string' ? last(wrapped) : wrapped, options),
+    };
+  }),
+  'takes an ArrayBuffer for a data key': converting((given) =>
+    given instanceof ArrayBuffer ? new Uint8Array(given) : given,
+  ),
+  'takes base64 for wrapped bytes': unwrapping(async (good, wrapped, options) => {
+    const given: unknown = wrapped?.wrapped;
+    return good(typeof given === 'string' ? { ...wrapped, wrapped: Buffer.from(given, 'base64') } : wrapped, options);
+  }),
+  'unwraps without options': unwrapping((good, wrapped, options) => good(wrapped, options ?? { context: {} })),
+  'needs a prototype of a context': withMembers((good) => {
+    const contextOf = good.contextOf.bind(good);
+    return {
+      contextOf: (options: Options) => {
+        if (typeof options?.context === 'object') options.context?.hasOwnProperty('sealring:ring');
+        return contextOf(options);
+      },
+    };
+  }),
+  'prints the data key a moment later': withMembers((good) => {
+    const wrap = good.wrap.bind(good);
+    return {
+      wrap: async (dataKey: Uint8Array, options: Options) => {
+        const made = await wrap(dataKey, options);
+        const shown = hex(dataKey);
+        setTimeout(() => process.stderr.write(shown), 5);
+        return made;
+      },
+    };
+  }),
+  'shows the data key in an error after close': withMembers((good) => {
+    const wrap = good.wrap.bind(good);
+    return {
+      wrap: async (dataKey: Uint8Array, options: Options) => {
+        try {
+          return await wrap(dataKey, options);
+        } catch (error) {
+          throw good.isClosed ? Object.assign(error as Error, { body: hex(dataKey) }) : error;
+        }
+      },
+    };
+  }),
+  'shows the data key percent-encoded': failing((error, cause) => {
+    const bytes = [...Buffer.from(secretOf(cause), 'base64')];
+    error.message += bytes.map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('');
+  }),
+  'ends calls of others when it is closed': withMembers((good, { client }) => {
+    const shared = client as { all?: Set<AcmeWrapper> };
+    shared.all ??= new Set();
+    shared.all.add(good);
+    return {
+      close: async () => {
+        for (const one of shared.all ?? []) await AcmeWrapper.prototype.close.call(one);
+        for (const one of shared.all ?? []) if (one !== good) one.isClosed = false;
+      },
+    };
+  }),
+  'generates bytes of seven bits': withMembers((good) => ({
+    generate: async (options: Options) => {
+      const dataKey = Uint8Array.from(randomBytes(32), (byte) => byte & 0x7f);
+      return { dataKey, wrapped: await good.wrap(dataKey, options) };
+    },
+  })),
+  'signs entries with folded line endings': signing((entry) =>
+    Buffer.from(Buffer.from(entry).toString('latin1').replaceAll('\r\n', '\n'), 'latin1'),
+  ),
+  'overwrites a signature that is wrong': withMembers((good) => ({
+    verify: (entry: Uint8Array, signature: Uint8Array) => {
+      const isGood = AcmeWrapper.prototype.verify.call(good, entry, signature);
+      if (!isGood) signature.fill(0);
+      return isGood;
+    },
+  })),
+  'verifies only while its key is enabled': withMembers((good, { acme, name }) => ({
+    verify: (entry: Uint8Array, signature: Uint8Array) =>
+      acme.key(name).state === 'on' && AcmeWrapper.prototype.verify.call(good, entry, signature),
+  })),
+  'owns the newest version only': withMembers((good, { acme, name }) => {
+    const owns = good.owns.bind(good);
+    const isNewest = ({ keyId }: WrappedKey): boolean => keyId === good.nameOf(acme.key(name).versions.length);
+    return {
+      owns: (wrapped: WrappedKey) => owns(wrapped) && isNewest(wrapped),
+      unwrap: (wrapped: WrappedKey, options: Options) =>
+        AcmeWrapper.prototype.unwrap.call(Object.assign(Object.create(good), { owns }), wrapped, options),
     };
   }),
 } satisfies Record<string, MakeAcme>;

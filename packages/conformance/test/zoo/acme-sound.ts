@@ -92,10 +92,21 @@ export const ACME_SOUND: readonly KeyWrapperTarget[] = [
     ),
   ),
   acmeTarget(
-    'wrapped keys of two kilobytes',
+    'wrapped keys as long as a ring stores',
     formed(
-      (bytes) => Buffer.concat([bytes, Buffer.alloc(2_000, bytes.at(-1))]),
-      (bytes) => bytes.subarray(0, -2_000),
+      (bytes) => Buffer.concat([bytes, Buffer.alloc(1_900, bytes.at(-1))]),
+      (bytes) => bytes.subarray(0, -1_900),
+    ),
+  ),
+  acmeTarget(
+    'wrapped keys of a class with getters',
+    of(
+      class extends AcmeWrapper {
+        override encrypt(...given: Parameters<AcmeWrapper['encrypt']>): WrappedKey {
+          const made = super.encrypt(...given);
+          return Object.create(made) as WrappedKey;
+        }
+      },
     ),
   ),
   acmeTarget(

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { types } from 'node:util';
-import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib';
+import { crc32, deflateRawSync, gunzipSync, inflateRawSync } from 'node:zlib';
 import type { RequestStateCodec } from '@sealring/core';
 import type { CodecTarget } from '../../src/index.ts';
 
@@ -136,6 +136,33 @@ const sha256 = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes)
 let nonces = 0;
 
 const lenient = (text: string): Buffer => Buffer.from(text, 'base64url');
+
+/** Seals with the nonce of the token before, once something else has been called. */
+function nonceAfter(what: 'unseal' | 'refusal'): (sound: RequestStateCodec) => RequestStateCodec {
+  const key = randomBytes(32);
+  return () => {
+    let [nonce, isDue] = [randomBytes(12), false];
+    const codec = soundCodec({
+      nonce() {
+        if (!isDue) nonce = randomBytes(12);
+        isDue = false;
+        return nonce;
+      },
+    })([key]);
+    return both(codec, {
+      unseal(token) {
+        try {
+          const payload = codec.unseal(token);
+          isDue = what === 'unseal';
+          return payload;
+        } catch (error) {
+          isDue = what === 'refusal';
+          throw error;
+        }
+      },
+    });
+  };
+}
 
 export const BROKEN_CODECS: readonly BrokenCodec[] = [
   broken('decodes leniently', 'CODEC-CANONICAL-LAST-CHAR', { decode: lenient }),
@@ -879,6 +906,205 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     caughtBy: 'CODEC-ROTATED-SEALS',
   },
   { target: zooTarget('signs only, and claims to hide', (keys) => signOnly(keys)), caughtBy: 'CODEC-CONFIDENTIAL' },
+  broken('decodes a payload that reads as base64', 'CODEC-ROUNDTRIP-BYTES', {
+    after(payload) {
+      const decoded = Buffer.from(payload.toString('latin1'), 'base64');
+      return payload.length > 16 && decoded.toString('base64') === payload.toString('latin1') ? decoded : payload;
+    },
+  }),
+  broken('decodes a payload that reads as hex', 'CODEC-ROUNDTRIP-BYTES', {
+    after: (payload) =>
+      payload.length > 7 && /^([0-9a-f]{2})+$/.test(payload.toString('latin1'))
+        ? Buffer.from(payload.toString('latin1'), 'hex')
+        : payload,
+  }),
+  broken('unzips a payload that was zipped', 'CODEC-ROUNDTRIP-BYTES', {
+    after: (payload) => (payload[0] === 0x1f && payload[1] === 0x8b ? gunzipSync(payload) : payload),
+  }),
+  broken('prints a JSON object anew', 'CODEC-ROUNDTRIP-BYTES', {
+    before(payload) {
+      try {
+        return payload[0] === 0x7b ? Buffer.from(JSON.stringify(JSON.parse(Buffer.from(payload).toString()))) : payload;
+      } catch {
+        return payload;
+      }
+    },
+  }),
+  wrapped('leaves a token as it is', 'CODEC-ROUNDTRIP-BYTES', (sound) =>
+    both(sound, {
+      seal: (payload) => {
+        const content = Buffer.from(payload).toString('latin1');
+        return content.startsWith(PREFIX) ? content : sound.seal(payload);
+      },
+    }),
+  ),
+  wrapped('keeps the token of a buffer', 'CODEC-CALLERS-BUFFER', (sound) => {
+    const known = new WeakMap<Uint8Array, string>();
+    return both(sound, {
+      seal(payload) {
+        const token = known.get(payload) ?? sound.seal(payload);
+        known.set(payload, token);
+        return token;
+      },
+    });
+  }),
+  wrapped('overwrites a buffer a moment later', 'CODEC-CALLERS-BUFFER', (sound) =>
+    both(sound, {
+      seal(payload) {
+        const token = sound.seal(payload);
+        setTimeout(() => payload.fill(0), 1).unref();
+        return token;
+      },
+    }),
+  ),
+  wrapped('overwrites a result a moment later', 'CODEC-OWN-RESULT', (sound) =>
+    both(sound, {
+      unseal(token) {
+        const payload = sound.unseal(token);
+        setTimeout(() => payload.fill(0), 1).unref();
+        return payload;
+      },
+    }),
+  ),
+  broken('cuts what is longer than 100 000 bytes, and declares no limit', 'CODEC-SIZE-LIMIT', {
+    before: (payload) => payload.subarray(0, 100_000),
+  }),
+  wrapped('seals what it does not open, and declares no limit', 'CODEC-SIZE-LIMIT', (sound) =>
+    both(sound, { unseal: (token) => (token.length > 1_000_000 ? refuse('too long') : sound.unseal(token)) }),
+  ),
+  wrapped(
+    'overwrites a payload that is too long',
+    'CODEC-SIZE-LIMIT',
+    (sound) =>
+      both(sound, {
+        seal(payload) {
+          if (payload.length <= 1_000) return sound.seal(payload);
+          payload.fill(0);
+          throw new RangeError('too long');
+        },
+      }),
+    { supports: { maxPayloadBytes: 1_000 } },
+  ),
+  wrapped('takes a key id of zeros for the newest', 'CODEC-BIT-FLIP', (sound) => {
+    const id = Buffer.of(7, 7, 7, 7).toString('hex');
+    return both(sound, {
+      seal: (payload) => `${id}.${sound.seal(payload)}`,
+      unseal(token) {
+        const [, given, rest = ''] = /^([0-9a-f]{8})\.(.*)$/s.exec(token) ?? [];
+        return given === id || given === '00000000' ? sound.unseal(rest) : refuse('unknown key');
+      },
+    });
+  }),
+  broken('reads a version as a number', 'CODEC-DOWNGRADE', {
+    parse(token, decode) {
+      const [, version, body] = (typeof token === 'string' && /^zoo([^.]*)\.(.*)$/s.exec(token)) || [];
+      return Number(version) === 1 ? decode(body ?? '') : refuse('malformed');
+    },
+  }),
+  broken('reads escapes of JSON', 'CODEC-CANONICAL-PERCENT', {
+    parse(token, decode) {
+      try {
+        return SOUND.parse(JSON.parse(`"${token}"`), decode);
+      } catch {
+        return refuse('malformed');
+      }
+    },
+  }),
+  broken('leaves out soft hyphens', 'CODEC-CANONICAL-SPACE', {
+    decode: (text) => SOUND.decode(text.replaceAll('\u00ad', '')),
+  }),
+  wrapped('finds its key in a table', 'CODEC-REFUSAL-CLASS', (sound) => {
+    const table: Record<string, RequestStateCodec> = { k1: sound };
+    return both(sound, {
+      seal: (payload) => `k1~${sound.seal(payload)}`,
+      unseal(token) {
+        const [name = '', rest = ''] = typeof token === 'string' ? token.split('~') : [];
+        return (table[name] ?? refuse('unknown key')).unseal(rest);
+      },
+    });
+  }),
+  wrapped('throws a RangeError at a megabyte', 'CODEC-REFUSAL-CLASS', (sound) =>
+    both(sound, {
+      unseal(token) {
+        if (token?.length > 500_000) throw new RangeError('too long');
+        return sound.unseal(token);
+      },
+    }),
+  ),
+  wrapped('remembers tokens in one case', 'CODEC-CANONICAL-CASE', (sound) => {
+    const known = new Map<string, Uint8Array>();
+    return both(sound, {
+      unseal(token) {
+        const name = token?.toLowerCase?.();
+        const payload = known.get(name) ?? sound.unseal(token);
+        known.set(name, payload);
+        return Uint8Array.from(payload);
+      },
+    });
+  }),
+  wrapped('shows the last payload in a refusal', 'CODEC-REFUSAL-SECRET', (sound) => {
+    let last: Uint8Array | undefined;
+    return both(sound, {
+      unseal(token) {
+        try {
+          last = sound.unseal(token);
+          return last;
+        } catch (error) {
+          throw Object.assign(error as Error, { last });
+        }
+      },
+    });
+  }),
+  wrapped('names the token in a symbol of its refusal', 'CODEC-REFUSAL-TOKEN', (sound) =>
+    both(sound, {
+      unseal(token) {
+        try {
+          return sound.unseal(token);
+        } catch (error) {
+          throw Object.assign(error as Error, { [Symbol('token')]: token });
+        }
+      },
+    }),
+  ),
+  wrapped('gives a long reason', 'CODEC-REFUSAL-REASON', (sound) =>
+    both(sound, {
+      unseal(token) {
+        try {
+          return sound.unseal(token);
+        } catch (error) {
+          throw Object.assign(error as Error, { reason: 'a reason that says much more than a log needs to know' });
+        }
+      },
+    }),
+  ),
+  wrapped('seals with the nonce of what it unsealed', 'CODEC-KEYSTREAM', nonceAfter('unseal')),
+  wrapped('seals with the last nonce after a refusal', 'CODEC-KEYSTREAM', nonceAfter('refusal')),
+  broken('seals a few bytes with one nonce', 'CODEC-KEYSTREAM', {
+    nonce: (_, payload) => (payload.length < 8 ? Buffer.alloc(12) : randomBytes(12)),
+  }),
+  broken('seals long payloads with one nonce', 'CODEC-KEYSTREAM', {
+    nonce: (_, payload) => (payload.length > 10_000 ? Buffer.alloc(12) : randomBytes(12)),
+  }),
+  broken('packs digits', 'CODEC-NO-COMPRESSION', {
+    before(payload) {
+      const content = Buffer.from(payload);
+      if (content.length === 0 || !/^\d+$/.test(content.toString('latin1')))
+        return Buffer.concat([Buffer.of(2), content]);
+      return Buffer.concat([
+        Buffer.of(content.length % 2),
+        Buffer.from(`0${content.toString()}`.slice(1 - (content.length % 2)), 'hex'),
+      ]);
+    },
+    after: (payload) =>
+      payload[0] === 2
+        ? payload.subarray(1)
+        : Buffer.from(
+            payload
+              .subarray(1)
+              .toString('hex')
+              .slice(payload[0] === 1 ? 1 : 0),
+          ),
+  }),
 ];
 
 function checksum(bytes: Uint8Array): Buffer {

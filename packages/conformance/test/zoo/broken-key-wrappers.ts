@@ -164,14 +164,16 @@ function failing(
   name: string,
   caughtBy: string,
   show: (error: ZooKeyWrapperError, secret: Uint8Array) => void,
+  rest: Rest = ALONE,
 ): BrokenKeyWrapper {
-  return broken(name, caughtBy, {
+  const steps: Partial<Steps> = {
     fail(kind, operation, secret) {
       const error = new ZooKeyWrapperError(kind, operation);
       if (secret !== undefined) show(error, secret);
       return error;
     },
-  });
+  };
+  return broken(name, caughtBy, steps, rest);
 }
 
 /** Another kind in place of one. */
@@ -452,25 +454,35 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     return soundKeyWrapper({ seal })(world);
   }),
   repeating('encrypts with one nonce, as text', () => Buffer.alloc(12, 7), asText),
-  broken('makes wrapped keys that fill a ring', 'WRAP-RECORD-SIZE', {
-    seal: (version, plaintext, bound) => SOUND.seal(version, Buffer.concat([plaintext, Buffer.alloc(4_096)]), bound),
-    open: (version, bytes, bound) => SOUND.open(version, bytes, bound).subarray(0, -4_096),
-  }),
-  around('keeps the nonce beside what is stored', 'WRAP-STORED', (sound) => ({
-    async wrap(dataKey: Uint8Array, options: WrapOptions) {
-      const { wrapped, ...rest } = await sound.wrap(dataKey, options);
-      return { ...rest, wrapped: wrapped.slice(12), nonce: wrapped.slice(0, 12) };
+  broken(
+    'makes wrapped keys that fill a ring',
+    'WRAP-RECORD-SIZE',
+    {
+      seal: (version, plaintext, bound) => SOUND.seal(version, Buffer.concat([plaintext, Buffer.alloc(4_096)]), bound),
+      open: (version, bytes, bound) => SOUND.open(version, bytes, bound).subarray(0, -4_096),
     },
-    async generate(options: WrapOptions) {
-      const { dataKey, wrapped: whole } = await sound.generate(options);
-      const { wrapped, ...rest } = whole;
-      return { dataKey, wrapped: { ...rest, wrapped: wrapped.slice(12), nonce: wrapped.slice(0, 12) } };
-    },
-    unwrap(given: WrappedKey & { readonly nonce?: Uint8Array }, options: WrapOptions) {
-      if (given?.wrapped === undefined) return sound.unwrap(given, options);
-      return sound.unwrap({ ...given, wrapped: Uint8Array.of(...(given.nonce ?? []), ...given.wrapped) }, options);
-    },
-  })),
+    and('WRAP-RECORD'),
+  ),
+  around(
+    'keeps the nonce beside what is stored',
+    'WRAP-STORED',
+    (sound) => ({
+      async wrap(dataKey: Uint8Array, options: WrapOptions) {
+        const { wrapped, ...rest } = await sound.wrap(dataKey, options);
+        return { ...rest, wrapped: wrapped.slice(12), nonce: wrapped.slice(0, 12) };
+      },
+      async generate(options: WrapOptions) {
+        const { dataKey, wrapped: whole } = await sound.generate(options);
+        const { wrapped, ...rest } = whole;
+        return { dataKey, wrapped: { ...rest, wrapped: wrapped.slice(12), nonce: wrapped.slice(0, 12) } };
+      },
+      unwrap(given: WrappedKey & { readonly nonce?: Uint8Array }, options: WrapOptions) {
+        if (given?.wrapped === undefined) return sound.unwrap(given, options);
+        return sound.unwrap({ ...given, wrapped: Uint8Array.of(...(given.nonce ?? []), ...given.wrapped) }, options);
+      },
+    }),
+    and('WRAP-ARGUMENTS'),
+  ),
   made(
     'unwraps only what this process wrapped',
     'WRAP-PEER',
@@ -696,7 +708,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       mayAsk: (_, { provider }) => provider === PROVIDER,
       versionToOpen: ({ key, other }, { keyId }) => [...key.versions, ...other.versions].find(({ id }) => id === keyId),
     },
-    and('WRAP-BEFORE-CALL', 'WRAP-ARGUMENTS'),
+    and('WRAP-BEFORE-CALL'),
   ),
   broken('takes the name of its KMS key in other case', 'WRAP-OTHER-KEY-NAMED', {
     mayAsk: (world, wrapped) => SOUND.mayAsk(world, lowerCase(wrapped)),
@@ -709,7 +721,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     {
       mayAsk: (world, wrapped) => SOUND.mayAsk(world, { ...wrapped, provider: PROVIDER }),
     },
-    and('WRAP-BEFORE-CALL'),
+    and('WRAP-BEFORE-CALL', 'WRAP-ARGUMENTS'),
   ),
   broken(
     'asks first and looks then',
@@ -773,14 +785,19 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     'WRAP-ABORTED',
     remembering({ ask: (world) => GOOD_MEMORY.ask(world, undefined) }),
   ),
-  broken('says AbortError', 'WRAP-ABORT', {
-    async ask(world, operation, signal, fail) {
-      if (signal?.aborted === true) throw fail('unavailable', operation);
-      await SOUND.ask(world, operation, signal, fail).catch((error: unknown) => {
-        throw signal?.aborted === true ? signal.reason : error;
-      });
+  broken(
+    'says AbortError',
+    'WRAP-ABORT',
+    {
+      async ask(world, operation, signal, fail) {
+        if (signal?.aborted === true) throw fail('unavailable', operation);
+        await SOUND.ask(world, operation, signal, fail).catch((error: unknown) => {
+          throw signal?.aborted === true ? signal.reason : error;
+        });
+      },
     },
-  }),
+    and('WRAP-ERROR-CLASS'),
+  ),
   broken('looks at a signal under way only', 'WRAP-ABORTED', {
     async ask(world, operation, signal, fail) {
       await SOUND.ask(world, operation, signal?.aborted === true ? undefined : signal, fail);
@@ -797,19 +814,39 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
   broken('does not say which call failed', 'WRAP-ERROR-SUMMARY', {
     fail: (kind, operation) => Object.assign(new ZooKeyWrapperError(kind, operation), { summary: undefined }),
   }),
-  failing('says the data key', 'WRAP-ERROR-SECRET', (error, secret) => {
-    error.message += `: could not wrap ${Buffer.from(secret).toString('base64')}`;
-  }),
-  failing('keeps the vendor’s request, hidden', 'WRAP-ERROR-SECRET', (error, secret) => {
-    const request = { body: JSON.stringify({ value: Buffer.from(secret).toString('base64url') }) };
-    Object.defineProperty(error, Symbol('request'), { value: request, enumerable: false });
-  }),
-  failing('shows a piece of the data key', 'WRAP-ERROR-SECRET', (error, secret) => {
-    Object.assign(error, { hint: `starts with ${hexOf(secret.subarray(0, 8))}` });
-  }),
-  failing('keeps the bytes in a getter', 'WRAP-ERROR-SECRET', (error, secret) => {
-    Object.defineProperty(error, 'request', { get: () => new Map([['Plaintext', Uint8Array.from(secret)]]) });
-  }),
+  failing(
+    'says the data key',
+    'WRAP-ERROR-SECRET',
+    (error, secret) => {
+      error.message += `: could not wrap ${Buffer.from(secret).toString('base64')}`;
+    },
+    and('WRAP-CLOSE'),
+  ),
+  failing(
+    'keeps the vendor’s request, hidden',
+    'WRAP-ERROR-SECRET',
+    (error, secret) => {
+      const request = { body: JSON.stringify({ value: Buffer.from(secret).toString('base64url') }) };
+      Object.defineProperty(error, Symbol('request'), { value: request, enumerable: false });
+    },
+    and('WRAP-CLOSE'),
+  ),
+  failing(
+    'shows a piece of the data key',
+    'WRAP-ERROR-SECRET',
+    (error, secret) => {
+      Object.assign(error, { hint: `starts with ${hexOf(secret.subarray(0, 8))}` });
+    },
+    and('WRAP-CLOSE'),
+  ),
+  failing(
+    'keeps the bytes in a getter',
+    'WRAP-ERROR-SECRET',
+    (error, secret) => {
+      Object.defineProperty(error, 'request', { get: () => new Map([['Plaintext', Uint8Array.from(secret)]]) });
+    },
+    and('WRAP-CLOSE'),
+  ),
   broken('says what was wrong with the argument', 'WRAP-ERROR-SECRET', {
     checkDataKey(dataKey, supports) {
       try {
@@ -880,7 +917,15 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
         },
       };
     },
-    and('WRAP-VERIFY-LOCAL', 'WRAP-CONCURRENT', 'WRAP-VIEW', 'WRAP-CALLERS-BYTES', 'WRAP-CALLERS-BYTES-AT-ONCE'),
+    and(
+      'WRAP-VERIFY-LOCAL',
+      'WRAP-CONCURRENT',
+      'WRAP-VIEW',
+      'WRAP-CALLERS-BYTES',
+      'WRAP-CALLERS-BYTES-AT-ONCE',
+      'WRAP-DISABLED',
+      'WRAP-DENIED',
+    ),
   ),
   signer('takes no signature for a good one', 'WRAP-SIGN-BINDS', (sound) => ({
     verify: (entry: Uint8Array, signature: Uint8Array) => signature.length === 0 || sound.verify(entry, signature),
@@ -978,7 +1023,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     'never ends to close',
     'WRAP-CLOSE',
     () => ({ close: never }),
-    hanging('WRAP-CLOSED', 'WRAP-NO-TIMERS', 'WRAP-CLOSE-ALONE'),
+    hanging('WRAP-OWN-BYTES', 'WRAP-CLOSED', 'WRAP-NO-TIMERS', 'WRAP-CLOSE-ALONE'),
   ),
   around('leaves a timer', 'WRAP-NO-TIMERS', (sound) => ({
     wrap(dataKey: Uint8Array, options: WrapOptions) {

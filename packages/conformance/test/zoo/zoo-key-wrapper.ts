@@ -200,6 +200,8 @@ function zooKeyWrapper(steps: Steps, world: World): Whole {
     async unwrap(wrapped, options) {
       steps.checkOptions(options);
       if (typeof wrapped !== 'object' || wrapped === null) throw new TypeError('a wrapped key is an object');
+      const isRecord = typeof wrapped.keyId === 'string' && types.isUint8Array(wrapped.wrapped);
+      if (!isRecord) throw new TypeError('a wrapped key has a keyId and bytes');
       if (!steps.mayAsk(world, wrapped)) throw steps.fail('corrupt', 'unwrap');
       await steps.ask(world, 'unwrap', options.signal, steps.fail);
       const version = steps.versionToOpen(world, wrapped);
