@@ -125,6 +125,8 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
       expectThat(sameBytes(payload, before), `seal changed the ${length} bytes it was given`);
       if (token === undefined) continue;
       if (length > maxPayloadBytes) throw new Finding(`${length} bytes were sealed as ${tokenText(token)}`);
+      // Of what is longer than every codec must take, all may come back or nothing, but no part.
+      if (length > LONGEST_PAYLOAD && 'refusal' in trial.outcome(codec, token)) continue;
       trial.expectPayload(codec, token, payload);
     }
   },

@@ -969,9 +969,6 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
   broken('cuts what is longer than 100 000 bytes, and declares no limit', 'CODEC-SIZE-LIMIT', {
     before: (payload) => payload.subarray(0, 100_000),
   }),
-  wrapped('seals what it does not open, and declares no limit', 'CODEC-SIZE-LIMIT', (sound) =>
-    both(sound, { unseal: (token) => (token.length > 1_000_000 ? refuse('too long') : sound.unseal(token)) }),
-  ),
   wrapped(
     'overwrites a payload that is too long',
     'CODEC-SIZE-LIMIT',

@@ -62,10 +62,7 @@ const BASE32: Encoding = {
 /** A codec of a box and an encoding; one text for each token. */
 function codecOf(box: Box, encoding: Encoding, keys: readonly Buffer[], prefix = ''): RequestStateCodec {
   return {
-    seal: (payload) =>
-      payload.length > 400_000
-        ? refuse('too long')
-        : prefix + encoding.encode(Buffer.from(box.seal(keys[0] as Buffer, payload))),
+    seal: (payload) => prefix + encoding.encode(Buffer.from(box.seal(keys[0] as Buffer, payload))),
     unseal(token) {
       if (typeof token !== 'string' || !token.startsWith(prefix)) refuse('malformed');
       const text = token.slice(prefix.length);
@@ -220,7 +217,7 @@ function withTime(keys: readonly Buffer[]): RequestStateCodec {
     },
     unseal(token) {
       const bytes =
-        typeof token === 'string' && token.length < 4_000_000 ? Buffer.from(token, 'base64url') : refuse('odd');
+        typeof token === 'string' && token.length < 1_000_000 ? Buffer.from(token, 'base64url') : refuse('odd');
       if (spelled(bytes) !== token || bytes.length < 57) refuse('malformed');
       const stamp = bytes.subarray(0, 9);
       for (const key of keys) {
@@ -244,7 +241,7 @@ function numbered(keys: readonly Buffer[]): RequestStateCodec {
     },
     unseal(token) {
       const [time = '', number = '', text = '', ...more] =
-        typeof token === 'string' && token.length < 4_000_000 ? token.split('.') : refuse('odd');
+        typeof token === 'string' && token.length < 1_000_000 ? token.split('.') : refuse('odd');
       const sealed = Buffer.from(text, 'base64url');
       if (sealed.toString('base64url') !== text || more.length > 0) refuse('malformed');
       for (const key of keys) {
