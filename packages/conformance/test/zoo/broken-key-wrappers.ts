@@ -463,26 +463,21 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     and('WRAP-RECORD'),
   ),
-  around(
-    'keeps the nonce beside what is stored',
-    'WRAP-STORED',
-    (sound) => ({
-      async wrap(dataKey: Uint8Array, options: WrapOptions) {
-        const { wrapped, ...rest } = await sound.wrap(dataKey, options);
-        return { ...rest, wrapped: wrapped.slice(12), nonce: wrapped.slice(0, 12) };
-      },
-      async generate(options: WrapOptions) {
-        const { dataKey, wrapped: whole } = await sound.generate(options);
-        const { wrapped, ...rest } = whole;
-        return { dataKey, wrapped: { ...rest, wrapped: wrapped.slice(12), nonce: wrapped.slice(0, 12) } };
-      },
-      unwrap(given: WrappedKey & { readonly nonce?: Uint8Array }, options: WrapOptions) {
-        if (given?.wrapped === undefined) return sound.unwrap(given, options);
-        return sound.unwrap({ ...given, wrapped: Uint8Array.of(...(given.nonce ?? []), ...given.wrapped) }, options);
-      },
-    }),
-    and('WRAP-ARGUMENTS'),
-  ),
+  around('keeps the nonce beside what is stored', 'WRAP-STORED', (sound) => ({
+    async wrap(dataKey: Uint8Array, options: WrapOptions) {
+      const { wrapped, ...rest } = await sound.wrap(dataKey, options);
+      return { ...rest, wrapped: wrapped.slice(12), nonce: wrapped.slice(0, 12) };
+    },
+    async generate(options: WrapOptions) {
+      const { dataKey, wrapped: whole } = await sound.generate(options);
+      const { wrapped, ...rest } = whole;
+      return { dataKey, wrapped: { ...rest, wrapped: wrapped.slice(12), nonce: wrapped.slice(0, 12) } };
+    },
+    unwrap(given: WrappedKey & { readonly nonce?: Uint8Array }, options: WrapOptions) {
+      if (given?.wrapped === undefined) return sound.unwrap(given, options);
+      return sound.unwrap({ ...given, wrapped: Uint8Array.of(...(given.nonce ?? []), ...given.wrapped) }, options);
+    },
+  })),
   made(
     'unwraps only what this process wrapped',
     'WRAP-PEER',
