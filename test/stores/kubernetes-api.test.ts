@@ -244,7 +244,8 @@ describe.each(servers)('answers of %s', (_, api) => {
     });
 
     test('a request over 3 MiB is too large', async () => {
-      expect(await talk().create({ data: { ring: base64(2_500_000) } })).toMatchObject(
+      // Little more than the limit: what it has not read by then, a server may answer with a reset.
+      expect(await talk().create({ data: { ring: base64(2_360_000) } })).toMatchObject(
         refused(413, 'RequestEntityTooLarge'),
       );
     });

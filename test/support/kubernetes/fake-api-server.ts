@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { json } from 'node:stream/consumers';
+import { buffer, json } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
@@ -138,7 +138,6 @@ export class FakeCluster {
     }
     const body = request.method === 'GET' || request.method === 'DELETE' ? undefined : await readJson(request);
     if (body === 'too large') {
-      request.resume();
       send(response, 413, statusOf({ code: 413, reason: 'RequestEntityTooLarge' }));
       return;
     }
@@ -311,8 +310,9 @@ function send(response: ServerResponse, code: number, body: object): void {
 }
 
 async function readJson(request: IncomingMessage): Promise<Record<string, unknown> | 'too large'> {
-  if (Number(request.headers['content-length'] ?? 0) > MAX_REQUEST_BYTES) return 'too large';
-  return (await json(request)) as Record<string, unknown>;
+  const body = await buffer(request);
+  // An answer before the end of the body would close the connection while the client still writes.
+  return body.length > MAX_REQUEST_BYTES ? 'too large' : JSON.parse(body.toString());
 }
 
 /** Whether `data` has the type of the resource: text, in a Secret as base64. */
