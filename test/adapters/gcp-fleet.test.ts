@@ -238,11 +238,11 @@ describe.concurrent('a key that a fleet may no longer use (F10)', () => {
   test.each<[string, string, (world: World) => void, (world: World) => void]>([
     [
       'disabled',
-      'kms disabled',
+      'disabled',
       ({ server, keyId }) => server.kms.disable(keyId),
       ({ server, keyId }) => server.kms.enable(keyId),
     ],
-    ['denied', 'kms denied', ({ server }) => server.kms.deny(), ({ server }) => server.kms.heal()],
+    ['denied', 'denied', ({ server }) => server.kms.deny(), ({ server }) => server.kms.heal()],
   ])(
     '%s: sealing and then unsealing stop within their bounds; allowed again, both resume',
     async (_, kind, stop, allow) => {
@@ -265,7 +265,7 @@ describe.concurrent('a key that a fleet may no longer use (F10)', () => {
         return !opened;
       }, WAIT_SECONDS);
       // A denial counts a third time before it stops: 10 s more.
-      const more = kind === 'kms disabled' ? 0 : 10;
+      const more = kind === 'disabled' ? 0 : 10;
       expect((lastSealMs - stoppedMs) / 1_000).toBeLessThanOrEqual(refused.lastSeal + more);
       expect((lastOpenMs - stoppedMs) / 1_000).toBeLessThanOrEqual(refused.lastOpen + more);
       // A single refusal stops no server.
@@ -277,7 +277,7 @@ describe.concurrent('a key that a fleet may no longer use (F10)', () => {
           ready: false,
           canSeal: false,
           canUnseal: false,
-          lastError: { kind },
+          lastError: { source: 'kms', kind },
         });
       }
 

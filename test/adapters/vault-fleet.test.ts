@@ -193,7 +193,10 @@ describe.skipIf(started === undefined)('a fleet on a real OpenBao', () => {
 });
 
 function errorsOf(fleet: readonly KmsCodec[]): (string | undefined)[] {
-  return fleet.map((codec) => codec.health().lastError?.kind);
+  return fleet.map((codec) => {
+    const { lastError } = codec.health();
+    return lastError && `${lastError.source} ${lastError.kind}`;
+  });
 }
 
 function statusOf(codec: KmsCodec): CodecHealth['status'] {

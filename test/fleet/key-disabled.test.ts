@@ -162,7 +162,7 @@ describe.skipIf(localstack === undefined).concurrent('a KMS key that a fleet may
           canSeal: false,
           canUnseal: false,
           sealingKey: undefined,
-          lastError: { kind: 'kms disabled' },
+          lastError: { source: 'kms', kind: 'disabled' },
         });
         await expect(each.refresh(), each.name).rejects.toMatchObject({ kind: 'disabled' });
       }
@@ -202,7 +202,7 @@ describe.skipIf(localstack === undefined).concurrent('a KMS key that a fleet may
         status: 'failing',
         canSeal: false,
         canUnseal: false,
-        lastError: { kind: 'kms unavailable' },
+        lastError: { source: 'kms', kind: 'unavailable' },
       });
     }
     for (const { name, lastKmsCheckMs, lastSealMs, sealRefusal } of fleet.members) {
@@ -212,7 +212,7 @@ describe.skipIf(localstack === undefined).concurrent('a KMS key that a fleet may
     }
 
     for (const proxy of proxies) proxy.mend();
-    await fleet.until(() => fleet.all.every((each) => each.health().lastError?.kind === 'kms disabled'), WAIT_SECONDS);
+    await fleet.until(() => fleet.all.every((each) => each.health().lastError?.kind === 'disabled'), WAIT_SECONDS);
     expect(fleet.opensNothing).toBe(true);
     expect(fleet.members.map(({ sealRefusal }) => sealRefusal)).not.toContain(undefined);
     await admin.send(new EnableKeyCommand({ KeyId: keyId }));

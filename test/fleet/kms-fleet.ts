@@ -156,7 +156,7 @@ export class KmsFleet {
   #told(): string {
     const told = this.all.map((each) => {
       const { status, lastError } = each.health();
-      return `${each.name} ${status}, ${lastError?.kind}, seal ${each.sealRefusal}, open ${each.openRefusal}`;
+      return `${each.name} ${status}, ${lastError?.source} ${lastError?.kind}, seal ${each.sealRefusal}, open ${each.openRefusal}`;
     });
     return told.join('; ');
   }

@@ -174,7 +174,7 @@ function health(): MemberHealth {
     ready,
     sealingKey,
     keys: keys.map(({ id, state, held }) => ({ id, state, held })),
-    lastError: lastError?.kind,
+    lastError: lastError && `${lastError.source} ${lastError.kind}`,
     problems: problems.map(({ kind }) => kind),
   };
 }

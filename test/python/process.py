@@ -58,7 +58,7 @@ def obey(codec, request):
             "status": health.status,
             "sealingKey": health.sealing_key,
             "keys": keys,
-            "lastError": None if error is None else error.kind,
+            "lastError": None if error is None else f"{error.source} {error.kind}",
         }
     if op == "rotate":
         return codec.rotate(emergency=request["emergency"])

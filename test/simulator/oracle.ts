@@ -218,7 +218,7 @@ export class Oracle {
       const keys = health?.keys ?? [];
       this.#mostKeys = Math.max(this.#mostKeys, keys.length);
       most = Math.max(most, keys.filter((key) => !isRevoked(key)).length);
-      if (health?.lastError?.kind === 'internal') {
+      if (health?.lastError?.source === 'internal') {
         this.report('no exception but those of the closed set', `${name} failed in the background`);
       }
     }

@@ -200,7 +200,7 @@ export class TracedMember implements Clock {
       sealUntil: sealUntil?.getTime() ?? null,
       lastRefresh: lastRefresh?.getTime() ?? null,
       lastKmsCheck: lastKmsCheck?.getTime() ?? null,
-      lastError: lastError?.kind ?? null,
+      lastError: lastError === undefined ? null : `${lastError.source} ${lastError.kind}`,
       problems: problems.map(({ kind }) => kind),
       keys: keys.map(({ id, state, held, created, activates, sealsUntil, unsealsUntil }) => [
         id,

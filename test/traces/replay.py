@@ -381,7 +381,7 @@ class Member:
             "sealingKey": health.sealing_key,
             "lastRefresh": ms(health.last_refresh),
             "lastKmsCheck": ms(health.last_kms_check),
-            "lastError": None if health.last_error is None else health.last_error.kind,
+            "lastError": None if (last := health.last_error) is None else f"{last.source} {last.kind}",
             "problems": [problem.kind for problem in health.problems],
             "keys": [
                 [key.id, key.state, key.held]

@@ -1,16 +1,17 @@
-import type {
-  KeyWrapperErrorKind,
-  KeyWrapperErrorSummary,
+import {
+  InvalidRequestState,
+  KeyWrapperError,
+  type KeyWrapperErrorKind,
+  type KeyWrapperErrorSummary,
+  RingConflictError,
   RingStoreError,
-  RingStoreErrorKind,
   SingleUseStoreError,
 } from '@sealring/core';
 import { Failure, type FailureCode } from './failure.ts';
 
 /**
- * Classifies errors of core and its adapters. The project in the working directory may load another copy of core, so
- * `instanceof` does not work here: errors are recognized by their name and their closed sets of kinds and codes. The
- * message of a vendor's error is never read, because it can contain a secret.
+ * Classifies errors of core and its adapters, also of another copy of core, which the project in the working directory may
+ * load. The message of a vendor's error is never read, because it can contain a secret.
  */
 
 /** Why a call of a key wrapper failed. */
@@ -23,59 +24,22 @@ export interface KmsFailure extends Pick<KeyWrapperErrorSummary, 'code' | 'statu
 /** Why a call of a ring store failed. */
 export type StoreFailure = Pick<RingStoreError, 'kind' | 'detail' | 'serviceCode'>;
 
-const KMS_KINDS: Readonly<Record<KeyWrapperErrorKind, true>> = {
-  throttled: true,
-  unavailable: true,
-  denied: true,
-  disabled: true,
-  'not-found': true,
-  corrupt: true,
-};
-const STORE_KINDS: Readonly<Record<RingStoreErrorKind, true>> = {
-  unavailable: true,
-  absent: true,
-  denied: true,
-  corrupt: true,
-  'too-large': true,
-  'read-only': true,
-};
-
 /** The failure of each key wrapper that failed. Empty for any other error. */
 export function kmsFailuresOf(error: unknown): readonly KmsFailure[] {
-  if (!isNamed(error, 'KeyWrapperError') || !Object.hasOwn(KMS_KINDS, String(field(error, 'kind')))) return [];
-  const summary = field(error, 'summary');
-  const causes = field(summary, 'causes');
-  if (Array.isArray(causes) && causes.length > 0) return causes.flatMap(kmsFailuresOf);
-  return [
-    {
-      kind: field(error, 'kind') as KmsFailure['kind'],
-      provider: textOf(summary, 'provider') ?? '',
-      operation: textOf(summary, 'operation') ?? '',
-      code: textOf(summary, 'code'),
-      status: numberOf(summary, 'status'),
-      hint: textOf(summary, 'hint'),
-    },
-  ];
+  if (!(error instanceof KeyWrapperError)) return [];
+  const { kind, summary } = error;
+  const { causes = [], provider, operation, code, status, hint } = summary;
+  return causes.length > 0 ? causes.flatMap(kmsFailuresOf) : [{ kind, provider, operation, code, status, hint }];
 }
 
 /** The failure of the ring store; undefined for any other error. */
 export function storeFailureOf(error: unknown): StoreFailure | undefined {
-  const kind = field(error, 'kind');
-  if (!isNamed(error, 'RingStoreError') || !Object.hasOwn(STORE_KINDS, String(kind))) return undefined;
-  return {
-    kind: kind as StoreFailure['kind'],
-    detail: textOf(error, 'detail') ?? '',
-    serviceCode: textOf(error, 'serviceCode'),
-  };
+  return error instanceof RingStoreError ? error : undefined;
 }
 
 /** The failure of a single-use store; undefined for any other error. */
 export function singleUseFailureOf(error: unknown): Pick<SingleUseStoreError, 'kind' | 'detail'> | undefined {
-  const kind = field(error, 'kind');
-  if (!isNamed(error, 'SingleUseStoreError') || kind === 'absent' || !Object.hasOwn(STORE_KINDS, String(kind))) {
-    return undefined;
-  }
-  return { kind: kind as SingleUseStoreError['kind'], detail: textOf(error, 'detail') ?? '' };
+  return error instanceof SingleUseStoreError ? error : undefined;
 }
 
 /**
@@ -83,23 +47,24 @@ export function singleUseFailureOf(error: unknown): Pick<SingleUseStoreError, 'k
  * value, and contains no secret.
  */
 export function rejectedOptionIn(error: unknown): string | undefined {
-  return error instanceof Error && field(error, 'code') === 'ERR_SEALRING_OPTION' ? error.message : undefined;
+  return error instanceof Error && 'code' in error && error.code === 'ERR_SEALRING_OPTION' ? error.message : undefined;
 }
 
 /** Whether another writer changed the ring first. */
 export function isConflict(error: unknown): boolean {
-  return isNamed(error, 'RingConflictError');
+  return error instanceof RingConflictError;
 }
 
 /** Whether a token has none of the formats of the ring. */
 export function isInvalidToken(error: unknown): boolean {
-  return isNamed(error, 'InvalidRequestState');
+  return error instanceof InvalidRequestState;
 }
 
 /** The section of docs/errors.md about an error; undefined if there is none. */
 export function sectionOn(error: unknown): string | undefined {
-  const isOfCore = storeFailureOf(error) !== undefined || kmsFailuresOf(error).length > 0 || isConflict(error);
-  return isOfCore ? textOf(error, 'help') : undefined;
+  const isOfCore =
+    error instanceof RingStoreError || error instanceof KeyWrapperError || error instanceof RingConflictError;
+  return isOfCore ? error.help : undefined;
 }
 
 /** The error in one line. Of an unknown class it shows only the name: the message can contain a secret. */
@@ -125,22 +90,4 @@ export function failureCodeOf(error: unknown): FailureCode {
   const [kms] = kmsFailuresOf(error);
   if (kms !== undefined) return `kms-${kms.kind}`;
   return isConflict(error) ? 'conflict' : 'unexpected';
-}
-
-function isNamed(error: unknown, name: string): boolean {
-  return error instanceof Error && error.name === name;
-}
-
-function field(holder: unknown, name: string): unknown {
-  return typeof holder === 'object' && holder !== null ? Reflect.get(holder, name) : undefined;
-}
-
-function numberOf(holder: unknown, name: string): number | undefined {
-  const value = field(holder, name);
-  return typeof value === 'number' ? value : undefined;
-}
-
-function textOf(holder: unknown, name: string): string | undefined {
-  const value = field(holder, name);
-  return typeof value === 'string' ? value : undefined;
 }

@@ -40,7 +40,7 @@ test('status --member shows the health of each server, and which ones do not ans
   const [well, ill, other, rude] = await Promise.all([
     serve((_, response) => response.end(JSON.stringify(codec.health()))),
     serve((_, response) => {
-      const lastError = { kind: 'kms \u001b[31mdenied', at: new Date() };
+      const lastError = { source: 'kms', kind: '\u001b[31mdenied', at: new Date() };
       response.statusCode = 503;
       const problems = [{ kind: 'clock', detail: 'off \u001b[31mby far', remedy: 'mend it' }, { kind: 7 }, null];
       response.end(JSON.stringify({ ...codec.health(), status: 'failing', canSeal: false, lastError, problems }));

@@ -106,7 +106,9 @@ describe('a rotation that fails (F7)', () => {
     await fleet.start();
     fleet.kms.wrapFailing = 'denied';
     await fleet.clock.advance(DAY);
-    expect(of('rotation-failed')).toContainEqual(expect.objectContaining({ reason: 'scheduled', kind: 'kms denied' }));
+    expect(of('rotation-failed')).toContainEqual(
+      expect.objectContaining({ reason: 'scheduled', source: 'kms', kind: 'denied' }),
+    );
     expect(of('rotation').map(({ reason }) => reason)).toEqual(['initial']);
   });
 
@@ -115,9 +117,9 @@ describe('a rotation that fails (F7)', () => {
     fleet.kms.wrapFailing = 'disabled';
     await expect(codec.rotate()).rejects.toThrow(KeyWrapperError);
     await expect(codec.rotate({ emergency: true })).rejects.toThrow(KeyWrapperError);
-    expect(of('rotation-failed').map(({ reason, kind }) => [reason, kind])).toEqual([
-      ['requested', 'kms disabled'],
-      ['emergency', 'kms disabled'],
+    expect(of('rotation-failed').map(({ reason, source, kind }) => [reason, source, kind])).toEqual([
+      ['requested', 'kms', 'disabled'],
+      ['emergency', 'kms', 'disabled'],
     ]);
     for (const { seconds } of [...of('rotation'), ...of('rotation-failed')]) expect(seconds).toBeGreaterThanOrEqual(0);
   });
@@ -133,7 +135,7 @@ test('the KMS cannot refuse a revocation, and one that the store refuses is repo
   fleet.store.down = true;
   const revocation = codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000));
   await Promise.all([expect(revocation).rejects.toMatchObject({ kind: 'unavailable' }), fleet.clock.advance(60)]);
-  expect(of('rotation-failed')).toMatchObject([{ reason: 'revocation', kind: 'store unavailable' }]);
+  expect(of('rotation-failed')).toMatchObject([{ reason: 'revocation', source: 'store', kind: 'unavailable' }]);
 });
 
 test('the exported hash of a key id is that of the events', async () => {

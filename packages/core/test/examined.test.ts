@@ -86,7 +86,7 @@ describe('a rotation that is overdue and fails', () => {
     await fleet.clock.advance(20 * HOUR);
     fleet.kms.wrapFailing = 'denied';
     await fleet.clock.advance(8 * HOUR);
-    expect(codec.health()).toMatchObject({ status: 'degraded', lastError: { kind: 'kms denied' } });
+    expect(codec.health()).toMatchObject({ status: 'degraded', lastError: { source: 'kms', kind: 'denied' } });
     const [only] = await entries();
     await fleet.clock.advance(2 * HOUR);
     const left = (only?.sealsUntil ?? 0) - fleet.clock.wallMs();

@@ -111,7 +111,7 @@ describe('reads and KMS checks, at half of every jitter', () => {
     fleet.store.down = true;
     await fleet.clock.advance(400);
     expect(stepsOf(times.reads).slice(0, 7)).toEqual([270, 5.5, 10.5, 20.5, 30.5, 30.5, 30.5]);
-    expect(log.of('refresh').slice(0, 1)).toEqual([{ ok: false, kind: 'store unavailable', seconds: 0 }]);
+    expect(log.of('refresh').slice(0, 1)).toEqual([{ ok: false, source: 'store', kind: 'unavailable', seconds: 0 }]);
   });
 
   test('a refusal is followed by another call 10 s later until sealing stops, and by the backoff then (F10)', async () => {
@@ -119,7 +119,7 @@ describe('reads and KMS checks, at half of every jitter', () => {
     fleet.kms.failing = 'denied';
     await fleet.clock.advance(900);
     expect(since(times.unwraps)).toEqual([810, 820, 830, 850.5, 881]);
-    expect(log.of('refresh').find(({ ok }) => ok === false)).toMatchObject({ kind: 'kms denied' });
+    expect(log.of('refresh').find(({ ok }) => ok === false)).toMatchObject({ source: 'kms', kind: 'denied' });
   });
 
   test('the status is reported when it changes, and only then', async () => {
@@ -274,9 +274,9 @@ describe('a rotation, at half of every wait (F7)', () => {
     const member = await startBeforeDue();
     fleet.kms.wrapFailing = 'corrupt';
     await fleet.clock.advance(560);
-    expect(log.of('rotation-failed')).toMatchObject([{ reason: 'scheduled', kind: 'kms corrupt' }]);
+    expect(log.of('rotation-failed')).toMatchObject([{ reason: 'scheduled', source: 'kms', kind: 'corrupt' }]);
     expect(log.of('state').at(-1)).toEqual({ status: 'degraded' });
-    expect(member.codec.health()).toMatchObject({ status: 'degraded', lastError: { kind: 'kms corrupt' } });
+    expect(member.codec.health()).toMatchObject({ status: 'degraded', lastError: { source: 'kms', kind: 'corrupt' } });
     await fleet.clock.advance(2_700);
     const waits = [90, 180, 360, 675, 675].map((backoff) => about(backoff + TURN));
     expect(stepsOf(times.generates).slice(1)).toEqual(waits);
@@ -370,7 +370,7 @@ describe('a rotation, at half of every wait (F7)', () => {
     fleet.kms.failing = 'unavailable';
     await fleet.clock.advance(20);
     expect(since(times.unwraps)).toEqual([about(270 + TURN)]);
-    expect(log.of('rotation-failed')).toMatchObject([{ kind: 'kms unavailable' }]);
+    expect(log.of('rotation-failed')).toMatchObject([{ source: 'kms', kind: 'unavailable' }]);
   });
 
   test('unwraps a key that it learns of at the end of its turn once, too', async () => {
@@ -420,7 +420,7 @@ describe('a write that loses its race (F8)', () => {
     expect(writes).toHaveLength(65);
     const waits = [0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.5, 0.5];
     expect(stepsOf(writes).slice(0, 10)).toEqual(waits);
-    expect(log.of('rotation-failed')).toMatchObject([{ reason: 'requested', kind: 'conflict' }]);
+    expect(log.of('rotation-failed')).toMatchObject([{ reason: 'requested', source: 'store', kind: 'conflict' }]);
   });
 
   test('in a pass is not a failure, and the ring is read again within 5 s', async () => {
@@ -442,7 +442,11 @@ describe('a write that loses its race (F8)', () => {
     mark();
     await expect(member.codec.refresh()).rejects.toMatchObject({ kind: 'unavailable' });
     await fleet.clock.advance(5.1);
-    expect(log.of('refresh').map(({ kind }) => kind)).toEqual(['store unavailable', 'conflict', undefined]);
+    expect(log.of('refresh').map((event) => [event['source'], event['kind']])).toEqual([
+      ['store', 'unavailable'],
+      ['store', 'conflict'],
+      [undefined, undefined],
+    ]);
     expect(since(times.reads)).toEqual([0, 2.5, 5]);
     expect(member.codec.health()).toMatchObject({ status: 'ok', lastError: undefined });
   });

@@ -60,7 +60,7 @@ describe('while the store has lost the ring, a running server (F31)', () => {
     expect(reader.codec.health()).toMatchObject({
       status: 'degraded',
       ready: true,
-      lastError: { kind: 'store unavailable' },
+      lastError: { source: 'store', kind: 'unavailable' },
     });
     expect(open(reader, seal(a))).toBe('state');
     expect(await storedKeys()).toEqual([]);

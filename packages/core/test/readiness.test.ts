@@ -53,7 +53,7 @@ describe('failures elsewhere never require a restart of this process (F14)', () 
       }
       expect(healthOf(a)).toMatchObject({
         status: 'degraded',
-        lastError: { kind: `kms ${kind}` },
+        lastError: { source: 'kms', kind },
         lastKmsCheck: proved,
       });
       fleet.kms.failing = undefined;
@@ -67,7 +67,7 @@ describe('failures elsewhere never require a restart of this process (F14)', () 
       const a = await fleet.start();
       fleet.kms.failing = kind;
       while (healthOf(a).lastError === undefined) await fleet.clock.advance(1);
-      expect(healthOf(a)).toMatchObject({ status: 'degraded', ready: true, lastError: { kind: `kms ${kind}` } });
+      expect(healthOf(a)).toMatchObject({ status: 'degraded', ready: true, lastError: { source: 'kms', kind } });
       expect(open(a, seal(a))).toBe('state');
       fleet.kms.failing = undefined;
       await fleet.clock.advance(20);
@@ -117,7 +117,7 @@ describe('failures elsewhere never require a restart of this process (F14)', () 
       await fleet.clock.advance(301);
       for (let minute = 0; minute < 60; minute++) {
         await fleet.clock.advance(60);
-        expect(healthOf(a)).toMatchObject({ status: 'degraded', ready: true, lastError: { kind: `store ${kind}` } });
+        expect(healthOf(a)).toMatchObject({ status: 'degraded', ready: true, lastError: { source: 'store', kind } });
         expect(open(a, seal(a))).toBe('state');
       }
       delete failing.kind;

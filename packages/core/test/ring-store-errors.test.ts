@@ -68,7 +68,7 @@ describe('an error of a ring store (F33)', () => {
     expect(failure).toBeInstanceOf(RingStoreError);
     expect(failure).toMatchObject({ kind });
     expect(String(failure)).not.toContain('canary');
-    expect(member.codec.health().lastError?.kind).toBe(`store ${kind}`);
+    expect(member.codec.health().lastError).toMatchObject({ source: 'store', kind });
   });
 
   test.each<[string, unknown]>([

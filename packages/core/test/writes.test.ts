@@ -125,7 +125,7 @@ describe('a new key', () => {
     const { codec } = await fleet.start({ keyWrapper: wrapsOnly, random });
     isBroken = true;
     await expect(codec.rotate()).rejects.toThrow(RangeError);
-    expect(log.of('rotation-failed')).toMatchObject([{ reason: 'requested', kind: 'internal' }]);
+    expect(log.of('rotation-failed')).toMatchObject([{ reason: 'requested', source: 'internal', kind: 'error' }]);
     expect((await stored()).entries).toHaveLength(1);
   });
 

@@ -24,6 +24,14 @@ const errorsOf = ({ CodecFailedError, InvalidClaimError, SingleUseStoreFullError
   new SingleUseStoreFullError('x'),
 ];
 
+test('instanceof is true for errors of another copy of the package, and of that class only', () => {
+  for (const error of [...errorsOf(mcp), ...errorsOf(copy)]) {
+    const { CodecFailedError, InvalidClaimError, SingleUseStoreFullError } = mcp;
+    const classes = [CodecFailedError, InvalidClaimError, SingleUseStoreFullError];
+    expect(classes.filter((errorClass) => error instanceof errorClass).map(({ name }) => name)).toEqual([error.name]);
+  }
+});
+
 describe('isMcpError', () => {
   test('recognizes errors of this copy of the package and of another', () => {
     expect(copy.SingleUseStoreFullError).not.toBe(mcp.SingleUseStoreFullError);

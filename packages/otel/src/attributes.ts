@@ -1,10 +1,13 @@
-import type {
-  CodecHealth,
-  InvalidReason,
-  KeyState,
-  KeyWrapperErrorKind,
-  RingProblemKind,
-  RingStoreErrorKind,
+import {
+  CODEC_STATUSES,
+  INVALID_REASONS,
+  KEY_STATES,
+  KEY_WRAPPER_ERROR_KINDS,
+  KEY_WRAPPER_OPERATIONS,
+  RING_PROBLEM_KINDS,
+  RING_STORE_ERROR_KINDS,
+  RING_STORE_OPERATIONS,
+  ROTATION_REASONS,
 } from '@sealring/core';
 
 /**
@@ -31,43 +34,22 @@ export const ATTRIBUTE = {
 /** Stands for every unknown value. */
 const OTHER = '_OTHER';
 
-const KMS_KINDS = valuesOf<KeyWrapperErrorKind>({
-  throttled: true,
-  unavailable: true,
-  denied: true,
-  disabled: true,
-  'not-found': true,
-  corrupt: true,
-});
-const STORE_KINDS = valuesOf<RingStoreErrorKind>({
-  unavailable: true,
-  absent: true,
-  denied: true,
-  corrupt: true,
-  'too-large': true,
-  'read-only': true,
-});
-
-/** The values of a closed set: the compiler checks that none is missing. */
-function valuesOf<Value extends string>(all: Readonly<Record<Value, true>>): readonly string[] {
-  return Object.keys(all);
-}
+const STORE_KINDS = [...RING_STORE_ERROR_KINDS, 'conflict'] as const;
 
 /** Every value that an attribute may have. Arbitrary values would let labels use unlimited memory. */
 export const KNOWN: Readonly<Record<KnownValues, readonly string[]>> = {
-  status: valuesOf<CodecHealth['status']>({ ok: true, degraded: true, failing: true }),
-  refreshKind: [
-    ...KMS_KINDS.map((kind) => `kms ${kind}`),
+  status: CODEC_STATUSES,
+  failure: [
+    ...KEY_WRAPPER_ERROR_KINDS.map((kind) => `kms ${kind}`),
     ...STORE_KINDS.map((kind) => `store ${kind}`),
-    'conflict',
-    'internal',
+    'internal error',
   ],
-  kmsKind: KMS_KINDS,
-  storeKind: [...STORE_KINDS, 'conflict'],
-  rotationReason: ['scheduled', 'key-version', 'requested', 'initial', 'emergency', 'revocation'],
-  kmsOperation: ['generate', 'wrap', 'unwrap', 'sign'],
-  storeOperation: ['read', 'write'],
-  codecReason: valuesOf<InvalidReason>({ malformed: true, 'unknown key': true, 'authentication failed': true }),
+  kmsKind: KEY_WRAPPER_ERROR_KINDS,
+  storeKind: STORE_KINDS,
+  rotationReason: ROTATION_REASONS,
+  kmsOperation: KEY_WRAPPER_OPERATIONS,
+  storeOperation: RING_STORE_OPERATIONS,
+  codecReason: INVALID_REASONS,
   // Those of REJECT_REASONS and CARRIER_METHODS in @sealring/mcp, which this package does not depend on.
   boundaryReason: [
     'non-string requestState',
@@ -91,21 +73,13 @@ export const KNOWN: Readonly<Record<KnownValues, readonly string[]>> = {
   ],
   direction: ['inbound', 'outbound'],
   method: ['tools/call', 'prompts/get', 'resources/read', 'unknown'],
-  keyState: valuesOf<KeyState>({ propagating: true, active: true, 'verify-only': true, expired: true, revoked: true }),
-  problemKind: valuesOf<RingProblemKind>({
-    clock: true,
-    'service-clock': true,
-    contested: true,
-    'foreign-ring': true,
-    'unreadable-key': true,
-    'no-sealing-key': true,
-    'nearly-full': true,
-  }),
+  keyState: KEY_STATES,
+  problemKind: RING_PROBLEM_KINDS,
 };
 
 type KnownValues =
   | 'status'
-  | 'refreshKind'
+  | 'failure'
   | 'kmsKind'
   | 'storeKind'
   | 'rotationReason'
@@ -142,6 +116,12 @@ export class BoundedNames {
     }
     return value;
   }
+}
+
+/** Which service failed and how: `kms denied`, `store unavailable`, … */
+export function failureIn(event: object): string {
+  const text = `${String(Reflect.get(event, 'source'))} ${String(Reflect.get(event, 'kind'))}`;
+  return KNOWN.failure.includes(text) ? text : OTHER;
 }
 
 /** A numeric member of an event; 0 if it is not a number. */

@@ -1,6 +1,6 @@
 import type { Attributes } from '@opentelemetry/api';
 import type { CodecEvents } from '@sealring/core';
-import { ATTRIBUTE, BoundedNames, KNOWN, keyHashOf, known, numberOf } from './attributes.ts';
+import { ATTRIBUTE, BoundedNames, failureIn, KNOWN, keyHashOf, known, numberOf } from './attributes.ts';
 
 /** Most names of providers, and of stores, that labels distinguish. */
 const MAX_NAMES = 16;
@@ -45,7 +45,7 @@ function readers(): {
   const providers = new BoundedNames(MAX_NAMES);
   const stores = new BoundedNames(MAX_NAMES);
   const core: Record<CoreChannel, Reader> = {
-    refresh: (event) => timed(event, {}, KNOWN.refreshKind),
+    refresh: (event) => timed(event, {}, failureIn),
     rotation: (event) => ({
       attributes: { [ATTRIBUTE.rotationReason]: known(event, 'reason', KNOWN.rotationReason) },
       spanAttributes: keyAttributes(event),
@@ -54,7 +54,7 @@ function readers(): {
     'rotation-failed': (event) => ({
       attributes: {
         [ATTRIBUTE.rotationReason]: known(event, 'reason', KNOWN.rotationReason),
-        [ATTRIBUTE.errorType]: known(event, 'kind', KNOWN.refreshKind),
+        [ATTRIBUTE.errorType]: failureIn(event),
       },
       seconds: numberOf(event, 'seconds'),
       failed: true,
@@ -66,7 +66,7 @@ function readers(): {
           [ATTRIBUTE.kmsProvider]: providers.of(event, 'provider'),
           [ATTRIBUTE.kmsOperation]: known(event, 'operation', KNOWN.kmsOperation),
         },
-        KNOWN.kmsKind,
+        (failed) => known(failed, 'kind', KNOWN.kmsKind),
       ),
     'store-call': (event) =>
       timed(
@@ -75,7 +75,7 @@ function readers(): {
           [ATTRIBUTE.storeKind]: stores.of(event, 'store'),
           [ATTRIBUTE.storeOperation]: known(event, 'operation', KNOWN.storeOperation),
         },
-        KNOWN.storeKind,
+        (failed) => known(failed, 'kind', KNOWN.storeKind),
       ),
     // The version itself identifies a KMS key, so it is not reported.
     'key-version': (event) => ({ attributes: { [ATTRIBUTE.kmsProvider]: providers.of(event, 'provider') } }),
@@ -112,10 +112,10 @@ type BoundaryChannel = 'boundary-sealed' | 'boundary-unsealed' | 'boundary-refus
 
 type NameIn<Channel> = Channel extends `sealring:${infer Name}` ? Name : never;
 
-function timed(event: object, attributes: Attributes, kinds: readonly string[]): Happening {
+function timed(event: object, attributes: Attributes, errorType: (event: object) => string): Happening {
   const failed = Reflect.get(event, 'ok') !== true;
   return {
-    attributes: failed ? { ...attributes, [ATTRIBUTE.errorType]: known(event, 'kind', kinds) } : attributes,
+    attributes: failed ? { ...attributes, [ATTRIBUTE.errorType]: errorType(event) } : attributes,
     seconds: numberOf(event, 'seconds'),
     failed,
   };

@@ -17,14 +17,14 @@ export type KeeperEvent =
       readonly sealsFrom: Date | undefined;
       readonly reason: string | undefined;
     }
-  | { readonly event: 'rotation-failed'; readonly reason: string; readonly kind: string }
+  | { readonly event: 'rotation-failed'; readonly reason: string; readonly source: string; readonly kind: string }
   | { readonly event: 'key-version'; readonly provider: string; readonly version: string }
   | { readonly event: 'revocation'; readonly key: string }
   /** The keeper wrote back what the store had lost. */
   | { readonly event: 'repair'; readonly keys: number }
   | ({ readonly event: 'problem' } & StatusProblem)
   | { readonly event: 'problem-ended'; readonly kind: string }
-  /** `status` of `codec.health()`, or the kind of its `lastError`, changed. */
+  /** `status` of `codec.health()`, or its `lastError`, changed: `kms denied`, `store unavailable`, … */
   | { readonly event: 'status'; readonly status: string; readonly lastError: string | undefined }
   | {
       readonly event: 'done';
@@ -46,7 +46,7 @@ export function textOf(event: KeeperEvent): string {
     case 'rotation':
       return rotationText(event);
     case 'rotation-failed':
-      return `could not publish a key (${event.reason}): ${event.kind}`;
+      return `could not publish a key (${event.reason}): ${event.source} ${event.kind}`;
     case 'key-version':
       return `the KMS key has a new version: ${event.provider} ${event.version}`;
     case 'revocation':

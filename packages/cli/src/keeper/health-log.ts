@@ -1,5 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import type { CodecEvents, CodecHealth } from '@sealring/core';
+import type { CodecEvents, CodecHealth, CodecStatus } from '@sealring/core';
 import { keyName } from '../ring/key-name.ts';
 import { shownProblems } from '../ring/status.ts';
 import type { Report } from './events.ts';
@@ -13,7 +13,7 @@ export class HealthLog {
   readonly #revoked = new Set<string>();
   readonly #listeners: { readonly [Name in keyof CodecEvents]?: (event: unknown) => void };
   #problems: ReadonlySet<string> = new Set();
-  #status = 'ok';
+  #status: CodecStatus = 'ok';
   #lastError: string | undefined;
 
   constructor(report: Report) {
@@ -24,8 +24,8 @@ export class HealthLog {
         this.#reasons.set(keyId, reason);
       },
       'sealring:rotation-failed': (event) => {
-        const { reason, kind } = event as CodecEvents['sealring:rotation-failed'];
-        report({ event: 'rotation-failed', reason, kind });
+        const { reason, source, kind } = event as CodecEvents['sealring:rotation-failed'];
+        report({ event: 'rotation-failed', reason, source, kind });
       },
       'sealring:key-version': (event) => {
         const { provider, version } = event as CodecEvents['sealring:key-version'];
@@ -53,11 +53,12 @@ export class HealthLog {
   observe(health: CodecHealth): void {
     this.#observeKeys(health);
     this.#observeProblems(health);
-    const { status, lastError } = health;
-    if (status === this.#status && lastError?.kind === this.#lastError) return;
+    const { status } = health;
+    const lastError = health.lastError && `${health.lastError.source} ${health.lastError.kind}`;
+    if (status === this.#status && lastError === this.#lastError) return;
     this.#status = status;
-    this.#lastError = lastError?.kind;
-    this.#report({ event: 'status', status, lastError: lastError?.kind });
+    this.#lastError = lastError;
+    this.#report({ event: 'status', status, lastError });
   }
 
   close(): void {

@@ -71,7 +71,7 @@ function healthIn(text: string): MemberHealth['health'] | undefined {
   const health = parsed(text);
   const { status, ready, canSeal, canUnseal, sealingKey, sealUntil, lastError, problems } = health;
   if (status !== 'ok' && status !== 'degraded' && status !== 'failing') return undefined;
-  const kind = Object(lastError)['kind'];
+  const { source, kind } = Object(lastError);
   return {
     status,
     ready: ready === true,
@@ -79,7 +79,7 @@ function healthIn(text: string): MemberHealth['health'] | undefined {
     canUnseal: canUnseal === true,
     sealingKey: typeof sealingKey === 'string' ? keyName(sealingKey) : undefined,
     sealUntil: typeof sealUntil === 'string' ? sealUntil : undefined,
-    lastError: typeof kind === 'string' ? kind : undefined,
+    lastError: typeof source === 'string' && typeof kind === 'string' ? `${source} ${kind}` : undefined,
     problems: Array.isArray(problems) ? problems.slice(0, MAX_PROBLEMS).flatMap(problemIn) : [],
   };
 }

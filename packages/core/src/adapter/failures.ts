@@ -1,4 +1,4 @@
-import { KeyWrapperError, type KeyWrapperErrorKind, type KeyWrapperErrorSummary } from '../contracts/key-wrapper.ts';
+import { KeyWrapperError, type KeyWrapperErrorKind, type KeyWrapperOperation } from '../contracts/key-wrapper.ts';
 import { MAX_DOCUMENT_BYTES, RingStoreError, type RingStoreErrorKind } from '../contracts/ring-store.ts';
 
 /**
@@ -24,9 +24,6 @@ export interface ServiceFailure {
   /** What an operator has to change. */
   readonly hint?: string | undefined;
 }
-
-/** What a key wrapper was doing. */
-export type KeyWrapperOperation = KeyWrapperErrorSummary['operation'];
 
 /**
  * The error for a call that failed.

@@ -19,6 +19,7 @@ export {
   KeyWrapperError,
   type KeyWrapperErrorKind,
   type KeyWrapperErrorSummary,
+  type KeyWrapperOperation,
   type WrappedKey,
 } from '../contracts/key-wrapper.ts';
 export {
@@ -43,7 +44,6 @@ export { decodeDocument, readBody } from './document-body.ts';
 export { endpointUrl } from './endpoint.ts';
 export {
   corrupt,
-  type KeyWrapperOperation,
   keyWrapperError,
   type ServiceFailure,
   type StoreFailure,

@@ -1,7 +1,7 @@
 import { types } from 'node:util';
 import { isConstant, show } from '../base/options.ts';
-import { DATA_KEY_BYTES, type WrappedKey } from '../contracts/key-wrapper.ts';
-import { corrupt, type KeyWrapperOperation } from './failures.ts';
+import { DATA_KEY_BYTES, type KeyWrapperOperation, type WrappedKey } from '../contracts/key-wrapper.ts';
+import { corrupt } from './failures.ts';
 import { checkCallback, signalOf, wrongType } from './options.ts';
 
 /** Where the service binds no context, the ring hands over data key ‖ SHA-256(context). */

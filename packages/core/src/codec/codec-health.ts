@@ -1,4 +1,5 @@
 import type { Moment } from '../base/clock.ts';
+import type { CodecFailure, CodecStatus } from '../contracts/events.ts';
 import type { RingKeeper } from '../member/keeper.ts';
 import type { RingProblem } from '../member/problems.ts';
 import type { KeyState } from '../ring/schedule.ts';
@@ -6,7 +7,7 @@ import type { KeyState } from '../ring/schedule.ts';
 /** The state of a codec: for readiness probes, never for liveness. A restart would drop the only cached keys. */
 export interface CodecHealth {
   /** `degraded`: works, but needs attention. `failing`: send it no requests. */
-  readonly status: 'ok' | 'degraded' | 'failing';
+  readonly status: CodecStatus;
   /** For a readiness probe: it can unseal, its ring is up to date, its clock is right, and a member can seal too. */
   readonly ready: boolean;
   /** Whether a key may seal at present; else `seal` throws a `SealUnavailableError`. */
@@ -23,8 +24,8 @@ export interface CodecHealth {
   readonly lastRefresh: Date | undefined;
   /** The last unwrap by the KMS that returned the right bytes. */
   readonly lastKmsCheck: Date | undefined;
-  /** The last failure, until a refresh succeeds: `kms denied`, `store unavailable`, … */
-  readonly lastError: { readonly kind: string; readonly at: Date } | undefined;
+  /** The last failure, until a refresh succeeds: what failed, how, and when. */
+  readonly lastError: (CodecFailure & { readonly at: Date }) | undefined;
   /** What needs an operator, each with its remedy. */
   readonly problems: readonly RingProblem[];
 }

@@ -1,4 +1,4 @@
-import { sectionOn } from './errors.ts';
+import { brand, sectionOn } from './errors.ts';
 
 /**
  * Why a token was refused. For logs and metrics only: the client gets the same answer for all of them.
@@ -7,7 +7,10 @@ import { sectionOn } from './errors.ts';
  * - `unknown key`: well formed, but no key that may unseal it now is held.
  * - `authentication failed`: the key is known, but the token was changed, or was sealed for another codec.
  */
-export type InvalidReason = 'malformed' | 'unknown key' | 'authentication failed';
+export type InvalidReason = (typeof INVALID_REASONS)[number];
+
+/** Every {@link InvalidReason}. */
+export const INVALID_REASONS = ['malformed', 'unknown key', 'authentication failed'] as const;
 
 /**
  * Protects opaque bytes as a URL-safe token. Both methods are synchronous and do no I/O.
@@ -45,5 +48,9 @@ export class InvalidRequestState extends Error {
     super(reason);
     this.reason = reason;
     this.help = HELP[reason];
+  }
+
+  static {
+    brand(this, 'ERR_INVALID_REQUEST_STATE');
   }
 }

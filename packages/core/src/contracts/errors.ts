@@ -13,6 +13,33 @@ export const CORE_ERROR_CODES = [
 /** One of {@link CORE_ERROR_CODES}. */
 export type CoreErrorCode = (typeof CORE_ERROR_CODES)[number];
 
+// Registered, so that every copy of this package in a process has the same one.
+const BRAND = Symbol.for('@sealring/core/error');
+
+/**
+ * Makes `instanceof` true for errors of other copies of this package in the process, too. A class that extends
+ * `errorClass` keeps the ordinary `instanceof`.
+ */
+export function brand(errorClass: { readonly prototype: Error }, code: CoreErrorCode): void {
+  Object.defineProperty(errorClass.prototype, BRAND, { value: code });
+  Object.defineProperty(errorClass, Symbol.hasInstance, {
+    value(this: unknown, value: unknown): boolean {
+      if (this !== errorClass) return Function.prototype[Symbol.hasInstance].call(this, value);
+      return value instanceof Error && Reflect.get(value, BRAND) === code;
+    },
+  });
+}
+
+/** The kind of an error whose class has the name of ours, but belongs to an adapter; undefined for any other error. */
+export function kindOfNamed<Kind extends string>(
+  error: unknown,
+  name: string,
+  kinds: readonly Kind[],
+): Kind | undefined {
+  if (!(error instanceof Error) || error.name !== name || !('kind' in error)) return undefined;
+  return kinds.find((kind) => kind === error.kind);
+}
+
 const ERRORS_PAGE = 'https://github.com/sealring/sealring/blob/main/docs/errors.md';
 
 /** The address of a section of the documentation on errors: the page and the anchor of the title. */
@@ -24,14 +51,18 @@ export function sectionOn(title: string): string {
   return `${ERRORS_PAGE}#${anchor}`;
 }
 
-/** Why no key may seal now. */
-export type SealUnavailableReason =
-  | 'no active key'
-  | 'KMS check too old'
-  | 'ring read too old'
-  | 'key refused by the kms'
-  | 'reader'
-  | 'token limit of the key reached';
+/** Every reason why no key may seal now. */
+export const SEAL_UNAVAILABLE_REASONS = [
+  'no active key',
+  'KMS check too old',
+  'ring read too old',
+  'key refused by the kms',
+  'reader',
+  'token limit of the key reached',
+] as const;
+
+/** One of {@link SEAL_UNAVAILABLE_REASONS}. */
+export type SealUnavailableReason = (typeof SEAL_UNAVAILABLE_REASONS)[number];
 
 /**
  * No key may seal now, and an older one must not be used instead: see `health()` for the cause.
@@ -50,6 +81,10 @@ export class SealUnavailableError extends Error {
     this.reason = reason;
     this.help = sectionOn(`SealUnavailableError: ${reason}`);
   }
+
+  static {
+    brand(this, 'ERR_SEAL_UNAVAILABLE');
+  }
 }
 
 /** The codec is closed: its keys are overwritten, and every later call throws this error. */
@@ -61,5 +96,9 @@ export class CodecClosedError extends Error {
 
   constructor() {
     super('the codec is closed');
+  }
+
+  static {
+    brand(this, 'ERR_CODEC_CLOSED');
   }
 }

@@ -1,5 +1,44 @@
 import { createHash } from 'node:crypto';
 import { channel } from 'node:diagnostics_channel';
+import type { InvalidReason } from './codec.ts';
+import type { KeyWrapperErrorKind, KeyWrapperOperation } from './key-wrapper.ts';
+import type { RingStoreErrorKind, RingStoreOperation } from './ring-store.ts';
+
+/** The values of `status` in `health()`. */
+export const CODEC_STATUSES = ['ok', 'degraded', 'failing'] as const;
+
+/** One of {@link CODEC_STATUSES}. */
+export type CodecStatus = (typeof CODEC_STATUSES)[number];
+
+/** Every {@link RotationReason}. */
+export const ROTATION_REASONS = [
+  'scheduled',
+  'key-version',
+  'requested',
+  'initial',
+  'emergency',
+  'revocation',
+] as const;
+
+/**
+ * Why a key is created. `initial` and `revocation`: active on every clock at once, since nothing else can seal.
+ * `emergency`: as soon as every member that reads the ring can have it. `scheduled`, `requested`, and `key-version`,
+ * for which the KMS key has a new version: after propagation.
+ */
+export type RotationReason = (typeof ROTATION_REASONS)[number];
+
+/**
+ * What failed in the background, and how. `conflict`: another writer was first. `internal`: a key wrapper or a store threw
+ * an error of another class, or Sealring has a bug.
+ */
+export type CodecFailure =
+  | { readonly source: 'kms'; readonly kind: KeyWrapperErrorKind }
+  | { readonly source: 'store'; readonly kind: RingStoreErrorKind | 'conflict' }
+  | { readonly source: 'clock'; readonly kind: 'unconfirmed' }
+  | { readonly source: 'internal'; readonly kind: 'error' };
+
+/** Whether a call succeeded, and how it failed. */
+export type CallOutcome<Kind> = { readonly ok: true } | { readonly ok: false; readonly kind: Kind };
 
 /**
  * What happened, by the channel of `node:diagnostics_channel` that emits it. Never contains a secret; key ids are hashed with
@@ -9,44 +48,37 @@ export interface CodecEvents {
   /** The ring was read and checked; `ok` is false when the store or the KMS failed. */
   'sealring:refresh': {
     readonly ringName: string;
-    readonly ok: boolean;
-    readonly kind?: string;
     readonly seconds: number;
-  };
+  } & ({ readonly ok: true } | ({ readonly ok: false } & CodecFailure));
   /** A new key was published by this member. */
   'sealring:rotation': {
     readonly ringName: string;
     readonly keyId: string;
-    readonly reason: string;
+    readonly reason: RotationReason;
     readonly seconds: number;
   };
   /** A key could not be published. */
   'sealring:rotation-failed': {
     readonly ringName: string;
-    readonly reason: string;
-    readonly kind: string;
+    readonly reason: RotationReason;
     readonly seconds: number;
-  };
+  } & CodecFailure;
   /** The KMS key has a new version, which wrapped no key of the ring yet; `version` names it. A rotation follows. */
   'sealring:key-version': { readonly ringName: string; readonly provider: string; readonly version: string };
   /** One attempt of a call to the KMS; `seconds` includes the wait for a free slot. */
   'sealring:kms-call': {
     readonly ringName: string;
     readonly provider: string;
-    readonly operation: string;
-    readonly ok: boolean;
-    readonly kind?: string;
+    readonly operation: KeyWrapperOperation;
     readonly seconds: number;
-  };
-  /** One call to the ring store; `kind` may also be `conflict`. */
+  } & CallOutcome<KeyWrapperErrorKind>;
+  /** One call to the ring store. */
   'sealring:store-call': {
     readonly ringName: string;
     readonly store: string;
-    readonly operation: string;
-    readonly ok: boolean;
-    readonly kind?: string;
+    readonly operation: RingStoreOperation;
     readonly seconds: number;
-  };
+  } & CallOutcome<RingStoreErrorKind | 'conflict'>;
   /** A data key was wrapped. */
   'sealring:wrap': { readonly ringName: string; readonly provider: string; readonly keyId: string };
   /** A data key was unwrapped. */
@@ -57,10 +89,10 @@ export interface CodecEvents {
   'sealring:healed': { readonly ringName: string; readonly keys: number };
   /** A token was unsealed with a key that no longer seals. */
   'sealring:stale': { readonly ringName: string; readonly keyId: string };
-  /** A token was refused, for this {@link InvalidReason}. */
-  'sealring:rejected': { readonly ringName: string; readonly reason: string };
+  /** A token was refused. */
+  'sealring:rejected': { readonly ringName: string; readonly reason: InvalidReason };
   /** The `status` in `health()` changed to this. */
-  'sealring:state': { readonly ringName: string; readonly status: string };
+  'sealring:state': { readonly ringName: string; readonly status: CodecStatus };
 }
 
 /** Publishes on a channel of `node:diagnostics_channel`. Nothing is computed when nobody listens. */

@@ -1,4 +1,4 @@
-import { sectionOn } from './errors.ts';
+import { brand, sectionOn } from './errors.ts';
 
 /**
  * What happened at the KMS, as far as a caller can act on it.
@@ -9,24 +9,30 @@ import { sectionOn } from './errors.ts';
  *
  * Whatever an adapter does not recognise is `unavailable`: an unknown error never ends the life of a key.
  */
-export type KeyWrapperErrorKind = 'throttled' | 'unavailable' | 'denied' | 'disabled' | 'not-found' | 'corrupt';
+export type KeyWrapperErrorKind = (typeof KEY_WRAPPER_ERROR_KINDS)[number];
 
-/** Every kind, the mildest first. */
-export const KEY_WRAPPER_ERROR_KINDS: readonly KeyWrapperErrorKind[] = [
+/** Every {@link KeyWrapperErrorKind}, the mildest first. */
+export const KEY_WRAPPER_ERROR_KINDS = [
   'throttled',
   'unavailable',
   'denied',
   'disabled',
   'not-found',
   'corrupt',
-];
+] as const;
+
+/** The methods of {@link KeyWrapper} that call the KMS. */
+export const KEY_WRAPPER_OPERATIONS = ['wrap', 'unwrap', 'generate', 'sign'] as const;
+
+/** One of {@link KEY_WRAPPER_OPERATIONS}. */
+export type KeyWrapperOperation = (typeof KEY_WRAPPER_OPERATIONS)[number];
 
 /** The redacted facts of a failed call. Everything here is chosen by the adapter; nothing is copied from a vendor's text. */
 export interface KeyWrapperErrorSummary {
   /** The wrapper's `provider`. */
   readonly provider: string;
   /** The method of {@link KeyWrapper} that failed. */
-  readonly operation: 'wrap' | 'unwrap' | 'generate' | 'sign';
+  readonly operation: KeyWrapperOperation;
   /** The vendor's code or exception name, if it is one the adapter lists. */
   readonly code?: string | undefined;
   /** HTTP status of the answer. */
@@ -71,6 +77,10 @@ export class KeyWrapperError extends Error {
     this.kind = kind;
     this.summary = Object.freeze({ ...summary });
     this.help = sectionOn(`KeyWrapperError: ${kind}`);
+  }
+
+  static {
+    brand(this, 'ERR_KEY_WRAPPER');
   }
 }
 

@@ -1,4 +1,4 @@
-import { sectionOn } from './errors.ts';
+import { brand, sectionOn } from './errors.ts';
 
 /** A ring document as read, with what identifies this version of it. */
 export interface StoredRing {
@@ -61,6 +61,10 @@ export class RingConflictError extends Error {
   constructor() {
     super('another writer changed the ring first: read it again');
   }
+
+  static {
+    brand(this, 'ERR_RING_CONFLICT');
+  }
 }
 
 /**
@@ -68,7 +72,16 @@ export class RingConflictError extends Error {
  * - `absent`: a start found no ring. A store never reports it: its `read` resolves to `undefined`.
  * - `corrupt`: the store holds no valid ring document. `too-large`: over a limit of the ring or of the store.
  */
-export type RingStoreErrorKind = 'unavailable' | 'absent' | 'denied' | 'corrupt' | 'too-large' | 'read-only';
+export type RingStoreErrorKind = (typeof RING_STORE_ERROR_KINDS)[number];
+
+/** Every {@link RingStoreErrorKind}. */
+export const RING_STORE_ERROR_KINDS = ['unavailable', 'absent', 'denied', 'corrupt', 'too-large', 'read-only'] as const;
+
+/** The methods of {@link RingStore} that call the store. */
+export const RING_STORE_OPERATIONS = ['read', 'write'] as const;
+
+/** One of {@link RING_STORE_OPERATIONS}. */
+export type RingStoreOperation = (typeof RING_STORE_OPERATIONS)[number];
 
 /** The ring store failed. `detail` is a fixed text: a vendor's message may contain credentials. */
 export class RingStoreError extends Error {
@@ -108,6 +121,10 @@ export class RingStoreError extends Error {
     this.serviceCode = serviceCode;
     this.location = location;
     this.help = sectionOn(`RingStoreError: ${kind}`);
+  }
+
+  static {
+    brand(this, 'ERR_RING_STORE');
   }
 }
 

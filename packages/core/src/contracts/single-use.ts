@@ -1,4 +1,5 @@
-import { sectionOn } from './errors.ts';
+import { brand, sectionOn } from './errors.ts';
+import type { RingStoreErrorKind } from './ring-store.ts';
 
 /**
  * Where the ids of redeemed tokens are kept, shared by the fleet.
@@ -31,7 +32,7 @@ export interface SingleUseStore {
 }
 
 /** The kinds of `RingStoreError` that a single-use store can report. */
-export type SingleUseStoreErrorKind = 'unavailable' | 'denied' | 'corrupt' | 'too-large' | 'read-only';
+export type SingleUseStoreErrorKind = Exclude<RingStoreErrorKind, 'absent'>;
 
 /** The store cannot determine whether a token was redeemed. The message is a fixed text, never the vendor's. */
 export class SingleUseStoreError extends Error {
@@ -56,5 +57,9 @@ export class SingleUseStoreError extends Error {
     this.detail = detail;
     this.serviceCode = serviceCode;
     this.help = sectionOn(`SingleUseStoreError: ${kind}`);
+  }
+
+  static {
+    brand(this, 'ERR_SINGLE_USE_STORE');
   }
 }

@@ -13,6 +13,7 @@ import {
 import type { Closing } from '../base/closing.ts';
 import { Deadlines, started } from '../base/deadlines.ts';
 import { type Backoff, backoffMs, retry } from '../base/retry.ts';
+import { kindOfNamed } from '../contracts/errors.ts';
 import { channels } from '../contracts/events.ts';
 import {
   KEY_WRAPPER_ERROR_KINDS,
@@ -28,8 +29,6 @@ const MAX_WAITING = 256;
 /** Retries of a foreground call (start, publish, prepare); background calls have none: the next refresh is theirs. */
 const FOREGROUND_RETRIES = 3;
 const RETRIES: Backoff = { firstMs: 200, capMs: 2_000 };
-
-const KINDS: ReadonlySet<unknown> = new Set(KEY_WRAPPER_ERROR_KINDS);
 
 type Call = Pick<KeyWrapperErrorSummary, 'provider' | 'operation'>;
 
@@ -244,11 +243,7 @@ function mayPass(failure: unknown): boolean {
 
 function ours(error: unknown, what: Call): KeyWrapperError {
   if (error instanceof KeyWrapperError) return error;
-  if (isKeyWrapperError(error)) return new KeyWrapperError(error.kind, what);
+  const kind = kindOfNamed(error, 'KeyWrapperError', KEY_WRAPPER_ERROR_KINDS);
+  if (kind !== undefined) return new KeyWrapperError(kind, what);
   return new KeyWrapperError('unavailable', { ...what, hint: 'the key wrapper threw an error of another class' });
-}
-
-/** By name and kind: an adapter may carry its own copy of the class. */
-function isKeyWrapperError(error: unknown): error is Error & { readonly kind: KeyWrapperErrorKind } {
-  return error instanceof Error && error.name === 'KeyWrapperError' && 'kind' in error && KINDS.has(error.kind);
 }

@@ -1,15 +1,12 @@
 import { ageMs, type Moment, secondsSince } from '../base/clock.ts';
-import { channels } from '../contracts/events.ts';
-import { kindOf } from './failures.ts';
+import { type CodecFailure, type CodecStatus, channels } from '../contracts/events.ts';
+import { failureOf } from './failures.ts';
 import type { MemberParts } from './parts.ts';
 import { problemsOf, type RingProblem } from './problems.ts';
 import type { Rotation } from './rotation.ts';
 
-/** The last failure: of which service, of which kind, and when. */
-export interface KeeperFailure {
-  readonly kind: string;
-  readonly at: Date;
-}
+/** The last failure, and when. */
+export type LastFailure = CodecFailure & { readonly at: Date };
 
 /** The condition of a member: its status, its last failure, and the events about both. */
 export class Condition {
@@ -17,8 +14,8 @@ export class Condition {
   readonly #rotation: Rotation;
   #failures = 0;
   #failedAt: Moment | undefined;
-  #lastFailure: KeeperFailure | undefined;
-  #lastStatus = '';
+  #lastFailure: LastFailure | undefined;
+  #lastStatus: CodecStatus | undefined;
 
   constructor(parts: MemberParts, rotation: Rotation) {
     this.#o = parts;
@@ -30,12 +27,12 @@ export class Condition {
     return this.#failures;
   }
 
-  get lastFailure(): KeeperFailure | undefined {
+  get lastFailure(): LastFailure | undefined {
     return this.#lastFailure;
   }
 
   /** `failing`: cannot work or must not be sent requests. `degraded`: works, but needs attention. */
-  status(now: Moment): 'ok' | 'degraded' | 'failing' {
+  status(now: Moment): CodecStatus {
     const { sync, view } = this.#o;
     if (!view.isReady(now)) return 'failing';
     const isTroubled = this.#failures > 0 || this.#rotation.isFailing || view.limits.isRefused(now);
@@ -52,21 +49,21 @@ export class Condition {
   failed(error: unknown): void {
     this.#failures += 1;
     this.#failedAt = this.#o.view.now();
-    this.noteFailure(kindOf(error));
+    this.noteFailure(failureOf(error));
   }
 
   /** A pass succeeded. */
   passed(): void {
     this.#failures = 0;
     this.#failedAt = undefined;
-    if (this.#o.view.clockTrouble() !== undefined) this.noteFailure('clock');
+    if (this.#o.view.clockTrouble() !== undefined) this.noteFailure({ source: 'clock', kind: 'unconfirmed' });
     // An overdue rotation that keeps failing stays visible.
     else if (!this.#rotation.isFailing) this.#lastFailure = undefined;
   }
 
   /** Something other than a pass failed; `health()` shows it. */
-  noteFailure(kind: string): void {
-    this.#lastFailure = { kind, at: new Date(this.#o.view.now().wallMs) };
+  noteFailure(failure: CodecFailure): void {
+    this.#lastFailure = { ...failure, at: new Date(this.#o.view.now().wallMs) };
   }
 
   /** Whether a pass failed less than `recentMs` ago, and none has succeeded since. */
@@ -79,8 +76,7 @@ export class Condition {
     channels.refresh.publish(() => ({
       ringName: this.#o.ring,
       seconds: secondsSince(began, this.#o.view.now()),
-      ok: failure === undefined,
-      ...(failure === undefined ? {} : { kind: kindOf(failure) }),
+      ...(failure === undefined ? { ok: true } : { ok: false, ...failureOf(failure) }),
     }));
     this.emitStatus();
   }

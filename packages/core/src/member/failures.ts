@@ -1,15 +1,15 @@
 import { type Moment, secondsSince } from '../base/clock.ts';
-import { channels } from '../contracts/events.ts';
+import { type CodecFailure, channels, type RotationReason } from '../contracts/events.ts';
 import { KeyWrapperError } from '../contracts/key-wrapper.ts';
 import { RingConflictError, RingStoreError } from '../contracts/ring-store.ts';
-import type { RotationReason } from '../ring/schedule.ts';
 import type { MemberParts } from './parts.ts';
 
-/** Which service failed and how, as in events and `health()`: `kms denied`, `store unavailable`, … */
-export function kindOf(error: unknown): string {
-  if (error instanceof RingStoreError) return `store ${error.kind}`;
-  if (error instanceof KeyWrapperError) return `kms ${error.kind}`;
-  return error instanceof RingConflictError ? 'conflict' : 'internal';
+/** Which service failed and how, as in events and `health()`. */
+export function failureOf(error: unknown): CodecFailure {
+  if (error instanceof RingStoreError) return { source: 'store', kind: error.kind };
+  if (error instanceof KeyWrapperError) return { source: 'kms', kind: error.kind };
+  if (error instanceof RingConflictError) return { source: 'store', kind: 'conflict' };
+  return { source: 'internal', kind: 'error' };
 }
 
 /** Emits `sealring:rotation-failed`. */
@@ -23,7 +23,7 @@ export function emitFailedRotation(
   channels['rotation-failed'].publish(() => ({
     ringName: ring,
     reason,
-    kind: kindOf(error),
+    ...failureOf(error),
     seconds: secondsSince(began, now),
   }));
 }

@@ -6,7 +6,7 @@ import { RingConflictError, RingStoreError } from '../contracts/ring-store.ts';
 import type { RingKey } from '../ring/snapshot.ts';
 import { CausedReads, type PassOptions } from './caused-reads.ts';
 import { Condition } from './condition.ts';
-import { kindOf } from './failures.ts';
+import { failureOf } from './failures.ts';
 import { REFUSAL_PROBE_MS } from './kill-switch.ts';
 import { Operations } from './operations.ts';
 import { type MemberParts } from './parts.ts';
@@ -50,7 +50,7 @@ export class RingKeeper {
     this.view = parts.view;
     this.#operations = new Operations(parts, this.#turns);
     this.#rotation = new Rotation(parts, this.#turns, (error) => {
-      if (error !== undefined) this.condition.noteFailure(kindOf(error));
+      if (error !== undefined) this.condition.noteFailure(failureOf(error));
       this.condition.emitStatus();
     });
     this.condition = new Condition(parts, this.#rotation);

@@ -1,8 +1,9 @@
 import { type Deadline, hasPassed, later, pause, uniform } from '../base/clock.ts';
 import { type Backoff, backoffMs, retry } from '../base/retry.ts';
+import type { RotationReason } from '../contracts/events.ts';
 import { RingConflictError, RingStoreError } from '../contracts/ring-store.ts';
 import { revocable } from '../ring/facts.ts';
-import { type RotationReason, timesOfNewKey } from '../ring/schedule.ts';
+import { timesOfNewKey } from '../ring/schedule.ts';
 import type { RingKey } from '../ring/snapshot.ts';
 import { emitFailedRotation } from './failures.ts';
 import type { MemberParts } from './parts.ts';

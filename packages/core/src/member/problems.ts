@@ -17,14 +17,18 @@ import type { RingWriter } from './writer.ts';
  * - `no-sealing-key`: every key is revoked or has expired, and no new one could be created yet.
  * - `nearly-full`: the ring has 48 keys or more of 64, so no rotation can be requested.
  */
-export type RingProblemKind =
-  | 'clock'
-  | 'service-clock'
-  | 'contested'
-  | 'foreign-ring'
-  | 'unreadable-key'
-  | 'no-sealing-key'
-  | 'nearly-full';
+export type RingProblemKind = (typeof RING_PROBLEM_KINDS)[number];
+
+/** Every {@link RingProblemKind}. */
+export const RING_PROBLEM_KINDS = [
+  'clock',
+  'service-clock',
+  'contested',
+  'foreign-ring',
+  'unreadable-key',
+  'no-sealing-key',
+  'nearly-full',
+] as const;
 
 /** One problem and its remedy. */
 export interface RingProblem {

@@ -1,5 +1,5 @@
 import { ageMs, later, type Moment, secondsSince } from '../base/clock.ts';
-import { channels } from '../contracts/events.ts';
+import { channels, type RotationReason } from '../contracts/events.ts';
 import { KeyWrapperError } from '../contracts/key-wrapper.ts';
 import { RingConflictError, RingStoreError } from '../contracts/ring-store.ts';
 import type { CallOptions } from '../kms/kms-calls.ts';
@@ -8,7 +8,7 @@ import { vouchersBy } from '../ring/certificates.ts';
 import { type Macs, type RingDocument, type RingEntry, type RingWrap } from '../ring/document.ts';
 import { isTombstone, revokedKey, unwrappedKey } from '../ring/facts.ts';
 import { MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE, MAX_RING_KEYS } from '../ring/policy.ts';
-import { emergencyWaitMs, isPlanned, type KeyTimes, type RotationReason, timesOfNewKey } from '../ring/schedule.ts';
+import { emergencyWaitMs, isPlanned, type KeyTimes, timesOfNewKey } from '../ring/schedule.ts';
 import {
   createSnapshot,
   isUsable,

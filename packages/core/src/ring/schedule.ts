@@ -1,7 +1,11 @@
+import type { RotationReason } from '../contracts/events.ts';
 import type { ResolvedPolicy } from './policy.ts';
 
+/** Every {@link KeyState}. */
+export const KEY_STATES = ['propagating', 'active', 'verify-only', 'expired', 'revoked'] as const;
+
 /** The state of a key: what it may do at a moment. A pure function of its times and the clock. */
-export type KeyState = 'propagating' | 'active' | 'verify-only' | 'expired' | 'revoked';
+export type KeyState = (typeof KEY_STATES)[number];
 
 /** The times of a key, milliseconds since the epoch, whole seconds. Written once and never changed. */
 export interface KeyTimes {
@@ -19,13 +23,6 @@ export interface ScheduledKey extends KeyTimes {
   readonly id: string;
   readonly revoked: boolean;
 }
-
-/**
- * Why a key is created. `initial` and `revocation`: active on every clock at once, since nothing else can seal.
- * `emergency`: as soon as every member that reads the ring can have it. `scheduled`, `requested`, and `key-version`,
- * for which the KMS key has a new version: after propagation.
- */
-export type RotationReason = 'scheduled' | 'key-version' | 'requested' | 'initial' | 'emergency' | 'revocation';
 
 const MS = 1_000;
 

@@ -1,12 +1,15 @@
 import { type Clock, momentOf, secondsSince } from '../base/clock.ts';
 import type { Closing } from '../base/closing.ts';
 import { Deadlines } from '../base/deadlines.ts';
-import { channels } from '../contracts/events.ts';
+import { kindOfNamed } from '../contracts/errors.ts';
+import { type CallOutcome, channels } from '../contracts/events.ts';
 import {
+  RING_STORE_ERROR_KINDS,
   RingConflictError,
   type RingStore,
   RingStoreError,
   type RingStoreErrorKind,
+  type RingStoreOperation,
   type StoredRing,
 } from '../contracts/ring-store.ts';
 import { encodeDocument, parseDocument, type RingDocument } from '../ring/document.ts';
@@ -103,7 +106,7 @@ export class StoredRingDocument {
   }
 
   #withDeadline<A, T>(
-    operation: 'read' | 'write',
+    operation: RingStoreOperation,
     run: (signal: AbortSignal) => Promise<A>,
     opened: (answer: A) => T,
   ): Promise<T> {
@@ -112,9 +115,9 @@ export class StoredRingDocument {
   }
 
   /** Emits how a call went. On close every call ends: that says nothing about the store. */
-  async #told<T>(operation: 'read' | 'write', call: Promise<T>): Promise<T> {
+  async #told<T>(operation: RingStoreOperation, call: Promise<T>): Promise<T> {
     const asked = momentOf(this.#clock);
-    const tell = (outcome: { readonly ok: boolean; readonly kind?: string }): void => {
+    const tell = (outcome: CallOutcome<RingStoreErrorKind | 'conflict'>): void => {
       if (this.#closing.aborted) return;
       const seconds = secondsSince(asked, momentOf(this.#clock));
       channels['store-call'].publish(() => ({
@@ -154,16 +157,17 @@ function throwOurs(error: unknown): never {
   throw ours(error);
 }
 
-const KINDS: readonly RingStoreErrorKind[] = ['unavailable', 'denied', 'corrupt', 'too-large', 'read-only'];
-
-/** By name: a store may carry its own copy of the classes. A foreign error's text may hold credentials. */
+/** A store may have classes of its own with our names. A foreign error's text may hold credentials. */
 function ours(error: unknown): Error {
   if (error instanceof RingConflictError || error instanceof RingStoreError) return error;
   if (error instanceof Error && error.name === 'RingConflictError') return new RingConflictError();
-  const kind = KINDS.find((known) => error instanceof Error && 'kind' in error && error.kind === known);
-  if (error instanceof Error && error.name === 'RingStoreError' && kind !== undefined) {
-    const revision = 'revision' in error && typeof error.revision === 'string' ? { revision: error.revision } : {};
-    return new RingStoreError(kind, 'reported by the store', revision);
-  }
+  const kind = kindOfNamed(error, 'RingStoreError', RING_STORE_ERROR_KINDS);
+  if (kind !== undefined && kind !== 'absent')
+    return new RingStoreError(kind, 'reported by the store', revisionOf(error));
   return new RingStoreError('unavailable', 'the store threw an error of another class');
+}
+
+function revisionOf(error: unknown): { readonly revision?: string } {
+  const revision: unknown = Reflect.get(Object(error), 'revision');
+  return typeof revision === 'string' ? { revision } : {};
 }

@@ -768,7 +768,11 @@ describe('a document that only some servers would understand (F38)', () => {
       await expect(fleet.start({ create: 'never' })).rejects.toMatchObject({ name: 'RingStoreError', kind: 'corrupt' });
       await readAll([a, reader], 0);
       for (const { codec } of [a, reader]) {
-        expect(codec.health()).toMatchObject({ status: 'degraded', ready: true, lastError: { kind: 'store corrupt' } });
+        expect(codec.health()).toMatchObject({
+          status: 'degraded',
+          ready: true,
+          lastError: { source: 'store', kind: 'corrupt' },
+        });
       }
       await fleet.clock.advance(15);
       expect(await fleet.store.document()).toBe(before);

@@ -1,5 +1,5 @@
-import type { SealUnavailableReason } from '@sealring/core';
-import { isSealUnavailable, sealUnavailableReason } from '../shared/codec-option.ts';
+import { SealUnavailableError, type SealUnavailableReason } from '@sealring/core';
+import { sealUnavailableReason } from '../shared/codec-option.ts';
 import type { PrincipalDifference } from './principal-difference.ts';
 import type { CarrierMethod } from './request-identity.ts';
 
@@ -8,8 +8,8 @@ import type { CarrierMethod } from './request-identity.ts';
  * The inbound reasons, and the order of the checks, are those of the MCP Python SDK.
  *
  * - `non-string requestState`: the client sent, or the handler returned, a value that is not a string.
- * - `malformed` · `unknown key` · `seal`: reported by the codec. `malformed` also for a payload that does not hold valid
- *   claims. In the formats of mcp.d, which give no reasons, `seal` stands for all of them.
+ * - `malformed` · `unknown key` · `authentication failed`: reported by the codec. `malformed` also for a payload that does not hold valid
+ *   claims. In the formats of mcp.d, which give no reasons, `authentication failed` stands for all of them.
  * - `seal unavailable` (outbound): no key may seal now; `codecReason` is the reason.
  * - `codec error`: the codec threw another error, or returned a value of the wrong type.
  * - `minted in the future` · `expired`: the times in the claims.
@@ -75,14 +75,14 @@ export class Refusal extends Error {
     this.reason = reason;
     this.difference = difference;
     this.source = source === undefined ? undefined : errorName(source);
-    this.codecReason = isSealUnavailable(source) ? sealUnavailableReason(source) : undefined;
+    this.codecReason = source instanceof SealUnavailableError ? sealUnavailableReason(source) : undefined;
   }
 }
 
 /** Denies on error: an unexpected error is a refusal too. */
 export function asRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
-  return new Refusal(isSealUnavailable(error) ? 'seal unavailable' : 'codec error', error);
+  return new Refusal(error instanceof SealUnavailableError ? 'seal unavailable' : 'codec error', error);
 }
 
 /** The name of an error's class. */

@@ -1,4 +1,11 @@
-import type { RequestStateCodec, SealUnavailableReason } from '@sealring/core';
+import {
+  INVALID_REASONS,
+  type InvalidReason,
+  type RequestStateCodec,
+  SEAL_UNAVAILABLE_REASONS,
+  type SealUnavailableError,
+  type SealUnavailableReason,
+} from '@sealring/core';
 import { optionRangeError, optionTypeError, show } from '@sealring/core/adapter';
 import { hasMethods } from './option-checks.ts';
 
@@ -32,38 +39,18 @@ export function checkLifetime(owner: string, codec: object, ttlSeconds: number):
 }
 
 /** The reason why a codec refused a token; undefined for any other failure. */
-export function codecReason(error: unknown): 'malformed' | 'unknown key' | 'authentication failed' | undefined {
-  // By name, not by class: a codec may use another copy of @sealring/core.
+export function codecReason(error: unknown): InvalidReason | undefined {
+  // By name, not by class: the contract of codecs has no class.
   if (!(error instanceof Error) || error.name !== 'InvalidRequestState' || !('reason' in error)) return undefined;
   const { reason } = error;
   // A codec that was ported from the MCP Python SDK says `seal`.
   if (reason === 'seal') return 'authentication failed';
-  return reason === 'malformed' || reason === 'unknown key' || reason === 'authentication failed' ? reason : undefined;
+  return INVALID_REASONS.find((known) => known === reason);
 }
 
-// Listed here, because a codec may use another copy of @sealring/core. Other text of an error is never repeated.
-const SEAL_UNAVAILABLE: readonly string[] = [
-  'no active key',
-  'KMS check too old',
-  'ring read too old',
-  'key refused by the kms',
-  'reader',
-  'token limit of the key reached',
-] satisfies readonly SealUnavailableReason[];
-
-/** Whether a codec threw because no key may seal now. */
-export function isSealUnavailable(error: unknown): error is Error {
-  return error instanceof Error && error.name === 'SealUnavailableError';
-}
-
-/** The reason of such an error, if it is a known one. */
-export function sealUnavailableReason(error: Error): SealUnavailableReason | undefined {
-  const reason: unknown = Reflect.get(error, 'reason');
-  return isSealUnavailableReason(reason) ? reason : undefined;
-}
-
-function isSealUnavailableReason(value: unknown): value is SealUnavailableReason {
-  return typeof value === 'string' && SEAL_UNAVAILABLE.includes(value);
+/** The reason of a SealUnavailableError, if it is a known one: other text of an error is never repeated. */
+export function sealUnavailableReason(error: SealUnavailableError): SealUnavailableReason | undefined {
+  return SEAL_UNAVAILABLE_REASONS.find((known) => known === error.reason);
 }
 
 /** Handles the promise of an async function that was given in place of a synchronous one: its rejection must not end the process. */

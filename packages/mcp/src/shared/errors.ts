@@ -12,8 +12,15 @@ const ERRORS_PAGE = 'https://github.com/sealring/sealring/blob/main/docs/errors.
 // Registered, so that every copy of this package in a process has the same one.
 const BRAND = Symbol.for('@sealring/mcp/error');
 
-function brand(errorClass: { readonly prototype: Error }): void {
-  Object.defineProperty(errorClass.prototype, BRAND, { value: true });
+/** Makes `instanceof` true for errors of other copies of this package, too, but not for a class that extends `errorClass`. */
+function brand(errorClass: { readonly prototype: Error }, code: McpErrorCode): void {
+  Object.defineProperty(errorClass.prototype, BRAND, { value: code });
+  Object.defineProperty(errorClass, Symbol.hasInstance, {
+    value(this: unknown, value: unknown): boolean {
+      if (this !== errorClass) return Function.prototype[Symbol.hasInstance].call(this, value);
+      return value instanceof Error && Reflect.get(value, BRAND) === code;
+    },
+  });
 }
 
 /** Whether `value` is an error of this package, or of another copy of it in the same process. */
@@ -33,7 +40,7 @@ export class CodecFailedError extends Error {
   readonly help: string = `${ERRORS_PAGE}#codecfailederror`;
 
   static {
-    brand(this);
+    brand(this, 'ERR_CODEC_FAILED');
   }
 }
 
@@ -55,7 +62,7 @@ export class InvalidClaimError extends Error {
   }
 
   static {
-    brand(this);
+    brand(this, 'ERR_INVALID_CLAIM');
   }
 }
 
@@ -68,6 +75,6 @@ export class SingleUseStoreFullError extends Error {
   readonly help: string = `${ERRORS_PAGE}#singleusestorefullerror`;
 
   static {
-    brand(this);
+    brand(this, 'ERR_SINGLE_USE_STORE_FULL');
   }
 }

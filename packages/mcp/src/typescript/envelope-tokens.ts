@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import { CodecClosedError, type RequestStateCodec, SealUnavailableError } from '@sealring/core';
 import { PRINCIPAL_SALT_BYTES, principalClaim, principalMatches } from '../boundary/principal-claim.ts';
 import { errorName } from '../boundary/refusal.ts';
-import { codecReason, isSealUnavailable, type PreparedCodec, swallow } from '../shared/codec-option.ts';
+import { codecReason, type PreparedCodec, swallow } from '../shared/codec-option.ts';
 import { equalText } from '../shared/constant-time.ts';
 import { CodecFailedError } from '../shared/errors.ts';
 import type { LiveKeys } from '../shared/live-keys.ts';
@@ -153,7 +153,7 @@ async function sealPrepared<T>(
   try {
     return seal();
   } catch (error) {
-    if (codec === undefined || !isSealUnavailable(error)) throw error;
+    if (codec === undefined || !(error instanceof SealUnavailableError)) throw error;
   }
   await prepare(codec, undefined, signal);
   return seal();

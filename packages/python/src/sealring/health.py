@@ -11,13 +11,17 @@ from .ring.snapshot import KeyState, RingKey
 from .ring.view import RingView
 
 Status = Literal["ok", "degraded", "failing"]
+FailureSource = Literal["kms", "store", "clock", "internal"]
 
 
 class Failure(NamedTuple):
-    """What last went wrong."""
+    """The last failure in the background."""
 
+    source: FailureSource
+    """What failed. `internal`: a key wrapper or a store raised an error of another class."""
     kind: str
-    """Whose answer, of which kind: `kms denied`, `store unavailable`, `clock`, `internal`."""
+    """Of `kms`, the kind of a `KeyWrapperError`; of `store`, that of a `RingStoreError`, or
+    `conflict`; of `clock`, `unconfirmed`; of `internal`, `error`."""
     at: datetime
 
 

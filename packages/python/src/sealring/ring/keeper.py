@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 
 from ..clock import Deadline, Moment, age_ms, later
 from ..errors import CodecClosedError, KeyWrapperError, RingConflictError, RingStoreError
-from ..health import CodecHealth, Failure, Standing, Status, health_of
+from ..health import CodecHealth, Failure, FailureSource, Standing, Status, health_of
 from .calls import BACKGROUND, FOREGROUND, CallOptions, Calls
 from .facts import revocable
 from .founding import Founding
@@ -43,6 +43,8 @@ _NEVER_MS = float("inf")
 logger = logging.getLogger("sealring")
 
 T = TypeVar("T")
+# What failed in the background, and how.
+_Failed = tuple[FailureSource, str]
 
 
 class RingKeeper:
@@ -262,7 +264,7 @@ class RingKeeper:
             self._sync.read(CallOptions(for_token=True))
         except (RingStoreError, KeyWrapperError) as error:
             failure = error
-            logger.debug("read for a token: %s", _kind_of(error))
+            logger.debug("read for a token: %s", _text_of(error))
         self._announce_status()
         # What a token brought to light is done by a pass of its own, unless the next one waits for
         # services that fail.
@@ -326,7 +328,7 @@ class RingKeeper:
         if failure is None:
             self._failures, self._failed_at = 0, None
             if self._clock_trouble() is not None:
-                self.last_failure = self._failure_now("clock")
+                self.last_failure = self._failure_now(("clock", "unconfirmed"))
             # A rotation that is overdue and keeps failing stays to be seen.
             elif self._rotation_failures == 0:
                 self.last_failure = None
@@ -334,8 +336,8 @@ class RingKeeper:
             # A lost race is no failure: the next read learns what the winner wrote.
             self._failures += 1
             self._failed_at = self.view.now()
-            self.last_failure = self._failure_now(_kind_of(failure))
-            logger.debug("pass: %s", _kind_of(failure))
+            self.last_failure = self._failure_now(_failure_of(failure))
+            logger.debug("pass: %s", _text_of(failure))
 
     def _read(self, options: CallOptions) -> None:
         """Reads and learns; without `defer_unwraps` also what follows from having the whole
@@ -380,7 +382,7 @@ class RingKeeper:
         try:
             self._sync.read(options)
         except KeyWrapperError as error:
-            logger.debug("read before a write: %s", _kind_of(error))
+            logger.debug("read before a write: %s", _text_of(error))
 
     def _make_needed_key(self) -> None:
         """Makes the key of a ring that has none to seal with, or soon will not; looks again where
@@ -417,7 +419,7 @@ class RingKeeper:
             found = self._wraps.new_version(self.view.known_wraps())
         except KeyWrapperError as error:
             # Nothing hangs on it but a rotation that would fail too.
-            logger.debug("look for a new version: %s", _kind_of(error))
+            logger.debug("look for a new version: %s", _text_of(error))
             return
         if found is not None:
             self._new_version = found
@@ -502,8 +504,8 @@ class RingKeeper:
             if self.view.is_closed:
                 return
             self._rotation_failures += 1
-            self.last_failure = self._failure_now(_kind_of(error))
-            logger.warning("a rotation failed (%s): %s", reason, _kind_of(error))
+            self.last_failure = self._failure_now(_failure_of(error))
+            logger.warning("a rotation failed (%s): %s", reason, _text_of(error))
             self._consider_rotation()
         self._announce_status()
 
@@ -543,7 +545,7 @@ class RingKeeper:
             run()
         except Exception as error:
             if not self.view.is_closed:
-                logger.warning("could not publish (%s): %s", reason, _kind_of(error))
+                logger.warning("could not publish (%s): %s", reason, _text_of(error))
             raise
         if reason == "revocation":
             self._schedule_next(self._ms_until_due())
@@ -631,9 +633,9 @@ class RingKeeper:
     def _clock_trouble(self) -> str | None:
         return self.view.ring_clock.trouble(self.view.now())
 
-    def _failure_now(self, kind: str) -> Failure:
+    def _failure_now(self, failed: _Failed) -> Failure:
         at = datetime.fromtimestamp(self.view.now().wall_ms / _MS, timezone.utc)
-        return Failure(kind, at)
+        return Failure(*failed, at)
 
     def _announce_status(self) -> None:
         if self.view.is_closed:
@@ -642,7 +644,8 @@ class RingKeeper:
         if status == self._last_status:
             return
         self._last_status = status
-        cause = "" if self.last_failure is None else f" ({self.last_failure.kind})"
+        last = self.last_failure
+        cause = "" if last is None else f" ({last.source} {last.kind})"
         level = logging.INFO if status == "ok" else logging.WARNING
         logger.log(level, "ring is %s%s", status, cause)
 
@@ -660,9 +663,13 @@ def _nothing() -> None:
     pass
 
 
-def _kind_of(error: Exception) -> str:
+def _failure_of(error: Exception) -> _Failed:
     if isinstance(error, RingStoreError):
-        return f"store {error.kind}"
+        return "store", error.kind
     if isinstance(error, KeyWrapperError):
-        return f"kms {error.kind}"
-    return "conflict" if isinstance(error, RingConflictError) else "internal"
+        return "kms", error.kind
+    return ("store", "conflict") if isinstance(error, RingConflictError) else ("internal", "error")
+
+
+def _text_of(error: Exception) -> str:
+    return " ".join(_failure_of(error))
