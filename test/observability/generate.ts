@@ -4,7 +4,7 @@ import { createNoopMeter, type Meter, type MetricOptions } from '@opentelemetry/
 import { createOpenTelemetryBridge } from '@sealring/otel';
 import { type Instrument, withOtlpNames } from './otlp-names.ts';
 
-const FOLDER = join(import.meta.dirname, '../../docs/observability');
+const FOLDER = join(import.meta.dirname, '../../packages/otel/observability');
 
 /**
  * `alerts.yml` and `grafana-dashboard.json` have the names of OpenTelemetry's own exporter for Prometheus. This makes the same

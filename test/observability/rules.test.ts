@@ -11,7 +11,7 @@ import { startPrometheus } from './prometheus-server.ts';
 import { readPromql } from './promql.ts';
 
 const root = join(import.meta.dirname, '../..');
-const FOLDER = join(root, 'docs/observability');
+const FOLDER = join(root, 'packages/otel/observability');
 const RULE_TESTS = join(import.meta.dirname, 'alerts.test.yml');
 const POLL = { timeout: 20_000, interval: 200 };
 /** What Prometheus itself puts on every sample, and what its functions make. */
