@@ -58,6 +58,12 @@ async function storedKeyIds(): Promise<string[] | undefined> {
   return (await storedKeys())?.map(({ id }) => id);
 }
 
+/** Whether every member has these keys. */
+async function haveAll(ids: readonly string[] | undefined): Promise<boolean> {
+  const healths = await Promise.all(fleet.members.map((member) => member.tell('health', undefined)));
+  return healths.every(({ keys }) => ids?.every((id) => keys.some((key) => key.id === id && key.held)));
+}
+
 type Statuses = ReadonlyMap<Member, Set<string>>;
 
 /** Asks everybody how they are, again and again while `run` goes on; answers who said what. */
@@ -98,7 +104,7 @@ describe.skipIf(redis === undefined)(`${MEMBERS} processes on Redis`, { timeout:
     await fleet.underLoad(async () => {
       const fresh = await fleet.fork(RESTARTED);
       // Everybody is to have read the new key: what only the store knew, nobody can write back.
-      await pause(3_000);
+      await until(() => haveAll(before), 60);
       const starting: Promise<Calls[]>[] = [];
       const said = await statusesDuring(async (soFar) => {
         await command('FLUSHALL');
@@ -136,7 +142,7 @@ describe.skipIf(redis === undefined)(`${MEMBERS} processes on Redis`, { timeout:
     const before = await storedKeyIds();
     expect(before).toHaveLength(3);
     await fleet.underLoad(async () => {
-      await pause(3_000);
+      await until(() => haveAll(before), 60);
       const fresh = await fleet.fork(RESTARTED);
       for (let failover = 0; failover < 3; failover++) {
         await fallBackTo(copy);

@@ -40,8 +40,6 @@ const policy = {
   // Longer than the flushes, and than running members then take to restore the ring.
   createAfterSeconds: 15,
 };
-/** refreshEvery + backoffCap + clockSkew: an emergency key seals after it. */
-const EMERGENCY_MS = 3_000;
 const OUTAGE_MS = (policy.sealOutageSeconds / 2) * 1_000;
 const FLUSHES = 60;
 
@@ -173,7 +171,6 @@ describe.each(MIXED === undefined ? FLEETS : [...FLEETS, ...MORE_FLEETS])(
           for (const member of ends()) {
             const before = fleet.sealingKeys.size;
             await member.rotate(true);
-            await pause(EMERGENCY_MS);
             await until(() => fleet.sealingKeys.size > before, 60);
           }
           const keys = await storedKeyIds(store, key);

@@ -90,7 +90,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       });
       await until(() => acknowledged > 50);
       await server().kill();
-      await pause(300);
+      await until(() => kinds.size > 0);
       const soFar = acknowledged;
       await server().start();
       await until(() => acknowledged > soFar + 50);
@@ -235,7 +235,6 @@ export function describeFaults(title: string, target: FaultTarget): void {
             () => false,
           ),
         );
-        await pause(200);
         heard = 0;
         await other.write('x', { expected: (await other.read())?.revision });
         await until(() => heard > 0);

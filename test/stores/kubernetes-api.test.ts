@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { type IncomingMessage, request as requestOverHttp } from 'node:http';
 import { request as requestOverHttps } from 'node:https';
 import { text } from 'node:stream/consumers';
-import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from 'vitest';
 import { type ApiServer, NAMESPACE, startFakeApiServer } from '../support/kubernetes/api-server.ts';
 import { startRealApiServerOrSkip } from '../support/kubernetes/real-api-server.ts';
@@ -321,7 +320,6 @@ describe.each(servers)('answers of %s', (_, api) => {
         await object.patch({ data: { ring: base64('y') } });
         await object.remove();
         await object.create();
-        await pause(100);
       });
       expect(events).toEqual(['MODIFIED', 'MODIFIED', 'DELETED', 'ADDED']);
     });

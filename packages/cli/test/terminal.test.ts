@@ -87,14 +87,18 @@ describe.skipIf(!HAS_TERMINAL)('on a terminal', () => {
 
   test('an operation of more than two seconds redraws its progress in place', async () => {
     const config = join(project.cwd, 'slow.config.mjs');
+    const seen = join(project.cwd, 'seen');
     writeFileSync(
       config,
-      `import { setTimeout } from 'node:timers/promises';
+      `import { existsSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
 import config from './sealring.config.mjs';
-await setTimeout(4_500);
+while (!existsSync('seen')) await setTimeout(20);
 export default config;`,
     );
-    const { code, output } = await inTerminal(['status', '--config', config]);
+    const { code, output } = await inTerminal(['status', '--config', config], (text) => {
+      if (text.includes('(3 s)')) writeFileSync(seen, '');
+    });
     expect(code).toBe(0);
     expect(printable(output)).toMatch(
       /loading the configuration … \(2 s\)␛\[1G␛\[2Kloading the configuration … \(3 s\)/,
