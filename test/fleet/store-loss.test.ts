@@ -61,7 +61,7 @@ async function storedKeyIds(): Promise<string[] | undefined> {
 /** Whether every member has these keys. */
 async function haveAll(ids: readonly string[] | undefined): Promise<boolean> {
   const healths = await Promise.all(fleet.members.map((member) => member.tell('health', undefined)));
-  return healths.every(({ keys }) => ids?.every((id) => keys.some((key) => key.id === id && key.held)));
+  return healths.every(({ keys }) => ids?.every((id) => keys.some((one) => one.id === id && one.held)));
 }
 
 type Statuses = ReadonlyMap<Member, Set<string>>;
