@@ -9,12 +9,12 @@ import { s3Ring } from '@sealring/s3';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { fixedCredential } from '../support/azure-key-vault/clients.ts';
 import { FakeKeyVault } from '../support/azure-key-vault/fake-key-vault.ts';
-import { samplePlaintext } from '../support/azure-key-vault/vault-setup.ts';
 import { gcsBucket, startFakeGcs } from '../support/fake-gcs.ts';
 import { type RunningGcpKms, startGcpKms } from '../support/gcp-kms/index.ts';
 import { type RunningServer, startOrSkip } from '../support/servers.ts';
 
 const context = { ring: 'test' };
+const dataKey = Uint8Array.from({ length: 32 }, (_, i) => i + 1);
 const moto = inject('moto');
 
 const fakeGcs: RunningServer | undefined = await startOrSkip(startFakeGcs);
@@ -24,7 +24,7 @@ afterEach(() => {
 });
 
 /** The result of unwrapping a wrapped data key. */
-async function roundTrip(keyWrapper: KeyWrapper, dataKey: Uint8Array): Promise<Uint8Array> {
+async function roundTrip(keyWrapper: KeyWrapper): Promise<Uint8Array> {
   const wrapped = await keyWrapper.wrap(dataKey, { context });
   const unwrapped = await keyWrapper.unwrap(wrapped, { context });
   await keyWrapper.close?.();
@@ -51,8 +51,7 @@ describe('endpoint of gcpKmsKeyWrapper', () => {
     vi.stubEnv('GOOGLE_APPLICATION_CREDENTIALS', '/nonexistent');
     const endpoint = `http://${server.host}:${server.port}`;
     const keyWrapper = gcpKmsKeyWrapper({ keyId: server.kms.createKey(), endpoint });
-    const dataKey = samplePlaintext().subarray(0, 32);
-    expect(await roundTrip(keyWrapper, dataKey)).toEqual(dataKey);
+    expect(await roundTrip(keyWrapper)).toEqual(dataKey);
   });
 });
 
@@ -104,14 +103,14 @@ describe('disableChallengeResourceVerification of azureKeyVaultKeyWrapper', () =
     const signKeyId = vault.idOf(signing, signing.current);
     const signPublicKeys = await fetchAzureSignPublicKeys({ signKeyIds: [signKeyId], ...access });
     const keyWrapper = azureKeyVaultKeyWrapper({ keyId, signKeyId, signPublicKeys, ...access });
-    expect(await roundTrip(keyWrapper, samplePlaintext())).toEqual(samplePlaintext());
+    expect(await roundTrip(keyWrapper)).toEqual(dataKey);
   });
 
   test('without it, the failure names the check and the option', async () => {
     const credential = fixedCredential(vault.issueToken());
     const keyId = vault.idOf(vault.createKey('checked'));
     const keyWrapper = azureKeyVaultKeyWrapper({ keyId, credential, maxAttempts: 1 });
-    await expect(keyWrapper.wrap(samplePlaintext(), { context })).rejects.toMatchObject({
+    await expect(keyWrapper.wrap(dataKey, { context })).rejects.toMatchObject({
       kind: 'unavailable',
       summary: {
         code: 'ERR_AZURE_CHALLENGE_RESOURCE',

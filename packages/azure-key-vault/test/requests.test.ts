@@ -1,9 +1,11 @@
-import type { AzureKeyVaultClients } from '@sealring/azure-key-vault';
 import { type KeyWrapper } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-import { sdkClients } from '../support/azure-key-vault/clients.ts';
-import type { VaultKey } from '../support/azure-key-vault/vault-key.ts';
-import { context, entry, publicHalf, samplePlaintext, useVault } from '../support/azure-key-vault/vault-setup.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import { publicHalf, sdkClients } from '../../../test/support/azure-key-vault/clients.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import type { VaultKey } from '../../../test/support/azure-key-vault/vault-key.ts';
+import type { AzureKeyVaultClients } from '../src/index.ts';
+import { context, entry, samplePlaintext, useVault } from './vault-setup.ts';
 
 const setup = useVault();
 

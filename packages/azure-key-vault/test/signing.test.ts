@@ -1,8 +1,9 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
-import { fetchAzureSignPublicKeys } from '@sealring/azure-key-vault';
 import { describe, expect, test } from 'vitest';
-import { sdkClients } from '../support/azure-key-vault/clients.ts';
-import { entry, publicHalf, useVault } from '../support/azure-key-vault/vault-setup.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import { publicHalf, sdkClients } from '../../../test/support/azure-key-vault/clients.ts';
+import { fetchAzureSignPublicKeys } from '../src/index.ts';
+import { entry, useVault } from './vault-setup.ts';
 
 const setup = useVault();
 

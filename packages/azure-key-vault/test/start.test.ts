@@ -1,7 +1,7 @@
-import { createAzureKeyVaultCodec } from '@sealring/azure-key-vault';
 import { KeyWrapperError, memoryRing } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-import { useVault } from '../support/azure-key-vault/vault-setup.ts';
+import { createAzureKeyVaultCodec } from '../src/index.ts';
+import { useVault } from './vault-setup.ts';
 
 const setup = useVault();
 

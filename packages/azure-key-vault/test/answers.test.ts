@@ -1,6 +1,6 @@
-import type { AzureKeyVaultClients } from '@sealring/azure-key-vault';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { CALLS, context, samplePlaintext, useVault } from '../support/azure-key-vault/vault-setup.ts';
+import type { AzureKeyVaultClients } from '../src/index.ts';
+import { CALLS, context, samplePlaintext, useVault } from './vault-setup.ts';
 
 const setup = useVault();
 

@@ -1,10 +1,12 @@
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
-import { azureKeyVaultKeyWrapper, fetchAzureSignPublicKeys } from '@sealring/azure-key-vault';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { fixedCredential } from '../support/azure-key-vault/clients.ts';
-import { FakeKeyVault } from '../support/azure-key-vault/fake-key-vault.ts';
-import { startTunnel, type Tunnel } from '../support/azure-key-vault/tunnel.ts';
-import { context, samplePlaintext } from '../support/azure-key-vault/vault-setup.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import { fixedCredential } from '../../../test/support/azure-key-vault/clients.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import { FakeKeyVault } from '../../../test/support/azure-key-vault/fake-key-vault.ts';
+import { azureKeyVaultKeyWrapper, fetchAzureSignPublicKeys } from '../src/index.ts';
+import { startTunnel, type Tunnel } from './tunnel.ts';
+import { context, samplePlaintext } from './vault-setup.ts';
 
 const KEYS = 'https://payments.vault.azure.net/keys';
 let vault: FakeKeyVault;

@@ -1,8 +1,9 @@
-import { type AzureKeyVaultCodecOptions, createAzureKeyVaultCodec } from '@sealring/azure-key-vault';
 import { KeyWrapperError, memoryRing } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-import { sdkClients } from '../support/azure-key-vault/clients.ts';
-import { useVault } from '../support/azure-key-vault/vault-setup.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import { sdkClients } from '../../../test/support/azure-key-vault/clients.ts';
+import { type AzureKeyVaultCodecOptions, createAzureKeyVaultCodec } from '../src/index.ts';
+import { useVault } from './vault-setup.ts';
 
 const setup = useVault();
 const payload = new TextEncoder().encode('state');

@@ -1,9 +1,10 @@
 import { getEventListeners } from 'node:events';
-import type { AzureKeyVaultClients } from '@sealring/azure-key-vault';
 import { KeyWrapperError } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-import { sdkClients } from '../support/azure-key-vault/clients.ts';
-import { CALLS, context, entry, samplePlaintext, useVault } from '../support/azure-key-vault/vault-setup.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import { sdkClients } from '../../../test/support/azure-key-vault/clients.ts';
+import type { AzureKeyVaultClients } from '../src/index.ts';
+import { CALLS, context, entry, samplePlaintext, useVault } from './vault-setup.ts';
 
 const setup = useVault();
 
