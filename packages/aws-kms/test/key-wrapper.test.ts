@@ -237,6 +237,15 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is called', 
     },
   );
 
+  test.each(CALLS)('with multiRegion, an answer of another replica to %s is corrupt', async (_, run) => {
+    const kms = new FakeKms();
+    const keyWrapper = awsKmsKeyWrapper({ keyId: kms.createKey(MRK), client: kms, multiRegion: true });
+    const made = await keyWrapper.wrap(sampleKey(), { context });
+    const other = { ...made, keyId: made.keyId.replace('eu-west-1', 'us-east-1') };
+    kms.spoil((answer) => ({ ...answer, KeyId: other.keyId }));
+    await expect(run(keyWrapper, other, { context })).rejects.toMatchObject({ kind: 'corrupt' });
+  });
+
   test('multiRegion does not unwrap wraps of another multi-Region key', async () => {
     const kms = new FakeKms();
     const made = await awsKmsKeyWrapper({ keyId: kms.createKey(MRK.replace('0f', '0e')), client: kms }).wrap(
@@ -271,6 +280,7 @@ describe('adapter rule 4: the answer is checked', () => {
     ['another KeyId', (answer) => ({ ...answer, KeyId: `arn:aws:kms:eu-west-1:111122223333:key/${OTHER_ID}` })],
     ['a KeyId in another region', (answer) => ({ ...answer, KeyId: `arn:aws:kms:us-east-1:111122223333:key/${ID}` })],
     ['a KeyId that is not an ARN', (answer) => ({ ...answer, KeyId: ID })],
+    ['a KeyId that is an object', (answer) => ({ ...answer, KeyId: Object(answer['KeyId']) })],
     ['no KeyId', (answer) => ({ ...answer, KeyId: undefined })],
   ];
   const spoilt = [
@@ -282,7 +292,7 @@ describe('adapter rule 4: the answer is checked', () => {
       CALLS.filter(([call]) => call !== 'unwrap').map(([call, run]) => ({ what, call, spoil, run })),
     ),
   ];
-  test.each(spoilt)('$what to $call is corrupt, and is not requested again', async ({ spoil, run }) => {
+  test.each(spoilt)('$what to $call is corrupt, and is not requested again', async ({ spoil, call, run }) => {
     const { kms, keyWrapper } = setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     kms.requests.length = 0;
@@ -290,6 +300,7 @@ describe('adapter rule 4: the answer is checked', () => {
     await expect(run(keyWrapper, made, { context })).rejects.toMatchObject({
       name: 'KeyWrapperError',
       kind: 'corrupt',
+      summary: { operation: call },
     });
     expect(kms.requests).toHaveLength(1);
     expect(kms.handedOut.every((buffer) => buffer.every((byte) => byte === 0))).toBe(true);
@@ -310,6 +321,7 @@ describe('refusals by KMS', () => {
           kind,
           summary: {
             provider: 'aws-kms',
+            operation: name,
             attempts: 1,
             ...(kind === 'denied' && { hint: `the caller lacks ${PERMISSION[name]}` }),
           },
