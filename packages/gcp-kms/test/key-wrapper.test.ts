@@ -296,6 +296,7 @@ describe('adapter rule 4: the answer is checked', () => {
     expect(await rejectionOf(keyWrapper.unwrap(made, { context }))).toMatchObject({
       name: 'KeyWrapperError',
       kind: 'corrupt',
+      summary: { operation: 'unwrap' },
     });
     expect(world.kms.requests).toHaveLength(1);
     expect(handedOut).toHaveLength(1);
@@ -322,6 +323,7 @@ describe('adapter rule 4: the answer is checked', () => {
     expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({
       name: 'KeyWrapperError',
       kind: 'corrupt',
+      summary: { operation: 'wrap' },
     });
     expect(world.kms.requests).toHaveLength(1);
   });
