@@ -66,7 +66,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
     ];
     const ofWrap: typeof both = [
       ['no ciphertext', data(() => ({ key_version: 1 }))],
-      ['a ciphertext that is not a string', data(() => ({ ciphertext: [1], key_version: 1 }))],
+      ['a ciphertext in a list', data((d) => ({ ...d, ciphertext: [d['ciphertext']] }))],
       [
         'a ciphertext of version 0',
         data((d) => ({ ...d, ciphertext: String(d['ciphertext']).replace('v1', 'v0'), key_version: 0 })),
@@ -99,9 +99,10 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       ...ofWrap.map(([what, spoil]) => ({ what, call: 'wrap', spoil, run: CALLS[0]?.[1] })),
       ...ofUnwrap.map(([what, spoil]) => ({ what, call: 'unwrap', spoil, run: CALLS[1]?.[1] })),
     ];
-    test.each(spoilt)('$what, to $call', async ({ spoil, run }) => {
+    test.each(spoilt)('$what, to $call', async ({ spoil, call, run }) => {
       proxy.spoilAnswers(spoil);
-      await expect(run?.(setUp(), made)).rejects.toMatchObject({ name: 'KeyWrapperError', kind: 'corrupt' });
+      const refusal = { name: 'KeyWrapperError', kind: 'corrupt', summary: { operation: call } };
+      await expect(run?.(setUp(), made)).rejects.toMatchObject(refusal);
       expect(proxy.requests).toHaveLength(1);
     });
 
@@ -287,7 +288,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       ],
       ['rejects', () => Promise.reject(new Error('renewal failed'))],
       ['returns nothing', () => ''],
-      ['returns no string', () => Object(undefined)],
+      ['returns a list', () => Object(['hvs.token'])],
       ['returns a line break', () => 'hvs.token\n'],
     ])('a token function that %s is unavailable, not denied, and no request is made', async (_, token) => {
       await expect(setUp({ token }).unwrap(made, { context })).rejects.toMatchObject({

@@ -41,6 +41,7 @@ describe('options', () => {
     const error = errorOf(options);
     expect(error).toBeInstanceOf(TypeError);
     expect(error).toHaveProperty('message', expect.stringContaining(name));
+    expect(String(error)).toContain('Error: vaultTransitKeyWrapper: ');
     expect(inspect(error)).not.toContain('canary');
   });
 
@@ -82,6 +83,7 @@ describe('options', () => {
     const error = errorOf({ ...good, ...change });
     expect(error).toBeInstanceOf(RangeError);
     expect(error).toHaveProperty('message', expect.stringContaining(name));
+    expect(String(error)).toContain('Error: vaultTransitKeyWrapper: ');
     expect(inspect(error)).not.toContain('canary');
   });
 
@@ -112,7 +114,7 @@ describe('options', () => {
         return Promise.reject(new TypeError('fetch failed'));
       },
     };
-    const address = 'https://vault.example.com/prefix/';
+    const address = 'https://vault.example.com/prefix//';
     for (const token of [good.token, undefined]) {
       const options = { address, keyId: 'k', namespace: 'team', client, maxAttempts: 1, ...(token && { token }) };
       await expect(vaultTransitKeyWrapper(options).wrap(sampleKey(), { context })).rejects.toMatchObject({
