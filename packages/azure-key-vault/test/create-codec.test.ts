@@ -1,8 +1,9 @@
 import { KeyWrapperError, memoryRing } from '@sealring/core';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 // @boundaries-ignore what the tests of all packages share is no package
 import { sdkClients } from '../../../test/support/azure-key-vault/clients.ts';
 import { type AzureKeyVaultCodecOptions, createAzureKeyVaultCodec } from '../src/index.ts';
+import { VaultCalls } from '../src/vault-calls.ts';
 import { useVault } from './vault-setup.ts';
 
 const setup = useVault();
@@ -131,6 +132,12 @@ describe('createAzureKeyVaultCodec', () => {
     expect(operations()).toEqual([]);
     await using codec = await createAzureKeyVaultCodec({ ...rest, dangerouslyTrustStore: true });
     codec.seal(payload);
+  });
+
+  test('closing it closes the key wrapper', async () => {
+    const close = vi.spyOn(VaultCalls.prototype, 'close');
+    await (await createAzureKeyVaultCodec(options())).close();
+    expect(close).toHaveBeenCalledTimes(1);
   });
 
   test('a vault that denies access is the reason why the start fails', async () => {
