@@ -1,7 +1,10 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
+// @boundaries-ignore the servers of the tests are shared, and no package
+import { selfSignedCertificate } from '../../../test/support/azure-key-vault/certificate.ts';
 // @boundaries-ignore the servers of the tests are shared, and no package
 import { kubeConfig } from '../../../test/support/kubernetes/api-server.ts';
 import { kubernetesRing } from '../src/index.ts';
@@ -18,12 +21,16 @@ const secret = (change: object = {}, metadata: object = {}): object => ({
 });
 
 /** A ring at a server that answers in this way; `path` is behind its address. */
-async function ringAt(answer: (request: IncomingMessage, response: ServerResponse) => void, path = '') {
+async function ringAt(
+  answer: (request: IncomingMessage, response: ServerResponse) => void,
+  path = '',
+  kind: 'Secret' | 'ConfigMap' = 'Secret',
+) {
   const server = createServer(answer).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const client = kubeConfig({ server: `http://127.0.0.1:${port}${path}`, skipTLSVerify: true }, 'token');
-  const ring = kubernetesRing({ namespace: 'sealring', name: 'ring', client });
+  const ring = kubernetesRing({ namespace: 'sealring', name: 'ring', kind, client });
   onTestFinished(async () => {
     await ring.close();
     server.closeAllConnections();
@@ -116,6 +123,43 @@ test('the path of an API server that is behind a prefix is kept, with and withou
   }
   const path = '/clusters/a/api/v1/namespaces/sealring/secrets/ring';
   expect(paths).toEqual([path, path]);
+});
+
+test('a request says what it accepts and sends: nothing, an object, or a merge patch', async () => {
+  const seen: unknown[] = [];
+  const ring = await ringAt((request, response) => {
+    const { accept, 'user-agent': agent, 'content-type': type, 'content-length': length } = request.headers;
+    seen.push([request.method, accept, agent, type, Number(length) > 0]);
+    request.resume();
+    const answer =
+      seen.length === 2 ? { kind: 'Status', reason: 'NotFound', details: { kind: 'secrets', name: 'ring' } } : secret();
+    sending(seen.length === 2 ? 404 : 200, answer)(request, response);
+  });
+  await ring.write('one', { expected: revision });
+  await ring.write('one', { expected: undefined });
+  const ours = ['application/json', 'sealring'];
+  expect(seen).toEqual([
+    ['PATCH', ...ours, 'application/merge-patch+json', true],
+    ['GET', ...ours, undefined, false],
+    ['POST', ...ours, 'application/json', true],
+  ]);
+});
+
+test('an https:// server is called over TLS', async () => {
+  const { key, cert } = selfSignedCertificate();
+  const server = createTlsServer({ key, cert }, sending(200, secret())).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const cluster = { server: `https://127.0.0.1:${port}`, caData: Buffer.from(cert).toString('base64') };
+  const ring = kubernetesRing({ namespace: 'sealring', name: 'ring', client: kubeConfig(cluster, 'token') });
+  expect(await ring.read()).toEqual({ document: 'one', revision });
+  server.closeAllConnections();
+});
+
+test('an entry of a ConfigMap with a lone surrogate, which has no UTF-8 form, is corrupt', async () => {
+  const ring = await ringAt(sending(200, secret({ kind: 'ConfigMap', data: { ring: '\ud800' } })), '', 'ConfigMap');
+  await expect(ring.read()).rejects.toMatchObject({ kind: 'corrupt', detail: expect.stringContaining('UTF-8') });
 });
 
 describe('a watch', () => {
