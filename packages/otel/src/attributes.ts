@@ -32,30 +32,30 @@ export const ATTRIBUTE = {
 const OTHER = '_OTHER';
 
 const KMS_KINDS = valuesOf<KeyWrapperErrorKind>({
-  throttled: true,
-  unavailable: true,
-  denied: true,
-  disabled: true,
-  'not-found': true,
-  corrupt: true,
+  throttled: null,
+  unavailable: null,
+  denied: null,
+  disabled: null,
+  'not-found': null,
+  corrupt: null,
 });
 const STORE_KINDS = valuesOf<RingStoreErrorKind>({
-  unavailable: true,
-  absent: true,
-  denied: true,
-  corrupt: true,
-  'too-large': true,
-  'read-only': true,
+  unavailable: null,
+  absent: null,
+  denied: null,
+  corrupt: null,
+  'too-large': null,
+  'read-only': null,
 });
 
 /** The values of a closed set: the compiler checks that none is missing. */
-function valuesOf<Value extends string>(all: Readonly<Record<Value, true>>): readonly string[] {
+function valuesOf<Value extends string>(all: Readonly<Record<Value, null>>): readonly string[] {
   return Object.keys(all);
 }
 
 /** Every value that an attribute may have. Arbitrary values would let labels use unlimited memory. */
 export const KNOWN: Readonly<Record<KnownValues, readonly string[]>> = {
-  status: valuesOf<CodecHealth['status']>({ ok: true, degraded: true, failing: true }),
+  status: valuesOf<CodecHealth['status']>({ ok: null, degraded: null, failing: null }),
   refreshKind: [
     ...KMS_KINDS.map((kind) => `kms ${kind}`),
     ...STORE_KINDS.map((kind) => `store ${kind}`),
@@ -67,7 +67,7 @@ export const KNOWN: Readonly<Record<KnownValues, readonly string[]>> = {
   rotationReason: ['scheduled', 'key-version', 'requested', 'initial', 'emergency', 'revocation'],
   kmsOperation: ['generate', 'wrap', 'unwrap', 'sign'],
   storeOperation: ['read', 'write'],
-  codecReason: valuesOf<InvalidReason>({ malformed: true, 'unknown key': true, 'authentication failed': true }),
+  codecReason: valuesOf<InvalidReason>({ malformed: null, 'unknown key': null, 'authentication failed': null }),
   // Those of REJECT_REASONS and CARRIER_METHODS in @sealring/mcp, which this package does not depend on.
   boundaryReason: [
     'non-string requestState',
@@ -91,15 +91,15 @@ export const KNOWN: Readonly<Record<KnownValues, readonly string[]>> = {
   ],
   direction: ['inbound', 'outbound'],
   method: ['tools/call', 'prompts/get', 'resources/read', 'unknown'],
-  keyState: valuesOf<KeyState>({ propagating: true, active: true, 'verify-only': true, expired: true, revoked: true }),
+  keyState: valuesOf<KeyState>({ propagating: null, active: null, 'verify-only': null, expired: null, revoked: null }),
   problemKind: valuesOf<RingProblemKind>({
-    clock: true,
-    'service-clock': true,
-    contested: true,
-    'foreign-ring': true,
-    'unreadable-key': true,
-    'no-sealing-key': true,
-    'nearly-full': true,
+    clock: null,
+    'service-clock': null,
+    contested: null,
+    'foreign-ring': null,
+    'unreadable-key': null,
+    'no-sealing-key': null,
+    'nearly-full': null,
   }),
 };
 
@@ -121,7 +121,7 @@ type KnownValues =
 /** The member of an event if it is a known value, else {@link OTHER}. */
 export function known(event: object, member: string, values: readonly string[]): string {
   const value: unknown = Reflect.get(event, member);
-  return typeof value === 'string' && values.includes(value) ? value : OTHER;
+  return values.find((one) => one === value) ?? OTHER;
 }
 
 /** Names of providers and stores, which adapters choose: a limited number of them. */
@@ -147,7 +147,7 @@ export class BoundedNames {
 /** A numeric member of an event; 0 if it is not a number. */
 export function numberOf(event: object, member: string): number {
   const value: unknown = Reflect.get(event, member);
-  return typeof value === 'number' && Number.isFinite(value) ? value : 0;
+  return Number.isFinite(value) ? Number(value) : 0;
 }
 
 /** The hashed key id of an event; undefined for another text, which could be a key id. */
