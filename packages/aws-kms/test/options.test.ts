@@ -12,6 +12,9 @@ function untyped(options: unknown): AwsKmsKeyWrapperOptions {
   return Object(options);
 }
 
+/** The SDK's client, as far as the wrapper calls it. */
+const sdk: { send(command: unknown): Promise<unknown> } = KMSClient.prototype;
+
 afterEach(() => {
   vi.unstubAllEnvs();
   vi.restoreAllMocks();
@@ -96,7 +99,7 @@ describe('options', () => {
     'with %s and AWS_REGION %s, the own client makes one attempt per call, in %s',
     async (keyId, environment, region) => {
       vi.stubEnv('AWS_REGION', environment);
-      const send = vi.spyOn(KMSClient.prototype, 'send').mockImplementation(() => Promise.resolve({}));
+      const send = vi.spyOn(sdk, 'send').mockImplementation(() => Promise.resolve({}));
       await expect(awsKmsKeyWrapper({ keyId }).generate({ context: {} })).rejects.toMatchObject({ kind: 'corrupt' });
       const [{ config } = new KMSClient()] = send.mock.contexts as KMSClient[];
       expect([await config.region(), await config.maxAttempts()]).toEqual([region, 1]);
@@ -113,7 +116,7 @@ describe('options', () => {
     async (region, end) => {
       vi.stubEnv('AWS_REGION', region);
       const refusal = { name: 'NotFoundException' };
-      vi.spyOn(KMSClient.prototype, 'send').mockImplementation(() => Promise.reject(refusal));
+      vi.spyOn(sdk, 'send').mockImplementation(() => Promise.reject(refusal));
       const hint = `no such KMS key in this account and region${end}`;
       const notFound = { kind: 'not-found', summary: { hint } };
       await expect(awsKmsKeyWrapper({ keyId: ID }).generate({ context: {} })).rejects.toMatchObject(notFound);
