@@ -86,15 +86,7 @@ describe('requests to Key Vault', () => {
   test.each([
     ['a data key of 31 bytes', (w: KeyWrapper) => w.wrap(samplePlaintext().subarray(33), { context }), RangeError],
     ['a data key of 63 bytes', (w: KeyWrapper) => w.wrap(samplePlaintext().subarray(1), { context }), RangeError],
-    ['a data key of one repeated byte', (w: KeyWrapper) => w.wrap(new Uint8Array(64), { context }), RangeError],
-    ['a data key as text', (w: KeyWrapper) => w.wrap(Object('x'.repeat(64)), { context }), TypeError],
     ['no options', (w: KeyWrapper) => w.wrap(samplePlaintext(), Object(undefined)), TypeError],
-    ['a context with a number', (w: KeyWrapper) => w.wrap(samplePlaintext(), { context: Object({ a: 1 }) }), TypeError],
-    [
-      'a signal that is not an AbortSignal',
-      (w: KeyWrapper) => w.wrap(samplePlaintext(), { context, signal: Object({}) }),
-      TypeError,
-    ],
     ['a wrapped key that is text', (w: KeyWrapper) => w.unwrap(Object('blob'), { context }), TypeError],
     ['an entry that is text', (w: KeyWrapper) => signerOf(w).sign(Object('entry')), TypeError],
     ['sign options that are text', (w: KeyWrapper) => signerOf(w).sign(entry, JSON.parse('"x"')), TypeError],

@@ -39,10 +39,7 @@ describe('options', () => {
     ['alsoUnwrap', 'of 65 keys', { keyId: KEY, alsoUnwrap: Array.from({ length: 65 }, () => KEY) }],
     ['endpoint', 'of another machine without TLS', { keyId: KEY, endpoint: 'http://emulator.example:4443' }],
     ['callTimeoutSeconds', 'of 0', { keyId: KEY, callTimeoutSeconds: 0 }],
-    ['callTimeoutSeconds', 'of NaN', { keyId: KEY, callTimeoutSeconds: Number.NaN }],
-    ['callTimeoutSeconds', 'of 61', { keyId: KEY, callTimeoutSeconds: 61 }],
     ['maxAttempts', 'of 0', { keyId: KEY, maxAttempts: 0 }],
-    ['maxAttempts', 'of 1.5', { keyId: KEY, maxAttempts: 1.5 }],
     ['maxAttempts', 'of 11', { keyId: KEY, maxAttempts: 11 }],
   ])('a %s %s is a RangeError that names it', (name, _, options) => {
     expect(() => gcpKmsKeyWrapper(options)).toThrow(RangeError);
