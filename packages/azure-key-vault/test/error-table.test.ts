@@ -1,6 +1,6 @@
 import type { KeyWrapperErrorKind } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-import { classify, ERROR_TABLE } from '../src/error-table.ts';
+import { classify, ERROR_TABLE, type ErrorRow } from '../src/error-table.ts';
 
 // Repeated here on purpose, because a row that changes its kind changes the behaviour of a fleet.
 const EXPECTED: Record<Exclude<KeyWrapperErrorKind, 'corrupt'>, string> = {
@@ -42,6 +42,10 @@ describe('adapter rule 2: errors are classified by code and status', () => {
 
   test('every row of the table is listed in this test', () => {
     expect(Object.keys(ERROR_TABLE).toSorted()).toEqual(ROWS.map(({ name }) => name).toSorted());
+  });
+
+  test('every hint is a sentence', () => {
+    for (const { hint = 'a row without a hint' } of Object.values<ErrorRow>(ERROR_TABLE)) expect(hint).toMatch(/ .* /);
   });
 
   test('the inner code decides before the outer one', () => {

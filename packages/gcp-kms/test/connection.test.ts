@@ -13,7 +13,7 @@ const world = new World();
 describe('the wrapper’s own client', () => {
   /** Clients whose initialization ends as the list says. */
   function making(outcomes: (() => Promise<unknown>)[]): {
-    make: () => Promise<GcpKmsClient>;
+    make: () => Promise<Required<GcpKmsClient>>;
     made: { closed: number }[];
   } {
     const made: { closed: number }[] = [];

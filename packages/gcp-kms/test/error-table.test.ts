@@ -1,6 +1,6 @@
 import type { KeyWrapperErrorKind } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-import { classify, ERROR_TABLE, STATUS_NAMES } from '../src/error-table.ts';
+import { classify, ERROR_TABLE, type ErrorRow, STATUS_NAMES } from '../src/error-table.ts';
 import { Status } from './world.ts';
 
 // Repeated here on purpose, because a row that changes its kind changes the behaviour of a fleet.
@@ -37,6 +37,17 @@ describe('adapter rule 2: errors are classified by status and details', () => {
     expect(Object.keys(ERROR_TABLE).toSorted()).toEqual(ROWS.map(({ name }) => name).toSorted());
   });
 
+  test('every hint is a sentence', () => {
+    for (const { hint = 'a row without a hint' } of Object.values<ErrorRow>(ERROR_TABLE)) expect(hint).toMatch(/ .* /);
+  });
+
+  test.each(ROWS.filter(({ name }) => !STATUS_NAMES.includes(name) && !/^(?:KEY|EXTERNAL)_/.test(name)))(
+    'the reason $name is $kind',
+    ({ name, kind }) => {
+      expect(classify({ code: Status.UNKNOWN, reason: name }, 'unwrap')).toMatchObject({ kind, code: name });
+    },
+  );
+
   test('INVALID_ARGUMENT of a wrap, a configuration error, is denied with a hint that names the fix', () => {
     expect(classify({ code: Status.INVALID_ARGUMENT }, 'wrap')).toMatchObject({
       kind: 'denied',
@@ -61,6 +72,7 @@ describe('adapter rule 2: errors are classified by status and details', () => {
     expect(classify(withViolations('KEY_ENABLED', 'EXTERNAL_REQUEST_FAILED'), 'unwrap')).toMatchObject({
       kind: 'unavailable',
       code: 'FAILED_PRECONDITION',
+      hint: 'the external key manager failed',
     });
   });
 

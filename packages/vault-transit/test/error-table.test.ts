@@ -40,6 +40,11 @@ describe('a 400 of Vault is classified by the texts on the list', () => {
     expect(REFUSALS.filter(({ text }) => !TEXTS.some(([, given]) => text.test(given)))).toEqual([]);
   });
 
+  test('every hint is a sentence', () => {
+    for (const { hint = 'a row without a hint' } of [...REFUSALS, ...Object.values(STATUSES)])
+      expect(hint).toMatch(/ .* /);
+  });
+
   test.each(TEXTS)('%s only as a whole, and only with 400: %s', (_, text) => {
     const unknown = { kind: 'unavailable', hint: expect.stringContaining('not on the list') };
     expect(classifyAnswer(400, errors(`x ${text}`))).toMatchObject(unknown);
