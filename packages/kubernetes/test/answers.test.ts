@@ -112,6 +112,23 @@ describe('an answer to a read', () => {
   });
 });
 
+test.each([
+  ['no entry', {}],
+  ['an entry that is not base64', { ring: 'b25l*' }],
+  ['another document', { ring: 'dHdv' }],
+])('a write whose answer has %s did not store the document', async (_title, data) => {
+  const ring = await ringAt(sending(200, secret({ data })));
+  const refusal = { kind: 'unavailable', detail: expect.stringContaining('webhooks') };
+  await expect(ring.write('one', { expected: revision })).rejects.toMatchObject(refusal);
+});
+
+test('wrong arguments are a TypeError, and no request is made', async () => {
+  const ring = await ringAt(() => expect.unreachable());
+  await expect(ring.read(Object({ timeout: 1 }))).rejects.toThrow(TypeError);
+  await expect(ring.write('', { expected: undefined })).rejects.toThrow(TypeError);
+  expect(() => ring.watch(Object('x'))).toThrow(TypeError);
+});
+
 test('the path of an API server that is behind a prefix is kept, with and without a slash at its end', async () => {
   const paths: unknown[] = [];
   for (const prefix of ['/clusters/a', '/clusters/a/']) {
@@ -185,6 +202,31 @@ describe('a watch', () => {
     });
     ring.watch(() => undefined);
     await expect.poll(() => watches, { timeout: 5_000 }).toBeGreaterThan(1);
+  });
+
+  test('that is refused is asked for again, and is not a change', async () => {
+    let [watches, heard] = [0, 0];
+    const ring = await ringAt((_request, response) => {
+      watches += 1;
+      response.writeHead(403).end('{"kind":"Status"}');
+    });
+    ring.watch(() => heard++);
+    await expect.poll(() => watches).toBeGreaterThan(1);
+    expect(heard).toBe(0);
+  });
+
+  test('reads each event that is complete, in whatever pieces it comes', async () => {
+    const [first, second] = [7, 8].map((version) =>
+      JSON.stringify({ type: 'ADDED', object: { metadata: { resourceVersion: `${version}` } } }),
+    );
+    let heard = 0;
+    const ring = await ringAt((_request, response) => {
+      response.writeHead(200).write(`\n${first}\n${second?.slice(0, 9)}`);
+      setImmediate(() => response.write(`${second?.slice(9)}\n{"type":`));
+    });
+    ring.watch(() => heard++);
+    // And once for the connection.
+    await expect.poll(() => heard).toBe(3);
   });
 
   test('ends when the store is closed', async () => {

@@ -54,11 +54,12 @@ describe.each(servers)('on %s', (_title, api) => {
     test('a new ring is an Opaque Secret with the document in base64', async () => {
       const { name, ring, path } = newRing();
       await ring.write('{"é":1}\n', { expected: undefined });
+      expect(ring.location).toBe(`kubernetes Secret ${NAMESPACE}/${name}`);
       const { body } = await api.call('GET', path);
       expect(body).toMatchObject({
         kind: 'Secret',
         type: 'Opaque',
-        metadata: { name },
+        metadata: { name, labels: { 'app.kubernetes.io/managed-by': 'sealring' } },
         data: { ring: base64('{"é":1}\n') },
       });
     });
@@ -68,6 +69,7 @@ describe.each(servers)('on %s', (_title, api) => {
       await ring.write('{"é":1}\n', { expected: undefined });
       const { body } = await api.call('GET', `/api/v1/namespaces/${NAMESPACE}/configmaps/${name}`);
       expect(member(body, 'data')).toEqual({ 'payments.ring': '{"é":1}\n' });
+      expect(body).not.toHaveProperty('type');
       expect(await ring.read()).toMatchObject({ document: '{"é":1}\n' });
     });
 
@@ -388,6 +390,7 @@ describe.each(servers)('on %s', (_title, api) => {
       await fake.bookmarks();
       await api.compact();
       await endWatches();
+      expect(heard()).toBe(before);
       await ring.write('two', { expected: revision });
       await expect.poll(heard).toBe(before + 1);
     });
