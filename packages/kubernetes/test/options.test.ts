@@ -35,7 +35,7 @@ describe('options of kubernetesRing', () => {
     ['name', { namespace, name: 'a/b' }],
     ['name', { namespace, name: '-a' }],
     ['name', { namespace, name: 'a..b' }],
-    ['name', { namespace, name: `${'a'.repeat(63)}.`.repeat(4) }],
+    ['name', { namespace, name: `${'a.'.repeat(126)}aa` }],
     ['kind', { namespace, name, kind: 'secret' }],
     ['key', { namespace, name, key: '' }],
     ['key', { namespace, name, key: '..' }],
@@ -46,6 +46,10 @@ describe('options of kubernetesRing', () => {
     const call = (): unknown => Reflect.apply(kubernetesRing, undefined, [{ client, ...options }]);
     expect(call).toThrow(RangeError);
     expect(call).toThrow(`kubernetesRing: ${option} `);
+  });
+
+  test.each(['ring', '.ring', '..ring', 'A_b-9.'])('accepts the key %s', (key) => {
+    expect(kubernetesRing({ namespace, name, key, client }).kind).toBe('kubernetes');
   });
 
   test.each(['a', 'payments-ring', 'a.b.c', `${'a'.repeat(63)}.`.repeat(3) + 'a'.repeat(61)])(

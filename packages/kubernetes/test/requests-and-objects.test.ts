@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { RingConflictError } from '@sealring/core';
 import { describe, expect, onTestFinished, test } from 'vitest';
 // @boundaries-ignore the servers of the tests are shared, and no package
 import { selfSignedCertificate } from '../../../test/support/azure-key-vault/certificate.ts';
@@ -70,6 +72,7 @@ describe('an answer to a read', () => {
   });
 
   test.each([
+    ['that is empty', '', 'empty'],
     ['that is not base64', 'b25l*', 'base64'],
     ['that is base64 without its padding', 'b25lcg', 'base64'],
     ['that is not text', 7, 'not text'],
@@ -142,25 +145,78 @@ test('the path of an API server that is behind a prefix is kept, with and withou
   expect(paths).toEqual([path, path]);
 });
 
-test('a request says what it accepts and sends: nothing, an object, or a merge patch', async () => {
+test('a write is a merge patch with a condition, or creates an object that was not there', async () => {
   const seen: unknown[] = [];
-  const ring = await ringAt((request, response) => {
-    const { accept, 'user-agent': agent, 'content-type': type, 'content-length': length } = request.headers;
-    seen.push([request.method, accept, agent, type, Number(length) > 0]);
-    request.resume();
-    const answer =
-      seen.length === 2 ? { kind: 'Status', reason: 'NotFound', details: { kind: 'secrets', name: 'ring' } } : secret();
-    sending(seen.length === 2 ? 404 : 200, answer)(request, response);
+  const ring = await ringAt(async (request, response) => {
+    const { accept, 'user-agent': agent, 'content-type': type, 'content-length': length = '0' } = request.headers;
+    const body = await text(request);
+    seen.push({
+      method: request.method,
+      url: request.url,
+      accept,
+      agent,
+      type,
+      ...(body && { body: JSON.parse(body) }),
+    });
+    expect(Number(length)).toBe(Buffer.byteLength(body));
+    const absent = { kind: 'Status', reason: 'NotFound', details: { kind: 'secrets', name: 'ring' } };
+    sending(seen.length === 2 ? 404 : 200, seen.length === 2 ? absent : secret())(request, response);
   });
   await ring.write('one', { expected: revision });
   await ring.write('one', { expected: undefined });
-  const ours = ['application/json', 'sealring'];
+  await ring.write('one', { expected: undefined });
+  const url = '/api/v1/namespaces/sealring/secrets';
+  const ours = { url: `${url}/ring`, accept: 'application/json', agent: 'sealring', type: undefined };
+  const data = { ring: 'b25l' };
+  const annotations = { 'sealring.dev/write': expect.stringMatching(/^[0-9a-f-]{36}$/) };
+  const patch = (uid: string, resourceVersion: string) => ({
+    ...ours,
+    method: 'PATCH',
+    type: 'application/merge-patch+json',
+    body: { metadata: { uid, resourceVersion, annotations }, data },
+  });
+  const labels = { 'app.kubernetes.io/managed-by': 'sealring' };
+  const metadata = { name: 'ring', namespace: 'sealring', labels, annotations };
   expect(seen).toEqual([
-    ['PATCH', ...ours, 'application/merge-patch+json', true],
-    ['GET', ...ours, undefined, false],
-    ['POST', ...ours, 'application/json', true],
+    patch(UID, '7'),
+    { ...ours, method: 'GET' },
+    {
+      ...ours,
+      method: 'POST',
+      url,
+      type: ours.accept,
+      body: { apiVersion: 'v1', kind: 'Secret', metadata, type: 'Opaque', data },
+    },
+    { ...ours, method: 'GET' },
+    // A condition that no object fulfils.
+    patch('00000000-0000-0000-0000-000000000000', '1'),
   ]);
 });
+
+test.each([
+  'x',
+  '7',
+  '/',
+  UID,
+  `${UID}/`,
+  `${UID}/0`,
+  `${UID}/00`,
+  `${UID}/-1`,
+  `${UID}/abc`,
+  `${UID}/7/8`,
+  `${UID}/7x`,
+  `${UID}/${'9'.repeat(20)}`,
+  `x${UID}/7`,
+  `${UID.replaceAll('1', 'g')}/7`,
+  `${UID.slice(1)}/7`,
+  'a/b"c',
+])(
+  'a write that expects the revision %j, which no ring ever had, is a conflict, and no request is made',
+  async (expected) => {
+    const ring = await ringAt(() => expect.unreachable());
+    await expect(ring.write('two', { expected })).rejects.toBeInstanceOf(RingConflictError);
+  },
+);
 
 test('an https:// server is called over TLS', async () => {
   const { key, cert } = selfSignedCertificate();
