@@ -55,6 +55,24 @@ describe('refusals of the vault', () => {
     });
   });
 
+  test.each(CALLS)('%s: a missing permission is denied, named, and not retried', async (operation, run) => {
+    const { keyWrapper, made } = await setup().pinned();
+    setup().vault.deny();
+    const lacks = {
+      wrap: 'keys/wrap/action and keys/read',
+      unwrap: 'keys/unwrap/action',
+      sign: 'keys/sign/action and keys/read',
+    };
+    const summary = {
+      operation,
+      code: 'AccessDenied',
+      status: 403,
+      attempts: 1,
+      hint: `the caller lacks ${Reflect.get(lacks, operation)}`,
+    };
+    await expect(run(keyWrapper, made)).rejects.toMatchObject({ kind: 'denied', summary });
+  });
+
   test('a token that the vault does not know is denied', async () => {
     const { vault, wrapper } = setup();
     const keyWrapper = wrapper({ clients: sdkClients(vault, 'nobody') });

