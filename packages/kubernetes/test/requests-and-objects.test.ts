@@ -24,11 +24,11 @@ const secret = (change: object = {}, metadata: object = {}): object => ({
 
 /** A ring at a server that answers in this way; `path` is behind its address. */
 async function ringAt(
-  answer: (request: IncomingMessage, response: ServerResponse) => void,
+  answer: (request: IncomingMessage, response: ServerResponse) => unknown,
   path = '',
   kind: 'Secret' | 'ConfigMap' = 'Secret',
 ) {
-  const server = createServer(answer).listen(0, '127.0.0.1');
+  const server = createServer((request, response) => void answer(request, response)).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const client = kubeConfig({ server: `http://127.0.0.1:${port}${path}`, skipTLSVerify: true }, 'token');
