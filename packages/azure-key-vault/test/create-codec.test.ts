@@ -110,7 +110,9 @@ describe('createAzureKeyVaultCodec', () => {
     ['alsoVerify without signKeyId', { alsoVerify: [], signKeyId: undefined }, RangeError],
     ['more than 15 in alsoVerify', { alsoVerify: Array.from({ length: 16 }, () => 'x') }, RangeError],
   ])('%s is rejected before any request', async (_, extra, type) => {
-    await expect(createAzureKeyVaultCodec({ ...options(), ...Object(extra) })).rejects.toThrow(type);
+    const start = createAzureKeyVaultCodec({ ...options(), ...Object(extra) });
+    await expect(start).rejects.toThrow(type);
+    await expect(start).rejects.toThrow(new RegExp(`: .*\\b${Object.keys(extra)[0]}\\b`));
     expect(operations()).toEqual([]);
   });
 

@@ -73,6 +73,21 @@ describe('refusals of the vault', () => {
     await expect(run(keyWrapper, made)).rejects.toMatchObject({ kind: 'denied', summary });
   });
 
+  test('the date of an answer is reported, of a refusal too', async () => {
+    const { keyWrapper, made } = await setup().pinned();
+    setup().vault.now = () => Date.now() + 3_600_000;
+    const dates: Date[] = [];
+    const options = { context, onServiceDate: (date: Date) => dates.push(date) };
+    await keyWrapper.unwrap(made, options);
+    setup().vault.deny();
+    await expect(keyWrapper.unwrap(made, options)).rejects.toMatchObject({ kind: 'denied' });
+    expect(dates).toHaveLength(2);
+    for (const date of dates) expect(Math.abs(date.getTime() - Date.now() - 3_600_000)).toBeLessThan(60_000);
+    setup().vault.now = () => Number.NaN;
+    await expect(keyWrapper.unwrap(made, options)).rejects.toMatchObject({ kind: 'denied' });
+    expect(dates).toHaveLength(2);
+  });
+
   test('a token that the vault does not know is denied', async () => {
     const { vault, wrapper } = setup();
     const keyWrapper = wrapper({ clients: sdkClients(vault, 'nobody') });
