@@ -37,6 +37,7 @@ const TIERS = {
     'packages/aws-kms/test/localstack.test.ts',
     'packages/aws-kms/test/moto.test.ts',
     'packages/azure-blob/test/azurite.test.ts',
+    'packages/azure-key-vault/test/fleet.test.ts',
     'packages/cli/test/documented-commands.test.ts',
     'packages/cli/test/environment.test.ts',
     'packages/cli/test/keeper.test.ts',

@@ -8,9 +8,8 @@ import { createKmsCodec, fileRing, type KeyWrapper, type KmsCodec } from '@sealr
 import { gcpKmsKeyWrapper } from '@sealring/gcp-kms';
 import { vaultTransitKeyWrapper } from '@sealring/vault-transit';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { sdkClients } from '../support/azure-key-vault/clients.ts';
+import { publicHalf, sdkClients } from '../support/azure-key-vault/clients.ts';
 import { FakeKeyVault } from '../support/azure-key-vault/fake-key-vault.ts';
-import { publicHalf } from '../support/azure-key-vault/vault-setup.ts';
 import { realClient } from '../support/gcp-kms/client.ts';
 import { type RunningGcpKms, startGcpKms } from '../support/gcp-kms/server.ts';
 import { startMoto } from '../support/moto.ts';

@@ -8,7 +8,7 @@ export interface AwsKmsCodecOptions
   extends Omit<AwsKmsKeyWrapperOptions, 'maxAttempts'>,
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
   /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that something waits for. */
-  readonly maxAttempts?: number;
+  readonly maxAttempts?: number | undefined;
 }
 
 /**
@@ -30,13 +30,6 @@ export interface AwsKmsCodecOptions
 export async function createAwsKmsCodec(options: AwsKmsCodecOptions): Promise<KmsCodec> {
   checkFactoryOptions('createAwsKmsCodec', options);
   const { keyId, client, alsoUnwrap, multiRegion, callTimeoutSeconds, maxAttempts = 1, ...codecOptions } = options;
-  const keyWrapper = awsKmsKeyWrapper({
-    keyId,
-    maxAttempts,
-    ...(client !== undefined && { client }),
-    ...(alsoUnwrap !== undefined && { alsoUnwrap }),
-    ...(multiRegion !== undefined && { multiRegion }),
-    ...(callTimeoutSeconds !== undefined && { callTimeoutSeconds }),
-  });
+  const keyWrapper = awsKmsKeyWrapper({ keyId, client, alsoUnwrap, multiRegion, callTimeoutSeconds, maxAttempts });
   return createKmsCodec({ ...codecOptions, keyWrapper, closeKeyWrappers: true });
 }

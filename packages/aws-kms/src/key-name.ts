@@ -24,10 +24,9 @@ const BARE = new RegExp(`^(?:(?<id>${KEY_ID})|${ALIAS})$`);
 
 /** Reads a KMS key's name; undefined for any other form. */
 export function parseKeyName(text: string): KeyName | undefined {
-  const arn = ARN.exec(text)?.groups;
+  const arn = ARN.exec(text)?.groups as (ArnScope & { readonly id?: string }) | undefined;
   if (arn !== undefined) {
-    const { partition = '', region = '', account = '', id } = arn;
-    const scope = { partition, region, account };
+    const { id, ...scope } = arn;
     return id === undefined ? { form: 'alias-arn', ...scope } : { form: 'key-arn', id, ...scope };
   }
   const bare = BARE.exec(text)?.groups;
@@ -36,8 +35,8 @@ export function parseKeyName(text: string): KeyName | undefined {
 }
 
 /** A full key ARN, taken apart; undefined for anything else. */
-export function parseKeyArn(text: unknown): Extract<KeyName, { form: 'key-arn' }> | undefined {
-  const name = typeof text === 'string' ? parseKeyName(text) : undefined;
+export function parseKeyArn(text: string): Extract<KeyName, { form: 'key-arn' }> | undefined {
+  const name = parseKeyName(text);
   return name?.form === 'key-arn' ? name : undefined;
 }
 

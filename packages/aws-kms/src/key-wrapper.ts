@@ -19,12 +19,12 @@ import {
 } from '@sealring/core/adapter';
 import type { AwsKmsClient, AwsKmsCommand } from './client.ts';
 import { classify } from './error-table.ts';
-import { mayMean, parseKeyArn } from './key-name.ts';
+import { type KeyName, mayMean, parseKeyArn } from './key-name.ts';
 import { type AwsKmsKeyWrapperOptions, readOptions, type Settings } from './options.ts';
 
 const PROVIDER = 'aws-kms';
 /** A name such as `us-gov-west-1`. */
-const REGION = /^[a-z]{2}(?:-[a-z]+){1,3}-\d{1,2}$/;
+const REGION = /^[a-z0-9-]{1,32}$/;
 /** Longest `CiphertextBlob` that Decrypt takes (AWS KMS API reference, Decrypt). */
 const MAX_WRAPPED_BYTES = 6144;
 const PERMISSIONS: Readonly<Partial<Record<KeyWrapperOperation, string>>> = Object.freeze({
@@ -73,12 +73,15 @@ class AwsKmsKeyWrapper implements KeyWrapper {
   readonly supports: KeyWrapper['supports'] = Object.freeze({ context: true, authenticated: true });
   readonly #settings: Settings;
   readonly #client: AwsKmsClient;
+  /** The same, unless the caller gave it. */
+  readonly #own: KMSClient | undefined;
   readonly #calls: Calls<ServiceFailure>;
 
   constructor(settings: Settings) {
     this.keyId = settings.keyId;
     this.#settings = settings;
     this.#client = settings.client ?? ownClient(settings);
+    this.#own = settings.client === undefined ? (this.#client as KMSClient) : undefined;
     this.#calls = keyWrapperCalls(settings, classify);
   }
 
@@ -86,12 +89,10 @@ class AwsKmsKeyWrapper implements KeyWrapper {
     const { context: EncryptionContext, ...call } = readWrapOptions(PROVIDER, options);
     const command = new GenerateDataKeyCommand({ KeyId: this.keyId, KeySpec: 'AES_256', EncryptionContext });
     const answer = await this.#call('generate', command, call);
-    const dataKey = this.#takeDataKey('generate', answer);
     try {
-      return { dataKey, wrapped: this.#wrappedKeyOf('generate', answer) };
-    } catch (error) {
-      dataKey.fill(0);
-      throw error;
+      return { wrapped: this.#wrappedKeyOf('generate', answer), dataKey: this.#takeDataKey('generate', answer) };
+    } finally {
+      overwrite(property(answer, 'Plaintext'));
     }
   }
 
@@ -115,12 +116,12 @@ class AwsKmsKeyWrapper implements KeyWrapper {
     // A configured spelling, never text of the wrapped key.
     const KeyId = this.#settings.alsoUnwrap.find((arn) => arn === recorded) ?? this.keyId;
     const answer = await this.#call('unwrap', new DecryptCommand({ KeyId, CiphertextBlob, EncryptionContext }), call);
-    const dataKey = this.#takeDataKey('unwrap', answer);
-    if (!this.#isAnswerFor(recorded, KeyId, property(answer, 'KeyId'))) {
-      overwrite(dataKey);
+    try {
+      if (this.#isAnswerFor(recorded, KeyId, property(answer, 'KeyId'))) return this.#takeDataKey('unwrap', answer);
       throw corrupt(PROVIDER, 'unwrap', 'KMS answered for a key other than the one that the wrapped key names');
+    } finally {
+      overwrite(property(answer, 'Plaintext'));
     }
-    return dataKey;
   }
 
   owns({ provider, keyId }: WrappedKey): boolean {
@@ -129,11 +130,7 @@ class AwsKmsKeyWrapper implements KeyWrapper {
 
   async close(): Promise<void> {
     this.#calls.close();
-    if (this.#isOwn) this.#client.destroy?.();
-  }
-
-  get #isOwn(): boolean {
-    return this.#settings.client === undefined;
+    this.#own?.destroy();
   }
 
   #mayAsk(keyId: string): boolean {
@@ -144,9 +141,10 @@ class AwsKmsKeyWrapper implements KeyWrapper {
   #isAnswerFor(recorded: string, asked: string, answered: unknown): boolean {
     if (typeof answered !== 'string') return false;
     if (asked !== this.keyId) return answered === asked;
-    const name = parseKeyArn(recorded);
     const { keyName, multiRegion } = this.#settings;
-    return name !== undefined && mayMean(name, answered, multiRegion) && mayMean(keyName, answered, false);
+    // What may be asked is recorded as a key ARN.
+    const name = parseKeyArn(recorded) as KeyName;
+    return mayMean(name, answered, multiRegion) && mayMean(keyName, answered, false);
   }
 
   #wrappedKeyOf(operation: KeyWrapperOperation, answer: unknown): WrappedKey {
@@ -181,12 +179,12 @@ class AwsKmsKeyWrapper implements KeyWrapper {
   /** The commonest cause of a missing key is a region other than the one where the key is. */
   async #withRegion(failure: ServiceFailure): Promise<ServiceFailure> {
     // A client of the caller's is foreign code, and a wrong region may contain anything.
-    const region = this.#client instanceof KMSClient && this.#isOwn ? await this.#client.config.region() : '';
-    return REGION.test(region) ? { ...failure, hint: `${failure.hint}: ${region}` } : failure;
+    const region = await this.#own?.config.region();
+    return region !== undefined && REGION.test(region) ? { ...failure, hint: `${failure.hint}: ${region}` } : failure;
   }
 }
 
-function ownClient({ keyName }: Settings): AwsKmsClient {
+function ownClient({ keyName }: Settings): KMSClient {
   // KMS finds a key by ARN only in the ARN's region.
   return new KMSClient({ maxAttempts: 1, ...('region' in keyName && { region: keyName.region }) });
 }

@@ -22,18 +22,18 @@ export interface AwsKmsKeyWrapperOptions {
    * with credentials, and the region unless `keyId` is an ARN, by the AWS default chain (environment, shared
    * configuration files, container or instance role).
    */
-  readonly client?: AwsKmsClient;
+  readonly client?: AwsKmsClient | undefined;
   /** Full ARNs of replaced KMS keys whose wrapped keys may still be unwrapped; 0 to 64. Default none. */
-  readonly alsoUnwrap?: readonly string[];
+  readonly alsoUnwrap?: readonly string[] | undefined;
   /**
    * Whether wrapped keys of any replica are unwrapped, by calling the replica of `keyId`; needs an `mrk-…` key or an
    * alias. Default false.
    */
-  readonly multiRegion?: boolean;
+  readonly multiRegion?: boolean | undefined;
   /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
-  readonly callTimeoutSeconds?: number;
+  readonly callTimeoutSeconds?: number | undefined;
   /** Attempts per call, the first one included; only `throttled` and `unavailable` are retried; 1 to 10. Default 3. */
-  readonly maxAttempts?: number;
+  readonly maxAttempts?: number | undefined;
 }
 
 /** Validated options: a frozen copy. */

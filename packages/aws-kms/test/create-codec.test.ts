@@ -1,6 +1,6 @@
 import { KeyWrapperError, memoryRing } from '@sealring/core';
-import { describe, expect, test } from 'vitest';
-import { type AwsKmsCodecOptions, createAwsKmsCodec } from '../src/index.ts';
+import { describe, expect, test, vi } from 'vitest';
+import { type AwsKmsCodecOptions, awsKmsKeyWrapper, createAwsKmsCodec } from '../src/index.ts';
 import { FakeKms } from './fake-kms.ts';
 
 const ID = '1234abcd-12ab-34cd-56ef-1234567890ab';
@@ -51,11 +51,17 @@ describe('createAwsKmsCodec', () => {
     }
   });
 
+  test('closing it closes the key wrapper', async () => {
+    const close = vi.spyOn(Object.getPrototypeOf(awsKmsKeyWrapper({ keyId: ID, client: new FakeKms() })), 'close');
+    await (await createAwsKmsCodec(setUp().options)).close();
+    expect(close).toHaveBeenCalledTimes(1);
+  });
+
   test('the start fails with the error of a KMS that denies access', async () => {
     const { kms, options } = setUp();
     kms.deny();
     const start = createAwsKmsCodec(options);
     await expect(start).rejects.toBeInstanceOf(KeyWrapperError);
-    await expect(start).rejects.toMatchObject({ kind: 'denied' });
+    await expect(start).rejects.toMatchObject({ kind: 'denied', summary: { attempts: 1 } });
   });
 });

@@ -1,7 +1,7 @@
 import type { KeyWrapperErrorKind } from '@sealring/core';
 import { awsErrorRows } from '@sealring/core/adapter';
 import { describe, expect, test } from 'vitest';
-import { classify, ERROR_TABLE } from '../src/error-table.ts';
+import { classify, ERROR_TABLE, type ErrorRow } from '../src/error-table.ts';
 
 const MEANINGS = {
   denied: 'denied',
@@ -46,6 +46,10 @@ describe('adapter rule 2: errors are classified by name and status', () => {
     expect(new Set([...named].map((name) => shared[name]))).toEqual(new Set([undefined, ...Object.values(MEANINGS)]));
   });
 
+  test('every hint is a sentence', () => {
+    for (const { hint = 'a row without a hint' } of Object.values<ErrorRow>(ERROR_TABLE)) expect(hint).toMatch(/ .* /);
+  });
+
   test.each(['InvalidKeyUsageException', 'ValidationException'])(
     '%s is a configuration error with a hint that names the fix',
     (name) => {
@@ -56,6 +60,9 @@ describe('adapter rule 2: errors are classified by name and status', () => {
   test('a 403 with an XML body, which the SDK turns into a SyntaxError, is denied', () => {
     const error = Object.assign(new SyntaxError('Unexpected token < in JSON'), { $metadata: { httpStatusCode: 403 } });
     expect(classify(error)).toEqual({ kind: 'denied', status: 403 });
+    const reset = { code: 'ECONNRESET' };
+    expect(classify({ ...reset, $metadata: { httpStatusCode: 403 } })).toEqual({ kind: 'denied', status: 403 });
+    expect(classify(reset)).toMatchObject({ kind: 'unavailable', ...reset });
   });
 
   test.each([

@@ -1,6 +1,8 @@
 import { DecryptCommand, EncryptCommand, GenerateDataKeyCommand } from '@aws-sdk/client-kms';
 import { describe, expect, test } from 'vitest';
-import { FakeKms, spellingsOf } from './fake-kms.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import { spellingsOf } from '../../../test/support/leaks.ts';
+import { FakeKms } from './fake-kms.ts';
 
 const ID = '1234abcd-12ab-34cd-56ef-1234567890ab';
 const OTHER = '99999999-12ab-34cd-56ef-1234567890ab';

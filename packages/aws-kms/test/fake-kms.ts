@@ -1,5 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { DecryptCommand, EncryptCommand, GenerateDataKeyCommand } from '@aws-sdk/client-kms';
+// @boundaries-ignore what the tests of all packages share is no package
+import { spellingsOf } from '../../../test/support/leaks.ts';
 import type { AwsKmsClient, AwsKmsCommand } from '../src/index.ts';
 
 /** A request that the fake received. */
@@ -208,21 +210,6 @@ export class FakeKms implements AwsKmsClient {
       if (heeding) signal.addEventListener('abort', abort, { once: true });
     });
   }
-}
-
-/** How a key can be spelled in text: hex, the base64 alphabets, characters, JSON of a Buffer, a list of numbers. */
-export function spellingsOf(key: Uint8Array): string[] {
-  const bytes = Buffer.from(key);
-  return [
-    bytes.toString('base64'),
-    bytes.toString('hex'),
-    bytes.toString('base64url'),
-    bytes.toString('latin1'),
-    bytes.toString('hex').toUpperCase(),
-    bytes.toString('hex').replace(/(..)(?=.)/g, '$1 '),
-    [...bytes].join(),
-    [...bytes].join(', '),
-  ];
 }
 
 function bytesOf(context: Record<string, string>): Buffer {

@@ -103,22 +103,8 @@ describe('requests', () => {
 
   test.each([
     ['a data key of 31 bytes', (w: KeyWrapper) => w.wrap(new Uint8Array(31).fill(1, 3), { context }), RangeError],
-    ['a data key of one repeated byte', (w: KeyWrapper) => w.wrap(new Uint8Array(32), { context }), RangeError],
-    ['a data key as text', (w: KeyWrapper) => w.wrap(Object('x'.repeat(32)), { context }), TypeError],
     ['no options', (w: KeyWrapper) => w.wrap(sampleKey(), Object(undefined)), TypeError],
-    ['a context with a number', (w: KeyWrapper) => w.wrap(sampleKey(), { context: Object({ a: 1 }) }), TypeError],
-    ['a context that is an array', (w: KeyWrapper) => w.wrap(sampleKey(), { context: Object(['a']) }), TypeError],
-    [
-      'a signal that is not an AbortSignal',
-      (w: KeyWrapper) => w.wrap(sampleKey(), { context, signal: Object({}) }),
-      TypeError,
-    ],
     ['a wrapped key that is text', (w: KeyWrapper) => w.unwrap(Object('blob'), { context }), TypeError],
-    [
-      'a wrapped key without bytes',
-      (w: KeyWrapper) => w.unwrap(Object({ provider: 'aws-kms', keyId: ID }), { context }),
-      TypeError,
-    ],
   ])('contract 4: %s is a TypeError or RangeError, and no call is made', async (_, run, type) => {
     const { kms, keyWrapper } = setUp();
     await expect(run(keyWrapper)).rejects.toThrow(type);
@@ -237,6 +223,15 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is called', 
     },
   );
 
+  test.each(CALLS)('with multiRegion, an answer of another replica to %s is corrupt', async (_, run) => {
+    const kms = new FakeKms();
+    const keyWrapper = awsKmsKeyWrapper({ keyId: kms.createKey(MRK), client: kms, multiRegion: true });
+    const made = await keyWrapper.wrap(sampleKey(), { context });
+    const other = { ...made, keyId: made.keyId.replace('eu-west-1', 'us-east-1') };
+    kms.spoil((answer) => ({ ...answer, KeyId: other.keyId }));
+    await expect(run(keyWrapper, other, { context })).rejects.toMatchObject({ kind: 'corrupt' });
+  });
+
   test('multiRegion does not unwrap wraps of another multi-Region key', async () => {
     const kms = new FakeKms();
     const made = await awsKmsKeyWrapper({ keyId: kms.createKey(MRK.replace('0f', '0e')), client: kms }).wrap(
@@ -271,6 +266,7 @@ describe('adapter rule 4: the answer is checked', () => {
     ['another KeyId', (answer) => ({ ...answer, KeyId: `arn:aws:kms:eu-west-1:111122223333:key/${OTHER_ID}` })],
     ['a KeyId in another region', (answer) => ({ ...answer, KeyId: `arn:aws:kms:us-east-1:111122223333:key/${ID}` })],
     ['a KeyId that is not an ARN', (answer) => ({ ...answer, KeyId: ID })],
+    ['a KeyId that is an object', (answer) => ({ ...answer, KeyId: Object(answer['KeyId']) })],
     ['no KeyId', (answer) => ({ ...answer, KeyId: undefined })],
   ];
   const spoilt = [
@@ -282,7 +278,7 @@ describe('adapter rule 4: the answer is checked', () => {
       CALLS.filter(([call]) => call !== 'unwrap').map(([call, run]) => ({ what, call, spoil, run })),
     ),
   ];
-  test.each(spoilt)('$what to $call is corrupt, and is not requested again', async ({ spoil, run }) => {
+  test.each(spoilt)('$what to $call is corrupt, and is not requested again', async ({ spoil, call, run }) => {
     const { kms, keyWrapper } = setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     kms.requests.length = 0;
@@ -290,6 +286,7 @@ describe('adapter rule 4: the answer is checked', () => {
     await expect(run(keyWrapper, made, { context })).rejects.toMatchObject({
       name: 'KeyWrapperError',
       kind: 'corrupt',
+      summary: { operation: call },
     });
     expect(kms.requests).toHaveLength(1);
     expect(kms.handedOut.every((buffer) => buffer.every((byte) => byte === 0))).toBe(true);
@@ -310,6 +307,7 @@ describe('refusals by KMS', () => {
           kind,
           summary: {
             provider: 'aws-kms',
+            operation: name,
             attempts: 1,
             ...(kind === 'denied' && { hint: `the caller lacks ${PERMISSION[name]}` }),
           },

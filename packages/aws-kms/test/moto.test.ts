@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { CreateAliasCommand, CreateKeyCommand, KMSClient, UpdateAliasCommand } from '@aws-sdk/client-kms';
-import { describe, expect, inject, onTestFinished, test, vi } from 'vitest';
+import { CreateAliasCommand, CreateKeyCommand, KMSClient } from '@aws-sdk/client-kms';
+import { describe, expect, inject, test } from 'vitest';
 import { awsKmsKeyWrapper } from '../src/index.ts';
 
 const moto = inject('moto');
@@ -66,101 +66,14 @@ describe.skipIf(moto === '')('@aws-sdk/client-kms against moto', () => {
     },
   );
 
-  test('a key that does not exist is not-found, and the error names the region that was asked', async () => {
-    const environment = {
-      AWS_ENDPOINT_URL_KMS: moto,
-      AWS_REGION: 'eu-west-3',
-      AWS_ACCESS_KEY_ID: 'test',
-      AWS_SECRET_ACCESS_KEY: 'test',
-    };
-    for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
-    onTestFinished(() => void vi.unstubAllEnvs());
-    const keyWrapper = awsKmsKeyWrapper({ keyId: 'alias/none' });
-    await expect(keyWrapper.generate({ context })).rejects.toMatchObject({
-      kind: 'not-found',
-      summary: { hint: 'no such KMS key in this account and region: eu-west-3' },
-    });
-    await keyWrapper.close();
-  });
-
-  test('contract 2: another context is corrupt', async () => {
-    const { client } = realClient();
-    const keyWrapper = awsKmsKeyWrapper({ keyId: (await createKey(client)).arn, client });
-    const made = await keyWrapper.wrap(sampleKey(), { context });
-    for (const other of [{}, { ...context, 'sealring:ring': 'other' }, { ...context, more: '' }]) {
-      await expect(keyWrapper.unwrap(made, { context: other })).rejects.toMatchObject({ kind: 'corrupt' });
-    }
-  });
-
-  test('contract 2: one flipped bit is corrupt (moto: past the 36 bytes where it keeps the key id, else AccessDenied)', async () => {
-    const { client } = realClient();
-    const keyWrapper = awsKmsKeyWrapper({ keyId: (await createKey(client)).arn, client });
-    const made = await keyWrapper.wrap(sampleKey(), { context });
-    for (let byte = 36; byte < made.wrapped.length; byte += 7) {
-      const wrapped = new Uint8Array(made.wrapped);
-      wrapped[byte] = (wrapped[byte] ?? 0) ^ 1;
-      await expect(keyWrapper.unwrap({ ...made, wrapped }, { context })).rejects.toMatchObject({ kind: 'corrupt' });
-    }
-  });
-
-  test('another key’s ciphertext under the configured key’s name is rejected (moto: denied, KMS: IncorrectKeyException)', async () => {
-    const { client } = realClient();
-    const own = awsKmsKeyWrapper({ keyId: (await createKey(client)).arn, client });
-    const other = awsKmsKeyWrapper({ keyId: (await createKey(client)).arn, client });
-    const { wrapped } = await other.wrap(sampleKey(), { context });
-    const forged = { ...(await own.wrap(sampleKey(), { context })), wrapped };
-    await expect(own.unwrap(forged, { context })).rejects.toMatchObject({
-      kind: 'denied',
-      summary: { code: 'AccessDeniedException' },
-    });
-  });
-
-  test('contract 3: a wrap of another provider or KMS key is corrupt, and no request is made', async () => {
-    const { client } = realClient();
-    const counted = realClient();
-    const { arn } = await createKey(client);
-    const made = await awsKmsKeyWrapper({ keyId: (await createKey(client)).arn, client }).wrap(sampleKey(), {
-      context,
-    });
-    const keyWrapper = awsKmsKeyWrapper({ keyId: arn, client: counted.client });
-    for (const refused of [made, { ...made, keyId: arn, provider: 'gcp-kms' }]) {
-      await expect(keyWrapper.unwrap(refused, { context })).rejects.toMatchObject({ kind: 'corrupt' });
-    }
-    expect(counted.requests()).toBe(0);
-    await keyWrapper.wrap(sampleKey(), { context });
-    expect(counted.requests()).toBe(1);
-  });
-
-  test('after an alias is pointed to another key, new wraps name that key and old ones need alsoUnwrap (moto: denied without) (F11)', async () => {
-    const { client } = realClient();
-    const [first, second] = [await createKey(client), await createKey(client)];
-    const alias = await createAlias(client, first.id);
-    const keyWrapper = awsKmsKeyWrapper({ keyId: alias, client });
-    const old = await keyWrapper.wrap(sampleKey(), { context });
-    await client.send(new UpdateAliasCommand({ AliasName: alias, TargetKeyId: second.id }));
-    expect((await keyWrapper.wrap(sampleKey(), { context })).keyId).toBe(second.arn);
-    await expect(keyWrapper.unwrap(old, { context })).rejects.toMatchObject({ kind: 'denied' });
-    const moved = awsKmsKeyWrapper({ keyId: alias, client, alsoUnwrap: [first.arn] });
-    expect(await moved.unwrap(old, { context })).toEqual(sampleKey());
-  });
-
   test('a key that does not exist is not-found', async () => {
     const { client, requests } = realClient();
     const keyWrapper = awsKmsKeyWrapper({ keyId: '1234abcd-12ab-34cd-56ef-1234567890ab', client });
     await expect(keyWrapper.generate({ context })).rejects.toMatchObject({
       kind: 'not-found',
-      summary: { status: 400 },
+      summary: { status: 400, hint: 'no such KMS key in this account and region' },
     });
     expect(requests()).toBe(1);
-  });
-
-  test('contract 5: an aborted signal ends a call immediately', async () => {
-    const { client } = realClient();
-    const keyWrapper = awsKmsKeyWrapper({ keyId: (await createKey(client)).arn, client });
-    const controller = new AbortController();
-    const call = keyWrapper.generate({ context, signal: controller.signal });
-    controller.abort();
-    await expect(call).rejects.toMatchObject({ kind: 'unavailable' });
   });
 });
 

@@ -19,9 +19,9 @@ export interface AzureKeyVaultCodecOptions
    * Further versions of signing keys whose signatures are accepted: those before `signKeyId`, and the next one. Their
    * public keys are fetched with that of `signKeyId`, so it is not for `signPublicKeys`; 0 to 15. Default none.
    */
-  readonly alsoVerify?: readonly string[];
+  readonly alsoVerify?: readonly string[] | undefined;
   /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that something waits for. */
-  readonly maxAttempts?: number;
+  readonly maxAttempts?: number | undefined;
 }
 
 /**
@@ -50,7 +50,7 @@ export interface AzureKeyVaultCodecOptions
  * ```
  */
 export async function createAzureKeyVaultCodec(options: AzureKeyVaultCodecOptions): Promise<KmsCodec> {
-  checkFactoryOptions('createAzureKeyVaultCodec', options);
+  checkFactoryOptions(OWNER, options);
   const {
     keyId,
     credential,
@@ -65,19 +65,8 @@ export async function createAzureKeyVaultCodec(options: AzureKeyVaultCodecOption
     maxAttempts = 1,
     ...codecOptions
   } = options;
-  const access = {
-    ...(credential !== undefined && { credential }),
-    ...(clients !== undefined && { clients }),
-    ...(disableChallengeResourceVerification !== undefined && { disableChallengeResourceVerification }),
-    ...(callTimeoutSeconds !== undefined && { callTimeoutSeconds }),
-  };
-  const wrapperOptions = {
-    keyId,
-    ...access,
-    maxAttempts,
-    ...(algorithm !== undefined && { algorithm }),
-    ...(alsoUnwrap !== undefined && { alsoUnwrap }),
-  };
+  const access = { credential, clients, disableChallengeResourceVerification, callTimeoutSeconds };
+  const wrapperOptions = { keyId, ...access, maxAttempts, algorithm, alsoUnwrap };
   // Wrong options are refused before any call.
   const { clients: checkedClients, timeoutMs } = readOptions(wrapperOptions);
   const startTimeoutMs = startTimeoutMsOf(codecOptions.policy);
@@ -93,11 +82,7 @@ export async function createAzureKeyVaultCodec(options: AzureKeyVaultCodecOption
           signal: signalOf(OWNER, codecOptions.signal),
         });
   const leftMs = Math.max(LEAST_START_MS, startTimeoutMs - (performance.now() - startedAt));
-  const keyWrapper = azureKeyVaultKeyWrapper({
-    ...wrapperOptions,
-    ...(signKeyId !== undefined && { signKeyId }),
-    ...(pinned !== undefined && { signPublicKeys: pinned }),
-  });
+  const keyWrapper = azureKeyVaultKeyWrapper({ ...wrapperOptions, signKeyId, signPublicKeys: pinned });
   return createKmsCodec({
     ...codecOptions,
     ...(versions !== undefined && { policy: { ...codecOptions.policy, startTimeoutSeconds: leftMs / 1_000 } }),

@@ -72,20 +72,17 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
 const UNWRAP_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({ BadParameter: { kind: 'corrupt' } });
 
 /**
- * Refusals by the SDK before a request differ only in their text. The texts are listed here, matched
- * from their beginning, and never copied.
+ * How the SDK begins to say why it sent no request. The text is only matched, never copied.
  *
  * Source: `keyVaultAuthenticationPolicy` of `@azure/keyvault-common`.
  */
-const SDK_REFUSALS: readonly { readonly text: RegExp; readonly code: string; readonly hint: string }[] = [
-  {
-    text: /^The challenge (?:resource|origin|authorization URI) '/,
-    code: 'ERR_AZURE_CHALLENGE_RESOURCE',
-    hint:
-      'the vault asks for a token for a domain other than its own: check the host of keyId; behind a proxy or for an ' +
-      'emulator set disableChallengeResourceVerification',
-  },
-];
+const CHALLENGE_REFUSED = /^The challenge (?:resource|origin|authorization URI) '/;
+const CHALLENGE: Pick<ServiceFailure, 'code' | 'hint'> = Object.freeze({
+  code: 'ERR_AZURE_CHALLENGE_RESOURCE',
+  hint:
+    'the vault asks for a token for a domain other than its own: check the host of keyId; behind a proxy or for an ' +
+    'emulator set disableChallengeResourceVerification',
+});
 
 /**
  * What a rejection of the SDK means. Reads codes, names and statuses, and the beginning of a message where the SDK sent
@@ -109,7 +106,9 @@ export function classify(error: unknown, operation: KeyWrapperOperation, seen: S
     (operation === 'unwrap' ? findRow(UNWRAP_TABLE, candidates) : undefined) ?? findRow(ERROR_TABLE, candidates);
   if (found !== undefined) return { ...found.row, code: found.code, status, requestId };
   if (property(error, 'statusCode') === undefined) {
-    const unanswered = connectionFailure(error) ?? refusalOfSdk(error);
+    const message = property(error, 'message');
+    const refused = typeof message === 'string' && CHALLENGE_REFUSED.test(message) ? CHALLENGE : undefined;
+    const unanswered = connectionFailure(error) ?? refused;
     if (unanswered !== undefined) return { kind: 'unavailable', ...unanswered };
   }
   if (status === 409) return { kind: 'disabled', status, requestId };
@@ -118,11 +117,4 @@ export function classify(error: unknown, operation: KeyWrapperOperation, seen: S
     return { kind: 'corrupt', status, requestId, hint: 'the answer is empty or did not come from the vault' };
   }
   return { kind: kindOfStatus(status), status, requestId };
-}
-
-/** Why the SDK sent no request. */
-function refusalOfSdk(error: unknown): Pick<ServiceFailure, 'code' | 'hint'> | undefined {
-  const message = property(error, 'message');
-  const found = typeof message === 'string' ? SDK_REFUSALS.find(({ text }) => text.test(message)) : undefined;
-  return found === undefined ? undefined : { code: found.code, hint: found.hint };
 }

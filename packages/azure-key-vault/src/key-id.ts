@@ -22,10 +22,8 @@ const KEY_ID =
 /** Parses a key identifier; undefined for anything else. Host names are lowercased, port 443 is dropped. */
 export function parseKeyId(text: unknown): VaultKeyId | undefined {
   const groups = typeof text === 'string' ? KEY_ID.exec(text)?.groups : undefined;
-  if (groups === undefined) return undefined;
-  const { vault = '', name = '', version } = groups;
-  if (!URL.canParse(vault)) return undefined;
-  return { vaultUrl: new URL(vault).origin, name, version };
+  const { vault, ...id } = (groups ?? {}) as { vault?: string; name: string; version: string | undefined };
+  return vault !== undefined && URL.canParse(vault) ? { vaultUrl: new URL(vault).origin, ...id } : undefined;
 }
 
 /** Parses the identifier of one version; undefined for anything else. */

@@ -19,17 +19,17 @@ import { type AzureSignPublicKey, readPublicKeys } from './signing.ts';
 /** What every function of this package needs to reach a vault: either `credential` or `clients`. */
 export interface AzureKeyVaultAccess {
   /** Provides tokens: `new DefaultAzureCredential()` of `@azure/identity`, for one. */
-  readonly credential?: AzureCredential;
+  readonly credential?: AzureCredential | undefined;
   /** Makes the SDK's clients, where `credential` alone is not enough. */
-  readonly clients?: AzureKeyVaultClients;
+  readonly clients?: AzureKeyVaultClients | undefined;
   /**
    * Whether the SDK skips its check that the vault asks for a token for its own domain. For an emulator, or a vault behind
    * another host name: the server there then gets a token for the domain that it names. With `credential` only;
    * with `clients`, set the SDK's own option. Default false.
    */
-  readonly disableChallengeResourceVerification?: boolean;
+  readonly disableChallengeResourceVerification?: boolean | undefined;
   /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
-  readonly callTimeoutSeconds?: number;
+  readonly callTimeoutSeconds?: number | undefined;
 }
 
 /** Options of {@link azureKeyVaultKeyWrapper}. */
@@ -40,18 +40,18 @@ export interface AzureKeyVaultKeyWrapperOptions extends AzureKeyVaultAccess {
    */
   readonly keyId: string;
   /** `RSA-OAEP-256` for an RSA key of a vault or HSM, `A256KW` for an oct-HSM key. Default `RSA-OAEP-256`. */
-  readonly algorithm?: AzureWrapAlgorithm;
+  readonly algorithm?: AzureWrapAlgorithm | undefined;
   /**
    * Replaced keys of the same algorithm, whole or in one version, whose wrapped keys may still be unwrapped; 0 to 64.
    * Default none.
    */
-  readonly alsoUnwrap?: readonly string[];
+  readonly alsoUnwrap?: readonly string[] | undefined;
   /** One version of an EC key on P-256, which signs ring entries; needs `signPublicKeys`. Not for A256KW. Default none. */
-  readonly signKeyId?: string;
+  readonly signKeyId?: string | undefined;
   /** Pinned public keys: an entry that any of them signed is accepted; 1 to 16. Not for A256KW. Default none. */
-  readonly signPublicKeys?: readonly AzureSignPublicKey[];
+  readonly signPublicKeys?: readonly AzureSignPublicKey[] | undefined;
   /** Attempts per call, the first one included; only `throttled` and `unavailable` are retried; 1 to 10. Default 3. */
-  readonly maxAttempts?: number;
+  readonly maxAttempts?: number | undefined;
 }
 
 /** Validated options: a frozen copy. */

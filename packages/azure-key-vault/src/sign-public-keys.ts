@@ -3,7 +3,6 @@ import {
   corrupt,
   integerWithin,
   KeyWrapperError,
-  keyWrapperError,
   listOf,
   optionRangeError,
   property,
@@ -25,9 +24,9 @@ export interface FetchAzureSignPublicKeysOptions extends AzureKeyVaultAccess {
    * Attempts per key, the first one included; 1 to 10. Default 10, of which none begins later than 15 seconds after the first:
    * a start survives a failure of some seconds.
    */
-  readonly maxAttempts?: number;
+  readonly maxAttempts?: number | undefined;
   /** Ends the calls early. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 const OWNER = 'fetchAzureSignPublicKeys';
@@ -109,8 +108,13 @@ export async function fetchAtStart(
     const hasTimedOut = deadline.aborted && signal?.aborted !== true;
     // The vault's last answer is more informative than the abort at the deadline.
     if (!hasTimedOut || !(error instanceof KeyWrapperError) || error.kind !== 'unavailable') throw error;
-    const { attempts } = error.summary;
-    throw keyWrapperError(PROVIDER, 'sign', { failure: last, ...(attempts !== undefined && { attempts }) });
+    const { kind, ...facts } = last;
+    throw new KeyWrapperError(kind, {
+      ...facts,
+      provider: PROVIDER,
+      operation: 'sign',
+      attempts: error.summary.attempts,
+    });
   }
 }
 

@@ -3,6 +3,7 @@ import {
   type KeyWrapperOperation,
   keyWrapperCalls,
   keyWrapperError,
+  noteDateHeader,
   overwrite,
   property,
   requestIdOf,
@@ -64,7 +65,7 @@ export class VaultCalls {
         } catch (error) {
           return { failure: classify(error, operation, seen) };
         } finally {
-          if (seen.date !== undefined) onServiceDate?.(seen.date);
+          noteDateHeader(seen.date, onServiceDate);
         }
       },
       // The caller has given up, so the key in it is overwritten here.
@@ -87,7 +88,7 @@ class LastAnswer implements SeenAnswer {
   isKnown = false;
   status: number | undefined;
   requestId: string | undefined;
-  date: Date | undefined;
+  date: unknown;
   kid: unknown;
 
   note(response: unknown): void {
@@ -96,12 +97,7 @@ class LastAnswer implements SeenAnswer {
     this.isKnown = true;
     this.status = statusOf(property(response, 'status'));
     this.requestId = requestIdOf(property(headers, 'x-ms-request-id'));
-    this.date = dateOf(property(headers, 'date'));
+    this.date = property(headers, 'date');
     this.kid = property(body, 'kid');
   }
-}
-
-function dateOf(header: unknown): Date | undefined {
-  const ms = typeof header === 'string' ? Date.parse(header) : Number.NaN;
-  return Number.isNaN(ms) ? undefined : new Date(ms);
 }

@@ -68,12 +68,10 @@ export class DataKeyWrapping {
     const { answer, keyId } = await this.#calls.call('unwrap', options, (call) =>
       this.#clientOf(version).unwrapKey(this.#algorithm, wrapped, call),
     );
-    const dataKey = takeDataKey(PROVIDER, 'unwrap', property(answer, 'result'), SUPPORTS);
-    if (!isOf(version, keyId)) {
-      overwrite(dataKey);
-      throw corrupt(PROVIDER, 'unwrap', 'the vault answered for a key other than the one that the wrapped key names');
-    }
-    return dataKey;
+    const result = property(answer, 'result');
+    if (isOf(version, keyId)) return takeDataKey(PROVIDER, 'unwrap', result, SUPPORTS);
+    overwrite(result);
+    throw corrupt(PROVIDER, 'unwrap', 'the vault answered for a key other than the one that the wrapped key names');
   }
 
   owns({ provider, keyId }: WrappedKey): boolean {
@@ -112,8 +110,7 @@ export class DataKeyWrapping {
   /** The version that a recorded identifier names, in the configured spelling, except for the version's digits. */
   #find(recorded: unknown, among: readonly VaultKeyId[] = this.#mayAsk): VaultKeyVersionId | undefined {
     const configured = among.find((key) => isOf(key, recorded));
-    const version = parseVersionId(recorded)?.version;
-    return configured === undefined || version === undefined ? undefined : { ...configured, version };
+    return configured && { ...configured, version: (parseVersionId(recorded) as VaultKeyVersionId).version };
   }
 
   /** Only within a call: a client factory may throw the vendor's errors. */
@@ -122,8 +119,8 @@ export class DataKeyWrapping {
     let client = this.#cryptography.get(id);
     if (client === undefined) {
       client = cryptographyClient(this.#clients, version);
-      const [oldest] = this.#cryptography.keys();
-      if (oldest !== undefined && this.#cryptography.size >= MAX_CLIENTS) this.#cryptography.delete(oldest);
+      const [oldest = ''] = this.#cryptography.keys();
+      if (this.#cryptography.size >= MAX_CLIENTS) this.#cryptography.delete(oldest);
       this.#cryptography.set(id, client);
     }
     return client;

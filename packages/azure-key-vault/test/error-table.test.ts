@@ -1,6 +1,6 @@
 import type { KeyWrapperErrorKind } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-import { classify, ERROR_TABLE } from '../src/error-table.ts';
+import { classify, ERROR_TABLE, type ErrorRow } from '../src/error-table.ts';
 
 // Repeated here on purpose, because a row that changes its kind changes the behaviour of a fleet.
 const EXPECTED: Record<Exclude<KeyWrapperErrorKind, 'corrupt'>, string> = {
@@ -44,6 +44,10 @@ describe('adapter rule 2: errors are classified by code and status', () => {
     expect(Object.keys(ERROR_TABLE).toSorted()).toEqual(ROWS.map(({ name }) => name).toSorted());
   });
 
+  test('every hint is a sentence', () => {
+    for (const { hint = 'a row without a hint' } of Object.values<ErrorRow>(ERROR_TABLE)) expect(hint).toMatch(/ .* /);
+  });
+
   test('the inner code decides before the outer one', () => {
     expect(classify(restError(401, 'Unauthorized', 'KeyDisabled'), 'unwrap', NOTHING).kind).toBe('disabled');
   });
@@ -73,10 +77,31 @@ describe('adapter rule 2: errors are classified by code and status', () => {
 
   test('a 200 that the SDK could not parse is corrupt; one that was cut short is unavailable', () => {
     const seen = { status: 200, requestId: undefined };
-    expect(classify(new TypeError('x'), 'unwrap', seen).kind).toBe('corrupt');
+    expect(classify(new TypeError('x'), 'unwrap', seen)).toMatchObject({
+      kind: 'corrupt',
+      hint: expect.stringMatching(/ .* /),
+    });
     const cut = Object.assign(new Error('x'), { name: 'RestError', code: 'PARSE_ERROR', statusCode: 200 });
     expect(classify(cut, 'unwrap', seen).kind).toBe('unavailable');
   });
+
+  test.each(['resource', 'origin', 'authorization URI'])(
+    'a challenge for another %s is named where no request was sent',
+    (what) => {
+      const message = `The challenge ${what} 'https://evil.example' does not match`;
+      const named = {
+        kind: 'unavailable',
+        code: 'ERR_AZURE_CHALLENGE_RESOURCE',
+        hint: expect.stringMatching(/host of keyId.* for an emulator set/),
+      };
+      expect(classify(new Error(message), 'wrap', NOTHING)).toEqual(named);
+      const reset = { message, code: 'ECONNRESET' };
+      expect(classify(reset, 'wrap', NOTHING)).toMatchObject({ kind: 'unavailable', code: 'ECONNRESET' });
+      for (const other of [{ message: `x ${message}` }, { message: Object(message) }, { ...reset, statusCode: 418 }]) {
+        expect(classify(other, 'wrap', NOTHING)).not.toHaveProperty('code');
+      }
+    },
+  );
 
   test('a credential that failed is unavailable, not denied, whatever its status (lifecycle, rule 7)', () => {
     for (const statusCode of [400, 401, 403]) {

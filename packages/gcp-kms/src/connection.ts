@@ -29,24 +29,23 @@ export function givenConnection(client: GcpKmsClient): Connection {
 }
 
 /** The wrapper's own client, created by `make` at the first call. */
-export function ownConnection(make: () => Promise<GcpKmsClient>): Connection {
-  let client: Promise<GcpKmsClient> | undefined;
+export function ownConnection(make: () => Promise<Required<GcpKmsClient>>): Connection {
+  let client: Promise<Required<GcpKmsClient>> | undefined;
 
-  async function connect(): Promise<GcpKmsClient> {
+  async function connect(): Promise<Required<GcpKmsClient>> {
     const made = await make();
-    await made.initialize?.();
+    await made.initialize();
     return made;
   }
 
   return {
     ready() {
       if (client === undefined) {
-        const connecting = connect();
-        client = connecting;
+        client = connect();
         // The SDK remembers permanently that it found no credentials. A new client finds credentials that appear later,
         // for instance because a metadata server starts after this process.
-        connecting.catch(() => {
-          if (client === connecting) client = undefined;
+        client.catch(() => {
+          client = undefined;
         });
       }
       return client;
@@ -54,10 +53,9 @@ export function ownConnection(make: () => Promise<GcpKmsClient>): Connection {
     async close() {
       const last = client;
       client = undefined;
-      if (last === undefined) return;
       // A client that failed to connect has nothing to close.
-      const connected = await last.catch(() => undefined);
-      await connected?.close?.();
+      const connected = await last?.catch(() => undefined);
+      await connected?.close();
     },
   };
 }
@@ -66,7 +64,7 @@ export function ownConnection(make: () => Promise<GcpKmsClient>): Connection {
  * The vendor's client, with Application Default Credentials; without credentials and TLS where `endpoint` is an `http://`
  * URL. Loaded only here: a client that the caller passes may be of another version.
  */
-export async function makeClient(endpoint: URL | undefined): Promise<GcpKmsClient> {
+export async function makeClient(endpoint: URL | undefined): Promise<Required<GcpKmsClient>> {
   const { KeyManagementServiceClient } = await import('@google-cloud/kms');
   if (endpoint === undefined) return new KeyManagementServiceClient();
   const isInsecure = endpoint.protocol === 'http:';

@@ -24,6 +24,5 @@ export function crc32c(bytes: Uint8Array): number {
  */
 export function checksumHolds(bytes: unknown, checksum: unknown): boolean {
   const value = property(checksum, 'value');
-  const isPresent = typeof value === 'number' || (typeof value === 'string' && /^\d{1,10}$/.test(value));
-  return types.isUint8Array(bytes) && isPresent && Number(value) === crc32c(bytes);
+  return types.isUint8Array(bytes) && (value === crc32c(bytes) || value === String(crc32c(bytes)));
 }

@@ -8,7 +8,7 @@ export interface GcpKmsCodecOptions
   extends Omit<GcpKmsKeyWrapperOptions, 'maxAttempts'>,
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
   /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that something waits for. */
-  readonly maxAttempts?: number;
+  readonly maxAttempts?: number | undefined;
 }
 
 /**
@@ -34,14 +34,7 @@ export async function createGcpKmsCodec(options: GcpKmsCodecOptions): Promise<Km
   checkFactoryOptions('createGcpKmsCodec', options);
   const { keyId, client, endpoint, dangerouslyAllowHttp, alsoUnwrap, callTimeoutSeconds, ...others } = options;
   const { maxAttempts = 1, ...codecOptions } = others;
-  const keyWrapper = gcpKmsKeyWrapper({
-    keyId,
-    maxAttempts,
-    ...(client !== undefined && { client }),
-    ...(endpoint !== undefined && { endpoint }),
-    ...(dangerouslyAllowHttp !== undefined && { dangerouslyAllowHttp }),
-    ...(alsoUnwrap !== undefined && { alsoUnwrap }),
-    ...(callTimeoutSeconds !== undefined && { callTimeoutSeconds }),
-  });
+  const access = { client, endpoint, dangerouslyAllowHttp, callTimeoutSeconds, maxAttempts };
+  const keyWrapper = gcpKmsKeyWrapper({ keyId, alsoUnwrap, ...access });
   return createKmsCodec({ ...codecOptions, keyWrapper, closeKeyWrappers: true });
 }

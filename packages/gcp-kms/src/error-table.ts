@@ -129,15 +129,14 @@ export function classify(error: unknown, operation: 'wrap' | 'unwrap'): ServiceF
   const found = findRow(ERROR_TABLE, [...violations, property(error, 'reason')]);
   if (found !== undefined) return { ...found.row, code: found.code };
   if (violations.some(isExternal)) return { ...EXTERNAL_MANAGER, code: status };
-  if (status === 'UNAVAILABLE') return { kind: 'unavailable', code: status, ...noConnection(error) };
   const row = operation === 'wrap' && status === 'INVALID_ARGUMENT' ? WRAP_REFUSED : ERROR_TABLE[status];
-  return { ...(row ?? { kind: 'unavailable' }), code: status };
+  return { kind: 'unavailable', ...row, code: status, ...(status === 'UNAVAILABLE' && noConnection(error)) };
 }
 
 function noConnection(error: unknown): Pick<ServiceFailure, 'code' | 'hint'> | undefined {
   const details = property(error, 'details');
   const found = typeof details === 'string' ? NO_CONNECTION.find(([text]) => text.test(details)) : undefined;
-  return found === undefined ? undefined : connectionFailure({ code: found[1] });
+  return connectionFailure({ code: found?.[1] });
 }
 
 function violationsOf(error: unknown): readonly unknown[] {
@@ -148,8 +147,8 @@ function violationsOf(error: unknown): readonly unknown[] {
 
 function entriesOf(list: unknown): readonly unknown[] {
   const length = property(list, 'length');
-  if (typeof length !== 'number') return [];
-  return Array.from({ length: Math.min(length, MAX_ENTRIES) }, (_, index) => property(list, String(index)));
+  const most = typeof length === 'number' ? Math.min(length, MAX_ENTRIES) : 0;
+  return Array.from({ length: most }, (_, index) => property(list, String(index)));
 }
 
 function isExternal(violation: unknown): boolean {

@@ -10,7 +10,7 @@ const KEY = [
   'cryptoKeys/[A-Za-z0-9_-]{1,63}',
 ].join('/');
 const KEY_NAME = new RegExp(`^${KEY}$`);
-const VERSION_NAME = new RegExp(`^(?<key>${KEY})/cryptoKeyVersions/[1-9][0-9]{0,18}$`);
+const VERSION_NAME = new RegExp(`^(${KEY})/cryptoKeyVersions/[1-9][0-9]{0,18}$`);
 
 /** The form of a key's name, for messages. */
 export const KEY_NAME_FORM = 'projects/…/locations/…/keyRings/…/cryptoKeys/… (no version)';
@@ -22,5 +22,5 @@ export function isKeyName(text: string): boolean {
 
 /** The name of the CryptoKey that a CryptoKeyVersion belongs to; undefined if the text is not a version's name. */
 export function keyOfVersion(text: string): string | undefined {
-  return VERSION_NAME.exec(text)?.groups?.['key'];
+  return VERSION_NAME.exec(text)?.[1];
 }

@@ -125,7 +125,7 @@ class GcpKmsKeyWrapper implements KeyWrapper {
     if (ciphertext.length === 0) throw corrupt(PROVIDER, 'unwrap', 'the wrapped key is too short');
     const request = {
       // Decrypt takes the key and finds the version in the ciphertext.
-      name: this.#keyToAsk(version) ?? this.keyId,
+      name: this.#keyToAsk(version) as string,
       ciphertext,
       ciphertextCrc32c: { value: crc32c(ciphertext) },
       ...authenticated(context),
@@ -213,7 +213,7 @@ class GcpKmsKeyWrapper implements KeyWrapper {
       signal.throwIfAborted();
       // New for every attempt: the SDK writes into them.
       const answer = await send(client, { timeout: this.#settings.timeoutMs, retry: { retryCodes: [] }, signal });
-      return { answer: Array.isArray(answer) ? answer[0] : undefined };
+      return { answer: property(answer, '0') };
     } catch (error) {
       return { failure: classify(error, operation) };
     }

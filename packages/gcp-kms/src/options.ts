@@ -24,23 +24,23 @@ export interface GcpKmsKeyWrapperOptions {
    * The client to call, over gRPC; you close it. Default: the wrapper creates a `KeyManagementServiceClient` at the
    * first call, with Application Default Credentials (environment, well-known file, metadata server).
    */
-  readonly client?: GcpKmsClient;
+  readonly client?: GcpKmsClient | undefined;
   /**
    * Another endpoint than Google's: an `https://` URL, or, for an emulator, an `http://` URL of this machine. Over
    * `http://` no credentials are sent and the channel is insecure. Without `client` only. Default: the SDK's.
    */
-  readonly endpoint?: string;
+  readonly endpoint?: string | undefined;
   /**
    * Whether `endpoint` may be an `http://` URL of another machine: data keys then cross the network in plaintext.
    * Default false.
    */
-  readonly dangerouslyAllowHttp?: boolean;
+  readonly dangerouslyAllowHttp?: boolean | undefined;
   /** Resource names of replaced keys whose wrapped keys may still be unwrapped; 0 to 64. Default none. */
-  readonly alsoUnwrap?: readonly string[];
+  readonly alsoUnwrap?: readonly string[] | undefined;
   /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
-  readonly callTimeoutSeconds?: number;
+  readonly callTimeoutSeconds?: number | undefined;
   /** Attempts per call, the first one included; only `throttled` and `unavailable` are retried; 1 to 10. Default 3. */
-  readonly maxAttempts?: number;
+  readonly maxAttempts?: number | undefined;
 }
 
 /** Validated options: a frozen copy. */

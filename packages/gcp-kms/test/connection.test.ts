@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, test } from 'vitest';
-import { ownConnection } from '../src/connection.ts';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { makeClient, ownConnection } from '../src/connection.ts';
 import { type GcpKmsClient, gcpKmsKeyWrapper } from '../src/index.ts';
 import { context, rejectionOf, sampleKey, World } from './world.ts';
 
@@ -13,7 +13,7 @@ const world = new World();
 describe('the wrapper’s own client', () => {
   /** Clients whose initialization ends as the list says. */
   function making(outcomes: (() => Promise<unknown>)[]): {
-    make: () => Promise<GcpKmsClient>;
+    make: () => Promise<Required<GcpKmsClient>>;
     made: { closed: number }[];
   } {
     const made: { closed: number }[] = [];
@@ -84,6 +84,25 @@ describe('the wrapper’s own client', () => {
     await ready;
     expect(made).toMatchObject([{ closed: 0 }]);
   });
+});
+
+test('the own client reaches an emulator at an endpoint with http:// over an insecure channel, without credentials', async () => {
+  vi.stubEnv('GOOGLE_APPLICATION_CREDENTIALS', '/nonexistent');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const endpoint = `http://${world.server.host}:${world.server.port}`;
+  const keyWrapper = gcpKmsKeyWrapper({ keyId: world.setUp().keyId, endpoint });
+  expect(await keyWrapper.unwrap(await keyWrapper.wrap(sampleKey(), { context }), { context })).toEqual(sampleKey());
+  await keyWrapper.close();
+});
+
+test.each([
+  [undefined, 'cloudkms.googleapis.com', 443],
+  ['https://kms.example', 'kms.example', 443],
+  ['https://kms.example:8443', 'kms.example', 8443],
+  ['http://localhost', 'localhost', 80],
+])('the own client for the endpoint %s calls %s at port %i', async (endpoint, host, port) => {
+  const client = await makeClient(endpoint === undefined ? undefined : new URL(endpoint));
+  expect(client).toMatchObject({ _opts: { servicePath: host, port } });
 });
 
 describe('the caller’s client', () => {

@@ -1,6 +1,6 @@
 import type { KeyWrapperErrorKind } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-import { classify, ERROR_TABLE, STATUS_NAMES } from '../src/error-table.ts';
+import { classify, ERROR_TABLE, type ErrorRow, STATUS_NAMES } from '../src/error-table.ts';
 import { Status } from './world.ts';
 
 // Repeated here on purpose, because a row that changes its kind changes the behaviour of a fleet.
@@ -37,6 +37,17 @@ describe('adapter rule 2: errors are classified by status and details', () => {
     expect(Object.keys(ERROR_TABLE).toSorted()).toEqual(ROWS.map(({ name }) => name).toSorted());
   });
 
+  test('every hint is a sentence', () => {
+    for (const { hint = 'a row without a hint' } of Object.values<ErrorRow>(ERROR_TABLE)) expect(hint).toMatch(/ .* /);
+  });
+
+  test.each(ROWS.filter(({ name }) => !STATUS_NAMES.includes(name) && !/^(?:KEY|EXTERNAL)_/.test(name)))(
+    'the reason $name is $kind',
+    ({ name, kind }) => {
+      expect(classify({ code: Status.UNKNOWN, reason: name }, 'unwrap')).toMatchObject({ kind, code: name });
+    },
+  );
+
   test('INVALID_ARGUMENT of a wrap, a configuration error, is denied with a hint that names the fix', () => {
     expect(classify({ code: Status.INVALID_ARGUMENT }, 'wrap')).toMatchObject({
       kind: 'denied',
@@ -61,12 +72,37 @@ describe('adapter rule 2: errors are classified by status and details', () => {
     expect(classify(withViolations('KEY_ENABLED', 'EXTERNAL_REQUEST_FAILED'), 'unwrap')).toMatchObject({
       kind: 'unavailable',
       code: 'FAILED_PRECONDITION',
+      hint: 'the external key manager failed',
     });
   });
 
   test('a FAILED_PRECONDITION without details, or with unknown ones, is disabled', () => {
     expect(classify({ code: Status.FAILED_PRECONDITION }, 'unwrap').kind).toBe('disabled');
-    expect(classify(withViolations('KEY_STATE_OF_TOMORROW'), 'unwrap').kind).toBe('disabled');
+    expect(classify(withViolations('KEY_STATE_OF_TOMORROW', 7, undefined), 'unwrap').kind).toBe('disabled');
+  });
+
+  test.each([
+    ['DEPTH_ZERO_SELF_SIGNED_CERT', 'self-signed certificate'],
+    ['SELF_SIGNED_CERT_IN_CHAIN', 'self-signed certificate in certificate chain'],
+    ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'unable to get local issuer certificate'],
+    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'unable to verify the first certificate'],
+    ['CERT_HAS_EXPIRED', 'certificate has expired'],
+    ['CERT_NOT_YET_VALID', 'certificate is not yet valid'],
+    ['ERR_TLS_CERT_ALTNAME_INVALID', "does not match certificate's altnames"],
+    ['ERR_SSL_WRONG_VERSION_NUMBER', 'SSL routines:ssl3_get_record:wrong version number:ssl.c:1'],
+    ['ERR_SSL_PACKET_LENGTH_TOO_LONG', 'SSL routines:ssl3_get_record:packet length too long:ssl.c:1'],
+    ['ECONNREFUSED', 'connect ECONNREFUSED 127.0.0.1:1'],
+    ['ECONNRESET', 'read ECONNRESET'],
+    ['ECONNRESET', 'Client network socket disconnected before secure TLS connection was established'],
+    ['EHOSTUNREACH', 'connect EHOSTUNREACH'],
+    ['ENETUNREACH', 'connect ENETUNREACH'],
+    ['ETIMEDOUT', 'connect ETIMEDOUT'],
+    ['ENOTFOUND', 'Name resolution failed for target dns:kms'],
+    ['UNAVAILABLE', 'no Name resolution failed'],
+    ['UNAVAILABLE', Object('connect ECONNREFUSED')],
+  ])('UNAVAILABLE has the code %s of its details, “%s”, and another status has not', (code, details) => {
+    expect(classify({ code: Status.UNAVAILABLE, details }, 'unwrap')).toMatchObject({ kind: 'unavailable', code });
+    expect(classify({ code: Status.UNKNOWN, details }, 'unwrap')).toEqual({ kind: 'unavailable', code: 'UNKNOWN' });
   });
 
   test('violations count with a FAILED_PRECONDITION only', () => {

@@ -103,21 +103,8 @@ describe('requests', () => {
   test.each([
     ['a data key of 31 bytes', (w: Wrapper) => w.wrap(sampleKey().subarray(1), { context }), RangeError],
     ['a data key of 64 bytes', (w: Wrapper) => w.wrap(new Uint8Array(64).fill(1, 3), { context }), RangeError],
-    ['a data key of one repeated byte', (w: Wrapper) => w.wrap(new Uint8Array(32), { context }), RangeError],
-    ['a data key as text', (w: Wrapper) => w.wrap(Object('x'.repeat(32)), { context }), TypeError],
     ['no options', (w: Wrapper) => w.wrap(sampleKey(), Object(undefined)), TypeError],
-    ['a context with a number', (w: Wrapper) => w.wrap(sampleKey(), { context: Object({ a: 1 }) }), TypeError],
-    [
-      'a signal that is not an AbortSignal',
-      (w: Wrapper) => w.wrap(sampleKey(), { context, signal: Object({}) }),
-      TypeError,
-    ],
     ['a wrapped key that is text', (w: Wrapper) => w.unwrap(Object('blob'), { context }), TypeError],
-    [
-      'a wrapped key without bytes',
-      (w: Wrapper) => w.unwrap(Object({ provider: 'gcp-kms', keyId: w.keyId }), { context }),
-      TypeError,
-    ],
   ])('contract 4: %s is a TypeError or RangeError, and no call is made', async (_, run, type) => {
     const { keyWrapper } = world.setUp();
     await expect(run(keyWrapper)).rejects.toThrow(type);
@@ -296,6 +283,7 @@ describe('adapter rule 4: the answer is checked', () => {
     expect(await rejectionOf(keyWrapper.unwrap(made, { context }))).toMatchObject({
       name: 'KeyWrapperError',
       kind: 'corrupt',
+      summary: { operation: 'unwrap' },
     });
     expect(world.kms.requests).toHaveLength(1);
     expect(handedOut).toHaveLength(1);
@@ -322,6 +310,7 @@ describe('adapter rule 4: the answer is checked', () => {
     expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({
       name: 'KeyWrapperError',
       kind: 'corrupt',
+      summary: { operation: 'wrap' },
     });
     expect(world.kms.requests).toHaveLength(1);
   });

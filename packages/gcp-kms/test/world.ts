@@ -12,6 +12,8 @@ import { type GcpKmsClient, type GcpKmsKeyWrapperOptions, gcpKmsKeyWrapper } fro
 
 // @boundaries-ignore as above
 export * from '../../../test/support/gcp-kms/index.ts';
+// @boundaries-ignore as above
+export { rejectionOf } from '../../../test/support/leaks.ts';
 
 export type Wrapper = ReturnType<typeof gcpKmsKeyWrapper>;
 
@@ -90,13 +92,4 @@ export class World {
       decrypt: (request, options) => watch(client.decrypt(request, options)),
     };
   }
-}
-
-export async function rejectionOf(call: Promise<unknown>): Promise<unknown> {
-  try {
-    await call;
-  } catch (error) {
-    return error;
-  }
-  throw new Error('it was expected to fail');
 }

@@ -62,9 +62,8 @@ export interface Subject {
  * of the table decides, under the status it belongs to. Else the status does; else it is `unavailable`.
  */
 export function failureOf(status: number, body: unknown, subject: Subject): Failure {
-  const isStatus = field(body, 'kind') === 'Status';
-  const reason = isStatus ? field(body, 'reason') : undefined;
-  const details = isStatus ? field(body, 'details') : undefined;
+  const ours = field(body, 'kind') === 'Status' ? body : undefined;
+  const [reason, details] = [field(ours, 'reason'), field(ours, 'details')];
   if (status === 404) return notFound(reason, details, subject);
   if (reason === 'Invalid' && status === 422) return invalid(details);
   const found = findRow(ERROR_TABLE, [reason], (row) => row.status === status);
@@ -78,9 +77,7 @@ export function failureOf(status: number, body: unknown, subject: Subject): Fail
 }
 
 function notFound(reason: unknown, details: unknown, { resource, name }: Subject): Failure {
-  if (reason !== 'NotFound') {
-    return { kind: 'unavailable', detail: NOBODY };
-  }
+  if (reason !== 'NotFound') return { kind: 'unavailable', detail: NOBODY };
   if (field(details, 'kind') === resource && field(details, 'name') === name) {
     return { kind: 'not-found', detail: 'the object does not exist (NotFound)', serviceCode: 'NotFound' };
   }
@@ -92,24 +89,16 @@ function notFound(reason: unknown, details: unknown, { resource, name }: Subject
 
 /** A change that the API server's own rules forbid. Reasons of causes: `CauseType` in the same source file. */
 function invalid(details: unknown): Failure {
-  const causes = field(details, 'causes');
-  const listed: readonly unknown[] = Array.isArray(causes) ? causes : [];
-  const reasons = listed.map((cause) => field(cause, 'reason'));
+  const causes = [field(details, 'causes')].flat();
+  const has = (name: string, value: string): boolean => causes.some((cause) => field(cause, name) === value);
   const serviceCode = 'Invalid';
   // Of a patch: the object with this `uid` was deleted, and another one has its name and its version.
-  if (listed.some((cause) => field(cause, 'field') === 'metadata.uid')) {
-    return { kind: 'conflict', detail: 'another object is stored', serviceCode };
+  if (has('field', 'metadata.uid')) return { kind: 'conflict', detail: 'another object is stored', serviceCode };
+  if (has('reason', 'FieldValueTooLong')) return { kind: 'too-large', detail: `${TOO_LONG} (Invalid)`, serviceCode };
+  if (has('reason', 'FieldValueForbidden')) {
+    return { kind: 'read-only', detail: 'the object is immutable, and cannot be changed (Invalid)', serviceCode };
   }
-  if (reasons.includes('FieldValueTooLong'))
-    return { kind: 'too-large', detail: `${TOO_LONG} (${serviceCode})`, serviceCode };
-  if (reasons.includes('FieldValueForbidden')) {
-    return {
-      kind: 'read-only',
-      detail: `the object is immutable, and cannot be changed (${serviceCode})`,
-      serviceCode,
-    };
-  }
-  return { kind: 'denied', detail: `${REQUEST} (${serviceCode})`, serviceCode };
+  return { kind: 'denied', detail: `${REQUEST} (Invalid)`, serviceCode };
 }
 
 /** What a rejection means: there was no answer, or no credentials were to be had. Never throws. */

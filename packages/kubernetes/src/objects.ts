@@ -20,8 +20,7 @@ export interface Held {
  * A UUID and a `resourceVersion`. Nothing but a positive number that fits 64 bits may reach the API server: a patch with
  * the version `0` or none has no condition, and the answer to any other text is 500.
  */
-const UID = /^[0-9a-f-]{36}$/;
-const VERSION = /^[1-9]\d{0,18}$/;
+const REVISION = /^(?<uid>[0-9a-f-]{36})\/(?<resourceVersion>[1-9][0-9]{0,18})$/;
 
 /** A condition that no object fulfils: objects have random uids, and etcd gives the version 1 to none. */
 export const NEVER_STORED: Omit<Held, 'entry'> = Object.freeze({
@@ -56,8 +55,8 @@ export function createRequest(place: Place, document: string): Asked {
     annotations: writeAnnotation(),
   };
   const data = entryOf(place, document);
-  const type = kind === 'Secret' ? { type: 'Opaque' } : {};
-  return { method: 'POST', path: collectionPath(place), body: { apiVersion: 'v1', kind, metadata, ...type, data } };
+  const type = kind === 'Secret' ? 'Opaque' : undefined;
+  return { method: 'POST', path: collectionPath(place), body: { apiVersion: 'v1', kind, metadata, type, data } };
 }
 
 /** Only if the object is this very version; all else of it is left alone. */
@@ -66,14 +65,14 @@ export function patchRequest(place: Place, document: string, { uid, resourceVers
   return { ...getRequest(place), method: 'PATCH', body: { metadata, data: entryOf(place, document) } };
 }
 
-/** From any state, or from a version on. Only this object: permissions may name it. */
-export function watchPath(place: Place, resourceVersion: string | undefined, timeoutSeconds: number): string {
+/** From a version on, or, where that is empty, from any state. Only this object: permissions may name it. */
+export function watchPath(place: Place, resourceVersion: string, timeoutSeconds: number): string {
   const query = new URLSearchParams({
     watch: 'true',
     fieldSelector: `metadata.name=${place.name}`,
     allowWatchBookmarks: 'true',
     timeoutSeconds: String(timeoutSeconds),
-    ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    resourceVersion,
   });
   return `${collectionPath(place)}?${query.toString()}`;
 }
@@ -89,17 +88,16 @@ function entryOf({ kind, key }: Place, document: string): Readonly<Record<string
 /** Checks that a body is the object. */
 export function heldIn(body: unknown, place: Place): Outcome<Held, Failure> {
   const metadata = field(body, 'metadata');
-  const [uid, resourceVersion] = [field(metadata, 'uid'), field(metadata, 'resourceVersion')];
   const isObject = field(body, 'kind') === place.kind && field(metadata, 'name') === place.name;
-  const isNamed = typeof uid === 'string' && UID.test(uid);
-  if (!isObject || !isNamed || typeof resourceVersion !== 'string' || !VERSION.test(resourceVersion)) {
+  const version = versionIn(`${String(field(metadata, 'uid'))}/${String(field(metadata, 'resourceVersion'))}`);
+  if (!isObject || version === undefined) {
     return { failure: { kind: 'unavailable', detail: `the answer is not the ${place.kind}` } };
   }
   const entry = field(field(body, 'data'), place.key);
   if (entry !== undefined && typeof entry !== 'string') {
-    return { failure: { kind: 'corrupt', detail: 'the entry is not text', revision: `${uid}/${resourceVersion}` } };
+    return { failure: { kind: 'corrupt', detail: 'the entry is not text', revision: revisionOf(version) } };
   }
-  return { answer: { entry, uid, resourceVersion } };
+  return { answer: { entry, ...version } };
 }
 
 /** The `uid` is in it because a cluster that was restored from a backup may give a `resourceVersion` twice. */
@@ -109,13 +107,12 @@ export function revisionOf({ uid, resourceVersion }: Omit<Held, 'entry'>): strin
 
 /** Undefined for a text that was never a revision of this store. */
 export function versionIn(revision: string): Omit<Held, 'entry'> | undefined {
-  const [uid = '', resourceVersion = '', ...rest] = revision.split('/');
-  return UID.test(uid) && VERSION.test(resourceVersion) && rest.length === 0 ? { uid, resourceVersion } : undefined;
+  return REVISION.exec(revision)?.groups as Omit<Held, 'entry'> | undefined;
 }
 
 /** The document in an entry. */
 export function documentIn(entry: string, { kind }: Place): Outcome<string, Failure> {
-  const bytes = kind === 'Secret' ? Buffer.from(entry, 'base64') : Buffer.from(entry, 'utf8');
+  const bytes = Buffer.from(entry, kind === 'Secret' ? 'base64' : 'utf8');
   if (bytes.length > MAX_DOCUMENT_BYTES) return { failure: TOO_LARGE };
   if (bytes.length === 0) return { failure: { kind: 'corrupt', detail: 'the entry is empty' } };
   if (kind === 'Secret' && bytes.toString('base64') !== entry) {

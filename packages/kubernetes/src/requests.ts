@@ -7,6 +7,8 @@ import type { Failure } from './error-table.ts';
 /** Longest body that is read. An object of the cluster has at most 1.5 MiB, the bound of etcd on a request. */
 export const MAX_BODY_BYTES: number = 4 * 1024 * 1024;
 
+const TOO_LONG: Failure = { kind: 'unavailable', detail: 'the answer is too long for one of Kubernetes' };
+
 /** One request to the API server. */
 export interface Asked {
   /** From the root of the API server, with its query. */
@@ -15,6 +17,9 @@ export interface Asked {
   /** Printed as JSON. */
   readonly body?: object;
 }
+
+/** What a body is. */
+const TYPES = { GET: undefined, POST: 'application/json', PATCH: 'application/merge-patch+json' };
 
 /** An answer that was read to its end. */
 export interface Answer {
@@ -28,8 +33,8 @@ export interface Answer {
  * @throws what the client, or the network, says; the signal's reason.
  */
 export async function send(client: KubernetesRingClient, asked: Asked, signal: AbortSignal): Promise<IncomingMessage> {
-  const server = client.getCurrentCluster()?.server;
-  if (server === undefined) throw new TypeError('the client has no current cluster');
+  // Throws where there is no current cluster.
+  const { server } = client.getCurrentCluster() as { readonly server: string };
   const url = new URL(server.replace(/\/+$/, '') + asked.path);
   const bytes = asked.body === undefined ? undefined : Buffer.from(JSON.stringify(asked.body));
   const options: RequestOptions = {
@@ -38,22 +43,16 @@ export async function send(client: KubernetesRingClient, asked: Asked, signal: A
     headers: {
       accept: 'application/json',
       'user-agent': 'sealring',
-      ...(bytes === undefined ? {} : headersOf(asked, bytes)),
+      ...(bytes && { 'content-type': TYPES[asked.method], 'content-length': bytes.length }),
     },
   };
   await client.applyToHTTPSOptions(options);
-  signal.throwIfAborted();
   const start = url.protocol === 'http:' ? requestOverHttp : requestOverHttps;
   return new Promise((resolve, reject) => {
     const request = start(url, options, resolve);
     request.on('error', reject);
     request.end(bytes);
   });
-}
-
-function headersOf({ method }: Asked, bytes: Buffer): Record<string, string | number> {
-  const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
-  return { 'content-type': type, 'content-length': bytes.length };
 }
 
 /** Reads an answer to its end, unless it is too long. */
@@ -63,10 +62,7 @@ export async function readAnswer(response: IncomingMessage): Promise<Outcome<Ans
   for await (const chunk of response) {
     const bytes = Buffer.from(chunk);
     length += bytes.length;
-    if (length > MAX_BODY_BYTES) {
-      response.destroy();
-      return { failure: { kind: 'unavailable', detail: 'the answer is too long for one of Kubernetes' } };
-    }
+    if (length > MAX_BODY_BYTES) return { failure: TOO_LONG };
     chunks.push(bytes);
   }
   return { answer: { status: response.statusCode ?? 0, body: parse(Buffer.concat(chunks).toString('utf8')) } };

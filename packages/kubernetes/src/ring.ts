@@ -60,6 +60,8 @@ export function kubernetesRing(
   return Object.freeze(new KubernetesRing(readOptions(options)));
 }
 
+type CallOptions = [signal: AbortSignal | undefined, onServiceDate?: RingStoreCallOptions['onServiceDate']];
+
 // Everything but the kind is in private fields: those of a client show up in inspect(), credentials included.
 class KubernetesRing implements RingStore {
   readonly kind = 'kubernetes';
@@ -81,7 +83,7 @@ class KubernetesRing implements RingStore {
 
   async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
     checkRead(OWNER, options);
-    const held = await this.#get(options);
+    const held = await this.#get(options?.signal, options?.onServiceDate);
     if (held?.entry === undefined) return undefined;
     const revision = revisionOf(held);
     const document = documentIn(held.entry, this.#place);
@@ -95,7 +97,7 @@ class KubernetesRing implements RingStore {
   ): Promise<{ readonly revision: string }> {
     checkWrite(OWNER, document, options);
     const asked = await this.#writeRequest(document, options);
-    const outcome = await this.#ask(asked, options);
+    const outcome = await this.#ask(asked, options.signal, options.onServiceDate);
     if ('failure' in outcome) {
       const { kind } = outcome.failure;
       // A patch of an object that was deleted.
@@ -131,26 +133,26 @@ class KubernetesRing implements RingStore {
       return patchRequest(this.#place, document, version);
     }
     // Without onServiceDate: a call reports one date, and the write does.
-    const held = await this.#get(signal && { signal });
+    const held = await this.#get(signal);
     if (held === undefined) return createRequest(this.#place, document);
     // The API server says whether it is a conflict: it looks at the permissions first.
     return patchRequest(this.#place, document, held.entry === undefined ? held : NEVER_STORED);
   }
 
   /** Undefined where the object does not exist. */
-  async #get(options: RingStoreCallOptions | undefined): Promise<Held | undefined> {
-    const outcome = await this.#ask(getRequest(this.#place), options);
+  async #get(...options: CallOptions): Promise<Held | undefined> {
+    const outcome = await this.#ask(getRequest(this.#place), ...options);
     if ('answer' in outcome) return outcome.answer;
     if (outcome.failure.kind === 'not-found') return undefined;
     throw refusal(outcome.failure);
   }
 
-  #ask(asked: Asked, options: RingStoreCallOptions | undefined): Promise<Outcome<Held, Failure>> {
-    return this.#calls.run(options?.signal, async (signal) => {
+  #ask(asked: Asked, ...[caller, onServiceDate]: CallOptions): Promise<Outcome<Held, Failure>> {
+    return this.#calls.run(caller, async (signal) => {
       const client = await this.#client();
       if ('failure' in client) return client;
       const response = await send(client.answer, asked, signal);
-      noteDateHeader(response.headers.date, options?.onServiceDate);
+      noteDateHeader(response.headers.date, onServiceDate);
       const answer = await readAnswer(response);
       if ('failure' in answer) return answer;
       const { status, body } = answer.answer;
@@ -160,8 +162,7 @@ class KubernetesRing implements RingStore {
   }
 }
 
-function refusal({ kind, detail, revision, serviceCode }: Failure): RingStoreError {
-  const seen = { ...(revision === undefined ? {} : { revision }), serviceCode };
+function refusal({ kind, detail, ...seen }: Failure): RingStoreError {
   // A conflict, to a call that had no condition.
   return new RingStoreError(kind === 'conflict' || kind === 'not-found' ? 'unavailable' : kind, detail, seen);
 }

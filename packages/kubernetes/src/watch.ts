@@ -17,7 +17,7 @@ const SHORTEST_WATCH_MS = 1_000;
  */
 export function watchListener(source: ClientSource, place: Place): PushListener {
   const over = new AbortController();
-  let resourceVersion: string | undefined;
+  let resourceVersion = '';
 
   const open = async (): Promise<IncomingMessage> => {
     const asked = { method: 'GET', path: watchPath(place, resourceVersion, WATCH_SECONDS) } as const;

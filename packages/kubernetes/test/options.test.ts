@@ -20,7 +20,9 @@ describe('options of kubernetesRing', () => {
     ['a client without a cluster', { namespace, name, client: { applyToHTTPSOptions: async () => undefined } }],
     ['callTimeoutSeconds as text', { namespace, name, callTimeoutSeconds: '5' }],
   ])('refuses %s with a TypeError', (_, options) => {
-    expect(() => Reflect.apply(kubernetesRing, undefined, [options])).toThrow(TypeError);
+    const call = (): unknown => Reflect.apply(kubernetesRing, undefined, [options]);
+    expect(call).toThrow(TypeError);
+    expect(call).toThrow(/^kubernetesRing: /);
   });
 
   test.each([
@@ -33,17 +35,21 @@ describe('options of kubernetesRing', () => {
     ['name', { namespace, name: 'a/b' }],
     ['name', { namespace, name: '-a' }],
     ['name', { namespace, name: 'a..b' }],
-    ['name', { namespace, name: `${'a'.repeat(63)}.`.repeat(4) }],
+    ['name', { namespace, name: `${'a.'.repeat(126)}aa` }],
     ['kind', { namespace, name, kind: 'secret' }],
     ['key', { namespace, name, key: '' }],
     ['key', { namespace, name, key: '..' }],
+    ['key', { namespace, name, key: '.' }],
     ['key', { namespace, name, key: 'a/b' }],
     ['callTimeoutSeconds', { namespace, name, callTimeoutSeconds: 0 }],
-    ['callTimeoutSeconds', { namespace, name, callTimeoutSeconds: 61 }],
   ])('refuses a %s outside its bounds with a RangeError that names it: %j', (option, options) => {
     const call = (): unknown => Reflect.apply(kubernetesRing, undefined, [{ client, ...options }]);
     expect(call).toThrow(RangeError);
-    expect(call).toThrow(option);
+    expect(call).toThrow(`kubernetesRing: ${option} `);
+  });
+
+  test.each(['ring', '.ring', '..ring', 'A_b-9.'])('accepts the key %s', (key) => {
+    expect(kubernetesRing({ namespace, name, key, client }).kind).toBe('kubernetes');
   });
 
   test.each(['a', 'payments-ring', 'a.b.c', `${'a'.repeat(63)}.`.repeat(3) + 'a'.repeat(61)])(

@@ -95,7 +95,7 @@ type KnownValues =
 /** The member of an event if it is a known value, else {@link OTHER}. */
 export function known(event: object, member: string, values: readonly string[]): string {
   const value: unknown = Reflect.get(event, member);
-  return typeof value === 'string' && values.includes(value) ? value : OTHER;
+  return values.find((one) => one === value) ?? OTHER;
 }
 
 /** Names of providers and stores, which adapters choose: a limited number of them. */
@@ -127,7 +127,7 @@ export function failureIn(event: object): string {
 /** A numeric member of an event; 0 if it is not a number. */
 export function numberOf(event: object, member: string): number {
   const value: unknown = Reflect.get(event, member);
-  return typeof value === 'number' && Number.isFinite(value) ? value : 0;
+  return Number.isFinite(value) ? Number(value) : 0;
 }
 
 /** The hashed key id of an event; undefined for another text, which could be a key id. */

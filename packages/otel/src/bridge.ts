@@ -19,17 +19,17 @@ const SYSTEM: Pick<Clock, 'wallMs'> = { wallMs: () => Date.now() };
 /** Options of {@link createOpenTelemetryBridge}. */
 export interface OpenTelemetryBridgeOptions {
   /** Provider of the meter. Default: the global provider, which must be registered first. */
-  readonly meterProvider?: MeterProvider;
+  readonly meterProvider?: MeterProvider | undefined;
   /** Provider of the tracer; null for no traces. Default: the global provider. */
-  readonly tracerProvider?: TracerProvider | null;
+  readonly tracerProvider?: TracerProvider | null | undefined;
 }
 
 /** Options of {@link OpenTelemetryBridge.observe}. */
 export interface ObserveOptions {
   /** Value of the label for the ring: use the `ringName` of the codec. 1 to 64 of `[A-Za-z0-9._-]`. Default: `default`. */
-  readonly ringName?: string;
+  readonly ringName?: string | undefined;
   /** The clock of the codec, if you gave it one. Default: the system clock. */
-  readonly clock?: Pick<Clock, 'wallMs'>;
+  readonly clock?: Pick<Clock, 'wallMs'> | undefined;
 }
 
 /** Reports Sealring's events and health to OpenTelemetry, until it is disposed. */
@@ -85,7 +85,6 @@ export function createOpenTelemetryBridge(options: OpenTelemetryBridgeOptions = 
   const gauges = new HealthGauges(meter);
   let isDisposed = false;
   const dispose = (): void => {
-    if (isDisposed) return;
     isDisposed = true;
     for (const { channel, listen } of listeners) unsubscribe(`sealring:${channel}`, listen);
     gauges.dispose();

@@ -1,4 +1,4 @@
-import type { BatchObservableCallback, BatchObservableResult, Meter } from '@opentelemetry/api';
+import type { Attributes, BatchObservableCallback, BatchObservableResult, Meter, Observable } from '@opentelemetry/api';
 import { type Clock, type CodecHealth, hashedKeyId, type KmsCodec } from '@sealring/core';
 import { ATTRIBUTE, KNOWN } from './attributes.ts';
 
@@ -8,35 +8,6 @@ export interface Observed {
   readonly ring: string;
   readonly clock: Pick<Clock, 'wallMs'>;
 }
-
-/** The reported values of one codec. All zero, and no status, once it is closed or no longer observed. */
-interface Report {
-  readonly status: string | undefined;
-  readonly ready: boolean;
-  readonly canSeal: boolean;
-  readonly canUnseal: boolean;
-  readonly sealRemaining: number;
-  readonly keySealRemaining: number;
-  readonly kmsCheckAge: number;
-  readonly refreshAge: number;
-  readonly keyStates: readonly string[];
-  readonly problems: readonly string[];
-  readonly sealingKey: number;
-}
-
-const GONE: Report = Object.freeze({
-  status: undefined,
-  ready: false,
-  canSeal: false,
-  canUnseal: false,
-  sealRemaining: 0,
-  keySealRemaining: 0,
-  kmsCheckAge: 0,
-  refreshAge: 0,
-  keyStates: [],
-  problems: [],
-  sealingKey: 0,
-});
 
 /** Gauges for the health of codecs, which may be added and removed between collections. */
 export class HealthGauges {
@@ -83,48 +54,35 @@ export class HealthGauges {
     for (const one of this.#observed.values()) {
       const health = healthOf(one);
       if (health === undefined) this.remove(one);
-      else this.#report(result, one.ring, reportOf(health, one.clock.wallMs()));
+      else this.#report(result, one.ring, health, one.clock.wallMs());
     }
-    for (const ring of this.#gone) this.#report(result, ring, GONE);
+    for (const ring of this.#gone) this.#report(result, ring, undefined, 0);
     this.#gone.clear();
   }
 
-  #report(result: BatchObservableResult, ring: string, report: Report): void {
+  /** Reports all zero, and no status, for a codec that is closed or no longer observed. */
+  #report(result: BatchObservableResult, ring: string, health: CodecHealth | undefined, nowMs: number): void {
     const gauges = this.#gauges;
-    const own = { [ATTRIBUTE.ring]: ring };
+    const observe = (gauge: Observable, value: number | boolean, more?: Attributes): void =>
+      result.observe(gauge, Number(value), { [ATTRIBUTE.ring]: ring, ...more });
+    const secondsUntil = (date: Date | undefined): number => Math.max(0, ((date?.getTime() ?? 0) - nowMs) / 1_000);
+    const secondsSince = (date: Date | undefined): number => Math.max(0, (nowMs - (date?.getTime() ?? nowMs)) / 1_000);
+    const hasProblem = (kind: string): boolean => health?.problems.some((problem) => problem.kind === kind) === true;
     for (const status of KNOWN.status) {
-      result.observe(gauges.status, status === report.status ? 1 : 0, { ...own, [ATTRIBUTE.status]: status });
+      observe(gauges.status, health?.status === status, { [ATTRIBUTE.status]: status });
     }
     for (const state of KNOWN.keyState) {
-      const count = report.keyStates.filter((each) => each === state).length;
-      result.observe(gauges.keys, count, { ...own, [ATTRIBUTE.keyState]: state });
+      const count = health?.keys.filter((key) => key.state === state).length;
+      observe(gauges.keys, count ?? 0, { [ATTRIBUTE.keyState]: state });
     }
-    for (const kind of KNOWN.problemKind) {
-      result.observe(gauges.problem, report.problems.includes(kind) ? 1 : 0, { ...own, [ATTRIBUTE.problemKind]: kind });
-    }
-    for (const name of ['ready', 'canSeal', 'canUnseal'] as const) {
-      result.observe(gauges[name], report[name] ? 1 : 0, own);
-    }
-    for (const name of ['sealRemaining', 'keySealRemaining', 'kmsCheckAge', 'refreshAge', 'sealingKey'] as const) {
-      result.observe(gauges[name], report[name], own);
-    }
+    for (const kind of KNOWN.problemKind) observe(gauges.problem, hasProblem(kind), { [ATTRIBUTE.problemKind]: kind });
+    for (const name of ['ready', 'canSeal', 'canUnseal'] as const) observe(gauges[name], health?.[name] === true);
+    observe(gauges.sealRemaining, secondsUntil(health?.sealUntil));
+    observe(gauges.keySealRemaining, secondsUntil(health && lastEnd(health)));
+    observe(gauges.kmsCheckAge, secondsSince(health?.lastKmsCheck));
+    observe(gauges.refreshAge, secondsSince(health?.lastRefresh));
+    observe(gauges.sealingKey, health?.sealingKey === undefined ? 0 : fingerprint(health.sealingKey));
   }
-}
-
-function reportOf(health: CodecHealth, nowMs: number): Report {
-  return {
-    status: health.status,
-    ready: health.ready,
-    canSeal: health.canSeal,
-    canUnseal: health.canUnseal,
-    sealRemaining: secondsUntil(health.sealUntil, nowMs),
-    keySealRemaining: secondsUntil(lastEnd(health), nowMs),
-    kmsCheckAge: secondsSince(health.lastKmsCheck, nowMs),
-    refreshAge: secondsSince(health.lastRefresh, nowMs),
-    keyStates: health.keys.map(({ state }) => state),
-    problems: health.problems.map(({ kind }) => kind),
-    sealingKey: health.sealingKey === undefined ? 0 : fingerprint(health.sealingKey),
-  };
 }
 
 function createGauges(meter: Meter) {
@@ -164,17 +122,9 @@ function createGauges(meter: Meter) {
 }
 
 /** When the last key that is not revoked stops sealing. */
-function lastEnd({ keys }: CodecHealth): Date | undefined {
+function lastEnd({ keys }: CodecHealth): Date {
   const usable = keys.filter(({ state }) => state !== 'revoked' && state !== 'expired');
-  return usable.length === 0 ? undefined : new Date(Math.max(...usable.map(({ sealsUntil }) => sealsUntil.getTime())));
-}
-
-function secondsUntil(date: Date | undefined, nowMs: number): number {
-  return date === undefined ? 0 : Math.max(0, (date.getTime() - nowMs) / 1_000);
-}
-
-function secondsSince(date: Date | undefined, nowMs: number): number {
-  return date === undefined ? 0 : Math.max(0, (nowMs - date.getTime()) / 1_000);
+  return new Date(Math.max(0, ...usable.map(({ sealsUntil }) => sealsUntil.getTime())));
 }
 
 /** The first 6 bytes of the key's hash in the events: a number that a double represents exactly. */

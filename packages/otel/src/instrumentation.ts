@@ -103,10 +103,8 @@ export class SealringInstrumentation {
   }
 
   #start(): void {
-    const bridge = createOpenTelemetryBridge({
-      ...(this.#meterProvider !== undefined && { meterProvider: this.#meterProvider }),
-      ...(this.#tracerProvider !== undefined && { tracerProvider: this.#tracerProvider }),
-    });
+    const providers = { meterProvider: this.#meterProvider, tracerProvider: this.#tracerProvider };
+    const bridge = createOpenTelemetryBridge(providers);
     this.#bridge = bridge;
     for (const observation of this.#observed.values()) {
       observation.stop = bridge.observe(observation.codec, observation.options);

@@ -2,19 +2,13 @@ import { context, ROOT_CONTEXT, SpanKind, SpanStatusCode, type Tracer, trace } f
 import { ATTRIBUTE } from './attributes.ts';
 import type { ChannelName, Happening } from './happenings.ts';
 
-/** The channels whose events become spans. */
-const SPANS: Partial<Record<ChannelName, { readonly kind: SpanKind; nameOf(happening: Happening): string }>> = {
-  refresh: { kind: SpanKind.INTERNAL, nameOf: () => 'sealring.refresh' },
-  rotation: { kind: SpanKind.INTERNAL, nameOf: () => 'sealring.rotation' },
-  'rotation-failed': { kind: SpanKind.INTERNAL, nameOf: () => 'sealring.rotation' },
-  'kms-call': {
-    kind: SpanKind.CLIENT,
-    nameOf: ({ attributes }) => `sealring.kms.${String(attributes[ATTRIBUTE.kmsOperation])}`,
-  },
-  'store-call': {
-    kind: SpanKind.CLIENT,
-    nameOf: ({ attributes }) => `sealring.store.${String(attributes[ATTRIBUTE.storeOperation])}`,
-  },
+/** The channels whose events become spans: kind, name, and the attribute that ends the name. */
+const SPANS: Partial<Record<ChannelName, readonly [kind: SpanKind, name: string, operation?: string]>> = {
+  refresh: [SpanKind.INTERNAL, 'sealring.refresh'],
+  rotation: [SpanKind.INTERNAL, 'sealring.rotation'],
+  'rotation-failed': [SpanKind.INTERNAL, 'sealring.rotation'],
+  'kms-call': [SpanKind.CLIENT, 'sealring.kms', ATTRIBUTE.kmsOperation],
+  'store-call': [SpanKind.CLIENT, 'sealring.store', ATTRIBUTE.storeOperation],
 };
 
 /** The channels whose events are added to the active span, which is that of the request. */
@@ -22,8 +16,8 @@ const NOTED: readonly ChannelName[] = ['stale', 'rejected', 'boundary-sealed', '
 
 /** Adds an event to the traces. A span is created after it has ended, with its start time. */
 export function recordSpan(tracer: Tracer, channel: ChannelName, happening: Happening): void {
-  const { spanAttributes = {}, seconds = 0, failed = false } = happening;
-  const attributes = { ...happening.attributes, ...spanAttributes };
+  const { seconds = 0, failed } = happening;
+  const attributes = { ...happening.attributes, ...happening.spanAttributes };
   const active = trace.getActiveSpan();
   if (NOTED.includes(channel)) {
     active?.addEvent(`sealring.${channel.replace('-', '.')}`, attributes);
@@ -34,8 +28,10 @@ export function recordSpan(tracer: Tracer, channel: ChannelName, happening: Happ
   // A timer keeps the context of the request in which it was set: a span that has ended is not used as the parent.
   const parent = active?.isRecording() === true ? context.active() : ROOT_CONTEXT;
   const endTime = Date.now();
-  const options = { kind: shape.kind, startTime: endTime - seconds * 1_000, attributes };
-  const span = tracer.startSpan(shape.nameOf(happening), options, parent);
-  if (failed) span.setStatus({ code: SpanStatusCode.ERROR });
+  const [kind, prefix, operation] = shape;
+  const options = { kind, startTime: endTime - seconds * 1_000, attributes };
+  const name = operation === undefined ? prefix : `${prefix}.${String(attributes[operation])}`;
+  const span = tracer.startSpan(name, options, parent);
+  if (failed === true) span.setStatus({ code: SpanStatusCode.ERROR });
   span.end(endTime);
 }

@@ -19,13 +19,14 @@ describe('the instrumentation', () => {
   let meter: ScrapedMeter;
   let codec: KmsCodec;
   let unregister: () => void;
-  const sealring = new SealringInstrumentation();
+  let sealring: SealringInstrumentation;
   const refuse = (): void => expect(() => codec.unseal('nonsense')).toThrow(InvalidRequestState);
   const value = async (sample: string): Promise<number | undefined> => (await meter.samples()).get(sample);
 
   beforeEach(async () => {
     meter = await startScrapedMeter();
     codec = await join(createServices());
+    sealring = new SealringInstrumentation();
     const { meterProvider } = meter;
     const tracerProvider = new TracerProvider({});
     unregister = registerInstrumentations({ instrumentations: [sealring], meterProvider, tracerProvider });

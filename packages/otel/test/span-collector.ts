@@ -5,12 +5,10 @@ import { closed, listening } from '../../../test/support/loopback.ts';
 /** A span as it was on the wire. */
 export interface WireSpan {
   readonly name: string;
-  readonly kind: number;
   readonly traceId: string;
   readonly parentSpanId?: string;
   readonly startTimeUnixNano: string;
   readonly endTimeUnixNano: string;
-  readonly status: { readonly code?: number; readonly message?: string };
   readonly attributes: readonly { readonly key: string; readonly value: Readonly<Record<string, unknown>> }[];
   readonly events: readonly { readonly name: string; readonly attributes: WireSpan['attributes'] }[];
 }

@@ -8,7 +8,7 @@ export interface VaultTransitCodecOptions
   extends Omit<VaultTransitKeyWrapperOptions, 'maxAttempts'>,
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
   /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that something waits for. */
-  readonly maxAttempts?: number;
+  readonly maxAttempts?: number | undefined;
 }
 
 /**
@@ -36,17 +36,7 @@ export async function createVaultTransitCodec(options: VaultTransitCodecOptions)
   checkFactoryOptions('createVaultTransitCodec', options);
   const { address, keyId, mount, namespace, token, client, alsoUnwrap, callTimeoutSeconds, ...others } = options;
   const { dangerouslyAllowHttp, maxAttempts = 1, ...codecOptions } = others;
-  const keyWrapper = vaultTransitKeyWrapper({
-    address,
-    keyId,
-    maxAttempts,
-    ...(mount !== undefined && { mount }),
-    ...(namespace !== undefined && { namespace }),
-    ...(token !== undefined && { token }),
-    ...(client !== undefined && { client }),
-    ...(alsoUnwrap !== undefined && { alsoUnwrap }),
-    ...(callTimeoutSeconds !== undefined && { callTimeoutSeconds }),
-    ...(dangerouslyAllowHttp !== undefined && { dangerouslyAllowHttp }),
-  });
+  const place = { address, dangerouslyAllowHttp, namespace, mount, keyId, alsoUnwrap };
+  const keyWrapper = vaultTransitKeyWrapper({ ...place, token, client, callTimeoutSeconds, maxAttempts });
   return createKmsCodec({ ...codecOptions, keyWrapper, closeKeyWrappers: true });
 }

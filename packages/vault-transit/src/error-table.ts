@@ -75,19 +75,19 @@ function rowOf(status: number | undefined, body: string): ErrorRow {
   return refusal ?? STATUSES[status] ?? { kind: kindOfStatus(status) };
 }
 
+/** Of `{ "errors": ["…"] }`. */
 function refusalIn(body: string): ErrorRow | undefined {
-  const texts = errorsIn(body);
-  const found = REFUSALS.find(({ text }) => texts.some((candidate) => text.test(candidate)));
-  return found === undefined ? undefined : { kind: found.kind, hint: found.hint };
+  const errors = property(parseJson(body), 'errors');
+  if (!Array.isArray(errors)) return undefined;
+  const found = REFUSALS.find(({ text }) => errors.some((error) => typeof error === 'string' && text.test(error)));
+  return found && { kind: found.kind, hint: found.hint };
 }
 
-/** `{ "errors": ["…"] }`; empty for anything else. */
-function errorsIn(body: string): readonly string[] {
+/** Undefined for a text that is not JSON, such as the answer of a gateway. */
+export function parseJson(text: string): unknown {
   try {
-    const errors = property(JSON.parse(body), 'errors');
-    return Array.isArray(errors) ? errors.filter((error) => typeof error === 'string') : [];
+    return JSON.parse(text);
   } catch {
-    // Not JSON, so not Vault's: only the status counts.
-    return [];
+    return undefined;
   }
 }

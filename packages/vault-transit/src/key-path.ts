@@ -34,8 +34,8 @@ export function transitKey(namespace: string, mount: string, name: string): Tran
 
 /** Reads `team/transit/keys/payments`; undefined for anything else. */
 export function parseKeyPath(path: string): TransitKey | undefined {
-  const { mount, name } = KEY_PATH.exec(path)?.groups ?? {};
-  return mount === undefined || name === undefined ? undefined : Object.freeze({ path, mount, name });
+  const parts = KEY_PATH.exec(path)?.groups as Pick<TransitKey, 'mount' | 'name'> | undefined;
+  return parts && Object.freeze({ path, ...parts });
 }
 
 /** The `keyId` of a wrapped key: the key's path and the exact version, `team/transit/keys/payments:v3`. */
@@ -45,8 +45,7 @@ export function keyIdOf(key: TransitKey, version: string): string {
 
 /** Parses a `keyId`; undefined for anything that {@link keyIdOf} does not return. */
 export function parseKeyId(keyId: string): { readonly path: string; readonly version: string } | undefined {
-  const { path, version } = KEY_ID.exec(keyId)?.groups ?? {};
-  return path === undefined || version === undefined ? undefined : { path, version };
+  return KEY_ID.exec(keyId)?.groups as { readonly path: string; readonly version: string } | undefined;
 }
 
 /**
@@ -54,9 +53,9 @@ export function parseKeyId(keyId: string): { readonly path: string; readonly ver
  * strict: it accepts `v0`, `v03` and `v+3` for other versions, and base64 in more than one form.
  */
 export function versionOf(ciphertext: string): string | undefined {
-  const { version, body = '' } = CIPHERTEXT.exec(ciphertext)?.groups ?? {};
-  const bytes = bytesOf(body);
-  return bytes === undefined || bytes.length < LEAST_CIPHERTEXT_BYTES ? undefined : version;
+  const parts = CIPHERTEXT.exec(ciphertext)?.groups;
+  const bytes = bytesOf(parts?.['body']);
+  return bytes === undefined || bytes.length < LEAST_CIPHERTEXT_BYTES ? undefined : parts?.['version'];
 }
 
 /** Decodes canonical base64, with its padding; undefined for anything else. */

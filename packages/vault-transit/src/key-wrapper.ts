@@ -2,10 +2,12 @@ import { canonicalJson, type KeyWrapper, type WrapOptions, type WrappedKey } fro
 import {
   type Calls,
   copyDataKey,
+  copyWrapped,
   corrupt,
   type KeyWrapperOperation,
   keyWrapperCalls,
   keyWrapperError,
+  noteDateHeader,
   overwrite,
   property,
   readWrapOptions,
@@ -24,6 +26,8 @@ const MAX_WRAPPED_BYTES = 256;
 
 const IGNORED = 'this server ignores associated_data: HashiCorp Vault 1.13 or later is needed, or OpenBao';
 
+/** A configured key, and the version of it that a wrapped key names. */
+type VersionedKey = TransitKey & { readonly version: string };
 type Checked = ReturnType<typeof readWrapOptions>;
 
 /**
@@ -95,23 +99,23 @@ class VaultTransitKeyWrapper implements KeyWrapper {
     const checked = readWrapOptions(PROVIDER, options);
     const { keyId, wrapped: bytes } = readWrappedKey(PROVIDER, wrapped, {
       maxBytes: MAX_WRAPPED_BYTES,
-      owns: (recorded) => this.#keyToAsk(recorded) !== undefined,
+      owns: (recorded) => this.#find(recorded) !== undefined,
     });
+    const { version, mount, name } = this.#find(keyId) as VersionedKey;
     const ciphertext = Buffer.from(bytes).toString('latin1');
-    if (versionOf(ciphertext) !== parseKeyId(keyId)?.version) {
+    if (versionOf(ciphertext) !== version) {
       throw corrupt(
         PROVIDER,
         'unwrap',
         'the wrapped key is not a ciphertext of a data key by the version that it names',
       );
     }
-    const key = this.#keyToAsk(keyId) ?? this.#settings.key;
-    const data = await this.#call('unwrap', `${key.mount}/decrypt/${key.name}`, { ciphertext }, checked);
+    const data = await this.#call('unwrap', `${mount}/decrypt/${name}`, { ciphertext }, checked);
     return takeDataKey(PROVIDER, 'unwrap', bytesOf(property(data, 'plaintext')), this.supports);
   }
 
   owns({ provider, keyId }: WrappedKey): boolean {
-    return provider === PROVIDER && this.#keyToAsk(keyId) !== undefined;
+    return provider === PROVIDER && this.#find(keyId) !== undefined;
   }
 
   async close(): Promise<void> {
@@ -119,10 +123,11 @@ class VaultTransitKeyWrapper implements KeyWrapper {
   }
 
   /** One of the configured keys, or none: never a path from the wrapped key. */
-  #keyToAsk(keyId: string): TransitKey | undefined {
+  #find(keyId: string): VersionedKey | undefined {
     const { key, alsoUnwrap } = this.#settings;
-    const recorded = parseKeyId(keyId)?.path;
-    return [key, ...alsoUnwrap].find(({ path }) => path === recorded);
+    const recorded = parseKeyId(keyId);
+    const found = [key, ...alsoUnwrap].find(({ path }) => path === recorded?.path);
+    return found && { ...found, version: String(recorded?.version) };
   }
 
   async #call(
@@ -135,32 +140,24 @@ class VaultTransitKeyWrapper implements KeyWrapper {
     const outcome = await this.#calls.run(signal, (abortSignal) => request(this.#settings, path, whole, abortSignal));
     if ('failure' in outcome) throw keyWrapperError(PROVIDER, operation, outcome);
     const { data, warnings, date } = outcome.answer;
-    if (ignoresAssociatedData(warnings)) {
+    // A server that does not know the parameter wraps without the context, with at most a warning ("Endpoint ignored
+    // these unrecognized parameters: [associated_data]").
+    if (JSON.stringify([warnings]).includes('associated_data')) {
       throw keyWrapperError(PROVIDER, operation, { failure: { kind: 'denied', hint: IGNORED } });
     }
-    if (date !== undefined) onServiceDate?.(date);
+    noteDateHeader(date, onServiceDate);
     return data;
   }
 }
 
 function wrappedKeyOf(key: TransitKey, ciphertext: unknown, keyVersion: unknown): WrappedKey {
-  const version = typeof ciphertext === 'string' ? versionOf(ciphertext) : undefined;
-  if (typeof ciphertext !== 'string' || version === undefined || ciphertext.length > MAX_WRAPPED_BYTES) {
-    throw corrupt(PROVIDER, 'wrap', 'the answer has no wrapped key');
+  const bytes = typeof ciphertext === 'string' ? Buffer.from(ciphertext) : undefined;
+  const wrapped = copyWrapped(PROVIDER, 'wrap', bytes, MAX_WRAPPED_BYTES);
+  const version = String(keyVersion);
+  if (versionOf(String(ciphertext)) !== version) {
+    throw corrupt(PROVIDER, 'wrap', 'the answer has no ciphertext of a data key by the version that it names');
   }
-  if (String(keyVersion) !== version) {
-    throw corrupt(PROVIDER, 'wrap', 'the answer and its ciphertext name different versions');
-  }
-  return { provider: PROVIDER, keyId: keyIdOf(key, version), wrapped: new Uint8Array(Buffer.from(ciphertext)) };
-}
-
-/**
- * A server that does not know the parameter wraps without the context, with at most a warning ("Endpoint
- * ignored these unrecognized parameters: [associated_data]").
- */
-function ignoresAssociatedData(warnings: unknown): boolean {
-  if (!Array.isArray(warnings)) return false;
-  return warnings.some((warning) => typeof warning === 'string' && warning.includes('associated_data'));
+  return { provider: PROVIDER, keyId: keyIdOf(key, version), wrapped };
 }
 
 function base64(bytes: Uint8Array): string {

@@ -23,27 +23,27 @@ export interface VaultTransitKeyWrapperOptions {
   /** The transit key: one of type `aes256-gcm96` or `chacha20-poly1305`, not derived. Required. */
   readonly keyId: string;
   /** Where the transit engine is mounted, within the namespace. Default `transit`. */
-  readonly mount?: string;
+  readonly mount?: string | undefined;
   /** The namespace; default the root namespace. */
-  readonly namespace?: string;
+  readonly namespace?: string | undefined;
   /** The token, or a function that returns one, called for every request. Required unless there is a `client`. */
-  readonly token?: VaultToken;
+  readonly token?: VaultToken | undefined;
   /** Makes the requests; you own it. Default: the platform's `fetch`. */
-  readonly client?: VaultClient;
+  readonly client?: VaultClient | undefined;
   /**
    * Whole paths of replaced transit keys whose wrapped keys may still be unwrapped, `team/transit/keys/old`; 0 to 64.
    * Default none.
    */
-  readonly alsoUnwrap?: readonly string[];
+  readonly alsoUnwrap?: readonly string[] | undefined;
   /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
-  readonly callTimeoutSeconds?: number;
+  readonly callTimeoutSeconds?: number | undefined;
   /** Attempts per call, the first one included; only `throttled` and `unavailable` are retried; 1 to 10. Default 3. */
-  readonly maxAttempts?: number;
+  readonly maxAttempts?: number | undefined;
   /**
    * Whether `address` may be an `http://` URL of another machine: token and data keys then cross the network in
    * plaintext. Default false.
    */
-  readonly dangerouslyAllowHttp?: boolean;
+  readonly dangerouslyAllowHttp?: boolean | undefined;
 }
 
 /** Validated options: a frozen copy. */

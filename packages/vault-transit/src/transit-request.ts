@@ -1,7 +1,7 @@
 import { types } from 'node:util';
 import { type Outcome, overwrite, property, type ServiceFailure } from '@sealring/core/adapter';
 import type { VaultResponse, VaultToken } from './client.ts';
-import { classifyAnswer } from './error-table.ts';
+import { classifyAnswer, parseJson } from './error-table.ts';
 import { isToken, type Settings } from './options.ts';
 
 /** Longest answer that is read. One of the transit engine has less than 1 KiB. */
@@ -18,8 +18,8 @@ export interface TransitAnswer {
   readonly data: unknown;
   /** The answer's `warnings`. */
   readonly warnings: unknown;
-  /** The node's own time, if it is in the answer. */
-  readonly date: Date | undefined;
+  /** The header `Date`. */
+  readonly date: string | null;
 }
 
 /** One POST, one answer. Rejects only with what the client rejects with. */
@@ -50,7 +50,11 @@ export async function request(
   if (text === undefined) return corruptAnswer('the answer is longer than 64 KiB');
   if (!isSuccess(response.status)) return { failure: classifyAnswer(response.status, text) };
   if (text === '') return corruptAnswer('the answer is empty: is the mount a transit engine?');
-  return parse(text, dateOf(response));
+  const answer = parseJson(text);
+  // A gateway without a backend may send this.
+  if (answer === undefined) return { failure: { kind: 'unavailable', status: 200, hint: 'the answer is not JSON' } };
+  const date = response.headers.get('date');
+  return { answer: { data: property(answer, 'data'), warnings: property(answer, 'warnings'), date } };
 }
 
 // An error of the function may contain the token.
@@ -82,22 +86,6 @@ async function readText({ body }: VaultResponse): Promise<string | undefined> {
 // Also 204: an engine that stored the request answers so.
 function isSuccess(status: number): boolean {
   return Number.isInteger(status) && status >= 200 && status <= 299;
-}
-
-function parse(text: string, date: Date | undefined): Outcome<TransitAnswer, ServiceFailure> {
-  let answer: unknown;
-  try {
-    answer = JSON.parse(text);
-  } catch {
-    // A gateway without a backend may send this.
-    return { failure: { kind: 'unavailable', status: 200, hint: 'the answer is not JSON' } };
-  }
-  return { answer: { data: property(answer, 'data'), warnings: property(answer, 'warnings'), date } };
-}
-
-function dateOf(response: VaultResponse): Date | undefined {
-  const date = new Date(response.headers.get('date') ?? '');
-  return Number.isNaN(date.getTime()) ? undefined : date;
 }
 
 function corruptAnswer(hint: string): { readonly failure: ServiceFailure } {

@@ -66,7 +66,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
     ];
     const ofWrap: typeof both = [
       ['no ciphertext', data(() => ({ key_version: 1 }))],
-      ['a ciphertext that is not a string', data(() => ({ ciphertext: [1], key_version: 1 }))],
+      ['a ciphertext in a list', data((d) => ({ ...d, ciphertext: [d['ciphertext']] }))],
       [
         'a ciphertext of version 0',
         data((d) => ({ ...d, ciphertext: String(d['ciphertext']).replace('v1', 'v0'), key_version: 0 })),
@@ -99,9 +99,10 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       ...ofWrap.map(([what, spoil]) => ({ what, call: 'wrap', spoil, run: CALLS[0]?.[1] })),
       ...ofUnwrap.map(([what, spoil]) => ({ what, call: 'unwrap', spoil, run: CALLS[1]?.[1] })),
     ];
-    test.each(spoilt)('$what, to $call', async ({ spoil, run }) => {
+    test.each(spoilt)('$what, to $call', async ({ spoil, call, run }) => {
       proxy.spoilAnswers(spoil);
-      await expect(run?.(setUp(), made)).rejects.toMatchObject({ name: 'KeyWrapperError', kind: 'corrupt' });
+      const refusal = { name: 'KeyWrapperError', kind: 'corrupt', summary: { operation: call } };
+      await expect(run?.(setUp(), made)).rejects.toMatchObject(refusal);
       expect(proxy.requests).toHaveLength(1);
     });
 
@@ -175,13 +176,8 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
   describe('contract 4: wrong arguments are a TypeError or RangeError', () => {
     test.each<[string, (w: Wrapper) => Promise<unknown>, typeof TypeError | typeof RangeError]>([
       ['a data key of 31 bytes', (w) => w.wrap(sampleKey().subarray(1), { context }), RangeError],
-      ['a data key of one repeated byte', (w) => w.wrap(new Uint8Array(32), { context }), RangeError],
-      ['a data key as text', (w) => w.wrap(Object('x'.repeat(32)), { context }), TypeError],
       ['no options', (w) => w.wrap(sampleKey(), Object(undefined)), TypeError],
-      ['a context with a number', (w) => w.wrap(sampleKey(), { context: Object({ a: 1 }) }), TypeError],
-      ['a signal that is not an AbortSignal', (w) => w.wrap(sampleKey(), { context, signal: Object({}) }), TypeError],
       ['a wrapped key that is text', (w) => w.unwrap(Object('blob'), { context }), TypeError],
-      ['a wrapped key without bytes', (w) => w.unwrap(Object({ ...made, wrapped: 'x' }), { context }), TypeError],
     ])('%s is rejected, and no request is made', async (_, run, type) => {
       await expect(run(setUp())).rejects.toThrow(type);
       expect(proxy.requests).toEqual([]);
@@ -287,7 +283,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       ],
       ['rejects', () => Promise.reject(new Error('renewal failed'))],
       ['returns nothing', () => ''],
-      ['returns no string', () => Object(undefined)],
+      ['returns a list', () => Object(['hvs.token'])],
       ['returns a line break', () => 'hvs.token\n'],
     ])('a token function that %s is unavailable, not denied, and no request is made', async (_, token) => {
       await expect(setUp({ token }).unwrap(made, { context })).rejects.toMatchObject({

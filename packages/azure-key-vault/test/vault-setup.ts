@@ -1,14 +1,17 @@
+import type { KeyWrapper, WrapOptions, WrappedKey } from '@sealring/core';
+import { afterAll, afterEach, beforeAll } from 'vitest';
+// @boundaries-ignore what the tests of all packages share is no package
+import { publicHalf, sdkClients } from '../../../test/support/azure-key-vault/clients.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import { FakeKeyVault } from '../../../test/support/azure-key-vault/fake-key-vault.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import type { VaultKey } from '../../../test/support/azure-key-vault/vault-key.ts';
 import {
   type AzureKeyVaultClients,
   type AzureKeyVaultKeyWrapperOptions,
   type AzureSignPublicKey,
   azureKeyVaultKeyWrapper,
-} from '@sealring/azure-key-vault';
-import type { KeyWrapper, WrapOptions, WrappedKey } from '@sealring/core';
-import { afterAll, afterEach, beforeAll } from 'vitest';
-import { sdkClients } from './clients.ts';
-import { FakeKeyVault } from './fake-key-vault.ts';
-import type { VaultKey } from './vault-key.ts';
+} from '../src/index.ts';
 
 export const context = { 'sealring:ring': 'test', 'sealring:purpose': 'data-key' };
 
@@ -95,10 +98,4 @@ function setupOf(vault: FakeKeyVault): VaultSetup {
     return { keyWrapper, made };
   };
   return { vault, rsa, hsm, signing, token, clients, publicKey, wrapper, signer, asked, pinned };
-}
-
-/** A public key as `signPublicKeys` takes it. */
-export function publicHalf(key: VaultKey['current']['publicKey']): AzureSignPublicKey {
-  const { kty = '', crv = '', x = '', y = '' } = key?.export({ format: 'jwk' }) ?? {};
-  return { kty, crv, x, y };
 }

@@ -1,6 +1,6 @@
-import type { AzureKeyVaultClients } from '@sealring/azure-key-vault';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { CALLS, context, samplePlaintext, useVault } from '../support/azure-key-vault/vault-setup.ts';
+import type { AzureKeyVaultClients } from '../src/index.ts';
+import { CALLS, context, samplePlaintext, useVault } from './vault-setup.ts';
 
 const setup = useVault();
 
@@ -70,9 +70,10 @@ describe('a wrapped key records the version that wrapped it (F34)', () => {
   ])('an answer that names %s is corrupt for every call, and is not requested again', async (_, change) => {
     const { keyWrapper, made } = await setup().pinned();
     setup().vault.spoilKid(change);
-    for (const [, run] of CALLS) {
+    for (const [operation, run] of CALLS) {
       setup().vault.requests.length = 0;
-      await expect(run(keyWrapper, made)).rejects.toMatchObject({ name: 'KeyWrapperError', kind: 'corrupt' });
+      const refusal = { name: 'KeyWrapperError', kind: 'corrupt', summary: { operation } };
+      await expect(run(keyWrapper, made)).rejects.toMatchObject(refusal);
       expect(setup().vault.requests).toHaveLength(1);
     }
   });
@@ -189,9 +190,13 @@ describe('adapter rule 4: the answer is checked', () => {
     const opened = await keyWrapper.unwrap(made, { context });
     setup().vault.spoilValue((value) => value.subarray(1));
     await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject({ kind: 'corrupt' });
+    setup().vault.heal();
+    setup().vault.spoilKid(() => 'another');
+    await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject({ kind: 'corrupt' });
     expect(handedOut.map((bytes) => [bytes.length, bytes.every((byte) => byte === 0)])).toEqual([
       [64, true],
       [63, true],
+      [64, true],
     ]);
     expect(opened).toEqual(samplePlaintext());
   });

@@ -1,9 +1,12 @@
-import { type AzureKeyVaultCodecOptions, createAzureKeyVaultCodec } from '@sealring/azure-key-vault';
 import { type Clock, type KmsCodec, memoryRing, type RingStore } from '@sealring/core';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { sdkClients } from '../support/azure-key-vault/clients.ts';
-import { FakeKeyVault, type VaultRight } from '../support/azure-key-vault/fake-key-vault.ts';
-import type { VaultKey } from '../support/azure-key-vault/vault-key.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import { sdkClients } from '../../../test/support/azure-key-vault/clients.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import { FakeKeyVault, type VaultRight } from '../../../test/support/azure-key-vault/fake-key-vault.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import type { VaultKey } from '../../../test/support/azure-key-vault/vault-key.ts';
+import { type AzureKeyVaultCodecOptions, createAzureKeyVaultCodec } from '../src/index.ts';
 
 const MEMBER: readonly VaultRight[] = ['get', 'wrapKey', 'unwrapKey', 'sign'];
 const READER: readonly VaultRight[] = ['get', 'unwrapKey'];

@@ -1,8 +1,10 @@
-import { type AzureKeyVaultCodecOptions, createAzureKeyVaultCodec } from '@sealring/azure-key-vault';
 import { KeyWrapperError, memoryRing } from '@sealring/core';
-import { describe, expect, test } from 'vitest';
-import { sdkClients } from '../support/azure-key-vault/clients.ts';
-import { useVault } from '../support/azure-key-vault/vault-setup.ts';
+import { describe, expect, test, vi } from 'vitest';
+// @boundaries-ignore what the tests of all packages share is no package
+import { sdkClients } from '../../../test/support/azure-key-vault/clients.ts';
+import { type AzureKeyVaultCodecOptions, createAzureKeyVaultCodec } from '../src/index.ts';
+import { VaultCalls } from '../src/vault-calls.ts';
+import { useVault } from './vault-setup.ts';
 
 const setup = useVault();
 const payload = new TextEncoder().encode('state');
@@ -108,7 +110,9 @@ describe('createAzureKeyVaultCodec', () => {
     ['alsoVerify without signKeyId', { alsoVerify: [], signKeyId: undefined }, RangeError],
     ['more than 15 in alsoVerify', { alsoVerify: Array.from({ length: 16 }, () => 'x') }, RangeError],
   ])('%s is rejected before any request', async (_, extra, type) => {
-    await expect(createAzureKeyVaultCodec({ ...options(), ...Object(extra) })).rejects.toThrow(type);
+    const start = createAzureKeyVaultCodec({ ...options(), ...Object(extra) });
+    await expect(start).rejects.toThrow(type);
+    await expect(start).rejects.toThrow(new RegExp(`: .*\\b${Object.keys(extra)[0]}\\b`));
     expect(operations()).toEqual([]);
   });
 
@@ -130,6 +134,12 @@ describe('createAzureKeyVaultCodec', () => {
     expect(operations()).toEqual([]);
     await using codec = await createAzureKeyVaultCodec({ ...rest, dangerouslyTrustStore: true });
     codec.seal(payload);
+  });
+
+  test('closing it closes the key wrapper', async () => {
+    const close = vi.spyOn(VaultCalls.prototype, 'close');
+    await (await createAzureKeyVaultCodec(options())).close();
+    expect(close).toHaveBeenCalledTimes(1);
   });
 
   test('a vault that denies access is the reason why the start fails', async () => {

@@ -1,8 +1,9 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
-import { fetchAzureSignPublicKeys } from '@sealring/azure-key-vault';
-import { describe, expect, test } from 'vitest';
-import { sdkClients } from '../support/azure-key-vault/clients.ts';
-import { entry, publicHalf, useVault } from '../support/azure-key-vault/vault-setup.ts';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+// @boundaries-ignore what the tests of all packages share is no package
+import { publicHalf, sdkClients } from '../../../test/support/azure-key-vault/clients.ts';
+import { fetchAzureSignPublicKeys } from '../src/index.ts';
+import { entry, useVault } from './vault-setup.ts';
 
 const setup = useVault();
 
@@ -131,6 +132,28 @@ describe('fetchAzureSignPublicKeys', () => {
     expect(await fetchAzureSignPublicKeys({ signKeyIds, clients })).toHaveLength(1);
     expect(vault.requests).toHaveLength(4);
   });
+
+  test.each([
+    [undefined, 2, 9],
+    [3, 3, 3],
+  ])(
+    'begins no attempt later than 15 seconds after the first, unless maxAttempts is given: %s',
+    async (maxAttempts, least, most) => {
+      let nowMs = 0;
+      const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+      onTestFinished(() => clock.mockRestore());
+      const { vault, signing, clients } = setup();
+      vault.throttle();
+      const signKeyIds = [vault.idOf(signing, signing.current)];
+      const call = fetchAzureSignPublicKeys({ signKeyIds, clients, maxAttempts });
+      nowMs = 14_999;
+      await expect.poll(() => vault.requests.length).toBeGreaterThan(1);
+      nowMs = 15_000;
+      await expect(call).rejects.toMatchObject({ kind: 'throttled', summary: { operation: 'sign' } });
+      expect(vault.requests.length).toBeGreaterThanOrEqual(least);
+      expect(vault.requests.length).toBeLessThanOrEqual(most);
+    },
+  );
 
   test('ends on an abort (F29)', async () => {
     const { vault, signing, clients } = setup();

@@ -1,10 +1,12 @@
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
-import { azureKeyVaultKeyWrapper, fetchAzureSignPublicKeys } from '@sealring/azure-key-vault';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { fixedCredential } from '../support/azure-key-vault/clients.ts';
-import { FakeKeyVault } from '../support/azure-key-vault/fake-key-vault.ts';
-import { startTunnel, type Tunnel } from '../support/azure-key-vault/tunnel.ts';
-import { context, samplePlaintext } from '../support/azure-key-vault/vault-setup.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import { fixedCredential } from '../../../test/support/azure-key-vault/clients.ts';
+// @boundaries-ignore what the tests of all packages share is no package
+import { FakeKeyVault } from '../../../test/support/azure-key-vault/fake-key-vault.ts';
+import { azureKeyVaultKeyWrapper, fetchAzureSignPublicKeys } from '../src/index.ts';
+import { startTunnel, type Tunnel } from './tunnel.ts';
+import { context, samplePlaintext } from './vault-setup.ts';
 
 const KEYS = 'https://payments.vault.azure.net/keys';
 let vault: FakeKeyVault;
@@ -15,7 +17,7 @@ beforeAll(async () => {
   vault = await FakeKeyVault.start();
   tunnel = await startTunnel(vault.url);
   vi.stubEnv('HTTPS_PROXY', tunnel.url);
-  for (const name of ['NO_PROXY', 'no_proxy']) vi.stubEnv(name, '');
+  for (const name of ['NO_PROXY', 'no_proxy']) vi.stubEnv(name, '127.0.0.1');
   setDefaultCACertificates([...getCACertificates('default'), vault.certificate]);
 });
 afterAll(async () => {
@@ -54,5 +56,20 @@ describe('a key wrapper with a credential only', () => {
     await expect(looking.wrap(samplePlaintext(), { context })).rejects.toMatchObject({ kind: 'throttled' });
     expect(vault.requests.map(({ operation }) => operation)).toEqual(['unwrapKey', 'wrapKey', 'get']);
     vault.heal();
+  });
+
+  test('reaches a vault under another host name only with disableChallengeResourceVerification', async () => {
+    const credential = fixedCredential(vault.issueToken());
+    const options = { keyId: vault.idOf(vault.createKey('checked')), credential, maxAttempts: 1 };
+    await expect(azureKeyVaultKeyWrapper(options).wrap(samplePlaintext(), { context })).rejects.toMatchObject({
+      kind: 'unavailable',
+      summary: {
+        code: 'ERR_AZURE_CHALLENGE_RESOURCE',
+        hint: expect.stringContaining('disableChallengeResourceVerification'),
+      },
+    });
+    const keyWrapper = azureKeyVaultKeyWrapper({ ...options, disableChallengeResourceVerification: true });
+    const made = await keyWrapper.wrap(samplePlaintext(), { context });
+    expect(await keyWrapper.unwrap(made, { context })).toEqual(samplePlaintext());
   });
 });

@@ -1,0 +1,300 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { RingConflictError } from '@sealring/core';
+import { describe, expect, onTestFinished, test } from 'vitest';
+// @boundaries-ignore the servers of the tests are shared, and no package
+import { selfSignedCertificate } from '../../../test/support/azure-key-vault/certificate.ts';
+// @boundaries-ignore the servers of the tests are shared, and no package
+import { kubeConfig } from '../../../test/support/kubernetes/api-server.ts';
+import { kubernetesRing } from '../src/index.ts';
+
+/* Answers that no API server gives: what a proxy, another service or a broken server may send in its place. */
+
+const UID = '11111111-2222-3333-4444-555555555555';
+const revision = `${UID}/7`;
+const secret = (change: object = {}, metadata: object = {}): object => ({
+  kind: 'Secret',
+  metadata: { name: 'ring', uid: UID, resourceVersion: '7', ...metadata },
+  data: { ring: 'b25l' },
+  ...change,
+});
+
+/** A ring at a server that answers in this way; `path` is behind its address. */
+async function ringAt(
+  answer: (request: IncomingMessage, response: ServerResponse) => unknown,
+  path = '',
+  kind: 'Secret' | 'ConfigMap' = 'Secret',
+) {
+  const server = createServer((request, response) => void answer(request, response)).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const client = kubeConfig({ server: `http://127.0.0.1:${port}${path}`, skipTLSVerify: true }, 'token');
+  const ring = kubernetesRing({ namespace: 'sealring', name: 'ring', kind, client });
+  onTestFinished(async () => {
+    await ring.close();
+    server.closeAllConnections();
+    server.close();
+  });
+  return ring;
+}
+
+const sending =
+  (status: number, body: unknown) =>
+  (_request: IncomingMessage, response: ServerResponse): void => {
+    response.writeHead(status).end(typeof body === 'string' ? body : JSON.stringify(body));
+  };
+
+describe('an answer to a read', () => {
+  test('that is the object is the ring', async () => {
+    const ring = await ringAt(sending(200, secret()));
+    expect(await ring.read()).toEqual({ document: 'one', revision });
+  });
+
+  test.each([
+    ['another kind', secret({ kind: 'ConfigMap' })],
+    ['another name', secret({}, { name: 'another' })],
+    ['no uid', secret({}, { uid: undefined })],
+    ['a uid that is none', secret({}, { uid: '../..' })],
+    ['no version', secret({}, { resourceVersion: undefined })],
+    ['the version 0, which is no condition', secret({}, { resourceVersion: '0' })],
+    ['a version that is no number', secret({}, { resourceVersion: 'abc' })],
+    ['no metadata', secret({ metadata: undefined })],
+    ['a list', { kind: 'SecretList', items: [] }],
+    ['text', '<html>'],
+    ['nothing', ''],
+    ['null', 'null'],
+  ])('with %s is unavailable, never an absent ring', async (_title, body) => {
+    const ring = await ringAt(sending(200, body));
+    await expect(ring.read()).rejects.toMatchObject({ kind: 'unavailable', detail: 'the answer is not the Secret' });
+  });
+
+  test.each([
+    ['that is empty', '', 'empty'],
+    ['that is not base64', 'b25l*', 'base64'],
+    ['that is base64 without its padding', 'b25lcg', 'base64'],
+    ['that is not text', 7, 'not text'],
+  ])('with an entry %s is corrupt, and has its revision', async (_title, entry, detail) => {
+    const ring = await ringAt(sending(200, secret({ data: { ring: entry } })));
+    await expect(ring.read()).rejects.toMatchObject({
+      kind: 'corrupt',
+      detail: expect.stringContaining(detail),
+      revision,
+    });
+  });
+
+  test('that is longer than any object is not read to its end', async () => {
+    let sent = 0;
+    const ring = await ringAt((_request, response) => {
+      response.writeHead(200);
+      const chunk = Buffer.alloc(65_536, 0x20);
+      const more = (): void => {
+        do sent += chunk.length;
+        while (!response.destroyed && response.write(chunk));
+        response.once('drain', more);
+      };
+      more();
+    });
+    await expect(ring.read()).rejects.toMatchObject({
+      kind: 'unavailable',
+      detail: expect.stringContaining('too long'),
+    });
+    expect(sent).toBeLessThan(64 * 1024 * 1024);
+  });
+
+  test('that sends the request elsewhere is not followed', async () => {
+    const paths: unknown[] = [];
+    const ring = await ringAt((request, response) => {
+      paths.push(request.url);
+      response.writeHead(307, { location: '/elsewhere' }).end();
+    });
+    await expect(ring.read()).rejects.toMatchObject({ kind: 'unavailable' });
+    expect(paths).toEqual(['/api/v1/namespaces/sealring/secrets/ring']);
+  });
+});
+
+test.each([
+  ['no entry', {}],
+  ['an entry that is not base64', { ring: 'b25l*' }],
+  ['another document', { ring: 'dHdv' }],
+])('a write whose answer has %s did not store the document', async (_title, data) => {
+  const ring = await ringAt(sending(200, secret({ data })));
+  const refusal = { kind: 'unavailable', detail: expect.stringContaining('webhooks') };
+  await expect(ring.write('one', { expected: revision })).rejects.toMatchObject(refusal);
+});
+
+test('wrong arguments are a TypeError, and no request is made', async () => {
+  const ring = await ringAt(() => expect.unreachable());
+  await expect(ring.read(Object({ timeout: 1 }))).rejects.toThrow(TypeError);
+  await expect(ring.write('', { expected: undefined })).rejects.toThrow(TypeError);
+  expect(() => ring.watch(Object('x'))).toThrow(TypeError);
+});
+
+test('the path of an API server that is behind a prefix is kept, with and without a slash at its end', async () => {
+  const paths: unknown[] = [];
+  for (const prefix of ['/clusters/a', '/clusters/a/']) {
+    const ring = await ringAt((request, response) => {
+      paths.push(request.url);
+      sending(200, secret())(request, response);
+    }, prefix);
+    await ring.read();
+  }
+  const path = '/clusters/a/api/v1/namespaces/sealring/secrets/ring';
+  expect(paths).toEqual([path, path]);
+});
+
+test('a write is a merge patch with a condition, or creates an object that was not there', async () => {
+  const seen: unknown[] = [];
+  const ring = await ringAt(async (request, response) => {
+    const { accept, 'user-agent': agent, 'content-type': type, 'content-length': length = '0' } = request.headers;
+    const body = await text(request);
+    seen.push({
+      method: request.method,
+      url: request.url,
+      accept,
+      agent,
+      type,
+      ...(body && { body: JSON.parse(body) }),
+    });
+    expect(Number(length)).toBe(Buffer.byteLength(body));
+    const absent = { kind: 'Status', reason: 'NotFound', details: { kind: 'secrets', name: 'ring' } };
+    sending(seen.length === 2 ? 404 : 200, seen.length === 2 ? absent : secret())(request, response);
+  });
+  await ring.write('one', { expected: revision });
+  await ring.write('one', { expected: undefined });
+  await ring.write('one', { expected: undefined });
+  const url = '/api/v1/namespaces/sealring/secrets';
+  const ours = { url: `${url}/ring`, accept: 'application/json', agent: 'sealring', type: undefined };
+  const data = { ring: 'b25l' };
+  const annotations = { 'sealring.dev/write': expect.stringMatching(/^[0-9a-f-]{36}$/) };
+  const patch = (uid: string, resourceVersion: string) => ({
+    ...ours,
+    method: 'PATCH',
+    type: 'application/merge-patch+json',
+    body: { metadata: { uid, resourceVersion, annotations }, data },
+  });
+  const labels = { 'app.kubernetes.io/managed-by': 'sealring' };
+  const metadata = { name: 'ring', namespace: 'sealring', labels, annotations };
+  expect(seen).toEqual([
+    patch(UID, '7'),
+    { ...ours, method: 'GET' },
+    {
+      ...ours,
+      method: 'POST',
+      url,
+      type: ours.accept,
+      body: { apiVersion: 'v1', kind: 'Secret', metadata, type: 'Opaque', data },
+    },
+    { ...ours, method: 'GET' },
+    // A condition that no object fulfils.
+    patch('00000000-0000-0000-0000-000000000000', '1'),
+  ]);
+});
+
+test.each([
+  'x',
+  '7',
+  '/',
+  UID,
+  `${UID}/`,
+  `${UID}/0`,
+  `${UID}/00`,
+  `${UID}/-1`,
+  `${UID}/abc`,
+  `${UID}/7/8`,
+  `${UID}/7x`,
+  `${UID}/${'9'.repeat(20)}`,
+  `x${UID}/7`,
+  `${UID.replaceAll('1', 'g')}/7`,
+  `${UID.slice(1)}/7`,
+  'a/b"c',
+])(
+  'a write that expects the revision %j, which no ring ever had, is a conflict, and no request is made',
+  async (expected) => {
+    const ring = await ringAt(() => expect.unreachable());
+    await expect(ring.write('two', { expected })).rejects.toBeInstanceOf(RingConflictError);
+  },
+);
+
+test('an https:// server is called over TLS', async () => {
+  const { key, cert } = selfSignedCertificate();
+  const server = createTlsServer({ key, cert }, sending(200, secret())).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const cluster = { server: `https://127.0.0.1:${port}`, caData: Buffer.from(cert).toString('base64') };
+  const ring = kubernetesRing({ namespace: 'sealring', name: 'ring', client: kubeConfig(cluster, 'token') });
+  expect(await ring.read()).toEqual({ document: 'one', revision });
+  server.closeAllConnections();
+});
+
+test('an entry of a ConfigMap with a lone surrogate, which has no UTF-8 form, is corrupt', async () => {
+  const ring = await ringAt(sending(200, secret({ kind: 'ConfigMap', data: { ring: '\ud800' } })), '', 'ConfigMap');
+  await expect(ring.read()).rejects.toMatchObject({ kind: 'corrupt', detail: expect.stringContaining('UTF-8') });
+});
+
+describe('a watch', () => {
+  test.each([
+    ['an error and no end', JSON.stringify({ type: 'ERROR', object: { kind: 'Status', code: 410 } })],
+    ['text', '<html>'],
+    ['an event without a version', JSON.stringify({ type: 'ADDED', object: {} })],
+  ])('that gets %s is replaced by a new one', async (_title, line) => {
+    let watches = 0;
+    const ring = await ringAt((_request, response) => {
+      watches += 1;
+      response.writeHead(200).write(`${line}\n`);
+    });
+    ring.watch(() => undefined);
+    await expect.poll(() => watches).toBeGreaterThan(1);
+  });
+
+  test('that gets a line longer than any object is replaced by a new one', async () => {
+    let watches = 0;
+    const ring = await ringAt((_request, response) => {
+      watches += 1;
+      response.writeHead(200).write(Buffer.alloc(5 * 1024 * 1024, 0x61));
+    });
+    ring.watch(() => undefined);
+    await expect.poll(() => watches, { timeout: 5_000 }).toBeGreaterThan(1);
+  });
+
+  test('that is refused is asked for again, and is not a change', async () => {
+    let [watches, heard] = [0, 0];
+    const ring = await ringAt((_request, response) => {
+      watches += 1;
+      response.writeHead(403).end('{"kind":"Status"}');
+    });
+    ring.watch(() => heard++);
+    await expect.poll(() => watches).toBeGreaterThan(1);
+    expect(heard).toBe(0);
+  });
+
+  test('reads each event that is complete, in whatever pieces it comes', async () => {
+    const [first, second] = [7, 8].map((version) =>
+      JSON.stringify({ type: 'ADDED', object: { metadata: { resourceVersion: `${version}` } } }),
+    );
+    let heard = 0;
+    const ring = await ringAt((_request, response) => {
+      response.writeHead(200).write(`\n${first}\n${second?.slice(0, 9)}`);
+      setImmediate(() => response.write(`${second?.slice(9)}\n{"type":`));
+    });
+    ring.watch(() => heard++);
+    // And once for the connection.
+    await expect.poll(() => heard).toBe(3);
+  });
+
+  test('ends when the store is closed', async () => {
+    let open = 0;
+    const ring = await ringAt((_request, response) => {
+      open += 1;
+      response.once('close', () => open--);
+      response.writeHead(200).flushHeaders();
+    });
+    ring.watch(() => undefined);
+    await expect.poll(() => open).toBe(1);
+    await ring.close();
+    await expect.poll(() => open).toBe(0);
+  });
+});
