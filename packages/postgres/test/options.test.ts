@@ -1,8 +1,8 @@
+import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
 import { Pool } from 'pg';
 import { describe, expect, test } from 'vitest';
 import { connectionOf } from '../src/connection.ts';
-import { classify, ERROR_TABLE } from '../src/error-table.ts';
 import { migrate, type PostgresPool, postgresRing, postgresSingleUse, schemaSql } from '../src/index.ts';
 import { readRingOptions } from '../src/options.ts';
 
@@ -34,7 +34,50 @@ describe('options', () => {
     for (const make of [postgresRing, postgresSingleUse]) {
       const attempt = () => Reflect.apply(make, undefined, [options]);
       expect(attempt).toThrow(type);
+      expect(attempt).toThrow(new RegExp(`^${make.name}: `));
       expect(attempt).not.toThrow(/canary/);
+    }
+  });
+
+  test.each([
+    ['pool', { pool: {} }, /a pg.Pool/],
+    ['connectionString', { connectionString: 7 }, /a string/],
+    ['connectionString', { connectionString: 'mysql://127.0.0.1' }, /postgres:\/\//],
+    ['table', { pool, table: 'A' }, /\[a-z0-9_\]/],
+    ['name', { pool, name: '' }, /1 to 64/],
+    ['createListener', { pool, createListener: {} }, /a function/],
+  ])('a wrong %s is named with what it must be', (name, options, wanted) => {
+    expect(() => Reflect.apply(postgresRing, undefined, [options])).toThrow(wanted);
+    expect(() => Reflect.apply(postgresRing, undefined, [options])).toThrow(name);
+  });
+
+  test.each([
+    [{ connectionString: 'postgresql://user:canary@127.0.0.1:1/x' }, '"sealring_ring", row default'],
+    [{ pool, table: 'a1_.b2_', name: 'n' }, '"a1_"."b2_", row n'],
+    [{ pool, table: `${'_'.repeat(48)}.${'z'.repeat(48)}` }, `"${'_'.repeat(48)}"."${'z'.repeat(48)}", row default`],
+  ])(
+    'a ring of %j has its place without a secret, is closed before it connected, and is frozen',
+    async (options, at) => {
+      const ring = postgresRing(options);
+      expect(ring).toMatchObject({ kind: 'postgres', location: `postgres table ${at}` });
+      expect(Object.isFrozen(ring)).toBe(true);
+      await ring.close?.();
+      await ring.close?.();
+      await expect(ring.read()).rejects.toMatchObject({ kind: 'unavailable', detail: 'the store is closed' });
+    },
+  );
+
+  test('a wrong argument is rejected before any call, and names the function (F17)', async () => {
+    const ring = postgresRing({ pool, createListener: () => expect.unreachable() });
+    const call = async (name: string, ...given: unknown[]) => Reflect.apply(Reflect.get(ring, name), ring, given);
+    for (const wrong of [
+      call('read', { key: 'k' }),
+      call('write', 7, { expected: undefined }),
+      call('write', 'a\0b', { expected: undefined }),
+      call('watch', 7),
+    ]) {
+      await expect(wrong).rejects.toBeInstanceOf(TypeError);
+      await expect(wrong).rejects.toThrow(/^postgresRing: /);
     }
   });
 
@@ -56,8 +99,10 @@ describe('options', () => {
   ])('%o is rejected as a table name everywhere (F17)', async (table) => {
     expect(() => postgresRing({ pool, table })).toThrow(RangeError);
     expect(() => postgresSingleUse({ pool, table })).toThrow(RangeError);
-    expect(() => schemaSql({ ring: table })).toThrow(RangeError);
-    expect(() => schemaSql({ singleUse: table })).toThrow(RangeError);
+    for (const option of ['ring', 'singleUse']) {
+      expect(() => schemaSql({ [option]: table })).toThrow(RangeError);
+      expect(() => schemaSql({ [option]: table })).toThrow(`schemaSql: ${option}`);
+    }
     await expect(migrate({ query: async () => undefined }, { ring: table })).rejects.toBeInstanceOf(RangeError);
   });
 
@@ -70,15 +115,17 @@ describe('options', () => {
   ])('%o is rejected as a name', (name, type) => {
     expect(() => Reflect.apply(postgresRing, undefined, [{ pool, name }])).toThrow(type);
   });
-
-  test('a createListener that is not a function is rejected', () => {
-    expect(() => Reflect.apply(postgresRing, undefined, [{ pool, createListener: {} }])).toThrow(TypeError);
-  });
 });
 
 test('the listening connection logs in like the pool, whose password is not enumerable', () => {
   const client = connectionOf(readRingOptions({ pool: new Pool({ user: 'me', password: 'secret', host: 'db' }) }));
-  expect(client.createListener?.()).toMatchObject({ user: 'me', password: 'secret', host: 'db' });
+  expect(client.createListener?.()).toMatchObject({
+    user: 'me',
+    password: 'secret',
+    host: 'db',
+    _connectionTimeoutMillis: 5_000,
+    connection: { _keepAlive: true },
+  });
 });
 
 describe('answers that no real server gives', () => {
@@ -102,44 +149,52 @@ describe('answers that no real server gives', () => {
   test('an empty document is corrupt, and only a row that reports absence is absent (F9)', async () => {
     const empty = postgresRing({ pool: answering([{ ...whole, document: '' }]) });
     await expect(empty.read()).rejects.toMatchObject({ kind: 'corrupt' });
-    const absent = { standby: false, revision: null, isTooLarge: null, document: null };
-    expect(await postgresRing({ pool: answering([absent]) }).read()).toBeUndefined();
+    const dates: Date[] = [];
+    const absent = { standby: false, revision: null, isTooLarge: null, document: null, serverMs: '1795000000000' };
+    const onServiceDate = (date: Date): void => void dates.push(date);
+    expect(await postgresRing({ pool: answering([absent]) }).read({ onServiceDate })).toBeUndefined();
+    expect(dates).toEqual([new Date(1_795_000_000_000)]);
   });
 });
 
-describe('errors', () => {
-  test.each(Object.keys(ERROR_TABLE))('%s is recognized by its code', (code) => {
-    expect(classify(Object.assign(new Error('canary'), { code }))).toEqual({ ...ERROR_TABLE[code], serviceCode: code });
-  });
+test('no text, cause or property of the client’s error is in the store’s error (F33)', async () => {
+  const vendor = Object.assign(new Error('canary'), { code: '42501', detail: 'canary', cause: new Error('canary') });
+  const ring = postgresRing({ pool: { connect: () => Promise.reject(vendor) } });
+  const error: unknown = await ring.read().catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ name: 'RingStoreError', kind: 'denied' });
+  expect(inspect(error, { depth: null, showHidden: true })).not.toContain('canary');
+});
 
-  test.each([
-    [Object.assign(new Error('canary'), { code: 'ECONNREFUSED' }), 'ECONNREFUSED'],
-    [new Error('The server does not support SSL connections'), 'ERR_POSTGRES_NO_TLS'],
-  ])('%o is unavailable, with the code %s', (error, code) => {
-    expect(classify(error)).toMatchObject({
-      kind: 'unavailable',
-      serviceCode: code,
-      detail: expect.stringContaining(code),
-    });
-    expect(JSON.stringify(classify(error))).not.toContain('canary');
+test('a connection returns to the pool after an answer, and before a statement that was abandoned; else it ends', async () => {
+  const released: unknown[] = [];
+  const answers: (() => Promise<{ readonly rows: readonly unknown[] }>)[] = [];
+  const client = Object.assign(new EventEmitter(), {
+    query: () => (answers.shift() ?? expect.unreachable)(),
+    release: (destroy?: boolean) => void released.push([destroy, client.listenerCount('error')]),
   });
-
-  test.each([
-    [undefined],
-    ['42501'],
-    [new Error('42501')],
-    [Object.assign(new Error('x'), { code: '__proto__' })],
-    [Object.assign(new Error('x'), { code: 42_501 })],
-  ])('%o is unavailable, without a code', (error) => {
-    expect(classify(error)).toMatchObject({ kind: 'unavailable' });
-    expect(classify(error)).not.toHaveProperty('serviceCode');
-  });
-
-  test('no text, cause or property of the client’s error is in the store’s error (F33)', async () => {
-    const vendor = Object.assign(new Error('canary'), { code: '42501', detail: 'canary', cause: new Error('canary') });
-    const ring = postgresRing({ pool: { connect: () => Promise.reject(vendor) } });
-    const error: unknown = await ring.read().catch((thrown: unknown) => thrown);
-    expect(error).toMatchObject({ name: 'RingStoreError', kind: 'denied' });
-    expect(inspect(error, { depth: null, showHidden: true })).not.toContain('canary');
-  });
+  let connected = (): void => undefined;
+  const connection = connectionOf(readRingOptions({ pool: { connect: async () => client } }));
+  const query = (signal?: AbortSignal) => connection.query(signal, { text: '', values: [] });
+  answers.push(
+    async () => ({ rows: [7] }),
+    () => Promise.reject(new Error('lost')),
+    () => new Promise(() => undefined),
+  );
+  expect(await query()).toEqual({ answer: [7] });
+  expect(await query()).toMatchObject({ failure: { kind: 'unavailable' } });
+  expect(await query(AbortSignal.timeout(20))).toMatchObject({ failure: { kind: 'unavailable' } });
+  const busy = { connect: () => new Promise<typeof client>((resolve) => (connected = () => resolve(client))) };
+  const controller = new AbortController();
+  const late = connectionOf(readRingOptions({ pool: busy })).query(controller.signal, { text: '', values: [] });
+  controller.abort();
+  connected();
+  expect(await late).toMatchObject({ failure: { kind: 'unavailable' } });
+  await expect
+    .poll(() => released)
+    .toEqual([
+      [undefined, 0],
+      [true, 1],
+      [true, 2],
+      [undefined, 2],
+    ]);
 });
