@@ -4,7 +4,7 @@ import { errorTable, property, type StoreFailure, storeFailure } from '@sealring
 /** `absent`: the blob does not exist. `conflict`: the condition of a write did not hold. */
 export interface Failure extends StoreFailure<RingStoreErrorKind | 'absent' | 'conflict'> {
   /** Of stored content that is not a document. */
-  readonly revision?: string;
+  readonly revision?: string | undefined;
 }
 
 const DENIED = 'Blob Storage refused the call';

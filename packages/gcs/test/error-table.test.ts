@@ -24,10 +24,13 @@ testErrorTable(
   { 401: 'denied', 403: 'denied', 404: 'not-found', 412: 'conflict' },
 );
 
-test.each(['ECONNREFUSED', 'CERT_HAS_EXPIRED', 'AbortError'])('no answer is unavailable, with the reason %s', (code) => {
-  const detail = expect.stringMatching(/^Cloud Storage cannot be reached: /);
-  expect(classify({ code })).toEqual({ kind: 'unavailable', serviceCode: code, detail });
-});
+test.each(['ECONNREFUSED', 'CERT_HAS_EXPIRED', 'AbortError'])(
+  'no answer is unavailable, with the reason %s',
+  (code) => {
+    const detail = expect.stringMatching(/^Cloud Storage cannot be reached: /);
+    expect(classify({ code })).toEqual({ kind: 'unavailable', serviceCode: code, detail });
+  },
+);
 
 test.each([
   ['an unknown exception', new Error('forbidden')],
