@@ -173,20 +173,6 @@ describe('the S3 SDK against a local server', () => {
     await stub.allClosed();
   });
 
-  test('a write that hangs is unavailable (F29)', async () => {
-    const { ring } = await stubbed(() => undefined, 0.2);
-    await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
-  });
-
-  test('a port where nothing listens is unavailable (F29)', async () => {
-    const { stub, ring } = await stubbed(() => undefined);
-    await stub.close();
-    closing.pop();
-    closing.pop();
-    await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
-    await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
-  });
-
   test('no error has text of the service or data of the client (F33)', async () => {
     const canary = 'CANARY-6c1f';
     const stub = await startStub((_, response) => sendError(response, 500, canary, canary));
