@@ -1,10 +1,4 @@
-import {
-  type AttributeValue,
-  DeleteItemCommand,
-  type DynamoDBClient,
-  GetItemCommand,
-  PutItemCommand,
-} from '@aws-sdk/client-dynamodb';
+import { type AttributeValue, type DynamoDBClient, GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { RingConflictError, type RingStoreErrorKind } from '@sealring/core';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { dynamodbRing, dynamodbSingleUse } from '../src/index.ts';

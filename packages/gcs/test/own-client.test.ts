@@ -12,7 +12,7 @@ test.each([
 ])('the own client for the endpoint %s authenticates there, except over http', (endpoint, at, always, auth) => {
   const client = ownClient(endpoint === undefined ? undefined : new URL(endpoint));
   expect(client).toMatchObject({ apiEndpoint: at, useAuthWithCustomEndpoint: always });
-  const { authClient }: { readonly authClient: { readonly cachedCredential?: object | null } } = client;
+  const authClient: { readonly cachedCredential?: object } = Object(client.authClient);
   expect((authClient.cachedCredential ?? authClient).constructor.name).toBe(auth);
 });
 

@@ -34,14 +34,25 @@ test('a listener reports writes, and that it was lost; its channel is that of th
   const calls: unknown[] = [];
   const note = async (...call: unknown[]): Promise<void> => void calls.push(call);
   const unref = (): void => void calls.push(['unref']);
-  const given = { connect: () => note('connect'), query: note, end: () => Promise.reject(new Error('ended')), unref };
+  const given = {
+    connect: () => note('connect'),
+    query: note,
+    end: () => note('end').then(() => Promise.reject(new Error('ended'))),
+    unref,
+  };
   const client: PostgresListener = Object.assign(new EventEmitter(), given);
   const [changed, lost] = [vi.fn(), vi.fn()];
   const listener = pushListener(client, channelOf('"sealring_ring"', 'default'));
   await listener.start(changed, lost);
   await listener.check();
   listener.end();
-  expect(calls).toEqual([['connect'], ['unref'], ['LISTEN "sealring_e966ae83214e86782c1e61848e3f28e6"'], ['SELECT 1']]);
+  expect(calls).toEqual([
+    ['connect'],
+    ['unref'],
+    ['LISTEN "sealring_e966ae83214e86782c1e61848e3f28e6"'],
+    ['SELECT 1'],
+    ['end'],
+  ]);
   Object(client).emit('notification');
   Object(client).emit('error');
   expect([changed.mock.calls, lost.mock.calls]).toEqual([[[]], [[]]]);

@@ -27,7 +27,7 @@ test('a listener reports writes and reconnections, sends pings, and destroys onl
   const subscriber: RedisSubscriber = Object.assign(new EventEmitter(), {
     isOpen: true,
     connect: () => note('connect'),
-    subscribe: (channel: string, changed: () => void) => note('subscribe', channel, changed),
+    subscribe: (channel: string, listener: (message: string) => void) => note('subscribe', channel, listener),
     sendCommand: (args: string[]) => note(args),
     destroy: () => void note('destroy'),
   });

@@ -2,13 +2,6 @@ import { unreachable } from './connection-failures.ts';
 import type { StoreFailure } from './failures.ts';
 import { findRow, unexplained } from './foreign-errors.ts';
 
-/** What a code means; if `status` is given, under that status alone. */
-interface Row<Kind extends string> {
-  readonly kind: Kind;
-  readonly detail: string;
-  readonly status?: number | undefined;
-}
-
 /**
  * The error table of a store, from codes to what they mean.
  *
@@ -16,7 +9,7 @@ interface Row<Kind extends string> {
  */
 export function errorTable<const Kind extends string>(
   rows: readonly (readonly [kind: Kind, detail: string, codes: string, status?: number])[],
-): Readonly<Record<string, Row<Kind>>> {
+): Readonly<Record<string, StoreFailure<Kind>>> {
   const entries = rows.flatMap(([kind, detail, codes, status]) =>
     codes.split(/\s+/).map((code) => [code, { kind, detail, status }] as const),
   );
@@ -35,8 +28,8 @@ export function errorTable<const Kind extends string>(
 export function storeFailure<Kind extends string>(
   store: {
     readonly service: string;
-    readonly table: Readonly<Record<string, Row<Kind>>>;
-    readonly byStatus?: Readonly<Record<string, Row<Kind>>>;
+    readonly table: Readonly<Record<string, StoreFailure<Kind> & { readonly status?: number | undefined }>>;
+    readonly byStatus?: Readonly<Record<string, StoreFailure<Kind>>>;
   },
   error: unknown,
   status: unknown,

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
+import { RingConflictError } from '@sealring/core';
 import { Pool } from 'pg';
 import { describe, expect, test } from 'vitest';
 import { connectionOf } from '../src/connection.ts';
@@ -44,6 +45,7 @@ describe('options', () => {
     ['connectionString', { connectionString: 7 }, /a string/],
     ['connectionString', { connectionString: 'mysql://127.0.0.1' }, /postgres:\/\//],
     ['table', { pool, table: 'A' }, /\[a-z0-9_\]/],
+    ['connectionString', {}, /either pool/],
     ['name', { pool, name: '' }, /1 to 64/],
     ['createListener', { pool, createListener: {} }, /a function/],
   ])('a wrong %s is named with what it must be', (name, options, wanted) => {
@@ -79,6 +81,7 @@ describe('options', () => {
       await expect(wrong).rejects.toBeInstanceOf(TypeError);
       await expect(wrong).rejects.toThrow(/^postgresRing: /);
     }
+    await expect(ring.write('x', { expected: 'a\0b' })).rejects.toBeInstanceOf(RingConflictError);
   });
 
   test.each([
