@@ -41,7 +41,7 @@ test('a listener reports writes, and that it was lost; its channel is that of th
     unref,
   };
   const client: PostgresListener = Object.assign(new EventEmitter(), given);
-  const [changed, lost] = [vi.fn(), vi.fn()];
+  const [changed, lost] = [vi.fn<() => void>(), vi.fn<() => void>()];
   const listener = pushListener(client, channelOf('"sealring_ring"', 'default'));
   await listener.start(changed, lost);
   await listener.check();

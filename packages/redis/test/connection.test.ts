@@ -52,7 +52,7 @@ test.skipIf(redis === '')(
     closing.push(() => proxy.close());
     const root = await createClient({ url: redis }).connect();
     closing.push(() => root.destroy());
-    const open = async () => /db=7 /.test(String(await root.sendCommand(['CLIENT', 'LIST'])));
+    const open = async () => /db=7 /.test(await root.sendCommand<string>(['CLIENT', 'LIST']));
     const [ring, hasty] = [5, 0.1].map((callTimeoutSeconds) =>
       redisRing({ url: `redis://127.0.0.1:${proxy.port}/7`, callTimeoutSeconds }),
     );

@@ -21,7 +21,7 @@ async function publisher(channel: string): Promise<() => Promise<unknown>> {
   return () => client.publish(channel, '');
 }
 
-test('a listener reports writes and reconnections, sends pings, and destroys only an open client', async () => {
+test('a listener reports writes and reconnections, sends pings, and closes only one that it opened', async () => {
   const calls: unknown[] = [];
   const note = (...call: unknown[]): Promise<void> => Promise.resolve(void calls.push(call));
   const subscriber: RedisSubscriber = Object.assign(new EventEmitter(), {
@@ -31,7 +31,7 @@ test('a listener reports writes and reconnections, sends pings, and destroys onl
     sendCommand: (args: string[]) => note(args),
     destroy: () => void note('destroy'),
   });
-  const changed = vi.fn();
+  const changed = vi.fn<() => void>();
   const listener = pushListener(subscriber, 'c');
   await listener.start(changed, () => expect.unreachable());
   await listener.check();

@@ -112,7 +112,9 @@ describe('options', () => {
   test.each([true, undefined])(
     'a ring with its own client, path style %s, does not retry, and closes it',
     async (style) => {
-      const send = vi.spyOn(S3Client.prototype, 'send').mockImplementation(() => Promise.reject(new Error('sent')));
+      const send = vi.spyOn(S3Client.prototype, 'send').mockImplementation(() => {
+        throw new Error('sent');
+      });
       const destroy = vi.spyOn(S3Client.prototype, 'destroy');
       const ring = s3Ring({ bucket, key, ...(style && { forcePathStyle: style }) });
       await expect(ring.read()).rejects.toMatchObject({ kind: 'unavailable' });

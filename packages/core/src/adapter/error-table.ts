@@ -39,7 +39,7 @@ export function storeFailure<Kind extends string>(
   if (found !== undefined) {
     return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})`, serviceCode: found.code };
   }
-  const { row } = (typeof status === 'number' && findRow(store.byStatus ?? {}, [`${status}`])) || {};
-  if (row !== undefined) return { kind: row.kind, detail: `${row.detail} (status ${status})` };
+  const meant = typeof status === 'number' ? findRow(store.byStatus ?? {}, [`${status}`]) : undefined;
+  if (meant !== undefined) return { kind: meant.row.kind, detail: `${meant.row.detail} (status ${meant.code})` };
   return (status === undefined ? unreachable(error, store.service) : undefined) ?? unexplained(status);
 }
