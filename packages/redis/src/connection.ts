@@ -48,14 +48,14 @@ class OwnClient implements RedisClient {
   /** Why there is no connection at the moment, if known. */
   lastFailure: Failure | undefined;
   readonly #client: ReturnType<typeof createClient>;
+  readonly #create: (reconnectStrategy: typeof reconnectionMs) => ReturnType<typeof createClient>;
   #connecting: Promise<unknown> | undefined;
   #wasReady = false;
 
   constructor(url: string, connectTimeout: number) {
+    this.#create = (reconnectStrategy) => createClient({ url, socket: { connectTimeout, reconnectStrategy } });
     // Before the first connection an error is more likely a wrong address than a brief failure: the call reports it.
-    const reconnectStrategy = (retries: number, cause: Error): number | false =>
-      this.#wasReady && reconnectionMs(retries, cause);
-    this.#client = createClient({ url, socket: { connectTimeout, reconnectStrategy } });
+    this.#client = this.#create((retries, cause) => this.#wasReady && reconnectionMs(retries, cause));
     // Without a listener, an error would end the process.
     this.#client.on('error', (error: unknown) => {
       this.lastFailure = classify(error);
@@ -71,7 +71,7 @@ class OwnClient implements RedisClient {
   }
 
   duplicate(): RedisSubscriber {
-    return this.#client.duplicate();
+    return this.#create(reconnectionMs);
   }
 
   async connect(): Promise<void> {

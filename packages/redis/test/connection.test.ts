@@ -58,13 +58,18 @@ test.skipIf(redis === '')(
     );
     expect([await ring?.read(), await hasty?.read()]).toEqual([undefined, undefined]);
     expect(await open()).toBe(true);
+    let heard = 0;
+    const watching = redisRing({ url: `redis://127.0.0.1:${proxy.port}` });
+    watching.watch?.(() => heard++);
+    await expect.poll(() => heard).toBe(1);
     proxy.cut();
     const codeOfRead = async (): Promise<unknown> => hasty?.read().catch((error) => error.serviceCode);
     await expect.poll(codeOfRead).toBe('ECONNRESET');
     const waiting = ring?.read();
     proxy.mend();
     expect(await waiting).toBeUndefined();
-    await Promise.all([ring?.close?.(), hasty?.close?.()]);
+    await expect.poll(() => heard).toBe(2);
+    await Promise.all([ring?.close?.(), hasty?.close?.(), watching.close?.()]);
     await expect.poll(open).toBe(false);
   },
 );
