@@ -21,7 +21,7 @@ async function publisher(channel: string): Promise<() => Promise<unknown>> {
   return () => client.publish(channel, '');
 }
 
-test('a listener reports writes and reconnections, sends pings, and closes only one that it opened', async () => {
+test('a listener reports writes and reconnections, sends pings, and destroys only what is connected', async () => {
   const calls: unknown[] = [];
   const note = (...call: unknown[]): Promise<void> => Promise.resolve(void calls.push(call));
   const subscriber: RedisSubscriber = Object.assign(new EventEmitter(), {
