@@ -16,18 +16,18 @@ export async function readDocument(
 ): Promise<Outcome<string, StoreFailure>> {
   const outcome = await readBody(body, declaredBytes);
   if ('failure' in outcome) return outcome;
-  const expected = md5Of(outcome.answer);
-  if (types.isUint8Array(md5) && expected !== undefined && !expected.equals(md5)) {
+  const { transactionalContentMD5: expected } = checksumOf(outcome.answer);
+  if (types.isUint8Array(md5) && expected?.equals(md5) === false) {
     return { failure: { kind: 'unavailable', detail: 'the document was damaged in transit' } };
   }
   return decodeDocument(outcome.answer, 'blob');
 }
 
-/** The checksum that Blob Storage keeps: MD5, 16 bytes. Undefined where this machine's policy (FIPS) forbids MD5. */
-export function md5Of(bytes: Buffer): Buffer | undefined {
+/** The checksum that Blob Storage keeps: MD5, 16 bytes. None where this machine's policy (FIPS) forbids MD5. */
+export function checksumOf(bytes: Buffer): { readonly transactionalContentMD5?: Buffer } {
   try {
-    return createHash('md5').update(bytes).digest();
+    return { transactionalContentMD5: createHash('md5').update(bytes).digest() };
   } catch {
-    return undefined;
+    return {};
   }
 }

@@ -4,7 +4,7 @@ import {
   optionRangeError,
   quote,
   refuseUnknownOptions,
-  text,
+  textWithin,
   timeoutMsOf,
   urlWith,
   wrongType,
@@ -28,7 +28,7 @@ export interface AzureBlobRingOptions {
   readonly callTimeoutSeconds?: number;
 }
 
-/** Validated options: a frozen copy. */
+/** Validated options: a copy. */
 export interface Settings {
   readonly container: AzureBlobRingContainer;
   readonly blob: string;
@@ -54,11 +54,11 @@ const LOOPBACK: readonly string[] = ['127.0.0.1', 'localhost', '[::1]'];
 export function readOptions(options: AzureBlobRingOptions): Settings {
   refuseUnknownOptions(OWNER, options, OPTION_NAMES);
   const { callTimeoutSeconds = 5 } = options;
-  return Object.freeze({
+  return {
     blob: blobOf(options.blob),
     timeoutMs: timeoutMsOf(OWNER, callTimeoutSeconds),
     container: containerOf(options.container, options.credential),
-  });
+  };
 }
 
 function containerOf(container: unknown, credential: unknown): AzureBlobRingContainer {
@@ -78,24 +78,22 @@ function containerOf(container: unknown, credential: unknown): AzureBlobRingCont
 function urlOf(value: string): string {
   const url = urlWith(OWNER, 'container', value, ['https:', 'http:'], 'an https:// URL');
   const { protocol, hostname, pathname } = new URL(url);
-  if (protocol !== 'https:' && !LOOPBACK.includes(hostname)) {
+  if (protocol === 'http:' && !LOOPBACK.includes(hostname)) {
     throw optionRangeError(`${OWNER}: container must be an https:// URL, except on this machine`);
   }
-  if (!/^\/[^/]/.test(pathname)) throw optionRangeError(`${OWNER}: container must be a URL with the container's name`);
+  if (/^\/(?:\/|$)/.test(pathname))
+    throw optionRangeError(`${OWNER}: container must be a URL with the container's name`);
   return url;
 }
 
 function isCredential(value: unknown): value is ContainerClient['credential'] {
-  if (typeof value !== 'object' || value === null) return false;
   // It may be of another copy of the SDK, hence no instanceof.
-  return 'getToken' in value ? typeof value.getToken === 'function' : 'accountName' in value;
+  const { getToken, accountName } = Object(value) as { readonly getToken?: unknown; readonly accountName?: unknown };
+  return getToken === undefined ? typeof accountName === 'string' : typeof getToken === 'function';
 }
 
 function blobOf(value: unknown): string {
-  const blob = text(OWNER, 'blob', value);
-  if (blob.length === 0 || blob.length > MAX_BLOB_NAME_LENGTH || !blob.isWellFormed()) {
-    throw optionRangeError(`${OWNER}: blob must be 1 to ${MAX_BLOB_NAME_LENGTH} characters, got ${blob.length}`);
-  }
+  const blob = textWithin(OWNER, 'blob', value, MAX_BLOB_NAME_LENGTH);
   // A proxy may resolve or drop them, and the name would then be that of another blob.
   if (blob.split(/[/\\]/).some((part) => part === '.' || part === '..') || /[./\\]$/.test(blob)) {
     throw optionRangeError(

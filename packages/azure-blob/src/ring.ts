@@ -11,7 +11,7 @@ import {
   storeCalls,
 } from '@sealring/core/adapter';
 import type { AzureBlobRingBlob } from './client.ts';
-import { md5Of, readDocument } from './document-body.ts';
+import { checksumOf, readDocument } from './document-body.ts';
 import { classify, type Failure } from './error-table.ts';
 import { type AzureBlobRingOptions, OWNER, readOptions, type Settings } from './options.ts';
 
@@ -67,7 +67,9 @@ class AzureBlobRing implements RingStore {
   }
 
   get location(): string {
-    return addressOf(property(this.#blob, 'url')) ?? `azure-blob ${this.#name}`;
+    const url = property(this.#blob, 'url');
+    // Without the query, which can contain a signature.
+    return typeof url === 'string' ? url.replace(/\?.*/, '') : `azure-blob ${this.#name}`;
   }
 
   async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
@@ -91,7 +93,6 @@ class AzureBlobRing implements RingStore {
     // No read returns such a revision, so another one is stored; as a condition it could match any.
     if (expected !== undefined && !ETAG.test(expected)) throw new RingConflictError();
     const body = Buffer.from(document, 'utf8');
-    const md5 = md5Of(body);
     const outcome = await this.#ask(
       options,
       (abortSignal) =>
@@ -100,7 +101,7 @@ class AzureBlobRing implements RingStore {
           conditions: expected === undefined ? { ifNoneMatch: '*' } : { ifMatch: expected },
           // A cache in between would serve an outdated ring.
           blobHTTPHeaders: { blobContentType: 'text/plain; charset=utf-8', blobCacheControl: 'no-store' },
-          ...(md5 !== undefined && { transactionalContentMD5: md5 }),
+          ...checksumOf(body),
         }),
       written,
     );
@@ -143,8 +144,7 @@ async function storedRing(answer: unknown): Promise<Outcome<StoredRing, Failure>
   );
   const revision = etagOf(answer);
   if ('failure' in document) {
-    const isSeen = revision !== undefined && document.failure.kind !== 'unavailable';
-    return isSeen ? { failure: { ...document.failure, revision } } : document;
+    return document.failure.kind === 'unavailable' ? document : { failure: { ...document.failure, revision } };
   }
   if (revision === undefined) return { failure: { kind: 'unavailable', detail: 'the answer has no ETag' } };
   return { answer: { document: document.answer, revision } };
@@ -162,19 +162,12 @@ function etagOf(answer: unknown): string | undefined {
 }
 
 function refusal({ kind, detail, serviceCode, revision }: Failure): RingStoreError {
-  const seen = revision === undefined ? { serviceCode } : { serviceCode, revision };
+  const seen = { serviceCode, revision };
   // 412 or 409 to a call that had no condition.
   return new RingStoreError(kind === 'conflict' || kind === 'absent' ? 'unavailable' : kind, detail, seen);
 }
 
 /** A property of the answer to a call, inherited getters included: the SDK's answer to a download has only those. */
 function field(answer: unknown, name: string): unknown {
-  return typeof answer === 'object' && answer !== null ? Reflect.get(answer, name) : undefined;
-}
-
-/** The address without its query, which can contain a signature. */
-function addressOf(url: unknown): string | undefined {
-  if (typeof url !== 'string' || !URL.canParse(url)) return undefined;
-  const { protocol, host, pathname } = new URL(url);
-  return `${protocol}//${host}${pathname}`;
+  return Reflect.get(Object(answer), name);
 }

@@ -30,24 +30,37 @@ describe('answers that the emulator never gives', () => {
     expect(await ringWith(answer).read()).toEqual({ document: '€', revision: '"0x1"' });
   });
 
+  const body = () => Readable.from([bytes]);
   test.each([
-    ['shorter than declared', { readableStreamBody: Readable.from([bytes]), contentLength: 7 }],
-    ['longer than declared', { readableStreamBody: Readable.from([bytes]), contentLength: 5 }],
-    ['not of bytes', { readableStreamBody: Readable.from(['abcdef']), contentLength: 6 }],
-    ['of a type with no stream', { readableStreamBody: 'abcdef', contentLength: 6 }],
-    ['of another checksum', { readableStreamBody: Readable.from([bytes]), contentMD5: Buffer.alloc(16) }],
-    ['missing', { contentLength: 6 }],
-  ])('a body that is %s is unavailable', async (_, answer) => {
-    await expect(ringWith({ etag: '"0x1"', ...answer }).read()).rejects.toMatchObject(unavailable);
+    ['shorter than declared', /^the body ended early/, { readableStreamBody: body(), contentLength: 7 }],
+    ['longer than declared', /^the body ended early/, { readableStreamBody: body(), contentLength: 5 }],
+    ['not of bytes', /no body/, { readableStreamBody: Readable.from(['abcdef']), contentLength: 6 }],
+    ['of a type with no stream', /no body/, { readableStreamBody: 'abcdef', contentLength: 6 }],
+    ['of another checksum', /^the document was damaged/, { readableStreamBody: body(), contentMD5: Buffer.alloc(16) }],
+    ['missing', /no body/, { contentLength: 6 }],
+  ])('a body that is %s is unavailable', async (_, detail, answer) => {
+    const refusal = { ...unavailable, detail: expect.stringMatching(detail) };
+    await expect(ringWith({ etag: '"0x1"', ...answer }).read()).rejects.toMatchObject(refusal);
+  });
+
+  test('content that is not a document is corrupt, with the ETag of the blob if the answer has it', async () => {
+    for (const [etag, revision] of [
+      ['"0x1"', '"0x1"'],
+      [7, undefined],
+    ]) {
+      const ring = ringWith({ etag, readableStreamBody: Readable.from([Buffer.from([0xff])]) });
+      const refusal = { kind: 'corrupt', detail: 'the blob is not UTF-8', revision };
+      await expect(ring.read()).rejects.toMatchObject(refusal);
+    }
   });
 
   test.each([[undefined], [''], ['0x1'], ['*'], ['"*"'], ['""'], ['"a" "b"'], [7]])(
     'an answer with the ETag %j, which names no single version, is unavailable',
     async (etag) => {
-      await expect(ringWith({ etag, readableStreamBody: Readable.from([bytes]) }).read()).rejects.toMatchObject(
-        unavailable,
-      );
-      await expect(ringWith({ etag }).write('x', { expected: undefined })).rejects.toMatchObject(unavailable);
+      const noEtag = { ...unavailable, detail: 'the answer has no ETag' };
+      await expect(ringWith({ etag, readableStreamBody: body() }).read()).rejects.toMatchObject(noEtag);
+      const foreign = { ...unavailable, detail: 'the answer to the write did not come from Blob Storage' };
+      await expect(ringWith({ etag }).write('x', { expected: undefined })).rejects.toMatchObject(foreign);
     },
   );
 

@@ -114,11 +114,6 @@ describe('the Blob Storage SDK against a local server', () => {
     await expect(ring.write('x', { expected: '"0x1"' })).rejects.toMatchObject(failed(kind));
   });
 
-  test('a write whose answer has no ETag is unavailable, because it may have succeeded', async () => {
-    const { ring } = await stubbed((_, response) => sendCreated(response, {}));
-    await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
-  });
-
   test('a redirect to another server is not followed', async () => {
     const elsewhere = await startHttpStub((_, response) => sendBlob(response, 'theirs'));
     closing.push(() => elsewhere.close());
@@ -138,13 +133,6 @@ describe('the Blob Storage SDK against a local server', () => {
     });
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
     expect(asked(stub)).toEqual(['GET']);
-  });
-
-  test('a body whose checksum does not match is unavailable', async () => {
-    const { ring } = await stubbed((_, response) =>
-      sendBlob(response, 'x', { 'content-md5': Buffer.alloc(16).toString('base64') }),
-    );
-    await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
   });
 
   test.each([
@@ -196,14 +184,6 @@ describe('the Blob Storage SDK against a local server', () => {
     await expect(waiting).rejects.toMatchObject(failed('unavailable'));
     await expect(slow.read()).rejects.toMatchObject(failed('unavailable'));
     await stub.allClosed();
-  });
-
-  test('a port where nothing listens is unavailable (F29)', async () => {
-    const { stub, ring } = await stubbed(() => undefined);
-    await stub.close();
-    closing.pop();
-    await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
-    await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
   });
 
   test('a client that the store creates does not retry', async () => {

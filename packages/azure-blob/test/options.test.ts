@@ -20,6 +20,7 @@ describe('options', () => {
     ['no container', { blob }],
     ['no blob', { container }],
     ['a container that is not one', { container: {}, blob }],
+    ['a credential of null', { container, blob, credential: null }],
     ['a container of null', { container: null, blob }],
     ['a URL that is an object', { container: new URL(container), blob }],
     ['a credential that is not one', { container, blob, credential: {} }],
@@ -27,12 +28,14 @@ describe('options', () => {
     ['a credential whose getToken is not a function', { container, blob, credential: { getToken: 7 } }],
     ['a blob that is not a string', { container, blob: Buffer.from('k') }],
     ['callTimeoutSeconds as text', { container, blob, callTimeoutSeconds: '5' }],
-  ])('%s is a TypeError', (_, options) => {
+  ])('%s is a TypeError that names the function', (_, options) => {
     expect(() => Reflect.apply(azureBlobRing, undefined, [options])).toThrow(TypeError);
+    expect(() => Reflect.apply(azureBlobRing, undefined, [options])).toThrow(/^azureBlobRing: /);
   });
 
   test.each([
-    ['container', { container: 'payments', blob }],
+    ['container must be an https:// URL', { container: 'payments', blob }],
+    ['container', { container: 'https://payments.blob.core.windows.net//sealring', blob }],
     ['container', { container: 'http://payments.blob.core.windows.net/sealring', blob }],
     ['container', { container: 'ftp://payments.blob.core.windows.net/sealring', blob }],
     ['container', { container: 'https://payments.blob.core.windows.net', blob }],
@@ -54,15 +57,36 @@ describe('options', () => {
   });
 
   test.each([
-    ['a URL', { container, blob }],
-    ['a URL with a signature', { container: `${container}?sv=2026-02-06&sig=x`, blob }],
-    ['a URL and a credential of @azure/identity', { container, credential, blob }],
-    ['a URL and an account key', { container, credential: new StorageSharedKeyCredential('payments', 'AAAA'), blob }],
-    ['a URL on this machine', { container: 'http://127.0.0.1:10000/account/sealring', blob }],
-    ['a client', { container: new ContainerClient(container), blob }],
-    ['anything with its method', { container: client, blob }],
-  ])('%s is accepted as the container', (_, options) => {
-    expect(azureBlobRing(options).kind).toBe('azure-blob');
+    ['a URL', container, container],
+    ['a URL with a signature', `${container}?sv=2026-02-06&sig=x`, container],
+    ['a URL on this machine', 'http://127.0.0.1:10000/account/sealring', 'http://127.0.0.1:10000/account/sealring'],
+    ['a URL on localhost', 'http://localhost:1/s', 'http://localhost:1/s'],
+    ['a URL on IPv6', 'http://[::1]:1/s', 'http://[::1]:1/s'],
+    ['a client', new ContainerClient(container), container],
+  ])('%s is accepted as the container', (_, given, at) => {
+    const ring = azureBlobRing({ container: given, blob, callTimeoutSeconds: 1 });
+    expect(ring).toMatchObject({ kind: 'azure-blob', location: `${at}/${blob}` });
+  });
+
+  test('anything with the method of a client is accepted, and so is a name of 1 024 characters', () => {
+    const longest = 'é'.repeat(1_024);
+    expect(azureBlobRing({ container: client, blob: longest }).location).toBe(`azure-blob ${longest}`);
+  });
+
+  test.each([
+    ['of @azure/identity', credential],
+    ['that is an account key', new StorageSharedKeyCredential('payments', 'AAAA')],
+  ])('a credential %s is accepted', (_, given) => {
+    expect(azureBlobRing({ container, blob, credential: given }).kind).toBe('azure-blob');
+  });
+
+  test('a wrong argument is rejected before any call, and names the function (F17)', async () => {
+    const ring = azureBlobRing({ container: client, blob });
+    const call = async (name: string, ...given: unknown[]) => Reflect.apply(Reflect.get(ring, name), ring, given);
+    for (const wrong of [call('read', { blob }), call('write', 7, { expected: undefined })]) {
+      await expect(wrong).rejects.toBeInstanceOf(TypeError);
+      await expect(wrong).rejects.toThrow(/^azureBlobRing: /);
+    }
   });
 
   test('no message about a URL has its signature (F21, F33)', () => {
@@ -87,7 +111,7 @@ describe('options', () => {
   test('a closed store is unavailable', async () => {
     const ring = azureBlobRing({ container, blob });
     await ring.close();
-    await expect(ring.read()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });
+    await expect(ring.read()).rejects.toMatchObject({ kind: 'unavailable', detail: 'the store is closed' });
   });
 
   test.each([

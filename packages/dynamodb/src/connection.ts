@@ -1,6 +1,6 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { RingStoreCallOptions } from '@sealring/core';
-import { type Calls, noteDateOf, type Outcome, storeCalls } from '@sealring/core/adapter';
+import { type Calls, noteDateOf, type Outcome, property, storeCalls } from '@sealring/core/adapter';
 import type { DynamodbStoreClient, DynamodbStoreCommand } from './client.ts';
 import { classify, type Failure } from './error-table.ts';
 import type { Settings } from './options.ts';
@@ -23,7 +23,7 @@ export class Connection {
 
   /** Connects at the first call. */
   constructor({ client, region, timeoutMs }: Settings) {
-    this.#client = client ?? new DynamoDBClient({ maxAttempts: 1, ...(region !== undefined && { region }) });
+    this.#client = client ?? new DynamoDBClient({ maxAttempts: 1, ...region });
     this.#isOwn = client === undefined;
     this.#calls = storeCalls(timeoutMs, classify);
   }
@@ -32,11 +32,11 @@ export class Connection {
   send(
     command: DynamodbStoreCommand,
     { signal, onServiceDate }: RingStoreCallOptions = {},
-  ): Promise<Outcome<object, Failure>> {
+  ): Promise<Outcome<unknown, Failure>> {
     noteDateOf(command, onServiceDate);
     return this.#calls.run(signal, async (abortSignal) => {
       const answer = await this.#client.send(command, { abortSignal });
-      return hasCapacity(answer) ? { answer } : { failure: FOREIGN };
+      return property(answer, 'ConsumedCapacity') instanceof Object ? { answer } : { failure: FOREIGN };
     });
   }
 
@@ -45,9 +45,4 @@ export class Connection {
     this.#calls.close();
     if (this.#isOwn) this.#client.destroy?.();
   }
-}
-
-function hasCapacity(answer: unknown): answer is object {
-  if (typeof answer !== 'object' || answer === null || !('ConsumedCapacity' in answer)) return false;
-  return typeof answer.ConsumedCapacity === 'object' && answer.ConsumedCapacity !== null;
 }

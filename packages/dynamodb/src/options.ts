@@ -31,14 +31,13 @@ export interface DynamodbRingOptions extends Omit<DynamodbSingleUseOptions, 'clo
   readonly name?: string;
 }
 
-/** Validated options: a frozen copy. */
+/** Validated options: a copy. */
 export interface Settings {
   readonly table: string;
   readonly client: DynamodbStoreClient | undefined;
-  readonly region: string | undefined;
+  /** `{ region }` of an ARN. */
+  readonly region: Readonly<Record<string, string>> | undefined;
   readonly timeoutMs: number;
-  /** Empty for a single-use store. */
-  readonly name: string;
   /** Of a single-use store. */
   readonly clockSkewMs: number;
 }
@@ -49,41 +48,33 @@ const SOURCE_OPTIONS: readonly (keyof DynamodbSingleUseOptions)[] = ['table', 'c
  * @throws {TypeError} for an unknown option or a wrong type.
  * @throws {RangeError} for a value outside its bounds.
  */
-export function readRingOptions(owner: string, options: DynamodbRingOptions): Settings {
+export function readRingOptions(owner: string, options: DynamodbRingOptions): Settings & { readonly name: string } {
   refuseUnknownOptions(owner, options, [...SOURCE_OPTIONS, 'name']);
-  return Object.freeze({ ...readSource(owner, options), name: label(owner, 'name', options.name ?? 'default') });
+  return { ...readSource(owner, options), name: label(owner, 'name', options.name ?? 'default') };
 }
 
 /** @throws {TypeError | RangeError} as {@link readRingOptions} does. */
 export function readSingleUseOptions(owner: string, options: DynamodbSingleUseOptions): Settings {
   refuseUnknownOptions(owner, options, [...SOURCE_OPTIONS, 'clockSkewSeconds']);
-  return Object.freeze({ ...readSource(owner, options), name: '' });
+  return readSource(owner, options);
 }
+
+const TABLE_NAME = /^[A-Za-z0-9._-]{3,255}$/;
+const TABLE_ARN = /^arn:aws[a-z-]*:dynamodb:(?<region>[a-z0-9-]+):\d{12}:table\/[A-Za-z0-9._-]{3,255}$/;
 
 function readSource(
   owner: string,
   { table, client, callTimeoutSeconds = 5, clockSkewSeconds }: DynamodbSingleUseOptions,
-): Omit<Settings, 'name'> {
+): Settings {
+  const arn = TABLE_ARN.exec(text(owner, 'table', table));
+  if (arn === null && !TABLE_NAME.test(table)) throw outOfRange(owner, 'table', "a table's name or ARN", table);
   return {
-    table: tableOf(owner, table),
+    table,
     client: client === undefined ? undefined : clientOf(owner, client),
-    region: regionOf(table),
+    region: arn?.groups,
     timeoutMs: timeoutMsOf(owner, callTimeoutSeconds),
     clockSkewMs: clockSkewMsOf(owner, clockSkewSeconds),
   };
-}
-
-const TABLE_NAME = /^[A-Za-z0-9._-]{3,255}$/;
-const TABLE_ARN = /^arn:aws[a-z-]*:dynamodb:([a-z0-9-]+):\d{12}:table\/[A-Za-z0-9._-]{3,255}$/;
-
-function tableOf(owner: string, value: unknown): string {
-  const table = text(owner, 'table', value);
-  if (TABLE_NAME.test(table) || TABLE_ARN.test(table)) return table;
-  throw outOfRange(owner, 'table', "a table's name or ARN", table);
-}
-
-function regionOf(table: string): string | undefined {
-  return TABLE_ARN.exec(table)?.[1];
 }
 
 function clientOf(owner: string, client: unknown): DynamodbStoreClient {

@@ -1,12 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { GetItemCommand, PutItemCommand, type PutItemCommandInput } from '@aws-sdk/client-dynamodb';
-import {
-  RingConflictError,
-  type RingStore,
-  type RingStoreCallOptions,
-  RingStoreError,
-  type StoredRing,
-} from '@sealring/core';
+import { RingConflictError, type RingStore, RingStoreError, type StoredRing } from '@sealring/core';
 import { checkRead, checkWrite, MAX_DOCUMENT_BYTES, property, tooLarge } from '@sealring/core/adapter';
 import { CAPACITY, Connection } from './connection.ts';
 import type { Failure } from './error-table.ts';
@@ -49,30 +43,26 @@ export function dynamodbRing(options: DynamodbRingOptions): RingStore & Required
   const connection = new Connection(settings);
   const pk = { S: `ring#${settings.name}` };
 
-  return Object.freeze({
+  return Object.freeze<RingStore & Required<Pick<RingStore, 'close'>>>({
     kind: 'dynamodb',
     location: `dynamodb table ${settings.table}, item ${pk.S}`,
 
-    async read(given?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+    async read(given) {
       checkRead(OWNER, given);
       const command = new GetItemCommand({ ...CAPACITY, TableName: settings.table, Key: { pk }, ConsistentRead: true });
       const outcome = await connection.send(command, given);
       if ('failure' in outcome) throw refusal(outcome.failure);
-      return storedRing(outcome.answer);
+      return storedRing(property(outcome.answer, 'Item'));
     },
 
-    async write(
-      document: string,
-      given: RingStoreCallOptions & { readonly expected: string | undefined },
-    ): Promise<{ readonly revision: string }> {
+    async write(document, given) {
       checkWrite(OWNER, document, given);
-      const { expected } = given;
       const revision = randomBytes(REVISION_BYTES).toString('base64url');
       const command = new PutItemCommand({
         ...CAPACITY,
         TableName: settings.table,
         Item: { pk, document: { S: document }, revision: { S: revision } },
-        ...conditionOf(expected),
+        ...conditionOf(given.expected),
       });
       const outcome = await connection.send(command, given);
       if ('answer' in outcome) return { revision };
@@ -80,7 +70,7 @@ export function dynamodbRing(options: DynamodbRingOptions): RingStore & Required
       throw kind === 'conflict' || kind === 'contended' ? new RingConflictError() : refusal(outcome.failure);
     },
 
-    async close(): Promise<void> {
+    async close() {
       connection.close();
     },
   });
@@ -108,20 +98,20 @@ function conditionOf(
 }
 
 /** @throws {RingStoreError} for an item that is not a ring. */
-function storedRing(answer: object): StoredRing | undefined {
-  const item = property(answer, 'Item');
+function storedRing(item: unknown): StoredRing | undefined {
   if (item === undefined) return undefined;
-  const document = property(property(item, 'document'), 'S');
-  const given = property(property(item, 'revision'), 'S');
-  const revision = typeof given === 'string' && given !== '' ? given : NO_REVISION;
-  if (typeof document !== 'string' || typeof given !== 'string') {
-    throw new RingStoreError('corrupt', 'the item has no document and revision that are strings', { revision });
-  }
-  if (document === '' || given === '') {
-    throw new RingStoreError('corrupt', 'the document or revision is empty', { revision });
+  const [document, revision] = [textOf(item, 'document'), textOf(item, 'revision')];
+  if (document === '' || revision === '') {
+    const found = { revision: revision || NO_REVISION };
+    throw new RingStoreError('corrupt', 'the item has no document and revision that are strings and not empty', found);
   }
   if (Buffer.byteLength(document) > MAX_DOCUMENT_BYTES) throw tooLarge(revision);
   return { document, revision };
+}
+
+function textOf(item: unknown, name: string): string {
+  const value = property(property(item, name), 'S');
+  return typeof value === 'string' ? value : '';
 }
 
 function refusal({ kind, detail, serviceCode }: Failure): RingStoreError {

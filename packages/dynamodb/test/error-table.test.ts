@@ -1,96 +1,38 @@
 import { awsErrorRows } from '@sealring/core/adapter';
-import { describe, expect, test } from 'vitest';
-import { classify, ERROR_TABLE, type Failure } from '../src/error-table.ts';
+import { expect, test } from 'vitest';
+// @boundaries-ignore what tests share is no package
+import { testErrorTable } from '../../../test/support/error-table.ts';
+import { classify, ERROR_TABLE } from '../src/error-table.ts';
 
-const MEANINGS = {
+const SHARED = awsErrorRows({
   denied: 'denied',
-  credentials: 'credentials',
-  expired: 'expired',
-  clock: 'clock',
-  request: 'request',
-  throttled: 'throttled',
-  busy: 'busy',
-};
+  credentials: 'denied',
+  expired: 'unavailable',
+  clock: 'unavailable',
+  request: 'denied',
+  throttled: 'unavailable',
+  busy: 'unavailable',
+});
 
-// Repeated here on purpose, because a row that changes its kind changes the behaviour of a fleet.
-const EXPECTED: Record<Failure['kind'], string> = {
-  conflict: 'ConditionalCheckFailedException',
-  contended: 'ReplicatedWriteConflictException TransactionConflictException',
-  denied: 'AccessDeniedException InvalidClientTokenId ValidationException SerializationException',
-  'read-only': '',
-  'too-large': 'ItemCollectionSizeLimitExceededException',
-  corrupt: '',
-  unavailable: `ResourceNotFoundException ResourceInUseException InvalidEndpointException
-    ProvisionedThroughputExceededException ThrottlingException ExpiredTokenException RequestExpired
-    ServiceUnavailable`,
-};
-const ROWS = Object.entries(EXPECTED).flatMap(([kind, names]) =>
-  names
-    .split(/\s+/)
-    .filter((name) => name !== '')
-    .map((name) => ({ name, kind })),
+testErrorTable(
+  ERROR_TABLE,
+  (code, httpStatusCode) => [
+    classify({ name: code, $metadata: { httpStatusCode } }),
+    classify({ name: 'Error', code, $metadata: { httpStatusCode } }),
+  ],
+  [
+    ...Object.entries(SHARED).map(([name, kind]) => [kind, name] as const),
+    ['conflict', 'ConditionalCheckFailedException'],
+    ['contended', 'ReplicatedWriteConflictException TransactionConflictException'],
+    ['denied', 'SerializationException'],
+    ['too-large', 'ItemCollectionSizeLimitExceededException'],
+    ['unavailable', 'ResourceNotFoundException ResourceInUseException InvalidEndpointException'],
+    ['unavailable', 'ProvisionedThroughputExceededException'],
+  ],
+  { 401: 'denied', 403: 'denied' },
 );
 
-describe('adapter rule 2: errors are classified by name and status', () => {
-  test.each(ROWS)('$name is $kind, by its name and by its code', ({ name, kind }) => {
-    const metadata = { $metadata: { httpStatusCode: 404 } };
-    expect(classify({ name, ...metadata })).toMatchObject({ kind, detail: expect.stringContaining(name) });
-    expect(classify({ name: 'Error', code: name, ...metadata })).toMatchObject({ kind });
-  });
-
-  test('every row of the table is listed in this test, and each meaning that AWS services share once', () => {
-    const named = new Set(ROWS.map(({ name }) => name));
-    const shared = awsErrorRows<string>(MEANINGS);
-    expect(Object.keys(ERROR_TABLE).filter((name) => !named.has(name) && !Object.hasOwn(shared, name))).toEqual([]);
-    expect(new Set([...named].map((name) => shared[name]))).toEqual(new Set([undefined, ...Object.values(MEANINGS)]));
-  });
-
-  test.each([
-    [401, 'denied'],
-    [403, 'denied'],
-    [412, 'unavailable'],
-    [200, 'unavailable'],
-    [301, 'unavailable'],
-    [400, 'unavailable'],
-    [404, 'unavailable'],
-    [409, 'unavailable'],
-    [429, 'unavailable'],
-    [500, 'unavailable'],
-    [503, 'unavailable'],
-  ])('a status of %i under an unknown name is %s', (status, kind) => {
-    expect(classify({ name: 'Novelty', $metadata: { httpStatusCode: status } }).kind).toBe(kind);
-  });
-
-  test.each([
-    ['an unknown exception', Object.assign(new Error('AccessDeniedException'), { name: 'Novelty' })],
-    ['a TypeError out of the SDK', new TypeError('ConditionalCheckFailedException')],
-    ['a string', 'ConditionalCheckFailedException'],
-    ['undefined', undefined],
-    ['null', null],
-    ['a number', 404],
-    ['a name that is not a string', { name: Object('ConditionalCheckFailedException') }],
-    ['a name of Object.prototype', { name: 'constructor' }],
-    ['a status that is not a status', { $metadata: { httpStatusCode: '403' } }],
-    ['a status out of range', { $metadata: { httpStatusCode: 40_300 } }],
-  ])('%s is unavailable, without a code, status or hint', (_, error) => {
-    expect(classify(error)).toEqual({ kind: 'unavailable', detail: 'the call failed' });
-  });
-
-  test('an object that throws when it is read is unavailable (F33)', () => {
-    const thrower = {
-      get name(): string {
-        throw new Error('canary');
-      },
-    };
-    const proxy = new Proxy(
-      {},
-      {
-        getOwnPropertyDescriptor(): never {
-          throw new Error('canary');
-        },
-      },
-    );
-    expect(classify(thrower).kind).toBe('unavailable');
-    expect(classify(proxy).kind).toBe('unavailable');
-  });
+test('no answer is unavailable, with the reason', () => {
+  const detail = expect.stringMatching(/^DynamoDB cannot be reached: /);
+  expect(classify({ code: 'EPIPE' })).toEqual({ kind: 'unavailable', serviceCode: 'EPIPE', detail });
 });

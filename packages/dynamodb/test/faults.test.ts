@@ -107,14 +107,6 @@ describe('the DynamoDB SDK against a local server', () => {
     await stub.allClosed();
   });
 
-  test('a port where nothing listens is unavailable (F29)', async () => {
-    const stub = await startStub(() => undefined);
-    await stub.close();
-    const { ring, used } = storesAt(stub.endpoint, 5);
-    await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
-    await expect(used.claim('id', soon())).rejects.toMatchObject(cannotTell('unavailable'));
-  });
-
   test('no error has text of the service or data of the client (F33)', async () => {
     const canary = 'CANARY-6c1f';
     const stub = await startStub((_, response) => sendError(response, 500, canary, canary));

@@ -7,8 +7,10 @@ import {
   refuseUnknownOptions,
   text,
   timeoutMsOf,
+  urlWith,
   wrongType,
 } from '@sealring/core/adapter';
+import { field } from './answer.ts';
 import type { GcsRingClient } from './client.ts';
 
 /** Options of {@link gcsRing}. */
@@ -34,7 +36,7 @@ export interface GcsRingOptions {
   readonly callTimeoutSeconds?: number;
 }
 
-/** Validated options: a frozen copy. */
+/** Validated options: a copy. */
 export interface Settings {
   readonly bucket: string;
   readonly object: string;
@@ -70,26 +72,26 @@ export function readOptions(options: GcsRingOptions): Settings {
   if (client !== undefined && endpoint !== undefined) {
     throw optionRangeError(`${OWNER}: endpoint cannot be combined with client: set it on the client`);
   }
-  return Object.freeze({
+  return {
     bucket: bucketOf(options.bucket),
     object: objectOf(options.object),
     client: client === undefined ? undefined : checkClient(client),
     endpoint: endpoint === undefined ? undefined : endpointUrl(OWNER, 'endpoint', endpoint, mayBeHttp),
     timeoutMs: timeoutMsOf(OWNER, callTimeoutSeconds),
-  });
+  };
 }
 
 /**
  * @throws {TypeError} for a value that is not a client.
  * @throws {RangeError} for a client that does not authenticate at its endpoint: the requests of a ring always do.
  */
-export function checkClient(client: unknown): GcsRingClient {
-  if (!isClient(client)) {
-    throw wrongType(OWNER, 'client', 'a Storage (an object with apiEndpoint and authClient.request)', client);
+function checkClient(given: unknown): GcsRingClient {
+  const endpoint = field(given, 'apiEndpoint');
+  if (typeof endpoint !== 'string' || typeof field(field(given, 'authClient'), 'request') !== 'function') {
+    throw wrongType(OWNER, 'client', 'a Storage (an object with apiEndpoint and authClient.request)', given);
   }
-  if (!URL.canParse(client.apiEndpoint) || !/^https?:$/.test(new URL(client.apiEndpoint).protocol)) {
-    throw optionRangeError(`${OWNER}: client must have an apiEndpoint that is an https:// URL`);
-  }
+  urlWith(OWNER, 'apiEndpoint of client', endpoint, ['https:', 'http:'], 'an https:// URL');
+  const client = given as GcsRingClient;
   if (client.customEndpoint === true && client.useAuthWithCustomEndpoint !== true) {
     throw optionRangeError(
       `${OWNER}: client has its own apiEndpoint and must set useAuthWithCustomEndpoint: true; ` +
@@ -97,19 +99,6 @@ export function checkClient(client: unknown): GcsRingClient {
     );
   }
   return client;
-}
-
-function isClient(value: unknown): value is GcsRingClient {
-  if (typeof value !== 'object' || value === null || !('apiEndpoint' in value) || !('authClient' in value))
-    return false;
-  const { apiEndpoint, authClient } = value;
-  return (
-    typeof apiEndpoint === 'string' &&
-    typeof authClient === 'object' &&
-    authClient !== null &&
-    'request' in authClient &&
-    typeof authClient.request === 'function'
-  );
 }
 
 function bucketOf(value: unknown): string {

@@ -1,14 +1,12 @@
 import { createRequire } from 'node:module';
 import { Storage, type StorageOptions } from '@google-cloud/storage';
 import type { GcsRingClient } from './client.ts';
-import { checkClient } from './options.ts';
 
 /** The SDK's client, with Application Default Credentials; without credentials where `endpoint` is an `http://` URL. */
 export function ownClient(endpoint: URL | undefined): GcsRingClient {
-  if (endpoint === undefined) return checkClient(new Storage());
+  if (endpoint === undefined) return new Storage();
   const access = { apiEndpoint: endpoint.href, useAuthWithCustomEndpoint: true };
-  if (endpoint.protocol === 'https:') return checkClient(new Storage(access));
-  return checkClient(new Storage({ ...access, projectId: 'none', authClient: withoutCredentials() }));
+  return new Storage(endpoint.protocol === 'https:' ? access : { ...access, authClient: withoutCredentials() });
 }
 
 type AuthClient = NonNullable<StorageOptions['authClient']>;

@@ -69,7 +69,7 @@ export function uploadRequest({ endpoint, bucket, object }: Place, document: str
  * destroys it with an unhandled error, which ends the process, if the signal aborted before it starts.
  */
 function streamOf(bytes: Buffer): Readable {
-  return Readable.from([bytes], { objectMode: false }).on('error', () => undefined);
+  return Readable.from(bytes).on('error', () => undefined);
 }
 
 /** The CRC-32C in Cloud Storage's form: base64 of 4 bytes, big endian. */

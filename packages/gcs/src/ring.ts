@@ -5,6 +5,7 @@ import {
   checkWrite,
   decodeDocument,
   noteDateHeader,
+  type OnServiceDate,
   type Outcome,
   type RingStoreCallOptions,
   storeCalls,
@@ -41,7 +42,7 @@ const ABSENT = '0';
  *
  * @example
  * ```ts
- *  * import { gcsRing } from '@sealring/gcs';
+ * import { gcsRing } from '@sealring/gcs';
  *
  * const ring = gcsRing({ bucket: 'payments-sealring', object: 'payments.ring', client: new Storage() });
  * ```
@@ -67,16 +68,15 @@ class GcsRing implements RingStore {
     return `gs://${this.#place.bucket}/${this.#place.object}`;
   }
 
-  async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+  async read(options: RingStoreCallOptions = {}): Promise<StoredRing | undefined> {
     checkRead(OWNER, options);
     const stored = await this.#get(options);
     if (stored !== undefined) return stored;
     if (await this.#isAbsent(options)) return undefined;
     // Created between the two requests.
     const created = await this.#get(options);
-    if (created === undefined)
-      throw new RingStoreError('unavailable', 'the object is in the listing but cannot be read');
-    return created;
+    if (created !== undefined) return created;
+    throw new RingStoreError('unavailable', 'the object is in the listing but cannot be read');
   }
 
   async write(
@@ -98,7 +98,7 @@ class GcsRing implements RingStore {
   }
 
   /** Undefined for any 404. */
-  async #get(options: RingStoreCallOptions | undefined): Promise<StoredRing | undefined> {
+  async #get(options: RingStoreCallOptions): Promise<StoredRing | undefined> {
     const outcome = await this.#ask(mediaRequest(this.#place), options, storedRing);
     if ('answer' in outcome) return outcome.answer;
     if (outcome.failure.kind === 'not-found') return undefined;
@@ -106,20 +106,19 @@ class GcsRing implements RingStore {
   }
 
   /** Whether the bucket exists and the object does not. */
-  async #isAbsent(options: RingStoreCallOptions | undefined): Promise<boolean> {
-    const signal = options?.signal;
+  async #isAbsent({ signal }: RingStoreCallOptions): Promise<boolean> {
     // Without onServiceDate: a call reports one date, and already has.
-    const outcome = await this.#ask(listRequest(this.#place), signal && { signal }, firstName);
+    const outcome = await this.#ask(listRequest(this.#place), { signal }, firstName);
     if ('answer' in outcome) return outcome.answer !== this.#place.object;
     throw refusal(outcome.failure);
   }
 
   #ask<T>(
     asked: Asked,
-    options: RingStoreCallOptions | undefined,
+    options: { readonly signal?: AbortSignal | undefined; readonly onServiceDate?: OnServiceDate },
     read: (answer: Answer) => Promise<Outcome<T, Failure>>,
   ): Promise<Outcome<T, Failure>> {
-    return this.#calls.run(options?.signal, async (signal) => {
+    return this.#calls.run(options.signal, async (signal) => {
       const answer = answerOf(
         await this.#client.authClient.request({
           ...asked,
@@ -130,7 +129,7 @@ class GcsRing implements RingStore {
           validateStatus: () => true,
         }),
       );
-      noteDateHeader(answer.header('date'), options?.onServiceDate);
+      noteDateHeader(answer.header('date'), options.onServiceDate);
       return answer.status === 200 ? read(answer) : { failure: await explain(answer) };
     });
   }
@@ -140,15 +139,15 @@ async function storedRing(answer: Answer): Promise<Outcome<StoredRing, Failure>>
   const body = await answer.readBody();
   if ('failure' in body && body.failure.kind === 'unavailable') return body;
   const revision = answer.header('x-goog-generation');
-  if (revision === undefined || !isGeneration(revision)) {
+  if (!isGeneration(revision)) {
     return { failure: { kind: 'unavailable', detail: 'the answer has no generation' } };
   }
   if ('failure' in body) return { failure: { ...body.failure, revision } };
   if ((answer.header('x-goog-stored-content-encoding') ?? 'identity') !== 'identity') {
     return { failure: { kind: 'corrupt', detail: 'the object is stored compressed', revision } };
   }
-  const crc32c = /(?:^|[, ])crc32c=([A-Za-z0-9+/=]+)/.exec(answer.header('x-goog-hash') ?? '')?.[1];
-  if (crc32c !== crc32cOf(body.answer)) {
+  const checksums = answer.header('x-goog-hash')?.split(/, ?/);
+  if (checksums?.includes(`crc32c=${crc32cOf(body.answer)}`) !== true) {
     return { failure: { kind: 'unavailable', detail: 'the document was damaged in transit' } };
   }
   const document = decodeDocument(body.answer, 'object');
@@ -169,13 +168,13 @@ async function firstName(answer: Answer): Promise<Outcome<string | undefined, Fa
   return { failure: { kind: 'unavailable', detail: 'the listing of the bucket is incomplete' } };
 }
 
-function isGeneration(text: string): boolean {
-  return GENERATION.test(text) && BigInt(text) <= LARGEST_GENERATION;
+function isGeneration(text: unknown): text is string {
+  return typeof text === 'string' && GENERATION.test(text) && BigInt(text) <= LARGEST_GENERATION;
 }
 
 async function generationOf(answer: Answer): Promise<Outcome<string, Failure>> {
   const generation = field(await readJson(answer), 'generation');
-  if (typeof generation === 'string' && isGeneration(generation)) return { answer: generation };
+  if (isGeneration(generation)) return { answer: generation };
   return { failure: { kind: 'unavailable', detail: 'the answer to the write did not come from Cloud Storage' } };
 }
 
@@ -195,7 +194,7 @@ async function readJson(answer: Answer): Promise<unknown> {
 }
 
 function refusal({ kind, detail, serviceCode, revision }: Failure): RingStoreError {
-  const seen = revision === undefined ? { serviceCode } : { serviceCode, revision };
+  const seen = { serviceCode, revision };
   // 412 or 409 to a call that had no condition; 404 to a listing or to a write, which is about the bucket.
   return new RingStoreError(kind === 'conflict' || kind === 'not-found' ? 'unavailable' : kind, detail, seen);
 }

@@ -23,6 +23,41 @@ function jsonOf(value: unknown, status = 200) {
 
 const notFound = () => jsonOf({ error: { errors: [{ reason: 'notFound' }] } }, 404);
 
+test('a read is one request, one more where it finds nothing, and a write is one', async () => {
+  const sent: object[] = [];
+  const answers = [notFound(), jsonOf({ kind: 'storage#objects' }), jsonOf({ generation: '9223372036854775807' })];
+  const request = async (each: object) => sent.push(each) && answers.shift();
+  const client = { apiEndpoint: 'https://x//', authClient: { request } };
+  const ring = gcsRing({ bucket: 'payments-sealring', object: 'a/é', client });
+  expect(await ring.read()).toBeUndefined();
+  expect(await ring.write('x', { expected: undefined })).toEqual({ revision: '9223372036854775807' });
+  const fixed = { responseType: 'stream', redirect: 'error', retry: false, validateStatus: expect.any(Function) };
+  const each = { ...fixed, signal: expect.any(AbortSignal) };
+  const plain = { 'accept-encoding': 'identity' };
+  const object = 'a%2F%C3%A9';
+  const list = `prefix=${object}&maxResults=1&fields=kind%2CnextPageToken%2Citems(name)`;
+  const upload = `uploadType=multipart&name=${object}&ifGenerationMatch=0&fields=generation`;
+  const media = { ...plain, 'cache-control': 'no-store' };
+  const type = expect.stringMatching(/^multipart\/related; boundary=[\da-f-]{36}$/);
+  const data = expect.any(Readable);
+  expect(sent).toEqual([
+    {
+      ...each,
+      method: 'GET',
+      url: `https://x/download/storage/v1/b/payments-sealring/o/${object}?alt=media`,
+      headers: media,
+    },
+    { ...each, method: 'GET', url: `https://x/storage/v1/b/payments-sealring/o?${list}`, headers: plain },
+    {
+      ...each,
+      method: 'POST',
+      url: `https://x/upload/storage/v1/b/payments-sealring/o?${upload}`,
+      headers: { ...plain, 'content-type': type, 'content-length': '306' },
+      data,
+    },
+  ]);
+});
+
 describe('answers that the emulator never gives', () => {
   test('a body in chunks is joined, even if a chunk ends within a character', async () => {
     const euro = Buffer.from('€');
@@ -31,25 +66,35 @@ describe('answers that the emulator never gives', () => {
     expect(await ringWith(objectOf(body, headers)).read()).toEqual({ document: '€', revision: '1' });
   });
 
+  const short = 'the body ended early';
+  const none = 'the answer has no body';
+  const unnamed = 'the answer has no generation';
+  const damaged = 'the document was damaged in transit';
+  const ofBytes = (headers: Record<string, string>, status?: number) =>
+    objectOf(Readable.from([bytes]), headers, status);
   test.each([
-    ['shorter than declared', objectOf(Readable.from([bytes]), { 'content-length': '7' })],
-    ['longer than declared', objectOf(Readable.from([bytes]), { 'content-length': '5' })],
-    ['not of bytes', objectOf(Readable.from(['abcdef']))],
-    ['of a type with no stream', objectOf('abcdef')],
-    ['missing', objectOf(undefined)],
-    ['without a generation', objectOf(Readable.from([bytes]), { 'x-goog-generation': '' })],
-    ['of generation 0', objectOf(Readable.from([bytes]), { 'x-goog-generation': '0' })],
-    ['of a generation that is not a number', objectOf(Readable.from([bytes]), { 'x-goog-generation': '1e3' })],
-    ['without a checksum', objectOf(Readable.from([bytes]), { 'x-goog-hash': 'md5=AAAA' })],
-    ['of another checksum', objectOf(Readable.from([Buffer.from('abcdeF')]))],
-    ['only a part', objectOf(Readable.from([bytes]), {}, 206)],
-  ])('a body that is %s is unavailable', async (_, answer) => {
-    await expect(ringWith(answer).read()).rejects.toMatchObject(unavailable);
+    ['shorter than declared', short, ofBytes({ 'content-length': '7' })],
+    ['longer than declared', short, ofBytes({ 'content-length': '5' })],
+    ['not of bytes', none, objectOf(Readable.from(['abcdef']))],
+    ['of a type with no stream', none, objectOf('abcdef')],
+    ['missing', none, objectOf(undefined)],
+    ['without a generation', unnamed, ofBytes({ 'x-goog-generation': '' })],
+    ['of generation 0', unnamed, ofBytes({ 'x-goog-generation': '0' })],
+    ['of a generation that is not a number', unnamed, ofBytes({ 'x-goog-generation': '1e3' })],
+    ['of a generation over 63 bits', unnamed, ofBytes({ 'x-goog-generation': '9223372036854775808' })],
+    ['without a checksum', damaged, ofBytes({ 'x-goog-hash': 'md5=AAAA' })],
+    ['of another checksum', damaged, objectOf(Readable.from([Buffer.from('abcdeF')]))],
+    ['only a part', 'the call failed', ofBytes({}, 206)],
+  ])('a body that is %s is unavailable', async (_, detail, answer) => {
+    await expect(ringWith(answer).read()).rejects.toMatchObject({ ...unavailable, detail });
   });
 
-  test('an object that is stored compressed is corrupt', async () => {
+  test('an object that is stored compressed, or is empty, is corrupt', async () => {
     const answer = objectOf(Readable.from([bytes]), { 'x-goog-stored-content-encoding': 'gzip' });
     await expect(ringWith(answer).read()).rejects.toMatchObject({ kind: 'corrupt', revision: '1' });
+    const empty = objectOf(Readable.from([]), { 'x-goog-hash': 'crc32c=AAAAAA==' });
+    const refusal = { kind: 'corrupt', revision: '1', detail: 'the object is empty' };
+    await expect(ringWith(empty).read()).rejects.toMatchObject(refusal);
   });
 
   test.each([
@@ -73,7 +118,9 @@ describe('answers that the emulator never gives', () => {
     ['text'],
     [null],
   ])('an answer of %j to a write is unavailable, because the write may have succeeded', async (answer) => {
-    await expect(ringWith(jsonOf(answer)).write('x', { expected: undefined })).rejects.toMatchObject(unavailable);
+    const detail = 'the answer to the write did not come from Cloud Storage';
+    const written = ringWith(jsonOf(answer)).write('x', { expected: undefined });
+    await expect(written).rejects.toMatchObject({ ...unavailable, detail });
   });
 
   test.each([
@@ -92,7 +139,8 @@ describe('answers that the emulator never gives', () => {
     ['of objects without names', { kind: 'storage#objects', items: [{}] }],
     ['of a value that is not a list', { kind: 'storage#objects', items: { length: 0 } }],
   ])('a 404 is never absent after a listing %s (F9)', async (_, listing) => {
-    await expect(ringWith(notFound(), jsonOf(listing)).read()).rejects.toMatchObject(unavailable);
+    const refusal = { ...unavailable, detail: 'the listing of the bucket is incomplete' };
+    await expect(ringWith(notFound(), jsonOf(listing)).read()).rejects.toMatchObject(refusal);
   });
 
   test('an object that is created between the 404 and the listing is read (F8)', async () => {

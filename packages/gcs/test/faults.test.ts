@@ -67,12 +67,6 @@ describe('the Cloud Storage SDK against a local server', () => {
     expect(uncaught).toEqual([]);
   });
 
-  test('creating a ring sends the condition that the object does not exist', async () => {
-    const { stub, ring } = await stubbed((_, response) => sendJson(response, 200, { generation: '1' }));
-    await ring.write('x', { expected: undefined });
-    expect(asked(stub)).toEqual(['upload 0']);
-  });
-
   test.each([
     [412, 'conditionNotMet'],
     [409, 'conflict'],
@@ -169,11 +163,6 @@ describe('the Cloud Storage SDK against a local server', () => {
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
   });
 
-  test('a body whose checksum does not match is unavailable', async () => {
-    const { ring } = await stubbed((_, response) => sendObject(response, 'x', { 'x-goog-hash': 'crc32c=AAAAAA==' }));
-    await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
-  });
-
   test('a document that was damaged in transit is not stored, and the write is unavailable', async () => {
     const { ring } = await stubbed((_, response) => sendError(response, 400, 'invalid'));
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
@@ -208,7 +197,7 @@ describe('the Cloud Storage SDK against a local server', () => {
   test('a body that decompresses to more than the limit is cut off too (F23)', async () => {
     const { stub, ring } = await stubbed((_, response) => {
       response.writeHead(200, { ...generation(), 'content-encoding': 'gzip' });
-      response.end(gzipSync(Buffer.alloc(2 ** 28)));
+      response.end(gzipSync(Buffer.alloc(2 ** 24)));
     });
     await expect(ring.read()).rejects.toMatchObject({ ...failed('too-large'), revision: '1' });
     await stub.allClosed();
@@ -260,14 +249,6 @@ describe('the Cloud Storage SDK against a local server', () => {
     await expect(waiting).rejects.toMatchObject(failed('unavailable'));
     await expect(slow.read()).rejects.toMatchObject(failed('unavailable'));
     await stub.allClosed();
-  });
-
-  test('a port where nothing listens is unavailable (F29)', async () => {
-    const { stub, ring } = await stubbed(() => undefined);
-    await stub.close();
-    closing.pop();
-    await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
-    await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
   });
 
   test('no error has text of the service or data of the client (F33)', async () => {

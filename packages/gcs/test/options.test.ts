@@ -25,15 +25,18 @@ describe('options', () => {
     ['an object that is not a string', { bucket, object: Buffer.from('k') }],
     ['a client of null', { bucket, object, client: null }],
     ['a client without an endpoint', { bucket, object, client: { authClient } }],
+    ['a client without anything to authenticate with', { bucket, object, client: { apiEndpoint } }],
+    ['dangerouslyAllowHttp as text', { bucket, object, dangerouslyAllowHttp: 'yes' }],
     ['a client that cannot make requests', { bucket, object, client: { apiEndpoint, authClient: {} } }],
     ['a client that authenticates with null', { bucket, object, client: { apiEndpoint, authClient: null } }],
     ['callTimeoutSeconds as text', { bucket, object, callTimeoutSeconds: '5' }],
-  ])('%s is a TypeError', (_, options) => {
+  ])('%s is a TypeError that names the function', (_, options) => {
     expect(() => Reflect.apply(gcsRing, undefined, [options])).toThrow(TypeError);
+    expect(() => Reflect.apply(gcsRing, undefined, [options])).toThrow(/^gcsRing: /);
   });
 
   test.each([
-    ['bucket', { bucket: '', object }],
+    ['bucket must be a bucket name', { bucket: '', object }],
     ['bucket', { bucket: 'ab', object }],
     ['bucket', { bucket: 'a/b', object }],
     ['bucket', { bucket: 'Payments', object }],
@@ -46,7 +49,9 @@ describe('options', () => {
     ['object', { bucket, object: '.' }],
     ['object', { bucket, object: 'a\nb' }],
     ['client', { bucket, object, client: { apiEndpoint: 'storage.googleapis.com', authClient } }],
-    ['client', { bucket, object, client: { apiEndpoint: 'ftp://storage', authClient } }],
+    ['client must be an https:// URL', { bucket, object, client: { apiEndpoint: 'ftp://storage', authClient } }],
+    ['endpoint', { bucket, object, client: { apiEndpoint, authClient }, endpoint: apiEndpoint }],
+    ['endpoint', { bucket, object, endpoint: 'http://storage.internal' }],
     ['callTimeoutSeconds', { bucket, object, callTimeoutSeconds: 0 }],
     ['callTimeoutSeconds', { bucket, object, callTimeoutSeconds: Number.NaN }],
     ['callTimeoutSeconds', { bucket, object, callTimeoutSeconds: 61 }],
@@ -56,7 +61,23 @@ describe('options', () => {
   });
 
   test.each(['payments-sealring', 'a.b_c-d', 'a'.repeat(222)])('%s is accepted as the bucket name', (name) => {
-    expect(gcsRing({ bucket: name, object, client: { apiEndpoint, authClient } }).kind).toBe('gcs');
+    const longest = 'é'.repeat(512);
+    const client = { apiEndpoint: 'http://127.0.0.1:1', authClient };
+    const ring = gcsRing({ bucket: name, object: longest, client, callTimeoutSeconds: 1 });
+    expect(ring).toMatchObject({ kind: 'gcs', location: `gs://${name}/${longest}` });
+  });
+
+  test('a wrong argument is rejected before any call, and names the function (F17)', async () => {
+    const ring = gcsRing({
+      bucket,
+      object,
+      client: { apiEndpoint, authClient: { request: async () => expect.fail() } },
+    });
+    const call = async (name: string, ...given: unknown[]) => Reflect.apply(Reflect.get(ring, name), ring, given);
+    for (const wrong of [call('read', { object }), call('write', 7, { expected: undefined })]) {
+      await expect(wrong).rejects.toBeInstanceOf(TypeError);
+      await expect(wrong).rejects.toThrow(/^gcsRing: /);
+    }
   });
 
   test('a client that does not authenticate at its endpoint is a RangeError, because it would still send its token', () => {
@@ -77,7 +98,10 @@ describe('options', () => {
   test('a ring with its own client is created and closed without credentials', async () => {
     const ring = gcsRing({ bucket, object });
     await ring.close();
-    await expect(ring.read()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });
+    await expect(ring.read()).rejects.toMatchObject({ kind: 'unavailable', detail: 'the store is closed' });
+    expect(gcsRing({ bucket, object, endpoint: 'http://storage.internal', dangerouslyAllowHttp: true }).kind).toBe(
+      'gcs',
+    );
   });
 
   test('missing credentials make the call unavailable, and cause no other error', async () => {

@@ -17,27 +17,18 @@ export interface Connection {
 }
 
 /** Connects at the first call. */
-export function connectionOf(settings: Settings): Connection {
-  const { pool, end } = sourceOf(settings);
-  const calls = storeCalls(settings.timeoutMs, classify);
-  let isClosed = false;
+export function connectionOf({ source, timeoutMs, createListener }: Settings): Connection {
+  const own = typeof source === 'string' ? ownPool(source, timeoutMs) : undefined;
+  const pool = own ?? (source as PostgresPool);
+  const calls = storeCalls(timeoutMs, classify);
   return {
-    createListener: settings.createListener ?? listenerLike(pool.options, settings.timeoutMs),
+    createListener: createListener ?? listenerLike(pool.options, timeoutMs),
     query: (signal, query) => calls.run(signal, async (ended) => ({ answer: await queryOnce(pool, query, ended) })),
     async close() {
-      if (isClosed) return;
-      isClosed = true;
       calls.close();
-      await end();
+      if (own?.ending === false) await own.end();
     },
   };
-}
-
-/** The caller's pool, or the store's own and a function that ends it. */
-function sourceOf(settings: Settings): { readonly pool: PostgresPool; readonly end: () => Promise<void> } {
-  if (settings.pool !== undefined) return { pool: settings.pool, end: async () => undefined };
-  const pool = ownPool(settings);
-  return { pool, end: () => pool.end() };
 }
 
 /**
@@ -46,27 +37,21 @@ function sourceOf(settings: Settings): { readonly pool: PostgresPool; readonly e
  */
 async function queryOnce(pool: PostgresPool, query: PostgresQuery, ended: AbortSignal): Promise<readonly unknown[]> {
   const client = await pool.connect();
+  if (ended.aborted) {
+    client.release();
+    throw ended.reason;
+  }
   client.on('error', ignore);
-  let isReleased = false;
-  const release = (destroy: boolean): void => {
-    if (isReleased) return;
-    isReleased = true;
-    ended.removeEventListener('abort', abandon);
-    client.release(destroy);
-    if (!destroy) client.off('error', ignore);
-  };
-  const abandon = (): void => release(true);
-  ended.addEventListener('abort', abandon, { once: true });
+  const abandoned = new Promise<never>((_, reject) => {
+    ended.addEventListener('abort', () => reject(ended.reason));
+  });
   try {
-    if (ended.aborted) {
-      release(false);
-      ended.throwIfAborted();
-    }
-    const { rows } = await client.query(query);
-    release(false);
+    const { rows } = await Promise.race([client.query(query), abandoned]);
+    client.off('error', ignore);
+    client.release();
     return rows;
   } catch (error) {
-    release(true);
+    client.release(true);
     throw error;
   }
 }
@@ -74,11 +59,11 @@ async function queryOnce(pool: PostgresPool, query: PostgresQuery, ended: AbortS
 /** A broken connection emits an event, which would end the process without a listener. */
 function ignore(): void {}
 
-function ownPool({ connectionString = '', timeoutMs }: Settings): Pool {
+function ownPool(connectionString: string, connectionTimeoutMillis: number): Pool {
   const pool = new Pool({
     connectionString,
     max: OWN_POOL_CONNECTIONS,
-    connectionTimeoutMillis: timeoutMs,
+    connectionTimeoutMillis,
     keepAlive: true,
     allowExitOnIdle: true,
   });
@@ -91,12 +76,8 @@ function listenerLike(
   options: object | undefined,
   connectionTimeoutMillis: number,
 ): (() => PostgresListener) | undefined {
-  return options === undefined
-    ? undefined
-    : () => new Client({ ...passed(options), keepAlive: true, connectionTimeoutMillis });
-}
-
-/** `pg` makes the password non-enumerable, so that spreading the options drops it. */
-function passed(options: object): object {
-  return 'password' in options ? { ...options, password: options.password } : options;
+  if (options === undefined) return undefined;
+  // `pg` makes the password non-enumerable, so that spreading the options drops it.
+  const password: string | undefined = Reflect.get(options, 'password');
+  return () => new Client({ ...options, password, keepAlive: true, connectionTimeoutMillis });
 }

@@ -23,18 +23,19 @@ export function schemaSql(tables: PostgresTables = {}): string {
   refuseUnknownOptions(owner, tables, ['ring', 'singleUse']);
   const ring = tableOf(owner, 'ring', tables.ring ?? 'sealring_ring');
   const singleUse = tableOf(owner, 'singleUse', tables.singleUse ?? 'sealring_single_use');
+  const index = singleUse.replace(/^.*\./, '').replace(/"$/, '_expires_at"');
   return `SELECT pg_advisory_xact_lock(${LOCK});
-CREATE TABLE IF NOT EXISTS ${ring.sql} (
+CREATE TABLE IF NOT EXISTS ${ring} (
   name text PRIMARY KEY,
   document text NOT NULL CHECK (octet_length(document) BETWEEN 1 AND ${MAX_DOCUMENT_BYTES}),
   -- Random, not counted: a row that was deleted, or restored from a backup, must not repeat one.
   revision uuid NOT NULL DEFAULT gen_random_uuid()
 );
-CREATE TABLE IF NOT EXISTS ${singleUse.sql} (
+CREATE TABLE IF NOT EXISTS ${singleUse} (
   id text PRIMARY KEY,
   expires_at timestamptz NOT NULL
 );
-CREATE INDEX IF NOT EXISTS "${singleUse.bare}_expires_at" ON ${singleUse.sql} (expires_at);
+CREATE INDEX IF NOT EXISTS ${index} ON ${singleUse} (expires_at);
 `;
 }
 

@@ -11,7 +11,6 @@ import {
   urlWith,
 } from '@sealring/core/adapter';
 import type { PostgresListener, PostgresPool } from './client.ts';
-import { parseTableName, type TableName } from './table-name.ts';
 
 /** Where the server is: exactly one of the two. */
 export interface PostgresSource {
@@ -48,12 +47,13 @@ export interface PostgresSingleUseOptions extends PostgresSource {
   readonly clockSkewSeconds?: number;
 }
 
-/** Validated options: a frozen copy. */
+/** Validated options: a copy. */
 export interface Settings {
-  readonly pool: PostgresPool | undefined;
-  readonly connectionString: string | undefined;
+  /** The caller's pool, or the URL for one of our own. */
+  readonly source: PostgresPool | string;
   readonly timeoutMs: number;
-  readonly table: TableName;
+  /** Quoted, for SQL: a name may be a reserved word. */
+  readonly table: string;
   readonly name: string;
   /** Of a single-use store. */
   readonly clockSkewMs: number;
@@ -81,23 +81,27 @@ function readOptions(owner: string, options: unknown, known: readonly string[], 
     throw optionTypeError(`${owner}: give either pool or connectionString`);
   }
   checkCallback(owner, 'createListener', createListener);
-  return Object.freeze({
-    pool: pool === undefined ? undefined : poolOf(owner, pool),
-    connectionString: connectionString === undefined ? undefined : urlOf(owner, connectionString),
+  return {
+    source: pool === undefined ? urlOf(owner, connectionString) : poolOf(owner, pool),
     timeoutMs: timeoutMsOf(owner, callTimeoutSeconds),
     table: tableOf(owner, 'table', table),
     name: label(owner, 'name', name),
     clockSkewMs: clockSkewMsOf(owner, given['clockSkewSeconds']),
     createListener: createListener as (() => PostgresListener) | undefined,
-  });
+  };
 }
 
-/** @throws {TypeError | RangeError} */
-export function tableOf(owner: string, option: string, value: unknown): TableName {
+/** At most 48 characters leave room for the suffix of an index: PostgreSQL truncates identifiers at 63 bytes. */
+const TABLE = /^(?:[a-z_][a-z0-9_]{0,47}\.)?[a-z_][a-z0-9_]{0,47}$/;
+
+/**
+ * The name of a table, quoted. Identifiers cannot be parameters of a statement, so only listed characters are allowed.
+ * @throws {TypeError | RangeError}
+ */
+export function tableOf(owner: string, option: string, value: unknown): string {
   const name = text(owner, option, value);
-  const table = parseTableName(name);
-  if (table === undefined) throw outOfRange(owner, option, 'table or schema.table of [a-z0-9_]', name);
-  return table;
+  if (!TABLE.test(name)) throw outOfRange(owner, option, 'table or schema.table of [a-z0-9_]', name);
+  return `"${name.replace('.', '"."')}"`;
 }
 
 function poolOf(owner: string, pool: unknown): PostgresPool {

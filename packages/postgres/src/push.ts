@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { PushListener } from '@sealring/core/adapter';
 import type { PostgresListener } from './client.ts';
-import type { TableName } from './table-name.ts';
 
 /** The channel of one ring: an identifier, which PostgreSQL truncates at 63 bytes. */
-export function channelOf(table: TableName, name: string): string {
-  return `sealring_${createHash('sha256').update(`${table.sql}\0${name}`).digest('hex').slice(0, 32)}`;
+export function channelOf(table: string, name: string): string {
+  return `sealring_${createHash('sha256').update(`${table}\0${name}`).digest('hex').slice(0, 32)}`;
 }
 
 /** Listens to a channel. A connection that ends without being asked to emits `error`, and stays ended. */

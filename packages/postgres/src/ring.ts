@@ -7,16 +7,15 @@ import {
   noteServiceTime,
   type Outcome,
   Push,
+  property,
   tooLarge,
 } from '@sealring/core/adapter';
 import { connectionOf } from './connection.ts';
 import type { Failure } from './error-table.ts';
 import { type PostgresRingOptions, readRingOptions } from './options.ts';
 import { channelOf, pushListener } from './push.ts';
-import type { TableName } from './table-name.ts';
 
 const OWNER = 'postgresRing';
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
  * A ring store in one row of a PostgreSQL table, 13 or later, compared and replaced by a single statement. The table is
@@ -46,20 +45,18 @@ export function postgresRing(options: PostgresRingOptions): RingStore {
   const statements = statementsFor(table);
   const channel = channelOf(table, name);
   const { createListener } = connection;
-  const push =
-    createListener === undefined
-      ? undefined
-      : new Push({ connect: () => pushListener(createListener(), channel), timeoutMs: settings.timeoutMs });
+  const connect = createListener && (() => pushListener(createListener(), channel));
+  const push = connect && new Push({ connect, timeoutMs: settings.timeoutMs });
 
   return Object.freeze<RingStore>({
     kind: 'postgres',
-    location: `postgres table ${table.sql}, row ${name}`,
+    location: `postgres table ${table}, row ${name}`,
 
     async read(given) {
       checkRead(OWNER, given);
       const values = [name, MAX_DOCUMENT_BYTES];
       const row = rowOf(await connection.query(given?.signal, { text: statements.read, values }));
-      noteServiceTime(Number(row?.['serverMs'] ?? Number.NaN), given?.onServiceDate);
+      noteServiceTime(Number(property(row, 'serverMs')), given?.onServiceDate);
       return storedRing(row);
     },
 
@@ -69,8 +66,8 @@ export function postgresRing(options: PostgresRingOptions): RingStore {
         throw new TypeError(`${OWNER}: document has a NUL, which PostgreSQL text cannot hold`);
       }
       const { expected, signal } = given;
-      // No read returns such a revision, so another one is stored; and PostgreSQL refuses text with a NUL.
-      if (expected !== undefined && !UUID.test(expected)) throw new RingConflictError();
+      // No read returns such a revision, so another one is stored; but PostgreSQL refuses text with a NUL.
+      if (expected?.includes('\0') === true) throw new RingConflictError();
       const outcome = await connection.query(
         signal,
         expected === undefined
@@ -84,14 +81,12 @@ export function postgresRing(options: PostgresRingOptions): RingStore {
       return { revision: textOf(row, 'revision') };
     },
 
-    ...(push === undefined
-      ? {}
-      : {
-          watch(changed: () => void) {
-            checkWatcher(OWNER, changed);
-            return push.add(changed);
-          },
-        }),
+    ...(push && {
+      watch(changed: () => void) {
+        checkWatcher(OWNER, changed);
+        return push.add(changed);
+      },
+    }),
 
     async close() {
       push?.close();
@@ -106,7 +101,7 @@ interface Statements {
   readonly replace: string;
 }
 
-function statementsFor({ sql }: TableName): Statements {
+function statementsFor(table: string): Statements {
   // Part of the statement, so that it is sent if and only if the write is committed.
   const told = "SELECT revision::text AS revision, pg_notify($3, '') FROM written";
   return {
@@ -116,50 +111,38 @@ function statementsFor({ sql }: TableName): Statements {
       floor(extract(epoch FROM clock_timestamp()) * 1000)::text AS "serverMs",
       octet_length(ring.document) > $2 AS "isTooLarge",
       CASE WHEN octet_length(ring.document) <= $2 THEN ring.document END AS document
-      FROM (VALUES (1)) AS one LEFT JOIN ${sql} AS ring ON ring.name = $1`,
-    create: `WITH written AS (INSERT INTO ${sql} (name, document, revision) VALUES ($1, $2, gen_random_uuid())
+      FROM (VALUES (1)) AS one LEFT JOIN ${table} AS ring ON ring.name = $1`,
+    create: `WITH written AS (INSERT INTO ${table} (name, document, revision) VALUES ($1, $2, gen_random_uuid())
       ON CONFLICT (name) DO NOTHING RETURNING revision) ${told}`,
     // Compared as text: as a UUID, other spellings of it would be equal.
-    replace: `WITH written AS (UPDATE ${sql} SET document = $2, revision = gen_random_uuid()
+    replace: `WITH written AS (UPDATE ${table} SET document = $2, revision = gen_random_uuid()
       WHERE name = $1 AND revision::text = $4 RETURNING revision) ${told}`,
   };
 }
 
-type Row = Readonly<Record<string, unknown>>;
-
 /** The only row, or none. @throws {RingStoreError} */
-function rowOf(outcome: Outcome<readonly unknown[], Failure>): Row | undefined {
-  if ('failure' in outcome) {
-    const { kind, detail, serviceCode } = outcome.failure;
-    throw new RingStoreError(kind, detail, { serviceCode });
-  }
-  const [row] = outcome.answer;
-  if (row !== undefined && (typeof row !== 'object' || row === null)) throw unknownAnswer();
-  return row as Row | undefined;
+function rowOf(outcome: Outcome<readonly unknown[], Failure>): unknown {
+  if ('answer' in outcome) return outcome.answer[0];
+  throw new RingStoreError(outcome.failure.kind, outcome.failure.detail, outcome.failure);
 }
 
-function storedRing(row: Row | undefined): StoredRing | undefined {
-  if (row === undefined) throw unknownAnswer();
-  if (row['standby'] !== false) {
+function storedRing(row: unknown): StoredRing | undefined {
+  if (property(row, 'standby') !== false) {
     throw new RingStoreError(
       'unavailable',
       'the server is a standby: a failover is under way, or the address is wrong',
     );
   }
-  if (row['revision'] === null) return undefined;
+  if (property(row, 'revision') === null) return undefined;
   const revision = textOf(row, 'revision');
-  if (row['isTooLarge'] !== false) throw tooLarge(revision);
+  if (property(row, 'isTooLarge') !== false) throw tooLarge(revision);
   const document = textOf(row, 'document');
   if (document === '') throw new RingStoreError('corrupt', 'the document is empty', { revision });
   return { document, revision };
 }
 
-function textOf(row: Row, column: string): string {
-  const value = row[column];
-  if (typeof value !== 'string') throw unknownAnswer();
-  return value;
-}
-
-function unknownAnswer(): RingStoreError {
-  return new RingStoreError('unavailable', 'the statement returned an unexpected answer');
+function textOf(row: unknown, column: string): string {
+  const value = property(row, column);
+  if (typeof value === 'string') return value;
+  throw new RingStoreError('unavailable', 'the statement returned an unexpected answer');
 }

@@ -23,11 +23,11 @@ const ATTEMPTS = 3;
 export function postgresSingleUse(options: PostgresSingleUseOptions): Required<SingleUseStore> {
   const settings = readSingleUseOptions(options);
   const connection = connectionOf(settings);
-  const { sql } = settings.table;
+  const { table } = settings;
   // Rows that another claim is removing are skipped without waiting.
-  const text = `WITH expired AS (DELETE FROM ${sql} WHERE id IN (SELECT id FROM ${sql}
+  const text = `WITH expired AS (DELETE FROM ${table} WHERE id IN (SELECT id FROM ${table}
       WHERE expires_at < now() AND id <> $1 ORDER BY expires_at LIMIT ${REMOVED_PER_CLAIM} FOR UPDATE SKIP LOCKED))
-    INSERT INTO ${sql} (id, expires_at) VALUES ($1, now() + $2 * interval '1 millisecond')
+    INSERT INTO ${table} (id, expires_at) VALUES ($1, now() + $2 * interval '1 millisecond')
     ON CONFLICT (id) DO NOTHING RETURNING id`;
 
   return Object.freeze<Required<SingleUseStore>>({

@@ -253,11 +253,6 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
     expect(await ring.read()).toEqual({ document: 'x', revision });
     await ring.write('y', { expected: revision });
   });
-
-  test('a document with a NUL is a TypeError, because PostgreSQL text cannot contain one', async () => {
-    const ring = postgresRing({ pool: poolOf(), name: freshName() });
-    await expect(ring.write('a\0b', { expected: undefined })).rejects.toBeInstanceOf(TypeError);
-  });
 });
 
 describe.skipIf(connectionString === '')('the migration', () => {

@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Push } from '@sealring/core/adapter';
 import { Client } from 'pg';
-import { afterEach, describe, expect, inject, test } from 'vitest';
+import { afterEach, describe, expect, inject, test, vi } from 'vitest';
 // @boundaries-ignore the servers of the tests are shared, and no package
 import { startTcpProxy, type TcpProxy } from '../../../test/support/tcp-proxy.ts';
 import type { PostgresListener } from '../src/index.ts';
-import { pushListener } from '../src/push.ts';
+import { channelOf, pushListener } from '../src/push.ts';
 
 const connectionString = inject('postgres');
 const closing: (() => Promise<unknown> | void)[] = [];
@@ -29,6 +29,35 @@ async function notifier(channel: string): Promise<() => Promise<unknown>> {
   closing.push(() => client.end());
   return () => client.query(`NOTIFY "${channel}"`);
 }
+
+test('a listener reports writes, and that it was lost; its channel is that of the ring alone', async () => {
+  const calls: unknown[] = [];
+  const note = async (...call: unknown[]): Promise<void> => void calls.push(call);
+  const unref = (): void => void calls.push(['unref']);
+  const given = {
+    connect: () => note('connect'),
+    query: note,
+    end: () => note('end').then(() => Promise.reject(new Error('ended'))),
+    unref,
+  };
+  const client: PostgresListener = Object.assign(new EventEmitter(), given);
+  const [changed, lost] = [vi.fn<() => void>(), vi.fn<() => void>()];
+  const listener = pushListener(client, channelOf('"sealring_ring"', 'default'));
+  await listener.start(changed, lost);
+  await listener.check();
+  listener.end();
+  expect(calls).toEqual([
+    ['connect'],
+    ['unref'],
+    ['LISTEN "sealring_e966ae83214e86782c1e61848e3f28e6"'],
+    ['SELECT 1'],
+    ['end'],
+  ]);
+  Object(client).emit('notification');
+  Object(client).emit('error');
+  expect([changed.mock.calls, lost.mock.calls]).toEqual([[[]], [[]]]);
+  await pushListener(Object.assign(client, { unref: undefined }), 'c').start(changed, lost);
+});
 
 describe.skipIf(connectionString === '')('push over PostgreSQL', () => {
   test('a connection that hangs is detected and replaced (F29)', async () => {
@@ -60,44 +89,6 @@ describe.skipIf(connectionString === '')('push over PostgreSQL', () => {
     await expect.poll(() => heard).toBe(1);
     proxy.reset();
     await expect.poll(() => heard).toBe(2);
-  });
-
-  test('all watchers share one connection, which closes with the last one', async () => {
-    const { proxy, connect } = await startProxy();
-    const push = new Push({ connect: () => pushListener(connect(), 'shared'), timeoutMs: 2_000 });
-    const notify = await notifier('shared');
-    let heard = 0;
-    const changed = (): void => void heard++;
-    const [endOne, endOther] = [push.add(changed), push.add(changed)];
-    await expect.poll(() => heard).toBe(2);
-    await notify();
-    await expect.poll(() => heard).toBe(4);
-    endOne();
-    endOne();
-    await notify();
-    await expect.poll(() => heard).toBe(5);
-    expect(proxy.accepted).toBe(1);
-    endOther();
-    endOther();
-    await notify();
-    push.add(changed)();
-    await pause(200);
-    expect(heard).toBe(5);
-  });
-
-  test('a client that cannot be created or connected is retried later', async () => {
-    let attempts = 0;
-    const connect = (): PostgresListener => {
-      attempts++;
-      if (attempts < 3) throw new Error('no client');
-      return new Client({ connectionString: attempts < 5 ? 'postgres://app@127.0.0.1:1/none' : connectionString });
-    };
-    const push = new Push({ connect: () => pushListener(connect(), 'c'), timeoutMs: 2_000 });
-    closing.push(() => push.close());
-    let heard = 0;
-    push.add(() => heard++);
-    await expect.poll(() => heard).toBe(1);
-    expect(attempts).toBe(5);
   });
 
   test('a watcher does not keep the process alive', async () => {

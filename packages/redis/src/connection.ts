@@ -1,7 +1,6 @@
-import { once } from 'node:events';
 import { type Outcome, storeCalls } from '@sealring/core/adapter';
 import { createClient } from 'redis';
-import type { RedisClient, RedisSubscriber } from './client.ts';
+import type { RedisClient, RedisSendOptions, RedisSubscriber } from './client.ts';
 import { classify, type Failure } from './error-table.ts';
 import type { Settings } from './options.ts';
 
@@ -23,80 +22,71 @@ export interface Connection {
 }
 
 /** Connects at the first call. */
-export function connectionOf(settings: Settings): Connection {
-  const own = settings.client === undefined ? ownClient(settings.url ?? '', settings.timeoutMs) : lent(settings.client);
-  const calls = storeCalls(settings.timeoutMs * SHARE_OF_TIMEOUT, classify);
-  let isClosed = false;
+export function connectionOf({ source, timeoutMs }: Settings): Connection {
+  const client = typeof source === 'string' ? new OwnClient(source, timeoutMs) : source;
+  const own = client instanceof OwnClient ? client : undefined;
+  const calls = storeCalls(timeoutMs * SHARE_OF_TIMEOUT, classify);
   return {
-    client: own.client,
+    client,
     async run(signal, call) {
       const outcome = await calls.run(signal, async (ended) => {
-        await own.connect();
-        // The caller has given up: an unsent command must not be sent.
-        ended.throwIfAborted();
-        return { answer: await call(own.client, ended) };
+        await own?.connect();
+        return { answer: await call(client, ended) };
       });
-      // With a client that keeps reconnecting the call ends at its deadline, which does not show the cause.
-      const why = 'failure' in outcome && !isClosed && signal?.aborted !== true ? own.notConnected() : undefined;
+      // While the client reconnects, the call ends at its deadline, which does not show the cause.
+      const why = 'failure' in outcome && signal?.aborted !== true ? own?.lastFailure : undefined;
       return why === undefined ? outcome : { failure: why };
     },
     close() {
-      isClosed = true;
       calls.close();
-      own.destroy();
+      own?.destroy();
     },
   };
 }
 
-interface Connectable {
-  readonly client: RedisClient;
-  connect(): Promise<void>;
+class OwnClient implements RedisClient {
   /** Why there is no connection at the moment, if known. */
-  notConnected(): Failure | undefined;
-  destroy(): void;
-}
+  lastFailure: Failure | undefined;
+  readonly #client: ReturnType<typeof createClient>;
+  readonly #create: (reconnectStrategy: typeof reconnectionMs) => ReturnType<typeof createClient>;
+  #connecting: Promise<unknown> | undefined;
+  #wasReady = false;
 
-function lent(client: RedisClient): Connectable {
-  return { client, connect: async () => undefined, notConnected: () => undefined, destroy: () => undefined };
-}
+  constructor(url: string, connectTimeout: number) {
+    this.#create = (reconnectStrategy) => createClient({ url, socket: { connectTimeout, reconnectStrategy } });
+    // Before the first connection an error is more likely a wrong address than a brief failure: the call reports it.
+    this.#client = this.#create((retries, cause) => this.#wasReady && reconnectionMs(retries, cause));
+    // Without a listener, an error would end the process.
+    this.#client.on('error', (error: unknown) => {
+      this.lastFailure = classify(error);
+    });
+    this.#client.on('ready', () => {
+      this.#wasReady = true;
+      this.lastFailure = undefined;
+    });
+  }
 
-function ownClient(url: string, connectTimeout: number): Connectable {
-  const client = createClient({ url, socket: { connectTimeout, reconnectStrategy } });
-  let lastFailure: Failure | undefined;
-  // Without a listener, an error would end the process.
-  client.on('error', (error: unknown) => {
-    lastFailure = classify(error);
-  });
-  let connecting: Promise<unknown> | undefined;
-  let wasReady = false;
-  client.once('ready', () => {
-    wasReady = true;
-  });
-  let nextAttempt: Promise<unknown> | undefined;
-  return {
-    client: {
-      sendCommand: (args, options) => client.sendCommand(args, options),
-      duplicate: (): RedisSubscriber => client.duplicate(),
-    },
-    async connect() {
-      // While the server is down this stays pending and the client keeps trying; a refusal ends it.
-      if (!client.isOpen) connecting = client.connect();
-      if (wasReady) return void (await connecting);
-      // Before the first connection an error is more likely a wrong address than a brief failure: the call reports it.
-      nextAttempt ??= once(client, 'ready').finally(() => {
-        nextAttempt = undefined;
-      });
-      await Promise.race([connecting, nextAttempt]);
-    },
-    notConnected: () => (client.isReady ? undefined : lastFailure),
-    destroy() {
-      if (client.isOpen) client.destroy();
-    },
-  };
+  sendCommand(args: string[], options?: RedisSendOptions): Promise<unknown> {
+    return this.#client.sendCommand(args, options);
+  }
+
+  duplicate(): RedisSubscriber {
+    return this.#create(reconnectionMs);
+  }
+
+  async connect(): Promise<void> {
+    if (!this.#client.isOpen) this.#connecting = this.#client.connect();
+    await this.#connecting;
+  }
+
+  destroy(): void {
+    if (this.#client.isOpen) this.#client.destroy();
+    this.lastFailure = undefined;
+  }
 }
 
 /** A password that was rejected is not sent again: that would lock accounts. */
-function reconnectStrategy(retries: number, cause: Error): number | false {
+export function reconnectionMs(retries: number, cause: Error): number | false {
   if (classify(cause).kind === 'denied') return false;
-  return Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** Math.min(retries, 10)) * (0.5 + Math.random() / 2);
+  return Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** retries) * (0.5 + Math.random() / 2);
 }

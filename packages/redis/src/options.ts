@@ -36,10 +36,10 @@ export interface RedisSingleUseOptions extends RedisSource {
   readonly clockSkewSeconds?: number;
 }
 
-/** Validated options: a frozen copy. */
+/** Validated options: a copy. */
 export interface Settings {
-  readonly client: RedisClient | undefined;
-  readonly url: string | undefined;
+  /** The caller's client, or the URL for one of our own. */
+  readonly source: RedisClient | string;
   readonly timeoutMs: number;
   /** The ring's key or the prefix. */
   readonly name: string;
@@ -70,14 +70,16 @@ function readOptions(
   const given = options as Readonly<Record<string, unknown>>;
   const { client, url, callTimeoutSeconds = 5, [nameOption]: name = fallback } = given;
   if ((client === undefined) === (url === undefined)) throw optionTypeError(`${owner}: give either client or url`);
-  return Object.freeze({
-    client: client === undefined ? undefined : clientOf(owner, client),
-    url:
-      url === undefined ? undefined : urlWith(owner, 'url', url, ['redis:', 'rediss:'], 'a redis:// or rediss:// URL'),
+  return {
+    source: client === undefined ? urlOf(owner, url) : clientOf(owner, client),
     timeoutMs: timeoutMsOf(owner, callTimeoutSeconds),
     name: textWithin(owner, nameOption, name, MAX_NAME_LENGTH),
     clockSkewMs: clockSkewMsOf(owner, given['clockSkewSeconds']),
-  });
+  };
+}
+
+function urlOf(owner: string, url: unknown): string {
+  return urlWith(owner, 'url', url, ['redis:', 'rediss:'], 'a redis:// or rediss:// URL');
 }
 
 function clientOf(owner: string, client: unknown): RedisClient {

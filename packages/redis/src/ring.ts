@@ -1,22 +1,17 @@
-import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
-import {
-  RingConflictError,
-  type RingStore,
-  RingStoreError,
-  type RingStoreErrorKind,
-  type StoredRing,
-} from '@sealring/core';
+import { RingConflictError, type RingStore, RingStoreError, type StoredRing } from '@sealring/core';
 import {
   checkRead,
   checkWatcher,
   checkWrite,
+  decodeDocument,
   MAX_DOCUMENT_BYTES,
   noteServiceTime,
   type Outcome,
   Push,
-  TOO_LARGE,
+  tooLarge,
 } from '@sealring/core/adapter';
+import type { RedisClient } from './client.ts';
 import { connectionOf } from './connection.ts';
 import type { Failure } from './error-table.ts';
 import { type RedisRingOptions, readRingOptions } from './options.ts';
@@ -51,26 +46,20 @@ export function redisRing(options: RedisRingOptions): RingStore {
   const settings = readRingOptions(options);
   const key = settings.name;
   const connection = connectionOf(settings);
-  const { client } = connection;
-  const push = new Push({
-    connect() {
-      const subscriber = client.duplicate?.();
-      return subscriber === undefined ? undefined : pushListener(subscriber, key);
-    },
-    timeoutMs: settings.timeoutMs,
-  });
+  const connect = connection.client.duplicate?.bind(connection.client);
+  const push = connect && new Push({ connect: () => pushListener(connect(), key), timeoutMs: settings.timeoutMs });
 
   return Object.freeze<RingStore>({
     kind: 'redis',
-    location: locationOf(settings.url, key),
+    location: locationOf(settings.source, key),
 
     async read(given) {
       checkRead(OWNER, given);
       const bound = [String(MAX_DOCUMENT_BYTES)];
       const outcome = await connection.run(given?.signal, (to, ended) => runScript(to, READ, key, bound, ended));
-      const [status, time, ...held] = fieldsOf(outcome);
+      const [status, time, revision, document] = fieldsOf(outcome);
       noteServiceTime(Number.parseInt(String(time), 10) * 1_000, given?.onServiceDate);
-      return storedRing(status, held);
+      return storedRing(String(status), String(revision), document);
     },
 
     async write(document, given) {
@@ -79,67 +68,57 @@ export function redisRing(options: RedisRingOptions): RingStore {
       const revision = randomBytes(REVISION_BYTES).toString('base64url');
       const values = [expected === undefined ? 'absent' : `=${expected}`, document, revision];
       const outcome = await connection.run(signal, (to, ended) => runScript(to, WRITE, key, values, ended));
-      const [status] = fieldsOf(outcome);
+      const status = String(fieldsOf(outcome)[0]);
       if (status === 'conflict') throw new RingConflictError();
-      if (status !== 'written') throw refusal(status);
+      if (status !== 'written') throw new RingStoreError('unavailable', 'the script returned an unexpected answer');
       return { revision };
     },
 
-    ...(client.duplicate === undefined
-      ? {}
-      : {
-          watch(changed: () => void) {
-            checkWatcher(OWNER, changed);
-            return push.add(changed);
-          },
-        }),
+    ...(push && {
+      watch(changed: () => void) {
+        checkWatcher(OWNER, changed);
+        return push.add(changed);
+      },
+    }),
 
     async close() {
-      push.close();
+      push?.close();
       connection.close();
     },
   });
 }
 
-type Field = string | Buffer;
-
 /** The script's answer: a status, then what it found. @throws {RingStoreError} */
-function fieldsOf(outcome: Outcome<unknown, Failure>): readonly [string, ...Field[]] {
+function fieldsOf(outcome: Outcome<unknown, Failure>): readonly unknown[] {
   if ('failure' in outcome) throw new RingStoreError(outcome.failure.kind, outcome.failure.detail, outcome.failure);
-  const fields: readonly unknown[] = Array.isArray(outcome.answer) ? outcome.answer : [];
-  if (!fields.every(isField)) throw new RingStoreError('unavailable', 'the script returned an unexpected answer');
-  const [status = '', ...rest] = fields;
-  return [String(status), ...rest];
+  return Array.isArray(outcome.answer) ? outcome.answer : [];
 }
 
-function isField(value: unknown): value is Field {
-  return typeof value === 'string' || Buffer.isBuffer(value);
-}
-
-function storedRing(status: string, [found, document]: readonly Field[]): StoredRing | undefined {
-  if (status === 'absent') return undefined;
-  const revision = found === undefined ? undefined : String(found);
-  if (status !== 'held' || document === undefined || revision === undefined) throw refusal(status, revision);
-  if (Buffer.isBuffer(document) && !isUtf8(document)) throw new RingStoreError('corrupt', 'not UTF-8', { revision });
-  if (document.length === 0) throw new RingStoreError('corrupt', 'the document is empty', { revision });
-  return { document: String(document), revision };
-}
-
-const REFUSALS: Readonly<Record<string, readonly [RingStoreErrorKind, string]>> = Object.freeze({
-  replica: ['unavailable', 'the server is a replica: a failover is under way, or the address is wrong'],
-  foreign: ['corrupt', 'the key holds something other than a ring'],
-  'too-large': [TOO_LARGE.kind, TOO_LARGE.detail],
-});
-
-function refusal(status: string, revision?: string): RingStoreError {
-  const [kind, detail] = REFUSALS[status] ?? ['unavailable', 'the script returned an unexpected answer'];
-  const isSeen = revision !== undefined && kind !== 'unavailable';
-  return new RingStoreError(kind, detail, isSeen ? { revision } : {});
+function storedRing(status: string, revision: string, document: unknown): StoredRing | undefined {
+  switch (status) {
+    case 'absent':
+      return undefined;
+    case 'foreign':
+      throw new RingStoreError('corrupt', 'the key holds something other than a ring', { revision });
+    case 'too-large':
+      throw tooLarge(revision);
+    case 'replica':
+      throw new RingStoreError(
+        'unavailable',
+        'the server is a replica: a failover is under way, or the address is wrong',
+      );
+  }
+  const bytes = typeof document === 'string' ? Buffer.from(document) : document;
+  if (status !== 'held' || !Buffer.isBuffer(bytes))
+    throw new RingStoreError('unavailable', 'the script returned an unexpected answer');
+  const read = decodeDocument(bytes, 'key');
+  if ('failure' in read) throw new RingStoreError(read.failure.kind, read.failure.detail, { revision });
+  return { document: read.answer, revision };
 }
 
 /** Without the user and the password that the URL can contain. */
-function locationOf(url: string | undefined, key: string): string {
-  if (url === undefined) return `redis key ${key}`;
-  const { protocol, host } = new URL(url);
+function locationOf(source: RedisClient | string, key: string): string {
+  if (typeof source !== 'string') return `redis key ${key}`;
+  const { protocol, host } = new URL(source);
   return `${protocol}//${host}, key ${key}`;
 }

@@ -2,19 +2,14 @@ import { createHash } from 'node:crypto';
 import type { RedisClient } from './client.ts';
 import { codeOf } from './error-table.ts';
 
-/** A Lua script with its name on the server. */
+/** A Lua script. */
 export interface Script {
   readonly source: string;
-  readonly sha1: string;
   /**
    * `_RO` for a script that only reads: a user who may not write may run it, and the server enforces that it does not
    * write.
    */
   readonly suffix: '_RO' | '';
-}
-
-function script(source: string, suffix: '_RO' | ''): Script {
-  return Object.freeze({ source, sha1: createHash('sha1').update(source).digest('hex'), suffix });
 }
 
 /** A longer revision was not written by this store. */
@@ -36,8 +31,9 @@ end
  * checked before the values, so that one over the limit is never sent. The server's time is included if the user has
  * the permission.
  */
-export const READ: Script = script(
-  `
+export const READ: Script = {
+  suffix: '_RO',
+  source: `
 if not string.find(redis.call('INFO', 'replication'), 'role:master', 1, true) then return {'replica'} end
 local kind = redis.call('TYPE', KEYS[1]).ok
 local time = redis.pcall('TIME')[1] or ''
@@ -49,8 +45,7 @@ local document = redis.call('HMGET', KEYS[1], 'document')[1]
 if not document then return {'foreign', time, revision} end
 return {'held', time, revision, document}
 `,
-  '_RO',
-);
+};
 
 /**
  * KEYS: the ring. ARGV: 'absent', or '=' and the expected revision; the document; its revision.
@@ -58,8 +53,9 @@ return {'held', time, revision, document}
  * A script runs alone, from the comparison to the write. A value that is not a ring, and was read as such, is deleted
  * first. The push may fail if the user may not publish; the write is done by then, and must not be reported as failed.
  */
-export const WRITE: Script = script(
-  `
+export const WRITE: Script = {
+  suffix: '',
+  source: `
 local kind = redis.call('TYPE', KEYS[1]).ok
 ${REVISION}
 if ARGV[1] ~= (kind == 'none' and 'absent' or '=' .. revision) then return {'conflict'} end
@@ -68,24 +64,23 @@ redis.call('HSET', KEYS[1], 'document', ARGV[2], 'revision', ARGV[3])
 redis.pcall('PUBLISH', KEYS[1], ARGV[3])
 return {'written'}
 `,
-  '',
-);
+};
 
 /** Runs a script by its name, or by its text if the server lost it. */
 export async function runScript(
   client: RedisClient,
-  { source, sha1, suffix }: Script,
+  { source, suffix }: Script,
   key: string,
   values: readonly string[],
   signal: AbortSignal,
 ): Promise<unknown> {
+  const sha1 = createHash('sha1').update(source).digest('hex');
   const options = { abortSignal: signal, typeMapping: { 36: Buffer } } as const;
   try {
     return await client.sendCommand([`EVALSHA${suffix}`, sha1, '1', key, ...values], options);
   } catch (error) {
     // Nothing was done: the server had no script to run.
     if (codeOf(error) !== 'NOSCRIPT') throw error;
-    signal.throwIfAborted();
     return client.sendCommand([`EVAL${suffix}`, source, '1', key, ...values], options);
   }
 }

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Push } from '@sealring/core/adapter';
 import { createClient } from 'redis';
-import { afterEach, describe, expect, inject, test } from 'vitest';
+import { afterEach, describe, expect, inject, test, vi } from 'vitest';
 // @boundaries-ignore the servers of the tests are shared, and no package
 import { startTcpProxy } from '../../../test/support/tcp-proxy.ts';
 import type { RedisSubscriber } from '../src/index.ts';
@@ -20,6 +20,29 @@ async function publisher(channel: string): Promise<() => Promise<unknown>> {
   closing.push(() => client.destroy());
   return () => client.publish(channel, '');
 }
+
+test('a listener reports writes and reconnections, sends pings, and destroys only what is connected', async () => {
+  const calls: unknown[] = [];
+  const note = (...call: unknown[]): Promise<void> => Promise.resolve(void calls.push(call));
+  const subscriber: RedisSubscriber = Object.assign(new EventEmitter(), {
+    isOpen: true,
+    connect: () => note('connect'),
+    subscribe: (channel: string, listener: (message: string) => void) => note('subscribe', channel, listener),
+    sendCommand: (args: string[]) => note(args),
+    destroy: () => void note('destroy'),
+  });
+  const changed = vi.fn<() => void>();
+  const listener = pushListener(subscriber, 'c');
+  await listener.start(changed, () => expect.unreachable());
+  await listener.check();
+  listener.end();
+  Object.assign(subscriber, { isOpen: false });
+  listener.end();
+  expect(calls).toEqual([['connect'], ['subscribe', 'c', changed], [['PING']], ['destroy']]);
+  Object(subscriber).emit('error', new Error('reset'));
+  Object(subscriber).emit('ready');
+  expect(changed).toHaveBeenCalledOnce();
+});
 
 describe.skipIf(url === '')('push over Redis', () => {
   test.each([2, 3] as const)('a connection that hangs is detected and replaced (RESP %i) (F29)', async (RESP) => {

@@ -1,10 +1,10 @@
 import type { RingStoreErrorKind } from '@sealring/core';
-import { awsErrorRows, findRow, property, type StoreFailure, unexplained, unreachable } from '@sealring/core/adapter';
+import { awsErrorRows, errorTable, property, type StoreFailure, storeFailure } from '@sealring/core/adapter';
 
 /** `absent`: the object does not exist. `conflict`: the condition of a write did not hold. */
 export interface Failure extends StoreFailure<RingStoreErrorKind | 'absent' | 'conflict'> {
   /** Of stored content that is not a document. */
-  readonly stored?: Identity;
+  readonly stored?: Identity | undefined;
 }
 
 /** What distinguishes one version of the object from every other, and the part that a condition can name. */
@@ -13,13 +13,9 @@ export interface Identity {
   readonly revision: string;
 }
 
-const SERVICE = 'S3';
 const DENIED = 'S3 refused the call; without the permission to list the bucket, also for an object that does not exist';
 const CREDENTIALS = 'the credentials are missing, wrong or expired';
-const REGION = "the client's region is not the bucket's";
-const BUCKET = 'the bucket does not exist';
 const REQUEST = 'S3 does not accept the request: check bucket, key and expectedBucketOwner';
-const KMS = "the object's KMS key cannot be used";
 const BUSY = 'S3 cannot serve requests at the moment';
 
 /**
@@ -29,14 +25,6 @@ const BUSY = 'S3 cannot serve requests at the moment';
  * of the Amazon S3 user guide (409, 412 and the 404 of an object deleted meanwhile).
  */
 export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
-  NoSuchKey: { kind: 'absent', detail: 'the object does not exist' },
-
-  PreconditionFailed: { kind: 'conflict', detail: 'another version is stored' },
-  ConditionalRequestConflict: { kind: 'conflict', detail: 'another write is under way' },
-
-  // A missing bucket must not look like an absent ring; it may be about to be created.
-  NoSuchBucket: { kind: 'unavailable', detail: BUCKET },
-
   ...awsErrorRows<Failure>({
     denied: { kind: 'denied', detail: DENIED },
     credentials: { kind: 'denied', detail: CREDENTIALS },
@@ -47,65 +35,56 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
     throttled: { kind: 'unavailable', detail: BUSY },
     busy: { kind: 'unavailable', detail: BUSY },
   }),
+  ...errorTable<Failure['kind']>([
+    ['absent', 'the object does not exist', 'NoSuchKey', 404],
+    ['conflict', 'another version is stored', 'PreconditionFailed'],
+    ['conflict', 'another write is under way', 'ConditionalRequestConflict'],
+    // A missing bucket must not look like an absent ring; it may be about to be created.
+    ['unavailable', 'the bucket does not exist', 'NoSuchBucket'],
+    ['denied', DENIED, 'AllAccessDisabled AccountProblem NotSignedUp'],
+    ['denied', CREDENTIALS, 'InvalidAccessKeyId InvalidToken SignatureDoesNotMatch'],
+    ['denied', REQUEST, 'InvalidArgument InvalidBucketName InvalidRequest KeyTooLongError MethodNotAllowed'],
+    [
+      'denied',
+      "the object's KMS key cannot be used",
+      'KMS.DisabledException KMS.KMSInvalidStateException KMS.NotFoundException',
+    ],
+    ['read-only', 'this service has no conditional writes', 'NotImplemented'],
+    ['too-large', 'the service does not accept an object of this size', 'EntityTooLarge'],
+    ['unavailable', 'the object is archived: a lifecycle rule applies to it', 'InvalidObjectState'],
+    [
+      'unavailable',
+      "the client's region is not the bucket's",
+      'AuthorizationHeaderMalformed IllegalLocationConstraintException PermanentRedirect Redirect TemporaryRedirect',
+    ],
+    ['unavailable', CREDENTIALS, 'TokenRefreshRequired'],
+    ['unavailable', 'the document was damaged in transit', 'BadDigest XAmzContentChecksumMismatch'],
+    ['unavailable', 'the document was cut short in transit', 'IncompleteBody'],
+    ['unavailable', BUSY, 'InternalError OperationAborted SlowDown'],
+  ]),
+});
 
-  AllAccessDisabled: { kind: 'denied', detail: DENIED },
-  AccountProblem: { kind: 'denied', detail: DENIED },
-  NotSignedUp: { kind: 'denied', detail: DENIED },
-  InvalidAccessKeyId: { kind: 'denied', detail: CREDENTIALS },
-  InvalidToken: { kind: 'denied', detail: CREDENTIALS },
-  SignatureDoesNotMatch: { kind: 'denied', detail: CREDENTIALS },
-
-  InvalidArgument: { kind: 'denied', detail: REQUEST },
-  InvalidBucketName: { kind: 'denied', detail: REQUEST },
-  InvalidRequest: { kind: 'denied', detail: REQUEST },
-  KeyTooLongError: { kind: 'denied', detail: REQUEST },
-  MethodNotAllowed: { kind: 'denied', detail: REQUEST },
-
-  'KMS.DisabledException': { kind: 'denied', detail: KMS },
-  'KMS.KMSInvalidStateException': { kind: 'denied', detail: KMS },
-  'KMS.NotFoundException': { kind: 'denied', detail: KMS },
-
-  NotImplemented: { kind: 'read-only', detail: 'this service has no conditional writes' },
-  EntityTooLarge: { kind: 'too-large', detail: 'the service does not accept an object of this size' },
-  InvalidObjectState: { kind: 'unavailable', detail: 'the object is archived: a lifecycle rule applies to it' },
-
-  AuthorizationHeaderMalformed: { kind: 'unavailable', detail: REGION },
-  IllegalLocationConstraintException: { kind: 'unavailable', detail: REGION },
-  PermanentRedirect: { kind: 'unavailable', detail: REGION },
-  Redirect: { kind: 'unavailable', detail: REGION },
-  TemporaryRedirect: { kind: 'unavailable', detail: REGION },
-
-  TokenRefreshRequired: { kind: 'unavailable', detail: CREDENTIALS },
-
-  BadDigest: { kind: 'unavailable', detail: 'the document was damaged in transit' },
-  XAmzContentChecksumMismatch: { kind: 'unavailable', detail: 'the document was damaged in transit' },
-  IncompleteBody: { kind: 'unavailable', detail: 'the document was cut short in transit' },
-  InternalError: { kind: 'unavailable', detail: BUSY },
-  OperationAborted: { kind: 'unavailable', detail: BUSY },
-  SlowDown: { kind: 'unavailable', detail: BUSY },
-} satisfies Record<string, Failure>);
+const BY_STATUS = errorTable<Failure['kind']>([
+  ['denied', DENIED, '401 403'],
+  ['conflict', 'another version is stored', '412'],
+]);
 
 /**
  * What a rejection of the SDK means. Reads `name`, `code`, `$metadata.httpStatusCode`, and `$response.body` of an answer that
- * the SDK could not parse: never a message, and never the class, which differs between copies of the SDK. Never throws,
- * whatever it is given.
+ * the SDK could not parse: never a message, and never the class, which differs between copies of the SDK.
  *
- * A name in the table decides, otherwise the status. Anything else is `unavailable`: nothing but S3's own NoSuchKey with its
- * 404 is an absent object, not the 404 of a proxy and not that of a bucket that is gone.
+ * Nothing but S3's own NoSuchKey with its 404 is an absent object, not the 404 of a proxy and not that of a bucket that
+ * is gone.
  */
 export function classify(error: unknown): Failure {
+  const store = { service: 'S3', table: ERROR_TABLE, byStatus: BY_STATUS };
   const status = property(property(error, '$metadata'), 'httpStatusCode');
-  const found = findRow(
-    ERROR_TABLE,
-    [property(error, 'name'), property(error, 'code'), codeOf(property(property(error, '$response'), 'body'))],
-    ({ kind }) => kind !== 'absent' || status === 404,
-  );
-  if (found !== undefined) {
-    return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})`, serviceCode: found.code };
-  }
-  if (status === 401 || status === 403) return { kind: 'denied', detail: `${DENIED} (status ${status})` };
-  if (status === 412) return { kind: 'conflict', detail: 'another version is stored (status 412)' };
-  return (status === undefined ? unreachable(error, SERVICE) : undefined) ?? unexplained(status);
+  const codes = [
+    property(error, 'name'),
+    property(error, 'code'),
+    codeOf(property(property(error, '$response'), 'body')),
+  ];
+  return storeFailure(store, error, status, codes);
 }
 
 /**

@@ -42,7 +42,7 @@ export interface S3RingOptions {
   readonly sseKmsKeyId?: string;
 }
 
-/** Validated options: a frozen copy. */
+/** Validated options: a copy. */
 export interface Settings {
   readonly bucket: string;
   readonly key: string;
@@ -85,7 +85,7 @@ export function readOptions(options: S3RingOptions): Settings {
   if (sseKmsKeyId !== undefined && !(serverSideEncryption === 'aws:kms' || serverSideEncryption === 'aws:kms:dsse')) {
     throw optionRangeError(`${OWNER}: sseKmsKeyId needs a serverSideEncryption of aws:kms or aws:kms:dsse`);
   }
-  return Object.freeze({
+  return {
     bucket: bucketOf(options.bucket),
     key: keyOf(options.key),
     client: client === undefined ? undefined : clientOf(client),
@@ -95,7 +95,7 @@ export function readOptions(options: S3RingOptions): Settings {
     serverSideEncryption: serverSideEncryption === undefined ? undefined : encryptionOf(serverSideEncryption),
     sseKmsKeyId:
       sseKmsKeyId === undefined ? undefined : textMatching(OWNER, 'sseKmsKeyId', sseKmsKeyId, /^[\x21-\x7e]{1,2048}$/),
-  });
+  };
 }
 
 // Wider than AWS's current rules: old buckets and other services have upper case and underscores.

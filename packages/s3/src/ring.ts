@@ -18,7 +18,7 @@ import {
   readBody,
   storeCalls,
 } from '@sealring/core/adapter';
-import type { S3RingClient } from './client.ts';
+import type { S3RingClient, S3RingCommand } from './client.ts';
 import { classify, type Failure, type Identity } from './error-table.ts';
 import { OWNER, readOptions, type S3RingOptions, type Settings } from './options.ts';
 
@@ -118,19 +118,15 @@ class S3Ring implements RingStore {
     throw new RingConflictError();
   }
 
-  #get({ signal, onServiceDate }: RingStoreCallOptions): Promise<Outcome<StoredObject, Failure>> {
-    const command = noteDateOf(new GetObjectCommand(this.#object()), onServiceDate);
-    return this.#calls.run(signal, async (abortSignal) =>
-      storedObject(await this.#client.send(command, { abortSignal })),
-    );
+  #get(options: RingStoreCallOptions): Promise<Outcome<StoredObject, Failure>> {
+    return this.#send(new GetObjectCommand(this.#object()), options, storedObject);
   }
 
   async #put(
     document: string,
     condition: { readonly IfMatch: string } | { readonly IfNoneMatch: string },
-    { signal, onServiceDate }: RingStoreCallOptions,
+    options: RingStoreCallOptions,
   ): Promise<{ readonly revision: string }> {
-    const { serverSideEncryption, sseKmsKeyId } = this.#settings;
     const writeId = randomBytes(WRITE_ID_BYTES).toString('base64url');
     const command = new PutObjectCommand({
       ...this.#object(),
@@ -140,16 +136,12 @@ class S3Ring implements RingStore {
       // A cache in between would serve an outdated ring.
       CacheControl: 'no-store',
       Metadata: { [WRITE_ID]: writeId },
-      ...(serverSideEncryption !== undefined && { ServerSideEncryption: serverSideEncryption }),
-      ...(sseKmsKeyId !== undefined && { SSEKMSKeyId: sseKmsKeyId }),
+      ServerSideEncryption: this.#settings.serverSideEncryption,
+      SSEKMSKeyId: this.#settings.sseKmsKeyId,
     });
-    noteDateOf(command, onServiceDate);
-    const outcome = await this.#calls.run(signal, async (abortSignal) => ({
-      answer: await this.#client.send(command, { abortSignal }),
-    }));
+    const outcome = await this.#send(command, options, async (answer) => ({ answer: identityOf(answer, writeId) }));
     if ('answer' in outcome) {
-      const identity = identityOf(outcome.answer, writeId);
-      if (identity !== undefined) return { revision: identity.revision };
+      if (outcome.answer !== undefined) return { revision: outcome.answer.revision };
       throw new RingStoreError('unavailable', 'the answer to the write did not come from S3');
     }
     // Absent: the object to replace has been deleted.
@@ -157,26 +149,30 @@ class S3Ring implements RingStore {
     throw kind === 'conflict' || kind === 'absent' ? new RingConflictError() : refusal(outcome.failure);
   }
 
-  #object(): { readonly Bucket: string; readonly Key: string; readonly ExpectedBucketOwner?: string } {
+  #send<T>(
+    command: S3RingCommand,
+    { signal, onServiceDate }: RingStoreCallOptions,
+    read: (answer: unknown) => Promise<Outcome<T, Failure>>,
+  ): Promise<Outcome<T, Failure>> {
+    noteDateOf(command, onServiceDate);
+    return this.#calls.run(signal, async (abortSignal) => read(await this.#client.send(command, { abortSignal })));
+  }
+
+  #object() {
     const { bucket, key, expectedBucketOwner } = this.#settings;
-    return {
-      Bucket: bucket,
-      Key: key,
-      ...(expectedBucketOwner !== undefined && { ExpectedBucketOwner: expectedBucketOwner }),
-    };
+    return { Bucket: bucket, Key: key, ExpectedBucketOwner: expectedBucketOwner };
   }
 }
 
 async function storedObject(answer: unknown): Promise<Outcome<StoredObject, Failure>> {
   const body = await readBody(property(answer, 'Body'), property(answer, 'ContentLength'));
   const outcome = 'failure' in body ? body : decodeDocument(body.answer, 'object');
-  const identity = identityOf(answer, property(property(answer, 'Metadata'), WRITE_ID));
+  const stored = identityOf(answer, property(property(answer, 'Metadata'), WRITE_ID));
   if ('failure' in outcome) {
-    const isSeen = identity !== undefined && outcome.failure.kind !== 'unavailable';
-    return isSeen ? { failure: { ...outcome.failure, stored: identity } } : outcome;
+    return outcome.failure.kind === 'unavailable' ? outcome : { failure: { ...outcome.failure, stored } };
   }
-  if (identity === undefined) return { failure: { kind: 'unavailable', detail: 'the answer has no ETag' } };
-  return { answer: { document: outcome.answer, ...identity } };
+  if (stored === undefined) return { failure: { kind: 'unavailable', detail: 'the answer has no ETag' } };
+  return { answer: { document: outcome.answer, ...stored } };
 }
 
 /** Identifies this version of the object. */
@@ -191,7 +187,7 @@ function identityOf(answer: unknown, writeId: unknown): Identity | undefined {
 }
 
 function refusal({ kind, detail, serviceCode, stored }: Failure): RingStoreError {
-  const seen = stored === undefined ? { serviceCode } : { serviceCode, revision: stored.revision };
+  const seen = { serviceCode, revision: stored?.revision };
   // 412 or 409 to a call that had no condition, or that was not about an object.
   return new RingStoreError(kind === 'conflict' || kind === 'absent' ? 'unavailable' : kind, detail, seen);
 }

@@ -27,14 +27,19 @@ describe('answers that the emulator never gives', () => {
     ['of a type with no stream', { ETag: '"e"', Body: 'abcdef', ContentLength: 6 }],
     ['without an ETag', { Body: bodyOf(bytes), ContentLength: 6 }],
     ['missing', { ETag: '"e"', ContentLength: 6 }],
+    ['missing with everything else', {}],
+    ['of an answer that is text', 'answer'],
+    ['of no answer', undefined],
   ])('a body that is %s is unavailable', async (_, answer) => {
-    const unavailable = { name: 'RingStoreError', kind: 'unavailable', revision: undefined };
+    const detail = expect.stringMatching(/^the (?:answer has no|body ended) /);
+    const unavailable = { name: 'RingStoreError', kind: 'unavailable', revision: undefined, detail };
     await expect(ringWith(answer).read()).rejects.toMatchObject(unavailable);
   });
 
   test('a value that is not a document and has no ETag is rejected without a revision', async () => {
     const answer = { Body: bodyOf(Buffer.from([0xff])), ContentLength: 1 };
-    await expect(ringWith(answer).read()).rejects.toMatchObject({ kind: 'corrupt', revision: undefined });
+    const detail = 'the object is not UTF-8';
+    await expect(ringWith(answer).read()).rejects.toMatchObject({ kind: 'corrupt', detail, revision: undefined });
   });
 
   test('with suspended versioning, a read and a write return the same revision, though only reads name the version null', async () => {

@@ -1,107 +1,59 @@
 import { awsErrorRows } from '@sealring/core/adapter';
-import { describe, expect, test } from 'vitest';
-import { classify, ERROR_TABLE, type Failure } from '../src/error-table.ts';
+import { expect, test } from 'vitest';
+// @boundaries-ignore what tests share is no package
+import { testErrorTable } from '../../../test/support/error-table.ts';
+import { classify, ERROR_TABLE } from '../src/error-table.ts';
 
-const MEANINGS = {
+const SHARED = awsErrorRows({
   denied: 'denied',
-  credentials: 'credentials',
-  expired: 'expired',
-  clock: 'clock',
-  request: 'request',
-  throttled: 'throttled',
-  busy: 'busy',
-};
+  credentials: 'denied',
+  expired: 'unavailable',
+  clock: 'unavailable',
+  request: 'denied',
+  throttled: 'unavailable',
+  busy: 'unavailable',
+});
 
-// Repeated here on purpose, because a row that changes its kind changes the behaviour of a fleet.
-const EXPECTED: Record<Failure['kind'], string> = {
-  absent: 'NoSuchKey',
-  conflict: 'PreconditionFailed ConditionalRequestConflict',
-  denied: `AccessDeniedException InvalidClientTokenId ValidationException AllAccessDisabled AccountProblem
-    NotSignedUp InvalidAccessKeyId InvalidToken SignatureDoesNotMatch InvalidArgument InvalidBucketName
-    InvalidRequest KeyTooLongError MethodNotAllowed KMS.DisabledException KMS.KMSInvalidStateException
-    KMS.NotFoundException`,
-  'read-only': 'NotImplemented',
-  'too-large': 'EntityTooLarge',
-  corrupt: '',
-  unavailable: `NoSuchBucket InvalidObjectState AuthorizationHeaderMalformed
-    IllegalLocationConstraintException PermanentRedirect Redirect TemporaryRedirect ExpiredTokenException
-    TokenRefreshRequired RequestExpired BadDigest XAmzContentChecksumMismatch IncompleteBody InternalError
-    OperationAborted ServiceUnavailable SlowDown ThrottlingException`,
-};
-const ROWS = Object.entries(EXPECTED).flatMap(([kind, names]) =>
-  names
-    .split(/\s+/)
-    .filter((name) => name !== '')
-    .map((name) => ({ name, kind })),
+function unparsed(body: unknown, httpStatusCode?: unknown) {
+  return classify({ name: 'SyntaxError', $metadata: { httpStatusCode }, $response: { body } });
+}
+
+testErrorTable(
+  ERROR_TABLE,
+  (code, httpStatusCode) => [
+    classify({ name: code, $metadata: { httpStatusCode } }),
+    classify({ name: 'Error', code, $metadata: { httpStatusCode } }),
+    unparsed(`<Error><Code>${code}</Code></Error>`, httpStatusCode),
+    unparsed(`\n<?xml version="1.0"?>\n\n<Error xmlns="x">\n\n<Code>${code}</Code><A/></Error>\n`, httpStatusCode),
+  ],
+  [
+    ...Object.entries(SHARED).map(([name, kind]) => [kind, name] as const),
+    ['absent', 'NoSuchKey', 404],
+    ['conflict', 'PreconditionFailed ConditionalRequestConflict'],
+    ['denied', 'AllAccessDisabled AccountProblem NotSignedUp InvalidAccessKeyId InvalidToken SignatureDoesNotMatch'],
+    ['denied', 'InvalidArgument InvalidBucketName InvalidRequest KeyTooLongError MethodNotAllowed'],
+    ['denied', 'KMS.DisabledException KMS.KMSInvalidStateException KMS.NotFoundException'],
+    ['read-only', 'NotImplemented'],
+    ['too-large', 'EntityTooLarge'],
+    ['unavailable', 'NoSuchBucket InvalidObjectState AuthorizationHeaderMalformed IllegalLocationConstraintException'],
+    ['unavailable', 'PermanentRedirect Redirect TemporaryRedirect TokenRefreshRequired BadDigest'],
+    ['unavailable', 'XAmzContentChecksumMismatch IncompleteBody InternalError OperationAborted SlowDown'],
+  ],
+  { 401: 'denied', 403: 'denied', 412: 'conflict' },
 );
 
-describe('adapter rule 2: errors are classified by name and status', () => {
-  test.each(ROWS)('$name is $kind, by its name and by its code', ({ name, kind }) => {
-    const metadata = { $metadata: { httpStatusCode: 404 } };
-    expect(classify({ name, ...metadata })).toMatchObject({ kind, detail: expect.stringContaining(name) });
-    expect(classify({ name: 'Error', code: name, ...metadata })).toMatchObject({ kind });
-  });
+test.each([
+  '<Error><Code>SlowDown</Code>',
+  'x<Error><Code>SlowDown</Code></Error>',
+  '<Errors><Code>SlowDown</Code></Error>',
+  '<Error>x<Code>SlowDown</Code></Error>',
+  '<Error><Code> SlowDown</Code></Error>',
+  { body: 'SlowDown' },
+])('the code is taken from a whole answer in the form of S3 only, not from %j', (body) => {
+  expect(unparsed(body)).not.toHaveProperty('serviceCode');
+});
 
-  test('every row of the table is listed in this test, and each meaning that AWS services share once', () => {
-    const named = new Set(ROWS.map(({ name }) => name));
-    const shared = awsErrorRows<string>(MEANINGS);
-    expect(Object.keys(ERROR_TABLE).filter((name) => !named.has(name) && !Object.hasOwn(shared, name))).toEqual([]);
-    expect(new Set([...named].map((name) => shared[name]))).toEqual(new Set([undefined, ...Object.values(MEANINGS)]));
-  });
-
-  test.each([undefined, 200, 400, 403, 405, 500, '404'])(
-    'NoSuchKey with a status of %s is not absent (F9)',
-    (status) => {
-      expect(classify({ name: 'NoSuchKey', $metadata: { httpStatusCode: status } }).kind).not.toBe('absent');
-    },
-  );
-
-  test.each([
-    [401, 'denied'],
-    [403, 'denied'],
-    [412, 'conflict'],
-    [200, 'unavailable'],
-    [301, 'unavailable'],
-    [400, 'unavailable'],
-    [404, 'unavailable'],
-    [409, 'unavailable'],
-    [429, 'unavailable'],
-    [500, 'unavailable'],
-    [503, 'unavailable'],
-  ])('a status of %i under an unknown name is %s', (status, kind) => {
-    expect(classify({ name: 'Novelty', $metadata: { httpStatusCode: status } }).kind).toBe(kind);
-  });
-
-  test.each([
-    ['an unknown exception', Object.assign(new Error('AccessDenied'), { name: 'Novelty' })],
-    ['a TypeError out of the SDK', new TypeError('NoSuchKey')],
-    ['a string', 'NoSuchKey'],
-    ['undefined', undefined],
-    ['null', null],
-    ['a number', 404],
-    ['a name that is not a string', { name: Object('NoSuchKey') }],
-    ['a name of Object.prototype', { name: 'constructor' }],
-    ['a status that is not a status', { $metadata: { httpStatusCode: '403' } }],
-    ['a status out of range', { $metadata: { httpStatusCode: 40_300 } }],
-  ])('%s is unavailable, without a code, status or hint', (_, error) => {
-    expect(classify(error)).toEqual({ kind: 'unavailable', detail: 'the call failed' });
-  });
-
-  test('an object that throws when it is read is unavailable (F33)', () => {
-    const thrower = {
-      get name(): string {
-        throw new Error('canary');
-      },
-    };
-    const proxy = new Proxy(
-      {},
-      {
-        getOwnPropertyDescriptor(): never {
-          throw new Error('canary');
-        },
-      },
-    );
-    expect(classify(thrower).kind).toBe('unavailable');
-    expect(classify(proxy).kind).toBe('unavailable');
-  });
+test('no answer is unavailable, with the reason', () => {
+  const detail = expect.stringMatching(/^S3 cannot be reached: /);
+  expect(classify({ code: 'EPIPE' })).toEqual({ kind: 'unavailable', serviceCode: 'EPIPE', detail });
 });

@@ -70,14 +70,6 @@ describe.skipIf(moto === '')('@aws-sdk/client-s3 against moto', () => {
   });
 
   describe.each([[undefined], ['Enabled'], ['Suspended']] as const)('versioning %s', (versioning) => {
-    test('a read returns the revision that the write returned', async () => {
-      const { ring } = await newRing(versioning);
-      const first = await ring.write('a', { expected: undefined });
-      expect(await ring.read()).toEqual({ document: 'a', ...first });
-      const second = await ring.write('b', { expected: first.revision });
-      expect(await ring.read()).toEqual({ document: 'b', ...second });
-    });
-
     test('writing A, B and A again does not bring back the revision of the first A', async () => {
       const { ring } = await newRing(versioning);
       const first = await ring.write('a', { expected: undefined });
@@ -171,25 +163,4 @@ describe.skipIf(moto === '')('@aws-sdk/client-s3 against moto', () => {
       expect((await ring.read())?.document).toMatch(/^[0-7]$/);
     },
   );
-
-  test('encryption and the expected owner are sent', async () => {
-    const bucket = await newBucket();
-    const sent: unknown[] = [];
-    const spy = {
-      send: (command: { readonly input: object }, options: { readonly abortSignal: AbortSignal }): Promise<unknown> => {
-        sent.push(command.input);
-        return Reflect.apply(Reflect.get(client, 'send'), client, [command, options]);
-      },
-    };
-    const settings = { serverSideEncryption: 'aws:kms', sseKmsKeyId: 'alias/ring' } as const;
-    const ring = s3Ring({ bucket, key: 'k', client: spy, expectedBucketOwner: '123456789012', ...settings });
-    await ring.read();
-    await ring.write('x', { expected: undefined });
-    const { ServerSideEncryption } = await client.send(new HeadObjectCommand({ Bucket: bucket, Key: 'k' }));
-    expect(ServerSideEncryption).toBe('aws:kms');
-    expect(sent).toMatchObject([
-      { ExpectedBucketOwner: '123456789012' },
-      { ExpectedBucketOwner: '123456789012', SSEKMSKeyId: 'alias/ring' },
-    ]);
-  });
 });

@@ -1,7 +1,9 @@
 import { inspect } from 'node:util';
 import { S3Client } from '@aws-sdk/client-s3';
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { type S3RingOptions, s3Ring } from '../src/index.ts';
+
+afterEach(() => void vi.restoreAllMocks());
 
 const bucket = 'payments-sealring';
 const key = 'payments.ring';
@@ -25,16 +27,19 @@ describe('options', () => {
     ['an owner as a number', { bucket, key, expectedBucketOwner: 111122223333 }],
     ['encryption as a boolean', { bucket, key, serverSideEncryption: true }],
     ['a KMS key that is not a string', { bucket, key, serverSideEncryption: 'aws:kms', sseKmsKeyId: 7 }],
-  ])('%s is a TypeError', (_, options) => {
+  ])('%s is a TypeError that names the function', (_, options) => {
     expect(() => Reflect.apply(s3Ring, undefined, [options])).toThrow(TypeError);
+    expect(() => Reflect.apply(s3Ring, undefined, [options])).toThrow(/^s3Ring: /);
   });
 
   test.each([
-    ['bucket', { bucket: '', key }],
+    ['bucket must be a bucket name', { bucket: '', key }],
     ['bucket', { bucket: 'a', key }],
     ['bucket', { bucket: 'a/b', key }],
     ['bucket', { bucket: 'arn:aws:s3::111122223333:accesspoint/m.mrap', key }],
     ['bucket', { bucket: 'arn:aws:s3:::payments', key }],
+    ['bucket', { bucket: ' arn:aws:s3:eu-west-1:111122223333:accesspoint/payments', key }],
+    ['bucket', { bucket: 'arn:aws:s3:eu-west-1:111122223333:accesspoint/payments/k', key }],
     ['key', { bucket, key: '' }],
     ['key', { bucket, key: 'é'.repeat(513) }],
     ['key', { bucket, key: '\ud800' }],
@@ -43,22 +48,59 @@ describe('options', () => {
     ['callTimeoutSeconds', { bucket, key, callTimeoutSeconds: 0 }],
     ['callTimeoutSeconds', { bucket, key, callTimeoutSeconds: Number.NaN }],
     ['callTimeoutSeconds', { bucket, key, callTimeoutSeconds: 61 }],
-    ['expectedBucketOwner', { bucket, key, expectedBucketOwner: '1111' }],
+    ['expectedBucketOwner', { bucket, key, expectedBucketOwner: '11112222333' }],
+    ['expectedBucketOwner', { bucket, key, expectedBucketOwner: 'x111122223333' }],
+    ['expectedBucketOwner', { bucket, key, expectedBucketOwner: '1111222233334' }],
+    ['forcePathStyle', { bucket, key, forcePathStyle: true, client: { send: async () => undefined } }],
     ['serverSideEncryption', { bucket, key, serverSideEncryption: 'AES128' }],
     ['sseKmsKeyId', { bucket, key, sseKmsKeyId: 'alias/ring' }],
     ['sseKmsKeyId', { bucket, key, serverSideEncryption: 'AES256', sseKmsKeyId: 'alias/ring' }],
     ['sseKmsKeyId', { bucket, key, serverSideEncryption: 'aws:kms', sseKmsKeyId: '' }],
+    ['sseKmsKeyId', { bucket, key, serverSideEncryption: 'aws:kms', sseKmsKeyId: ' alias/ring' }],
+    ['sseKmsKeyId', { bucket, key, serverSideEncryption: 'aws:kms', sseKmsKeyId: 'alias/ring ' }],
+    ['sseKmsKeyId', { bucket, key, serverSideEncryption: 'aws:kms', sseKmsKeyId: 'x'.repeat(2_049) }],
   ])('a %s that S3 or the bounds do not allow is a RangeError that names it: %j', (name, options) => {
     expect(() => s3Ring(untyped(options))).toThrow(RangeError);
     expect(() => s3Ring(untyped(options))).toThrow(name);
   });
 
-  test.each(['payments-s3alias', 'Old_Bucket', 'arn:aws:s3:eu-west-1:111122223333:accesspoint/payments'])(
-    '%s is accepted as the bucket name',
-    (name) => {
-      expect(s3Ring({ bucket: name, key, client: { send: async () => undefined } }).kind).toBe('s3');
-    },
-  );
+  test.each([
+    ['payments-s3alias', 'aws:kms'],
+    ['Old_Bucket', 'aws:kms:dsse'],
+    ['arn:aws-cn:s3:eu-west-1:111122223333:accesspoint/payments', undefined],
+  ] as const)('a write to the bucket %s sends the document and every option that was given', async (Bucket, sse) => {
+    const sent: object[] = [];
+    const client = { send: async ({ input }: { readonly input: object }) => sent.push(input) && { ETag: '"e"' } };
+    const encryption = sse && { serverSideEncryption: sse, sseKmsKeyId: 'x'.repeat(2_048) };
+    const expectedBucketOwner = '111122223333';
+    const given = { bucket: Bucket, key: 'é'.repeat(512), client, callTimeoutSeconds: 1, expectedBucketOwner };
+    const ring = s3Ring({ ...given, ...encryption });
+    expect(ring.location).toBe(`s3://${Bucket}/${given.key}`);
+    await ring.write('€', { expected: undefined });
+    expect(sent).toEqual([
+      {
+        Bucket,
+        Key: given.key,
+        ExpectedBucketOwner: expectedBucketOwner,
+        IfNoneMatch: '*',
+        Body: Buffer.from('€'),
+        ContentType: 'text/plain; charset=utf-8',
+        CacheControl: 'no-store',
+        Metadata: { 'sealring-write': expect.stringMatching(/^[\w-]{22}$/) },
+        ServerSideEncryption: sse,
+        SSEKMSKeyId: encryption?.sseKmsKeyId,
+      },
+    ]);
+  });
+
+  test('a wrong argument is rejected before any call, and names the function (F17)', async () => {
+    const ring = s3Ring({ bucket, key, client: { send: async () => expect.unreachable() } });
+    const call = async (name: string, ...given: unknown[]) => Reflect.apply(Reflect.get(ring, name), ring, given);
+    for (const wrong of [call('read', { key }), call('write', 7, { expected: undefined })]) {
+      await expect(wrong).rejects.toBeInstanceOf(TypeError);
+      await expect(wrong).rejects.toThrow(/^s3Ring: /);
+    }
+  });
 
   test('inspect shows the kind, and nothing of the client (F21)', () => {
     const credentials = { accessKeyId: 'AKCANARY', secretAccessKey: 'canary-secret' };
@@ -67,11 +109,22 @@ describe('options', () => {
     expect(JSON.parse(JSON.stringify(ring))).toEqual({ kind: 's3' });
   });
 
-  test('a ring with its own client is created and closed without a region or credentials', async () => {
-    const ring = s3Ring({ bucket, key });
-    await ring.close();
-    await expect(ring.read()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });
-  });
+  test.each([true, undefined])(
+    'a ring with its own client, path style %s, does not retry, and closes it',
+    async (style) => {
+      const send = vi.spyOn(S3Client.prototype, 'send').mockImplementation(() => {
+        throw new Error('sent');
+      });
+      const destroy = vi.spyOn(S3Client.prototype, 'destroy');
+      const ring = s3Ring({ bucket, key, ...(style && { forcePathStyle: style }) });
+      await expect(ring.read()).rejects.toMatchObject({ kind: 'unavailable' });
+      await ring.close();
+      await expect(ring.read()).rejects.toMatchObject({ kind: 'unavailable', detail: 'the store is closed' });
+      const [{ config } = expect.unreachable()] = send.mock.contexts as S3Client[];
+      expect([await config.maxAttempts(), config.forcePathStyle]).toEqual([1, style ?? false]);
+      expect([send.mock.calls.length, destroy.mock.calls.length]).toEqual([1, 1]);
+    },
+  );
 
   test('the caller’s client is not closed', async () => {
     let destroyed = false;
@@ -79,12 +132,4 @@ describe('options', () => {
     await s3Ring({ bucket, key, client }).close();
     expect(destroyed).toBe(false);
   });
-
-  test.each([[undefined], [null], ['answer'], [{ Body: 'text' }], [{ Body: ['text'] }], [{ ETag: '"e"', Body: [7] }]])(
-    'an answer of %j, from a client that is not one of S3, is unavailable',
-    async (answer) => {
-      const ring = s3Ring({ bucket, key, client: { send: async () => answer } });
-      await expect(ring.read()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });
-    },
-  );
 });

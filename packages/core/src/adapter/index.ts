@@ -42,6 +42,7 @@ export { checkFactoryOptions, startTimeoutMsOf } from './codec-options.ts';
 export { type ConnectionFailure, connectionFailure, unreachable } from './connection-failures.ts';
 export { decodeDocument, readBody } from './document-body.ts';
 export { endpointUrl } from './endpoint.ts';
+export { errorTable, storeFailure } from './error-table.ts';
 export {
   corrupt,
   keyWrapperError,

@@ -1,0 +1,45 @@
+import { unreachable } from './connection-failures.ts';
+import type { StoreFailure } from './failures.ts';
+import { findRow, unexplained } from './foreign-errors.ts';
+
+/**
+ * The error table of a store, from codes to what they mean.
+ *
+ * @param rows - Kind, detail, codes separated by spaces, and the only status under which they mean it, if there is one.
+ */
+export function errorTable<const Kind extends string>(
+  rows: readonly (readonly [kind: Kind, detail: string, codes: string, status?: number])[],
+): Readonly<Record<string, StoreFailure<Kind>>> {
+  const entries = rows.flatMap(([kind, detail, codes, status]) =>
+    codes.split(/\s+/).map((code) => [code, { kind, detail, status }] as const),
+  );
+  return Object.freeze(Object.fromEntries(entries));
+}
+
+/**
+ * What a failed call of a store means: the first of `codes` that is in its table decides, otherwise the status, and
+ * without one why there was no answer. Anything else is `unavailable`. Never throws, whatever it is given.
+ *
+ * @param store - What messages call the service; its table; and one of statuses, for answers without a known code.
+ * @param error - The rejection.
+ * @param status - That of the answer, if there was one.
+ * @param codes - What may be the code: anything that `property` found.
+ */
+export function storeFailure<Kind extends string>(
+  store: {
+    readonly service: string;
+    readonly table: Readonly<Record<string, StoreFailure<Kind> & { readonly status?: number | undefined }>>;
+    readonly byStatus?: Readonly<Record<string, StoreFailure<Kind>>>;
+  },
+  error: unknown,
+  status: unknown,
+  codes: readonly unknown[],
+): StoreFailure<Kind | 'unavailable'> {
+  const found = findRow(store.table, codes, (row) => row.status === undefined || row.status === status);
+  if (found !== undefined) {
+    return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})`, serviceCode: found.code };
+  }
+  const meant = typeof status === 'number' ? findRow(store.byStatus ?? {}, [`${status}`]) : undefined;
+  if (meant !== undefined) return { kind: meant.row.kind, detail: `${meant.row.detail} (status ${meant.code})` };
+  return (status === undefined ? unreachable(error, store.service) : undefined) ?? unexplained(status);
+}
