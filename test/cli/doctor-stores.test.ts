@@ -45,7 +45,7 @@ describe('the doctor, with a single-use store of your own', () => {
     ['that throws another error', () => Promise.reject(new TypeError('hunter2')), 'single-use-error', 'TypeError'],
     ['that does not answer', () => never, 'single-use-unavailable', 'no answer in time'],
   ];
-  test.each(claims)('reports one %s', async (_name, claim, id, what) => {
+  test.each(claims)('reports a store %s', async (_name, claim, id, what) => {
     const config = { ...configOf(memoryRing()), policy: { kmsTimeoutSeconds: 0.5 }, singleUse: { claim } };
     const report = await examine(config);
     expect(idsOf(report, 'error')).toEqual([id]);

@@ -126,7 +126,7 @@ describe(`${MEMBERS} members that do everything at the same moment (F6)`, () => 
     expect(fleet.members[0]?.codec.health().keys).toHaveLength(2);
   });
 
-  test('whose first calls fail try again at times of their own', async () => {
+  test('whose first calls fail try again at different times', async () => {
     await fleet.start();
     const starting = times.keyWrapper(fleet.kms.connect());
     fleet.kms.failNext = 200;

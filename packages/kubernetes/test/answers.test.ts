@@ -39,7 +39,7 @@ const sending =
   };
 
 describe('an answer to a read', () => {
-  test('that is the object is the ring', async () => {
+  test('with the object is read as the ring', async () => {
     const ring = await ringAt(sending(200, secret()));
     expect(await ring.read()).toEqual({ document: 'one', revision });
   });

@@ -320,7 +320,7 @@ describe.each(servers)('on %s', (_title, api) => {
     });
 
     test.runIf(api === fake)(
-      'resumes a watch that ended in time at its version: no write is missed, and none heard twice',
+      'resumes a watch that ended in time at its version: no write is missed, and none is reported twice',
       async () => {
         const { ring } = newRing();
         let { revision } = await ring.write('one', { expected: undefined });
