@@ -24,7 +24,7 @@ const DAMAGED = 'the document was damaged in transit';
 const BUSY = 'Blob Storage cannot serve requests at the moment';
 
 /**
- * Error code or error name to what it means.
+ * Maps an error code or error name to its meaning.
  *
  * Sources: "Azure Blob Storage error codes" and "Common REST API error codes" of the Storage services REST API reference;
  * "Specifying conditional headers for Blob service operations" (409 and 412); error names of `@azure/identity` and

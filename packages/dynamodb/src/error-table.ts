@@ -13,7 +13,7 @@ const THROTTLED = 'DynamoDB throttles: the table or the account is over its capa
 const BUSY = 'DynamoDB cannot serve requests at the moment';
 
 /**
- * Exception name to what it means.
+ * Maps an exception name to its meaning.
  *
  * Sources: the "Errors" of GetItem and PutItem and the "Common errors" of the Amazon DynamoDB API reference;
  * "Error handling with DynamoDB" of its developer guide.

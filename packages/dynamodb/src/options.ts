@@ -21,7 +21,7 @@ export interface DynamodbSingleUseOptions {
   readonly client?: DynamodbStoreClient;
   /** Longest wait for one call, in seconds; 0.01 to 60. Default 5. */
   readonly callTimeoutSeconds?: number;
-  /** As in the policy of the ring: how long a token is remembered after its end. Seconds, 0 to 86 400. Default 300. */
+  /** As in the policy of the ring: how long a token is remembered after it expires. Seconds, 0 to 86 400. Default 300. */
   readonly clockSkewSeconds?: number;
 }
 

@@ -22,7 +22,7 @@ const KEPT = 'the object is under a retention policy or a hold, and cannot be re
 const BUSY = 'Cloud Storage cannot serve requests at the moment';
 
 /**
- * Reason of an error answer to what it means.
+ * Maps the reason of an error answer to its meaning.
  *
  * Source: "HTTP status and error codes for JSON" of the Cloud Storage documentation.
  */

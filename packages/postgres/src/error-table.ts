@@ -10,7 +10,7 @@ const BUSY = 'the server cannot serve requests at the moment';
 const STANDBY = 'the server is read-only: a failover is under way, or the address is wrong';
 
 /**
- * SQLSTATE to kind (PostgreSQL documentation, appendix A, "PostgreSQL Error Codes"). Any other code is `unavailable`.
+ * Maps a SQLSTATE to a kind (PostgreSQL documentation, appendix A, "PostgreSQL Error Codes"). Any other code is `unavailable`.
  */
 export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   '28000': { kind: 'denied', detail: LOGIN },

@@ -44,7 +44,7 @@ export interface PostgresRingOptions extends PostgresSource {
 export interface PostgresSingleUseOptions extends PostgresSource {
   /** Like the ring's. Default `sealring_single_use`. */
   readonly table?: string;
-  /** As in the policy of the ring: how long a token is remembered after its end. Seconds, 0 to 86 400. Default 300. */
+  /** As in the policy of the ring: how long a token is remembered after it expires. Seconds, 0 to 86 400. Default 300. */
   readonly clockSkewSeconds?: number;
 }
 

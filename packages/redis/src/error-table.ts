@@ -10,7 +10,7 @@ const BUSY = 'the server cannot serve requests at the moment';
 const CLUSTER = 'the server is a node of a cluster that does not hold this key at the moment';
 
 /**
- * Prefix of an error reply to kind. The first word of the reply is its code (Redis serialization protocol
+ * Maps the prefix of an error reply to a kind. The first word of the reply is its code (Redis serialization protocol
  * specification, "Simple errors"); the rest is for humans.
  */
 export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({

@@ -23,7 +23,7 @@ const KMS = "the object's KMS key cannot be used";
 const BUSY = 'S3 cannot serve requests at the moment';
 
 /**
- * Error code or exception name to what it means.
+ * Maps an error code or exception name to its meaning.
  *
  * Sources: "Error responses" of the Amazon S3 API reference; "How to prevent object overwrites with conditional writes"
  * of the Amazon S3 user guide (409, 412 and the 404 of an object deleted meanwhile).

@@ -157,7 +157,7 @@ const HEDGE_INFO = 'sealring/python/hedge';
 /** What is derived from one data key for the Python wire. */
 interface PythonUse {
   readonly key: PythonKey;
-  /** Keys the payload hash of hedged nonces; only where those were asked for. */
+  /** Keys the payload hash of hedged nonces; only if hedging is on. */
   readonly hedgeKey: Buffer | undefined;
   sealed: number;
 }

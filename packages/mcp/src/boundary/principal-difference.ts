@@ -5,7 +5,7 @@ type Part = string | null;
 /** The parts of a principal of an access token: OAuth client, issuer, subject. */
 type Parts = readonly [client: string, issuer: Part, subject: Part];
 
-/** How the principal of a state differs from that of the request. For the log only: it says nothing of what the parts are. */
+/** How the principal of a state differs from that of the request. For the log only: it does not reveal the parts. */
 export type PrincipalDifference = VariantDifference | UnknownDifference | MissingDifference;
 
 type VariantDifference =
@@ -55,7 +55,7 @@ export function principalDifference(claim: string, principal: string): Principal
   return matches[0]?.[0] ?? unknownDifference(parts);
 }
 
-/** By what the request lacks: a part that the state has and the request has not cannot be guessed. */
+/** By what the request lacks: a part that only the state has cannot be guessed. */
 function unknownDifference([, issuer, subject]: Parts): UnknownDifference {
   const differs = 'the client, the issuer or the user differs';
   if (issuer !== null) return subject === null ? `${differs}; the request has no subject` : differs;
