@@ -222,7 +222,7 @@ describe('codec.for(purpose) (F4)', () => {
     expect(outcome(python.for('cursor'), seal(python))).toBe('refused: malformed');
   });
 
-  test('accepts 1 to 64 of [A-Za-z0-9._-] and nothing else', async () => {
+  test('accepts 1 to 64 characters of [A-Za-z0-9._-] and nothing else', async () => {
     const codec = await join(newFleet());
     for (const purpose of ['', 'a b', 'a/b', 'a\0', 'x'.repeat(65), 'ä', 'cursor\n']) {
       expect(() => codec.for(purpose)).toThrow(RangeError);

@@ -27,7 +27,7 @@ export interface DynamodbSingleUseOptions {
 
 /** Options of {@link dynamodbRing}: where the table is, and the ring in it. */
 export interface DynamodbRingOptions extends Omit<DynamodbSingleUseOptions, 'clockSkewSeconds'> {
-  /** The ring's name: its item has the key `ring#<name>`. 1 to 64 of `[A-Za-z0-9._-]`. Default `default`. */
+  /** The ring's name: its item has the key `ring#<name>`. 1 to 64 characters of `[A-Za-z0-9._-]`. Default `default`. */
   readonly name?: string;
 }
 

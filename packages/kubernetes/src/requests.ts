@@ -65,7 +65,7 @@ export async function readAnswer(response: IncomingMessage): Promise<Outcome<Ans
     length += bytes.length;
     if (length > MAX_BODY_BYTES) {
       response.destroy();
-      return { failure: { kind: 'unavailable', detail: 'the answer is too long for one of Kubernetes' } };
+      return { failure: { kind: 'unavailable', detail: 'the answer is longer than any answer of Kubernetes' } };
     }
     chunks.push(bytes);
   }

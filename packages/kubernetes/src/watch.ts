@@ -66,7 +66,7 @@ async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
   for await (const chunk of response) {
     const lines = (rest + String(chunk)).split('\n');
     rest = lines.pop() ?? '';
-    if (rest.length > MAX_BODY_BYTES) throw new Error('an event is too long for one of Kubernetes');
+    if (rest.length > MAX_BODY_BYTES) throw new Error('an event is longer than any event of Kubernetes');
     yield* lines.filter((line) => line !== '');
   }
 }

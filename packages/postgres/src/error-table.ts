@@ -5,7 +5,7 @@ export type Failure = StoreFailure;
 
 const LOGIN = 'the server refused the user';
 const TABLE = 'the table is missing: run the migration';
-const SHAPE = 'the table is not as the migration creates it';
+const SHAPE = 'the table does not match the migration';
 const BUSY = 'the server cannot serve requests at the moment';
 const STANDBY = 'the server is read-only: a failover is under way, or the address is wrong';
 

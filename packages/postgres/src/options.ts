@@ -29,9 +29,9 @@ export interface PostgresSource {
 
 /** Options of {@link postgresRing}: `pool` or `connectionString`, and where the ring is. */
 export interface PostgresRingOptions extends PostgresSource {
-  /** `table` or `schema.table`, each 1 to 48 of `[a-z0-9_]`, not beginning with a digit. Default `sealring_ring`. */
+  /** `table` or `schema.table`, each 1 to 48 characters of `[a-z0-9_]`, not beginning with a digit. Default `sealring_ring`. */
   readonly table?: string;
-  /** The ring's row; 1 to 64 of `[A-Za-z0-9._-]`. One per ring. Default `default`. */
+  /** The ring's row; 1 to 64 characters of `[A-Za-z0-9._-]`. One per ring. Default `default`. */
   readonly name?: string;
   /**
    * Creates a client for push, not connected yet: for pools behind PgBouncer in transaction mode, where LISTEN

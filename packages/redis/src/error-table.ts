@@ -3,7 +3,7 @@ import { findRow, type StoreFailure, unexplained, unreachable } from '@sealring/
 /** What a failed call says. */
 export type Failure = StoreFailure;
 
-const REPLICA = 'the server is a replica, or has too few of its own: a failover is under way, or the address is wrong';
+const REPLICA = 'the server is a replica, or has too few replicas: a failover is under way, or the address is wrong';
 const LOGIN = 'the server refused the login: check user and password';
 const DENIED = 'the user lacks a permission: check its ACL';
 const BUSY = 'the server cannot serve requests at the moment';

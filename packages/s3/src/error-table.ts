@@ -16,7 +16,7 @@ export interface Identity {
 const SERVICE = 'S3';
 const DENIED = 'S3 refused the call; without the permission to list the bucket, also for an object that does not exist';
 const CREDENTIALS = 'the credentials are missing, wrong or expired';
-const REGION = "the client's region is not the bucket's";
+const REGION = "the client's region differs from the bucket's";
 const BUCKET = 'the bucket does not exist';
 const REQUEST = 'S3 does not accept the request: check bucket, key and expectedBucketOwner';
 const KMS = "the object's KMS key cannot be used";

@@ -228,6 +228,6 @@ function hmac(key: Uint8Array, data: Uint8Array | string): Buffer {
 /** A token that every server rejects for its length must not be sealed. */
 function checkLength(payload: Uint8Array, most: number): void {
   if (payload.length > most) {
-    throw new RangeError(`a payload may have ${most} bytes, got ${payload.length}: its token would be refused`);
+    throw new RangeError(`payload must be at most ${most} bytes, got ${payload.length}: its token would be refused`);
   }
 }

@@ -15,7 +15,7 @@ type VariantDifference =
   | 'the issuers differ in a trailing slash'
   | 'the state was sealed with the subject as client id'
   | 'the state was sealed with the subject as client id and without an issuer'
-  | 'issuer and subject are exchanged';
+  | 'issuer and subject are swapped';
 
 type UnknownDifference =
   | 'the client, the issuer or the user differs'
@@ -24,8 +24,8 @@ type UnknownDifference =
   | 'the client, the issuer or the user differs; the request has neither issuer nor subject';
 
 type MissingDifference =
-  | 'the state has a principal, the request has none'
-  | 'the request has a principal, the state has none';
+  | 'the state has a principal, but the request has none'
+  | 'the request has a principal, but the state has none';
 
 /** The principals that a state of the same user has when another server determines the parts in another way. */
 const VARIANTS: readonly (readonly [VariantDifference, (parts: Parts) => Parts])[] = [
@@ -41,7 +41,7 @@ const VARIANTS: readonly (readonly [VariantDifference, (parts: Parts) => Parts])
     'the state was sealed with the subject as client id and without an issuer',
     ([client, , subject]) => [subject ?? client, null, subject],
   ],
-  ['issuer and subject are exchanged', ([client, issuer, subject]) => [client, subject, issuer]],
+  ['issuer and subject are swapped', ([client, issuer, subject]) => [client, subject, issuer]],
 ];
 
 /**

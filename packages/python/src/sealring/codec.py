@@ -48,7 +48,8 @@ class KmsCodec:
         key_wrapper: wraps data keys; of several, 1 to 8, every data key is wrapped by each, and any
             one of them can open it.
         ring: where the ring document is.
-        ring_name: bound into every wrap and every derived key; 1 to 64 of `[A-Za-z0-9._-]`.
+        ring_name: bound into every wrap and every derived key; 1 to 64 characters of
+            `[A-Za-z0-9._-]`.
         role: a reader needs neither the right to wrap nor to write the store.
         create: when a starting member creates a ring. `if-absent`: after `create_after_seconds` of
             reading absent.
@@ -218,7 +219,7 @@ class KmsCodec:
     def for_purpose(self, purpose: str) -> "PurposeCodec":
         """A codec over the same ring with token keys of its own, for data of yours: its tokens and
         those of this codec never open each other. Always in the native format. TypeError or
-        ValueError unless `purpose` is 1 to 64 of `[A-Za-z0-9._-]`."""
+        ValueError unless `purpose` is 1 to 64 characters of `[A-Za-z0-9._-]`."""
         return PurposeCodec(self, self._native_tokens(label("for_purpose", "purpose", purpose)))
 
     def health(self) -> CodecHealth:

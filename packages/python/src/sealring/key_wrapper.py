@@ -47,7 +47,7 @@ class KeyWrapper(Protocol):
 
     @property
     def provider(self) -> str:
-        """`aws-kms`, `local`, or a name of your own: 1 to 64 of `[a-z0-9-]`."""
+        """`aws-kms`, `local`, or a name of your own: 1 to 64 characters of `[a-z0-9-]`."""
         ...
 
     @property

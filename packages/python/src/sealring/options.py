@@ -54,7 +54,8 @@ def one_of(owner: str, name: str, value: object, choices: Sequence[str]) -> str:
 def label(owner: str, name: str, value: object) -> str:
     """A ring name or purpose: it enters key derivation, so its alphabet is closed."""
     if _LABEL.fullmatch(text(owner, name, value, 64)) is None:
-        raise ValueError(f"{owner}: {name} must be of [A-Za-z0-9._-], got {ascii(value)}")
+        wanted = "1 to 64 characters of [A-Za-z0-9._-]"
+        raise ValueError(f"{owner}: {name} must be {wanted}, got {ascii(value)}")
     return str(value)
 
 

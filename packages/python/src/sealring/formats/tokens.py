@@ -45,7 +45,7 @@ class Tokens(ABC):
 
     def seal(self, payload: bytes, now: Moment) -> str:
         if len(payload) > self._most:
-            told = f"a payload may have {self._most} bytes, got {len(payload)}"
+            told = f"payload must be at most {self._most} bytes, got {len(payload)}"
             raise ValueError(f"{told}: its token would be refused")
         for _ in range(_ATTEMPTS):
             with suppress(KeyOverwrittenError):

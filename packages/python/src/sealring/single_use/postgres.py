@@ -30,7 +30,7 @@ class PostgresSingleUse:
         pool: a `psycopg_pool.ConnectionPool`; stays yours.
         url: instead of a pool: `postgresql://user:password@host/database`; each claim then makes a
             connection of its own.
-        table: `table` or `schema.table`, each 1 to 48 of `[a-z0-9_]`.
+        table: `table` or `schema.table`, each 1 to 48 characters of `[a-z0-9_]`.
         clock_skew_seconds: as in the policy of the ring: how long a token is remembered after its
             end; 0 to 86 400.
         call_timeout_seconds: with a `url`, for connecting and for a statement; 0.01 to 60.

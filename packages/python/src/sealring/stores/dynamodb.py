@@ -82,7 +82,7 @@ class DynamodbRing:
 
     Args:
         table: the table's name or ARN; its partition key is `pk`, a string.
-        name: the ring's item; 1 to 64 of `[A-Za-z0-9._-]`.
+        name: the ring's item; 1 to 64 characters of `[A-Za-z0-9._-]`.
         client: a boto3 `dynamodb` client, made with one attempt; stays yours. By default one of its
             own, with credentials and region by boto3's default chain.
         call_timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.

@@ -90,8 +90,8 @@ class PostgresRing:
         pool: a `psycopg_pool.ConnectionPool`; stays yours. Nothing is heard of writes with it.
         url: instead of a pool: `postgresql://user:password@host/database`; each call then makes a
             connection of its own, and one more hears of writes.
-        table: `table` or `schema.table`, each 1 to 48 of `[a-z0-9_]`.
-        name: the ring's row; 1 to 64 of `[A-Za-z0-9._-]`.
+        table: `table` or `schema.table`, each 1 to 48 characters of `[a-z0-9_]`.
+        name: the ring's row; 1 to 64 characters of `[A-Za-z0-9._-]`.
         call_timeout_seconds: with a `url`, for connecting and for a statement; 0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it; the URL is not shown.

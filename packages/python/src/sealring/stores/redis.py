@@ -67,7 +67,7 @@ _LOGIN = "the server refused the login: check user and password"
 _DENIED = "the user lacks a permission: check its ACL"
 _BUSY = "the server cannot serve requests at the moment"
 _REPLICA = (
-    "the server is a replica, or has too few of its own: a failover is under way, or the address is"
+    "the server is a replica, or has too few replicas: a failover is under way, or the address is"
     " wrong"
 )
 _CLUSTER = "the server is a node of a cluster that does not hold this key at the moment"

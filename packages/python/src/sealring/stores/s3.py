@@ -63,7 +63,7 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     "EntityTooLarge": ("too-large", "the service does not accept an object of this size"),
     "InvalidObjectState": ("unavailable", "the object is archived: a lifecycle rule applies to it"),
     **rows(
-        ("unavailable", "the client's region is not the bucket's"),
+        ("unavailable", "the client's region differs from the bucket's"),
         "AuthorizationHeaderMalformed IllegalLocationConstraintException PermanentRedirect "
         "Redirect TemporaryRedirect",
     ),
