@@ -42,7 +42,7 @@ def text(owner: str, name: str, value: object, most: int) -> str:
 
 
 def one_of(owner: str, name: str, value: object, choices: Sequence[str]) -> str:
-    """One of several texts."""
+    """One of several strings."""
     told = f"{owner}: {name} must be one of {', '.join(choices)}, got"
     if not isinstance(value, str):
         raise TypeError(f"{told} {show(value)}")
@@ -72,5 +72,5 @@ def with_method(owner: str, name: str, value: object, method: str) -> None:
 
 
 def is_constant(data: bytes | bytearray) -> bool:
-    """Whether all bytes are the same: what a buffer that was never filled looks like."""
+    """Whether all bytes are the same, as in a buffer that was never filled."""
     return len(set(data)) <= 1
