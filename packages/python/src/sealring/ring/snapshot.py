@@ -10,25 +10,25 @@ from .document import RingEntry
 
 KeyState = Literal["propagating", "active", "verify-only", "expired", "revoked"]
 
-# Entries that are remembered though they could not be unwrapped.
+# Entries that are remembered although they could not be unwrapped.
 _MAX_CARRIED = 4
 
 
 @dataclass(frozen=True)
 class RingKey(RingEntry):
-    """A key of the ring as this reader knows it. Vouchers, ancestors, revocation and wraps are
-    those that proved themselves; of a key that was never unwrapped, its revocation alone."""
+    """A key of the ring as this process knows it. Vouchers, ancestors, revocation and wraps are
+    authenticated; of a key that was never unwrapped, only the revocation is known."""
 
     held: HeldKey | None = None
-    """What seals and opens; None for a key that is revoked or has ended."""
+    """What seals and unseals; None for a key that is revoked or has expired."""
     signer: HeldKey | None = None
-    """What certifies: the held key, or what is left of it."""
+    """What certifies: the held key, or what remains of it."""
     is_revoked: bool = False
     seals_from_ms: float = 0
     """From when on it seals here, by the monotonic clock: a planned key that came late seals
     late."""
     is_left: bool = False
-    """Of a ring that was left for an older one: opens what it sealed, and nothing else."""
+    """Of a ring that was left for an older one: unseals what it sealed, and nothing else."""
 
     @property
     def is_tombstone(self) -> bool:
@@ -42,7 +42,7 @@ class RingKey(RingEntry):
         return self.held is not None and now_ms < self.opens_until
 
     def state(self, now_ms: float, sealing: RingEntry | None) -> KeyState:
-        """`sealing` is the key that seals; what is newer waits for its turn."""
+        """`sealing` is the key that seals; a newer key waits for its turn."""
         if self.is_revoked:
             return "revoked"
         if now_ms >= self.opens_until:
@@ -54,7 +54,7 @@ class RingKey(RingEntry):
 
 
 def age(key: RingEntry) -> tuple[int, str]:
-    """By which keys take turns in sealing: the later is the newer."""
+    """The order in which keys become active: the later is the newer."""
     return key.activates, key.id
 
 
