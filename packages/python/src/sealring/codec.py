@@ -348,9 +348,9 @@ def _wrappers(
         is_proved = wrapper.supports.authenticated or isinstance(wrapper, EntrySigner)
         if not is_proved and not trusts:
             raise TypeError(
-                f"{_OWNER}: an unwrap by {wrapper.provider} does not authenticate the origin, so it "
-                "must sign and verify; or set dangerously_trust_store, and anyone who can write the "
-                "store can mint tokens"
+                f"{_OWNER}: an unwrap by {wrapper.provider} does not authenticate the origin, so "
+                "it must sign and verify; or set dangerously_trust_store, and anyone who can write "
+                "the store can mint tokens"
             )
     return wrappers
 

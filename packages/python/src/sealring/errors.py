@@ -38,9 +38,9 @@ def _section_on(title: str) -> str:
 
 class InvalidRequestState(Exception):  # noqa: N818 - as the SDK calls its own.
     """A token was refused. Its text is the reason; no part of the token, the payload or a key is
-kept. In a process that has loaded the request state of the MCP Python SDK, the error is also an
-instance of the SDK's own `InvalidRequestState`, because its boundary logs the reason of that
-class only.
+    kept. In a process that has loaded the request state of the MCP Python SDK, the error is also an
+    instance of the SDK's own `InvalidRequestState`, because its boundary logs the reason of that
+    class only.
 
     * `malformed`: not the canonical text of a token of an accepted format.
     * `unknown key`: well formed, but no key that may unseal it now is held.

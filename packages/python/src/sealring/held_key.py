@@ -20,9 +20,9 @@ class KeyOverwrittenError(Exception):
 
 class HeldKey:
     """A data key, until it is overwritten. Thread-safe: no derivation sees half of a key. What
-was derived is kept here, so that it is dropped with the key. The data key and its secrets are
-overwritten; the keys inside `cryptography` and the copies that Python makes of bytes cannot be,
-and the garbage collector frees them.
+    was derived is kept here, so that it is dropped with the key. The data key and its secrets are
+    overwritten; the keys inside `cryptography` and the copies that Python makes of bytes cannot be,
+    and the garbage collector frees them.
     """
 
     def __init__(self, data_key: bytearray, ring: str) -> None:

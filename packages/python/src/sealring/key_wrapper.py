@@ -39,8 +39,10 @@ class KeyWrapper(Protocol):
     2. A wrapped key under another context, or with one bit changed, is refused as `corrupt`.
     3. A wrapped key that names another provider, or a KMS key outside of the wrapper's allow-list,
        is refused as `corrupt` before any call.
-    4. Every failure is a KeyWrapperError without any part of the vendor's error. If the service
-generates or signs, the wrapper also has the methods of `DataKeyGenerator` or `EntrySigner`.
+    4. Every failure is a KeyWrapperError without any part of the vendor's error.
+
+    If the service generates or signs, the wrapper also has the methods of `DataKeyGenerator` or
+    `EntrySigner`.
     """
 
     @property

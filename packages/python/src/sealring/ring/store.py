@@ -23,7 +23,7 @@ class StoredRing(NamedTuple):
 
 class ReadableRing(Protocol):
     """Where the ring document is stored, for reading. A store may have a str `location`: where
-the ring is stored, for messages, without a secret, such as `s3://payments-sealring/payments.ring`.
+    the ring is stored, for messages, without a secret, such as `s3://payments-sealring/payments.ring`.
     """
 
     @property

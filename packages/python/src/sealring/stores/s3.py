@@ -25,7 +25,9 @@ from ..ring.document import MAX_DOCUMENT_BYTES
 from ..ring.store import StoredRing, check_write, document_text
 
 _OWNER = "S3Ring"
-_RIGHTS = "S3 refused the call; without the permission to list the bucket, also for a missing object"
+_RIGHTS = (
+    "S3 refused the call; without the permission to list the bucket, also for a missing object"
+)
 _REQUEST = "S3 does not accept the request: check bucket, key and expected_bucket_owner"
 _KMS = "the object's KMS key cannot be used"
 _BUSY = "S3 cannot serve requests at the moment"
