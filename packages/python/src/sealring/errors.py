@@ -90,7 +90,9 @@ class CodecClosedError(Exception):
 
 class KeyWrapperError(Exception):
     """The KMS refused or failed. The vendor's error is never attached or quoted: it can hold the
-    data key. * `throttled`, `unavailable`: may succeed later.
+    data key.
+
+    * `throttled`, `unavailable`: may succeed later.
     * `denied`: the caller may not use the key. `disabled`: nobody may. `not-found`: no such key.
     * `corrupt`: the wrapped key, its context or the service's answer failed a check.
     """
@@ -163,8 +165,10 @@ def all_of(failures: Sequence[KeyWrapperError]) -> KeyWrapperError:
 
 class RingStoreError(Exception):
     """The ring store failed, or holds no acceptable ring document. The text is fixed: a vendor's
-    text may contain credentials. * `unavailable`: may succeed later. `denied`: this process lacks
-    permission. `read-only`: this store cannot be written.
+    text may contain credentials.
+
+    * `unavailable`: may succeed later. `denied`: this process lacks permission. `read-only`: this
+      store cannot be written.
     * `absent`: a start found no ring. A store never raises it: its `read` returns None.
     * `corrupt`: the store holds no valid ring document. `too-large`: over a limit of the ring or
       of the store.

@@ -89,9 +89,10 @@ class AzureBlobRing:
         container: the container's URL, `https://ACCOUNT.blob.core.windows.net/CONTAINER`.
         blob: the blob's name; 1 to 1 024 characters.
         credential: what azure-storage-blob takes: a `TokenCredential` or a shared key. None for a
-            `container` with a shared access signature. client: instead of these three: a
-            `BlobClient`, made with `retry_total=0`; you own it. call_timeout_seconds: of the
-            client that the store creates, for connecting and for reading; 0.01 to 60.
+            `container` with a shared access signature.
+        client: instead of these three: a `BlobClient`, made with `retry_total=0`; you own it.
+        call_timeout_seconds: of the client that the store creates, for connecting and for
+            reading; 0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it; the URL is not shown.
     """

@@ -108,7 +108,8 @@ class S3Ring:
             0.01 to 60.
         expected_bucket_owner: the 12 digits of the account that owns the bucket.
         server_side_encryption: `AES256`, `aws:kms` or `aws:kms:dsse`. By default the bucket's
-        setting. sse_kms_key_id: the KMS key for that.
+            setting.
+        sse_kms_key_id: the KMS key for that.
 
     A wrong option is a TypeError or a ValueError that names it.
     """

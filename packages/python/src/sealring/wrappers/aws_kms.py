@@ -64,9 +64,11 @@ class AwsKmsKeyWrapper:
             creates one, with credentials, and the region unless `key_id` is an ARN, by boto3's
             default chain.
         also_unwrap: full ARNs of replaced KMS keys whose wrapped keys may still be unwrapped; 0
-        to 64. multi_region: whether wrapped keys of any replica are unwrapped; for an `mrk-` key
-        or an alias. call_timeout_seconds: of the client that the wrapper creates, for connecting
-        and for reading; 0.01 to 60.
+            to 64.
+        multi_region: whether wrapped keys of any replica are unwrapped; for an `mrk-` key or an
+            alias.
+        call_timeout_seconds: of the client that the wrapper creates, for connecting and for
+            reading; 0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it.
     """
