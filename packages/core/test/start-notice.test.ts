@@ -258,5 +258,5 @@ describe('a start that gives up on the KMS', () => {
   });
 });
 
-/** The founder checks its own wrap. */
+/** The creator checks its own wrap. */
 const unwrapsOfFounder = 1;
