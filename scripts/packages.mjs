@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { root, toolEnvironment } from './prepare.mjs';
 
-/** The packages that are published, each after those of ours that it needs: `{ folder, manifest }`. */
+/** The packages that are published, each after those of this repository that it needs: `{ folder, manifest }`. */
 export function publishedPackages() {
   const waiting = readdirSync(join(root, 'packages'))
     .map((name) => join('packages', name))
@@ -26,21 +26,21 @@ function manifestOf(folder) {
   return JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));
 }
 
-/** The packages of ours that an installed package needs; optional peers it does not. */
+/** The packages of this repository that an installed package needs, without optional peers. */
 export function oursIn({ dependencies, peerDependencies, peerDependenciesMeta = {} }) {
   const needed = Object.keys({ ...dependencies, ...peerDependencies });
   return needed.filter((name) => name.startsWith('@sealring/') && peerDependenciesMeta[name]?.optional !== true);
 }
 
-/** Runs npm, and gives what it printed; what it complains of goes to standard error. */
+/** Runs npm, and returns what it printed; its complaints go to standard error. */
 export function npm(args, cwd = root) {
   const options = { cwd, env: toolEnvironment, encoding: 'utf8', maxBuffer: 2 ** 26 };
   return execFileSync('npm', args, { ...options, stdio: ['ignore', 'pipe', 'inherit'] });
 }
 
 /**
- * Whether a package is published with its modules in one file: scripts/bundle.mjs. Programs find files of theirs beside their
- * modules.
+ * Whether a package is published with its modules in one file: scripts/bundle.mjs. Programs find their files beside
+ * their modules.
  */
 function isBundled({ bin }) {
   return bin === undefined;

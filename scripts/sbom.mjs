@@ -9,7 +9,7 @@ const help = `Usage: node scripts/sbom.mjs FOLDER [PACKAGE ...]
 Writes a CycloneDX bill of materials for each published package, or for those named (core, mcp, …): what installing it into an
 empty project brings today. The packages must be built.`;
 
-/** What npm would install beside the package, without installing it; the package itself is what the bill is of. */
+/** What npm would install beside the package, without installing it; the bill describes the package itself. */
 function billOf(manifest, tarballs) {
   const project = mkdtempSync(join(tmpdir(), 'sealring-sbom-'));
   try {

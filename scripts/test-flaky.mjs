@@ -21,7 +21,7 @@ function readArguments(args) {
   return { runs, filters: at < 0 ? args : args.toSpliced(at, 2) };
 }
 
-/** One loop for each core, as another build would be. */
+/** One loop for each core, like another build. */
 function keepCoresBusy() {
   const loops = Array.from({ length: availableParallelism() }, () =>
     // It ends with this process, whatever ends that.

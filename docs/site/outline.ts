@@ -1,4 +1,4 @@
-/** The pages of the site, in the order of its navigation: paths from the root. A test holds them against the folders. */
+/** The pages of the site, in the order of its navigation: paths from the root. A test compares them with the folders. */
 export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
   Start: [
     'docs/guides/first-server.md',

@@ -22,13 +22,13 @@ locals {
   alias       = coalesce(var.alias, "alias/sealring-${replace(var.ring_name, ".", "-")}")
   name        = "sealring-${var.ring_name}"
 
-  # Composed, not read from the resources: so the policies are known before there is anything.
+  # Composed, not read from the resources, so that the policies are known before anything exists.
   object_key = coalesce(var.object_key, "${var.ring_name}.ring")
   bucket_arn = "arn:${local.partition}:s3:::${coalesce(var.bucket_name, "none")}"
   object_arn = "${local.bucket_arn}/${local.object_key}"
 }
 
-# The rights. Every policy below is made of these statements.
+# The permissions. Every policy below consists of these statements.
 
 locals {
   this_ring = { StringEquals = { "kms:EncryptionContext:sealring:ring" = var.ring_name } }
@@ -52,7 +52,7 @@ locals {
   s3_statements = {
     member = [
       { Sid = "SealringRing", Effect = "Allow", Action = ["s3:GetObject", "s3:PutObject"], Resource = local.object_arn },
-      # Without it S3 answers 403 for a ring that is not there, and none would ever be founded.
+      # Without it S3 answers 403 for a missing ring, and no ring could ever be created.
       { Sid = "SealringSeeThatThereIsNoRing", Effect = "Allow", Action = ["s3:ListBucket"], Resource = local.bucket_arn },
     ]
     reader = [
@@ -103,7 +103,7 @@ locals {
         Action   = ["dynamodb:DescribeContinuousBackups", "dynamodb:DescribeTable", "dynamodb:RestoreTableToPointInTime"]
         Resource = local.table_arn
       },
-      # What DynamoDB asks of whoever restores, on the copy.
+      # What DynamoDB requires on the copy for a restore.
       {
         Sid    = "SealringFillTheCopy"
         Effect = "Allow"
@@ -116,7 +116,7 @@ locals {
     ]
   }
 
-  # Whatever else a break-glass role is given: it may not use the key.
+  # Whatever other policies a break-glass role has, it may not use the key.
   never_use = {
     Sid    = "SealringNeverUseTheKey"
     Effect = "Deny"
@@ -139,7 +139,7 @@ locals {
     })
   }
 
-  # An endpoint lets exactly these roles do exactly what their policies say. Gateway endpoints know no other principal than *.
+  # An endpoint allows exactly these roles exactly what their policies allow. Gateway endpoints accept only the principal *.
   endpoint_statements = {
     kms      = local.key_statements
     s3       = local.s3_statements
@@ -166,7 +166,7 @@ locals {
 locals {
   administrators = length(var.administrator_arns) > 0 ? var.administrator_arns : [local.root_arn]
 
-  # The account is not let in: what is not listed here may not use the key, whatever IAM policies say.
+  # The account itself has no access: a principal that is not listed here may not use the key, whatever IAM policies say.
   key_policy = jsonencode({
     Version = "2012-10-17"
     Statement = concat(
@@ -235,7 +235,7 @@ resource "aws_kms_key" "this" {
       condition = alltrue([
         for arn in concat(values(local.role_arns)...) : split(":", arn)[4] == local.account_id
       ])
-      error_message = "Every role must be in the account of the key: rights across accounts need more than this module gives."
+      error_message = "Every role must be in the account of the key: permissions across accounts need more than this module creates."
     }
   }
 }
@@ -288,7 +288,7 @@ resource "aws_s3_bucket_server_side_encryption_configuration" "ring" {
 
   bucket = aws_s3_bucket.ring[0].id
   rule {
-    # The data keys in the object are wrapped already; a second KMS key would only be one more that must work.
+    # The data keys in the object are wrapped already; a second KMS key would only be another key that must work.
     apply_server_side_encryption_by_default {
       sse_algorithm = "AES256"
     }
@@ -322,7 +322,7 @@ locals {
         Resource  = [local.bucket_arn, "${local.bucket_arn}/*"]
         Condition = { Bool = { "aws:SecureTransport" = "false" } }
       },
-      # Of several who write at once, one must win: a write without a condition would let the last one win.
+      # Of several concurrent writers, one must win: without a condition, the last write would win.
       {
         Sid       = "NoRingWithoutACondition"
         Effect    = "Deny"
@@ -363,7 +363,7 @@ resource "aws_dynamodb_table" "ring" {
     enabled = true
   }
 
-  # Of redeemed tokens; a ring has no such attribute.
+  # Only redeemed tokens have this attribute; a ring does not.
   ttl {
     enabled        = true
     attribute_name = "expires"
@@ -390,7 +390,7 @@ locals {
     denied = {
       pattern     = "{ ($.eventSource = \"kms.amazonaws.com\") && ($.eventName = \"Decrypt\") && ($.errorCode = \"AccessDenied*\") && (($.resources[0].ARN = \"${aws_kms_key.this.arn}\") || ($.errorMessage = \"*${aws_kms_key.this.arn}*\")) }"
       threshold   = 1
-      description = "Somebody without the right asked KMS to open a data key of the ring ${var.ring_name}, or a server lost that right."
+      description = "A caller without the permission asked KMS to unwrap a data key of the ring ${var.ring_name}, or a server lost that permission."
     }
     made = {
       pattern     = "{ ($.eventSource = \"kms.amazonaws.com\") && ($.eventName = \"Decrypt\") && ($.resources[0].ARN = \"${aws_kms_key.this.arn}\") }"
@@ -400,12 +400,12 @@ locals {
   }
 }
 
-# By number: of a topic that is made in the same plan only that there is one is known.
+# By number, because the ARN of a topic that is made in the same plan is not known yet.
 resource "aws_cloudwatch_event_rule" "key_changed" {
   count = length(var.alarm_topic_arns) == 0 ? 0 : 1
 
   name        = substr("${local.name}-key-changed", 0, 64)
-  description = "The KMS key of the ring ${var.ring_name} was disabled, scheduled for deletion, or changed in who may use it"
+  description = "The KMS key of the ring ${var.ring_name} was disabled or scheduled for deletion, or the permissions to use it changed"
   tags        = var.tags
   event_pattern = jsonencode({
     source        = ["aws.kms"]

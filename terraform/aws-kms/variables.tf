@@ -213,7 +213,7 @@ variable "alarm_topic_arns" {
 
   validation {
     condition     = alltrue([for arn in var.alarm_topic_arns : can(regex("^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$", arn))])
-    error_message = "alarm_topic_arns must be ARNs of standard SNS topics (EventBridge cannot tell a FIFO topic)."
+    error_message = "alarm_topic_arns must be ARNs of standard SNS topics (EventBridge cannot send to a FIFO topic)."
   }
 }
 

@@ -9,7 +9,7 @@ locals {
 
   container_url = "${trimsuffix(azurerm_storage_account.ring.primary_blob_endpoint, "/")}/${azurerm_storage_container.ring.name}"
 
-  # Without a range or a subnet nobody comes in from outside: vault and account are then for private endpoints only.
+  # Without a range or a subnet there is no access from outside: vault and account then only have private endpoints.
   is_public = length(var.allowed_ip_ranges) + length(var.allowed_subnet_ids) > 0
 
   principals = {
@@ -24,7 +24,7 @@ locals {
   }
 }
 
-# The rights. Every role below is made of these actions.
+# The permissions. Every role below consists of these actions.
 
 locals {
   keys_of_vault  = "Microsoft.KeyVault/vaults/keys"
@@ -51,8 +51,8 @@ locals {
     break_glass = ["${local.blobs_of_store}/read", "${local.blobs_of_store}/write"]
   }
 
-  # An action that a condition does not name is let through. So a list of blobs, which is a read, is named for all roles but
-  # the one that must look for old versions: of a list no path is known, and it is refused.
+  # An action that a condition does not name is allowed. So a list of blobs, which is a read, is named for all roles
+  # except the one that must look for old versions: a list has no path, so it is refused.
   ring_conditions = {
     for role in keys(local.principals) : role => join("", [
       "((!(ActionMatches{'${local.blobs_of_store}/read'}${role == "break_glass" ? " AND NOT SubOperationMatches{'Blob.List'}" : ""})",
@@ -61,7 +61,7 @@ locals {
     ])
   }
 
-  # Makes and mends keys; may neither use nor back up, import, export or purge them.
+  # Creates and repairs keys; may neither use nor back up, import, export or purge them.
   administrator_actions = [
     "${local.keys_of_vault}/create/action", "${local.keys_of_vault}/delete", "${local.keys_of_vault}/read",
     "${local.keys_of_vault}/recover/action", "${local.keys_of_vault}/rotate/action", "${local.keys_of_vault}/update/action",
@@ -131,7 +131,7 @@ resource "azurerm_role_assignment" "role" {
 
 resource "azurerm_role_definition" "administrator" {
   name              = "Sealring ${var.vault_name}: administrator"
-  description       = "Makes and mends the keys of the ring ${var.ring_name}, and may not use them"
+  description       = "Creates and repairs the keys of the ring ${var.ring_name}, and may not use them"
   scope             = local.resource_group_id
   assignable_scopes = [local.resource_group_id]
 
@@ -280,8 +280,8 @@ resource "azurerm_storage_management_policy" "ring" {
     }
 
     actions {
-      # Never the current one. The age of a version counts from when it was written, not from when it was overwritten: a
-      # ring that was current for long goes at once, and stays for as long again as a deleted blob.
+      # Never the current one. The age of a version counts from when it was written, not from when it was overwritten:
+      # a ring that was current for a long time is deleted at once, and is then kept as a deleted blob.
       version {
         delete_after_days_since_creation = var.keep_noncurrent_days
       }
@@ -319,7 +319,7 @@ resource "azurerm_monitor_diagnostic_setting" "logs" {
 # The alerts.
 
 locals {
-  # A disabled key refuses with 403, too. The 401 that begins each conversation is not counted.
+  # A disabled key also answers 403. The 401 that begins each conversation is not counted.
   key_alerts = {
     key-changed = {
       query       = "AZKVAuditLogs | where OperationName in ('KeyCreate', 'KeyDelete', 'KeyImport', 'KeyPurge', 'KeyRestore', 'KeyRotationPolicySet', 'KeyUpdate') and HttpStatusCode < 300"
@@ -331,7 +331,7 @@ locals {
       query       = "AZKVAuditLogs | where OperationName in ('KeySign', 'KeyUnwrap') and HttpStatusCode == 403"
       threshold   = 1
       severity    = 1
-      description = "Somebody without the right asked the vault to open or sign a data key of the ring ${var.ring_name}, or a server lost that right, or a key is disabled."
+      description = "A caller without the permission asked the vault to unwrap or sign a data key of the ring ${var.ring_name}, or a server lost that permission, or a key is disabled."
     }
     unwraps-made = {
       query       = "AZKVAuditLogs | where OperationName == 'KeyUnwrap'"
@@ -345,7 +345,7 @@ locals {
     rights-changed = {
       operation   = "Microsoft.Authorization/roleAssignments/write"
       resource    = null
-      description = "Somebody was given a right in the resource group of the ring ${var.ring_name}."
+      description = "A permission was granted in the resource group of the ring ${var.ring_name}."
     }
     store-deleted = {
       operation   = "Microsoft.Storage/storageAccounts/delete"
@@ -355,7 +355,7 @@ locals {
     vault-changed = {
       operation   = "Microsoft.KeyVault/vaults/write"
       resource    = azurerm_key_vault.this.id
-      description = "The vault of the ring ${var.ring_name} was changed: its network or who authorizes, for one."
+      description = "The vault of the ring ${var.ring_name} was changed, for example its network or its authorization."
     }
     vault-deleted = {
       operation   = "Microsoft.KeyVault/vaults/delete"

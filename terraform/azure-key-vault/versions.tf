@@ -1,5 +1,5 @@
 terraform {
-  # From 1.9 on a validation may look at other variables.
+  # A validation can refer to other variables from 1.9 on.
   required_version = ">= 1.9"
 
   required_providers {

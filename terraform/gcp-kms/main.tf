@@ -16,7 +16,7 @@ locals {
   bucket_grants = flatten([for role, name in local.bucket_roles : [for who in local.principals[role] : { role = name, who = who }]])
 }
 
-# The rights. Custom roles, since every predefined one gives more.
+# The permissions. Custom roles, because every predefined one has more.
 
 locals {
   custom_roles = {
@@ -37,7 +37,7 @@ locals {
     }
     ring_writer = {
       title = "reads and writes the ring"
-      # To replace an object is to delete its live version.
+      # Replacing an object deletes its live version.
       permissions = ["storage.objects.create", "storage.objects.delete", "storage.objects.get"]
     }
     ring_reader = {
@@ -48,7 +48,7 @@ locals {
       title       = "reads old rings and writes the ring"
       permissions = ["storage.objects.create", "storage.objects.delete", "storage.objects.get", "storage.objects.restore"]
     }
-    # Without it Cloud Storage answers 403 for a ring that is not there, and none would ever be founded.
+    # Without it Cloud Storage answers 403 for a missing ring, and no ring could ever be created.
     ring_lister = {
       title       = "sees whether there is a ring"
       permissions = ["storage.objects.list"]
@@ -72,7 +72,7 @@ resource "google_project_iam_custom_role" "this" {
   project     = var.project_id
   role_id     = "${local.role_prefix}.${each.key}"
   title       = substr("Sealring ${var.ring_name}: ${each.value.title}", 0, 100)
-  description = "Of the ring ${var.ring_name}, on its key or its bucket"
+  description = "Permissions of the ring ${var.ring_name}, on its key or its bucket"
   permissions = each.value.permissions
 }
 
@@ -83,7 +83,7 @@ resource "google_kms_key_ring" "this" {
   location = var.location
   name     = local.key_ring_name
 
-  # Cloud KMS deletes no key ring; one that Terraform has forgotten would only be in the way.
+  # Cloud KMS never deletes a key ring; one that Terraform no longer manages would only block its name.
   lifecycle {
     prevent_destroy = true
   }
@@ -102,7 +102,7 @@ resource "google_kms_crypto_key" "this" {
     protection_level = var.protection_level
   }
 
-  # To destroy it is to destroy every version: the ring, and every token, would be lost.
+  # Destroying it would destroy every version: the ring, and every token, would be lost.
   lifecycle {
     prevent_destroy = true
   }
@@ -128,13 +128,13 @@ resource "google_storage_bucket" "ring" {
   public_access_prevention    = "enforced"
   labels                      = var.labels
 
-  # The data keys in the object are wrapped already; a second key would only be one more that must work.
+  # The data keys in the object are wrapped already; a second key would only be another key that must work.
 
   versioning {
     enabled = true
   }
 
-  # Of versions that were deleted, too.
+  # Also for deleted versions.
   soft_delete_policy {
     retention_duration_seconds = 7 * 86400
   }
@@ -164,7 +164,7 @@ resource "google_storage_bucket_iam_member" "object" {
   }
 }
 
-# A listing is asked of the bucket: a condition on an object would refuse it.
+# A listing is a request to the bucket: a condition on an object would refuse it.
 resource "google_storage_bucket_iam_member" "bucket" {
   count = length(local.bucket_grants)
 
@@ -179,11 +179,11 @@ locals {
   are_told    = length(var.notification_channels) > 0
   of_decrypts = local.are_told && var.alert_on_decrypts
 
-  # Of the key and of its versions, and of no other key whose name begins alike.
+  # For the key and its versions, and no other key whose name begins with the same text.
   of_this_key = "protoPayload.serviceName=\"cloudkms.googleapis.com\" AND protoPayload.resourceName=~\"^${google_kms_crypto_key.this.id}(/cryptoKeyVersions/[0-9]+)?$\""
   decrypts    = "${local.of_this_key} AND protoPayload.methodName=~\"(^|[.])Decrypt$\""
 
-  # Alerts that one entry of the log raises.
+  # Alerts that a single entry of the log raises.
   by_entry = {
     key_changed = {
       wanted  = local.are_told
@@ -262,7 +262,7 @@ resource "google_monitoring_alert_policy" "many_decrypts" {
   notification_channels = var.notification_channels
   user_labels           = var.labels
 
-  # An entry is of the key, or of the version that was used.
+  # An entry names the key, or the version that was used.
   dynamic "conditions" {
     for_each = ["cloudkms_cryptokey", "cloudkms_cryptokeyversion"]
     content {

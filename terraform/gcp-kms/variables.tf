@@ -87,7 +87,7 @@ variable "destroy_scheduled_days" {
 
   validation {
     condition     = var.destroy_scheduled_days >= 7 && var.destroy_scheduled_days <= 120 && floor(var.destroy_scheduled_days) == var.destroy_scheduled_days
-    error_message = "destroy_scheduled_days must be a whole number from 7 to 120: Cloud KMS allows no more, and fewer go by unseen."
+    error_message = "destroy_scheduled_days must be a whole number from 7 to 120: Cloud KMS allows no more, and fewer can pass unnoticed."
   }
 }
 
@@ -226,7 +226,7 @@ variable "alert_on_decrypts" {
 
   validation {
     condition     = !var.alert_on_decrypts || length(var.notification_channels) > 0
-    error_message = "alert_on_decrypts needs notification_channels: else nobody is told."
+    error_message = "alert_on_decrypts needs notification_channels: otherwise nobody is notified."
   }
 }
 

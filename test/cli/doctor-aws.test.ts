@@ -144,7 +144,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     expect(findingOf(report, 'ring-foreign-key')?.remedy).toMatch(/alsoUnwrap/);
   });
 
-  test('F26: reports a ring document that was edited', async () => {
+  test('F26: reports an edited ring document', async () => {
     const config = sound();
     await createRing(config);
     const { document = '', revision } = (await config.ring.read()) ?? {};
@@ -157,7 +157,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     });
   });
 
-  test('F26: reports a ring whose times were edited', async () => {
+  test('F26: reports a ring with edited times', async () => {
     const config = sound();
     await createRing(config);
     const { document = '', revision } = (await config.ring.read()) ?? {};

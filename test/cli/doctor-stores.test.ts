@@ -41,11 +41,11 @@ describe('the doctor, with a single-use store of your own', () => {
   const claims: readonly [string, SingleUseStore['claim'], string, string][] = [
     ['that accepts a claim twice', async () => true, 'single-use-unusable', 'the same claim twice'],
     ['that accepts no claim', async () => false, 'single-use-unusable', 'refused the claim of a new id'],
-    ['that answers with no boolean', async () => Object(1), 'single-use-unusable', 'no boolean'],
+    ['that does not answer with a boolean', async () => Object(1), 'single-use-unusable', 'with a boolean'],
     ['that throws another error', () => Promise.reject(new TypeError('hunter2')), 'single-use-error', 'TypeError'],
     ['that does not answer', () => never, 'single-use-unavailable', 'no answer in time'],
   ];
-  test.each(claims)('reports one %s', async (_name, claim, id, what) => {
+  test.each(claims)('reports a store %s', async (_name, claim, id, what) => {
     const config = { ...configOf(memoryRing()), policy: { kmsTimeoutSeconds: 0.5 }, singleUse: { claim } };
     const report = await examine(config);
     expect(idsOf(report, 'error')).toEqual([id]);

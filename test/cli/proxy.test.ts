@@ -240,7 +240,7 @@ describe('whose state it is', () => {
     expect(answer).toMatchObject({ status: 400, body: `the header ${name} has more than one value\n` });
   });
 
-  test('a header that Connection names is passed on by nobody, and binds no state', async () => {
+  test('a header that Connection names is not passed on, and binds no state', async () => {
     await using proxy = proxyFor(server.origin, ['--principal-header', 'x-user']);
     const url = `${await proxy.origin()}/mcp`;
     const { status, body } = await send(url, {
@@ -391,7 +391,7 @@ describe('the connection', () => {
     expect(text).not.toContain('plaintext');
   });
 
-  test('a server that does not answer in time is answered for with status 504, and one that is down with 502', async () => {
+  test('the proxy answers with status 504 for a server that does not answer in time, and with 502 for one that is down', async () => {
     await using upstream = await byHand(() => undefined);
     await using slow = proxyFor(upstream.origin, ['--no-principal', '--response-timeout', '1']);
     await using down = proxyFor('http://127.0.0.1:9', ['--no-principal']);
@@ -469,7 +469,7 @@ describe('the connection', () => {
     });
   });
 
-  test('a server that switches protocols is answered for with status 502', async () => {
+  test('the proxy answers with status 502 for a server that switches protocols', async () => {
     await using upstream = await byHand((_request, response) => {
       response.socket?.end('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n');
     });
@@ -639,7 +639,7 @@ describe('an upstream server over TLS', () => {
 });
 
 describe('the process', () => {
-  test('on SIGTERM, answers requests in progress, accepts none, and ends with exit code 0', async () => {
+  test('on SIGTERM, answers requests in progress, accepts no new ones, and ends with exit code 0', async () => {
     const [arrived, arrives] = gate();
     const [stopping, stops] = gate();
     await using upstream = await byHand(async (_request, response) => {

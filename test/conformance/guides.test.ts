@@ -51,7 +51,7 @@ const GUIDES: readonly (readonly [
 ];
 
 test.each(GUIDES)(
-  'who follows the guide has a %s checked, and a broken one found',
+  'the guide leads to a %s that is checked, and to a broken one that is found',
   { timeout: 600_000 },
   async (what, file, only, foundBy, broken) => {
     const name = what.replace(' ', '-');

@@ -39,7 +39,7 @@ test.each(classes)('%s has as its help the address of the section for each of it
   }
 });
 
-test.each(classes)('%s has its help as a property of its own, which loggers print', (name, Class) => {
+test.each(classes)('%s has its help as an own property, which loggers print', (name, Class) => {
   const [, word = ''] = new RegExp(`^### ${name}: (.*)$`, 'm').exec(page) ?? [];
   const error = new Class(word, { provider: 'local', operation: 'wrap' });
   expect(Object.keys(error)).toContain('help');

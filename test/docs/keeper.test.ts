@@ -155,7 +155,7 @@ export const job: run_v1.Schema$Job = ${JSON.stringify(JOB)};
   });
 
   test.each(CONTAINERS.filter(([file]) => file.endsWith('keeper.yaml')))(
-    '%s asks the port of the arguments, and no health for liveness',
+    '%s probes the port of the arguments, and does not use health for liveness',
     (_, container) => {
       const args = at(container, 'args') as readonly string[];
       expect(at(container, 'ports', 0, 'containerPort')).toBe(Number(args[args.indexOf('--health-port') + 1]));

@@ -137,7 +137,7 @@ describe('the manifests', () => {
     expect(guide).toContain(`\`/livez\`, for ${(period ?? 0) * (failures ?? 0)} s`);
   });
 
-  test('ask what the program of the guide answers, and no health for liveness', () => {
+  test('request paths that the program of the guide answers, and do not use health for liveness', () => {
     const probes = ['startupProbe', 'readinessProbe', 'livenessProbe'].map((probe) =>
       at(container('Deployment'), probe, 'httpGet'),
     );

@@ -56,7 +56,7 @@ describe('a fleet on AWS KMS, through the real client', () => {
     expect(counts).toEqual({ GenerateDataKeyCommand: 1, DecryptCommand: 2 });
   });
 
-  test('an instance that starts later unseals a token after two rotations', async () => {
+  test('an instance that starts later unseals a token from before two rotations', async () => {
     const { client } = countingClient();
     const ring = memoryRing();
     const a = await start(client, ring);

@@ -154,7 +154,7 @@ describe.each(NAMINGS)('with the names of $naming:', ({ suffix, named }) => {
     });
   });
 
-  describe.skipIf(programs === undefined)('the dashboard, asked of Prometheus', () => {
+  describe.skipIf(programs === undefined)('the dashboard, queried in Prometheus', () => {
     test('has series in every panel', { timeout: 60_000 }, async () => {
       await using busy = await startBusyProcess();
       await using prometheus = await startPrometheus(programs?.server ?? '', async () => named(await busy.page()));

@@ -174,13 +174,13 @@ describe.each([
     }
   }, 120_000);
 
-  test('a ring that cannot be looked for is not taken for one that is absent', async () => {
+  test('a ring that cannot be looked up is not treated as absent', async () => {
     const { nowhere } = await make();
     await expect(pythonMember(nowhere).start()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });
   }, 60_000);
 });
 
-test('a write to PostgreSQL is heard in both directions', async () => {
+test('a write to PostgreSQL notifies the members of the other language', async () => {
   const place = await inPostgres();
   const ours = await typescript(place);
   const theirs = pythonMember(place.python);

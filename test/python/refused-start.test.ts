@@ -50,7 +50,7 @@ test.each([
   ['a user that does not exist', 'stranger', 'any', 'postgres', 'denied'],
   ['a database that does not exist', 'app', 'any', 'payments', 'unavailable'],
 ] as const)(
-  'a start in Python ends at once with %s, and says what TypeScript says',
+  'a start in Python ends at once with %s, with the message of TypeScript',
   async (_, user, password, database, kind) => {
     const began = performance.now();
     const process = new PythonProcess(python, {

@@ -53,7 +53,7 @@ async function replayed(path: string): Promise<Replayed> {
   return { steps, differing, differences: lines.slice(0, -1).map((line) => line.slice(0, 2_000)) };
 }
 
-test('a Python member makes the same of every step as a TypeScript member, whatever stands in the store', {
+test('a Python member reacts to every step like a TypeScript member, whatever the store holds', {
   timeout: 1_200_000,
 }, async () => {
   const path = join(folder, 'all.jsonl');
@@ -65,7 +65,7 @@ test('a Python member makes the same of every step as a TypeScript member, whate
 });
 
 test.each(SCRIPTED)(
-  'a Python member makes the same of every step of a script: %s',
+  'a Python member reacts to every step of a script like a TypeScript member: %s',
   { timeout: 300_000 },
   async (name) => {
     const path = join(folder, 'script.jsonl');

@@ -40,7 +40,7 @@ export function refundDesk(name: string, security: RequestStateSecurity): McpSer
   return server;
 }
 
-/** Plaintext goes out and plaintext comes back: that it was sealed in between is not this function's business. */
+/** Plaintext goes out and plaintext comes back: this function does not see that it was sealed in between. */
 function payAfterAsking(
   name: string,
   tool: string,

@@ -62,7 +62,7 @@ async function listen(listener: RequestListener): Promise<number> {
   return address.port;
 }
 
-/** A codec is any object with `seal` and `unseal`: this one hands everything on and counts. */
+/** A codec is any object with `seal` and `unseal`: this one passes everything on and counts. */
 function countingTokens(codec: KmsCodec) {
   const tokens = { sealed: 0, unsealed: 0 };
   const { tokenLifetimeSeconds } = codec;

@@ -11,7 +11,7 @@ interface Shared {
   readonly bookings: Set<string>;
 }
 
-/** One server of the fleet, on a port of its own, with a codec of its own over the shared ring. */
+/** One server of the fleet, on its own port, with its own codec over the shared ring. */
 export class WizardServer {
   readonly name: string;
   readonly url: string;

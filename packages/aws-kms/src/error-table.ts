@@ -17,7 +17,7 @@ const USAGE = 'the KMS key must be a symmetric encryption key (SYMMETRIC_DEFAULT
 const REQUEST = 'KMS does not accept the request: check keyId and its region';
 
 /**
- * Exception name to kind.
+ * Maps an exception name to a kind.
  *
  * Sources: the "Errors" of GenerateDataKey, Encrypt and Decrypt and the "Common errors" of the AWS KMS API reference.
  */

@@ -11,7 +11,7 @@ const DENIED = 'Blob Storage refused the call';
 const CREDENTIALS = "the credentials are missing, wrong or expired, or this machine's clock differs from the service's";
 
 /**
- * Error code or error name to what it means.
+ * Maps an error code or error name to its meaning.
  *
  * Sources: "Azure Blob Storage error codes" and "Common REST API error codes" of the Storage services REST API reference;
  * "Specifying conditional headers for Blob service operations" (409 and 412); error names of `@azure/identity` and

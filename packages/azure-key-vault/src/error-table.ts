@@ -27,7 +27,7 @@ const REQUEST = 'the key must be RSA of 2048 bits or more for RSA-OAEP-256, oct-
 const NETWORK = "the vault's firewall or network rules refuse this client";
 
 /**
- * Code of the vault, the inner one before the outer one, or name or system code of an error in this process, to kind.
+ * Maps a code of the vault, the inner one before the outer one, or the name or system code of an error in this process, to a kind.
  * If none of them is listed, the status decides.
  *
  * Sources: "REST API error codes" and the operations' pages of the Azure Key Vault REST API reference; "About keys" for

@@ -18,7 +18,7 @@ import { type AzureSignPublicKey, readPublicKeys } from './signing.ts';
 
 /** What every function of this package needs to reach a vault: either `credential` or `clients`. */
 export interface AzureKeyVaultAccess {
-  /** Provides tokens: `new DefaultAzureCredential()` of `@azure/identity`, for one. */
+  /** Provides tokens. For example, `new DefaultAzureCredential()` of `@azure/identity`. */
   readonly credential?: AzureCredential | undefined;
   /** Makes the SDK's clients, where `credential` alone is not enough. */
   readonly clients?: AzureKeyVaultClients | undefined;

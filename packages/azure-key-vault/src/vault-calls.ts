@@ -15,7 +15,7 @@ import { classify, type SeenAnswer } from './error-table.ts';
 
 export const PROVIDER = 'azure-key-vault';
 
-/** As roles call them; an access policy says `wrapKey`, `unwrapKey`, `sign` and `get`. */
+/** Named as in roles; an access policy says `wrapKey`, `unwrapKey`, `sign` and `get`. */
 const PERMISSIONS: Readonly<Partial<Record<KeyWrapperOperation, string>>> = Object.freeze({
   wrap: 'keys/wrap/action and keys/read',
   unwrap: 'keys/unwrap/action',

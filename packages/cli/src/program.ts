@@ -22,8 +22,8 @@ in the working directory, else the SEALRING_* variables. No option takes a
 secret.
 
 Exit codes: 0 done; 1 the KMS or the store rejected the operation, the doctor
-found an error, or the probe a hole; 2 wrong command line or configuration; 3
-only "status": the ring works, and something needs attention.
+found an error, or the probe found a hole; 2 wrong command line or
+configuration; 3 only "status": the ring works, and something needs attention.
 
 Example:
   $ npx sealring init --local

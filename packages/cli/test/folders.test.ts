@@ -40,7 +40,7 @@ describe('the folders of the command line', () => {
     expect(folders.map(({ name }) => name).toSorted()).toEqual(Object.keys(MAY_IMPORT).toSorted());
   });
 
-  test.each(Object.keys(MAY_IMPORT))('%s imports one way', (folder) => {
+  test.each(Object.keys(MAY_IMPORT))('%s imports in one direction', (folder) => {
     const names = filesOf(folder);
     expect(names.length).toBeGreaterThan(0);
     for (const name of names) {
@@ -49,11 +49,11 @@ describe('the folders of the command line', () => {
     }
   });
 
-  test('what all share imports none of them', () => {
+  test('the shared files import none of them', () => {
     for (const name of SHARED) expect(importsOf('.', name).filter((path) => !SHARED.includes(path))).toEqual([]);
   });
 
-  test('hold at most 20 files each, of at most 300 lines', () => {
+  test('contain at most 20 files each, of at most 300 lines', () => {
     for (const folder of ['.', ...Object.keys(MAY_IMPORT)]) {
       const names = filesOf(folder);
       expect(names.length).toBeLessThanOrEqual(20);

@@ -56,7 +56,7 @@ describe.each(['key-wrapper', 'ring-store'] as const)('a sound %s in a process o
     expect(results.filter(({ status }) => status === 'pass').length).toBeGreaterThan(25);
   });
 
-  test('says itself what the report calls it, unless an option does', async () => {
+  test('names itself in the report, unless an option does', async () => {
     const make = contract === 'key-wrapper' ? execKeyWrapperTarget : execRingStoreTarget;
     for (const [options, name] of [
       [{}, `a ${contract.replace('-', ' ')}`],
@@ -179,7 +179,7 @@ describe('a failure of a program is a finding that shows the request, and the ru
     expect(found?.detail).toContain('"dataKey":"…"');
   });
 
-  test('what a program claims wrongly is refused by its name', async () => {
+  test('a wrong claim of a program is refused by its name', async () => {
     const command = faulty('key-wrapper', 'has-wrong-supports');
     await expect(run('key-wrapper', command, undefined)).rejects.toThrow(/unknown option "supports.remotely"/);
   });

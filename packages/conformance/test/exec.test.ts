@@ -281,7 +281,7 @@ describe('a program that does not start is one finding, whatever requirements we
     });
   }
 
-  test('it fails a run of SHOULDs too', async () => {
+  test('it also fails a run of SHOULD requirements only', async () => {
     const { results, passed } = await runCodecConformance(exec('exit 3'), {
       only: ['CODEC-DISTINCT', 'CODEC-REFUSAL-TOKEN'],
     });

@@ -12,7 +12,7 @@ import type { SecretFormat } from './keys/data-key.ts';
 export { decodeBase64url, MAX_TOKEN_LENGTH } from './formats/token.ts';
 export type { SecretFormat } from './keys/data-key.ts';
 
-/** The secrets of one format over a ring, as of the moment each is asked for. */
+/** The secrets of one format over a ring, each as of the moment of its use. */
 export interface FormatSecrets {
   /** The sealing key's. @throws {SealUnavailableError} when no key may seal now. */
   readonly seal: KeyObject;

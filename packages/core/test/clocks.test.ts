@@ -143,7 +143,7 @@ describe('two members whose clocks are 600 s apart, the tolerated skew (F13)', (
   });
 });
 
-/** A key service at which nobody may make data keys any more, once there is one. */
+/** A KMS that lets nobody make data keys once there is one. */
 function withoutNewKeys(): KeyWrapper {
   const inner = fleet.kms.connect();
   return {
@@ -173,7 +173,7 @@ describe('a wall clock that steps (F13)', () => {
     fleet.kms.hanging = false;
     fleet.kms.failing = 'unavailable';
     fleet.store.down = true;
-    // sealOutage after the last proof, by the clock that did not step.
+    // sealOutage after the last KMS check, by the clock that did not step.
     await advanceTo(proved + HOUR - 1);
     expect(open(a, seal(a))).toBe('state');
     await advanceTo(proved + HOUR + 1);
@@ -182,7 +182,7 @@ describe('a wall clock that steps (F13)', () => {
     expect(reader.codec.health().ready).toBe(true);
     await advanceTo(completed + HOUR + 600 + 400);
     expect(reader.codec.health()).toMatchObject({ ready: false, canUnseal: true });
-    // sealOutage + tokenLifetime + 2 S after the last proof.
+    // sealOutage + tokenLifetime + 2 S after the last KMS check.
     await advanceTo(proved + 2 * HOUR + 2 * SKEW - 1);
     expect(a.codec.health().canUnseal).toBe(true);
     await advanceTo(proved + 2 * HOUR + 2 * SKEW + 1);
@@ -233,7 +233,7 @@ describe('a wall clock that steps (F13)', () => {
   test('repeatedly does not turn one stray refusal of the KMS into a stop', async () => {
     const a = await start(0);
     fleet.kms.failing = 'denied';
-    // Until the next proof is due, and refused.
+    // Until the next KMS check is due, and refused.
     while (a.codec.health().lastError === undefined) await fleet.clock.advance(1);
     const asked = fleet.kms.calls.unwrap;
     for (let i = 0; i < 3; i++) {

@@ -236,7 +236,7 @@ describe('a key of which only the revocation is known', () => {
     expect(keyOf(withUnwrapped(known, [key], judgementOf()), four)).toMatchObject({ revoked: true, held: undefined });
   });
 
-  test('is used again if only a newer key certified the revocation, and that key is older in truth', () => {
+  test('is used again if only a newer key certified the revocation, and that key is in fact older', () => {
     const claimed = { ...entryBy(four, [two], { created: T0 }), revoked: revocationBy(four.id, [three]) };
     const fooled = learn(newer, documentWith(claimed, second, third), judgementOf()).known;
     const right = entryBy(four, [three]);

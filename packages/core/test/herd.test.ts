@@ -72,7 +72,7 @@ describe(`${MEMBERS} members that do everything at the same moment (F6)`, () => 
     expect(busiestSecond(times.reads)).toBeLessThan(60);
     expect(times.unwraps).toEqual([]);
     await fleet.clock.advance(620);
-    // 720 to 900 s after the start: 6 in a second. None waits until its proof has run out, after an hour.
+    // 720 to 900 s after the start: 6 in a second. None waits until its KMS check is too old, after an hour.
     expect(Math.min(...since(times.unwraps))).toBeGreaterThanOrEqual(719);
     expect(times.unwraps).toHaveLength(MEMBERS);
     expect(busiestSecond(times.unwraps)).toBeLessThan(30);
@@ -84,7 +84,7 @@ describe(`${MEMBERS} members that do everything at the same moment (F6)`, () => 
     times.clear();
     await fleet.members[0]?.codec.rotate();
     await fleet.clock.advance(0);
-    // Everybody has read; who rotated has unwrapped its own.
+    // Every member has read; the one that rotated has unwrapped its own key.
     expect(times.reads.length).toBeGreaterThanOrEqual(MEMBERS - 1);
     expect(times.unwraps).toHaveLength(1);
     await fleet.clock.advance(61);
@@ -95,7 +95,7 @@ describe(`${MEMBERS} members that do everything at the same moment (F6)`, () => 
   test('fail to read at once, and spread the next attempts over the backoff', async () => {
     await crowd();
     await fleet.clock.advance(1);
-    // Whoever reads because of the write finds the store down.
+    // A member that reads because of the write finds the store down.
     const unwatch = fleet.store.connect().watch?.(() => {
       fleet.store.down = true;
     });
@@ -126,7 +126,7 @@ describe(`${MEMBERS} members that do everything at the same moment (F6)`, () => 
     expect(fleet.members[0]?.codec.health().keys).toHaveLength(2);
   });
 
-  test('whose first calls fail try again at times of their own', async () => {
+  test('whose first calls fail try again at different times', async () => {
     await fleet.start();
     const starting = times.keyWrapper(fleet.kms.connect());
     fleet.kms.failNext = 200;

@@ -43,7 +43,7 @@ async function start(options: Partial<KmsCodecOptions> = {}): Promise<Member> {
   return member;
 }
 
-/** From here on, calls are noted and seconds counted anew. */
+/** From here on, calls are noted and seconds are counted from zero. */
 function mark(): void {
   times.clear();
   startedAt = now();
@@ -143,7 +143,7 @@ describe('reads and KMS checks, at half of every jitter', () => {
     seal(member);
     await fleet.clock.advance(0.1);
     expect([times.reads, times.unwraps].map(({ length }) => length)).toEqual([1, 1]);
-    // That was the one proof that was wanted.
+    // That was the one expected KMS check.
     await fleet.clock.advance(301);
     expect([times.reads, times.unwraps].map(({ length }) => length)).toEqual([2, 1]);
   });
@@ -264,7 +264,7 @@ describe('a rotation, at half of every wait (F7)', () => {
   test('waits two turns, each of which reads, and is done', async () => {
     await startBeforeDue();
     await fleet.clock.advance(1_000);
-    // 270 s: found due. The readings between go on.
+    // 270 s: found due. The reads in between continue.
     expect(since(times.reads)).toEqual([270, 270 + TURN, 540, 270 + 2 * TURN, 810].map(about));
     expect(since(times.generates)).toEqual([about(270 + 2 * TURN)]);
     expect(log.of('rotation')).toMatchObject([{ reason: 'scheduled' }]);

@@ -329,7 +329,7 @@ describe('a published key', () => {
     expect(kms.calls.unwrap).toBe(4);
   });
 
-  test('is unwrapped by whichever of its wraps is ours and right, and that one is named', async () => {
+  test('is unwrapped by any wrap that is ours and correct, and that wrap is named', async () => {
     const kms = new FaultKms();
     const { entry } = await member([kms.connect()]).create(TIMES, nobody, vouch);
     const [wrap] = entry.wraps;

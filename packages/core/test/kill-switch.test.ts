@@ -82,7 +82,7 @@ describe('the kill switch (F10)', () => {
     expect(kinds.filter((kind) => isRefusal(kind))).toEqual(['denied', 'disabled', 'not-found']);
   });
 
-  test('a refusal counts for a minute, and without another one it was stray', () => {
+  test('a refusal counts for a minute, and is ignored if no other one follows', () => {
     const once = afterRefusal(ARMED, 'denied', 5_000);
     expect(hasRecentRefusal(ARMED, 5_000)).toBe(false);
     expect(hasRecentRefusal(once, 5_000)).toBe(true);

@@ -153,7 +153,7 @@ describe('a codec over a ring', () => {
   test('makes no call for 10 000 seals and unseals on two members except generate, KMS check and unwrap', async () => {
     const fleet = newFleet();
     const [one, two] = [await join(fleet), await join(fleet)];
-    // The founder generates and proves; the other unwraps.
+    // The creator generates and checks; the other member unwraps.
     expect(fleet.calls).toEqual({ generate: 1, wrap: 0, unwrap: 2 });
     for (let i = 0; i < 5_000; i++) {
       expect(outcome(two, seal(one, `a${i}`))).toBe(`a${i}`);
@@ -222,7 +222,7 @@ describe('codec.for(purpose) (F4)', () => {
     expect(outcome(python.for('cursor'), seal(python))).toBe('refused: malformed');
   });
 
-  test('accepts 1 to 64 of [A-Za-z0-9._-] and nothing else', async () => {
+  test('accepts 1 to 64 characters of [A-Za-z0-9._-] and nothing else', async () => {
     const codec = await join(newFleet());
     for (const purpose of ['', 'a b', 'a/b', 'a\0', 'x'.repeat(65), 'ä', 'cursor\n']) {
       expect(() => codec.for(purpose)).toThrow(RangeError);
@@ -291,7 +291,7 @@ describe('accept is an allow-list (F24)', () => {
     const peer = new AesGcmRequestStateCodec([secret]);
     expect(outcome(peer, seal(codec))).toBe('state');
     expect(outcome(codec, seal(peer))).toBe('state');
-    // The peer's secret opens that format only.
+    // The peer's secret unseals only that format.
     expect(new AesGcmRequestStateCodec([dataKey]).seal(new Uint8Array(0)).slice(3, 8)).not.toBe(
       seal(codec).slice(3, 8),
     );

@@ -127,7 +127,7 @@ describe('the creation of a ring', () => {
   test('members that start at once on an empty store end with one ring and one key (F8)', async () => {
     const members = await fleet.startAll(20, { ring: fleet.store.connect() });
     expect((await ring()).entries).toHaveLength(1);
-    // The founder wraps and proves; everybody else unwraps once.
+    // The creator wraps and checks; every other member unwraps once.
     expect(fleet.kms.calls).toEqual({ generate: 1, wrap: 0, unwrap: 20 });
     for (const from of members) {
       const token = seal(from);

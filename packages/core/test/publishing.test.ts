@@ -20,7 +20,7 @@ async function ring(): Promise<ReturnType<typeof parseDocument>> {
   return parseDocument((await fleet.store.document()) ?? '', 'default');
 }
 
-/** Lets time pass, and has every member open what every member seals, each minute. */
+/** Lets time pass, and has every member unseal what every member seals, each minute. */
 async function workFor(seconds: number, members: readonly Member[]): Promise<void> {
   for (let passed = 0; passed < seconds; passed += 60) {
     await fleet.clock.advance(60);

@@ -469,7 +469,7 @@ describe('how long a member continues without the KMS and the store', () => {
     expect([limits.sealBlock(at(700)), limits.mayUnseal(at(700))]).toEqual([undefined, true]);
   });
 
-  test('counts a refusal for a minute, after which it was stray (F10)', () => {
+  test('counts a refusal for a minute, and ignores it after that (F10)', () => {
     const limits = new Limits(policy);
     limits.failed('denied', at(0));
     expect([limits.isRefused(at(60)), limits.isRefused(at(60.001))]).toEqual([true, false]);

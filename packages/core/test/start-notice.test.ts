@@ -109,7 +109,7 @@ describe('a start that takes longer than two seconds', () => {
     expect(warned).toEqual([expect.stringContaining(NO_RING)]);
   });
 
-  test('does not warn about what was over by then', async () => {
+  test('does not warn about a failure that has ended by then', async () => {
     fleet.store.down = true;
     fleet.clock.schedule(() => (fleet.store.down = false), 300);
     const { failure, warned } = await start({ create: 'now' });
@@ -233,7 +233,7 @@ describe('a start that gives up on the KMS', () => {
     expect(message).toBe(`aws-kms unwrap: ${kind} (${summary.attempts} attempts)`);
   });
 
-  test('rejects with what it answered before it stopped to answer', async () => {
+  test('rejects with what it answered before it stopped answering', async () => {
     const ring = await withKeyOf('aws-kms');
     fleet.kms.failing = 'throttled';
     fleet.clock.schedule(() => (fleet.kms.hanging = true), 10_000);
@@ -258,5 +258,5 @@ describe('a start that gives up on the KMS', () => {
   });
 });
 
-/** The founder checks its own wrap. */
+/** The creator checks its own wrap. */
 const unwrapsOfFounder = 1;

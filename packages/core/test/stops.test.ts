@@ -18,11 +18,11 @@ interface Stops {
   readonly lastOpen: { member: number; reader: number };
 }
 
-/** Members and readers seal and open all the time, until nobody can do either. */
+/** Members and readers seal and unseal all the time, until none can do either. */
 async function stopsAfter(fault: (all: readonly Member[]) => Promise<void>): Promise<Stops> {
   const members = await fleet.startAll(6);
   const readers = await fleet.startAll(6, { role: 'reader' });
-  // Everybody somewhere between two proofs.
+  // Each member is at some point between two KMS checks.
   await fleet.clock.advance(2 * HOUR);
   const tokens = members.map((member) => seal(member));
   await fault([...members, ...readers]);
@@ -55,7 +55,7 @@ describe('a key that is disabled, at members and readers at any point between tw
       expect(lastSeal).toBeLessThanOrEqual(980);
       expect(lastOpen.member).toBeLessThanOrEqual(1_580);
       expect(lastOpen.reader).toBeLessThanOrEqual(1_580);
-      // Opening goes on for S + R after sealing.
+      // Unsealing continues for S + R after sealing.
       expect(Math.min(lastOpen.member, lastOpen.reader)).toBeGreaterThanOrEqual(600);
     });
   }

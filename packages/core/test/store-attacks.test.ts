@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => fleet.close());
 
-/** A member whose key service leaks every data key to the thief. */
+/** A member whose KMS leaks every data key to the thief. */
 function robbed(): Promise<Member> {
   return fleet.start({ keyWrapper: thief.spy(fleet.kms.connect()) });
 }

@@ -118,7 +118,7 @@ describe('the format that a token claims', () => {
     ['', undefined],
     ['.', undefined],
     [' v1.AAAA', undefined],
-  ])('by %j is %j', (token, format) => {
+  ])('of the token %j is %j', (token, format) => {
     expect(formatOf(token)).toBe(format);
   });
 });

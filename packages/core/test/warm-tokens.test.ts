@@ -31,7 +31,7 @@ function warmTokens(from: Member, at: Member): string[] {
 }
 
 describe('a remembered token key unseals nothing that its key may not unseal (F15)', () => {
-  test('from the exact end of the key on, before any refresh has dropped the key', async () => {
+  test('from the exact end of the key, before any refresh has dropped the key', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const tokens = warmTokens(a, b);

@@ -1,4 +1,4 @@
-/** The page's only style sheet. Fonts of the reader's system: nothing is loaded from anywhere. */
+/** The page's only style sheet. It uses fonts of the reader's system: nothing is loaded from another host. */
 export const PAGE_STYLE = `
 :root { color-scheme: light dark; --bg: #f6f7f9; --panel: #fff; --line: #e3e6eb; --text: #1b2330; --quiet: #677084;
   --seals: #2f6fed; --waits: #f0a53a; --opens: #b9c8e6; --bad: #d43d51; --good: #17915f; --now: #d43d51; }

@@ -8,7 +8,7 @@ export interface RingReport {
   /** Kind of the ring store. */
   readonly store: string;
   readonly at: Date;
-  /** `codec.health().keys`, and when those were revoked that are. They are shown by their hashes. */
+  /** `codec.health().keys`, with the time of each revocation. They are shown by their hashes. */
   readonly keys: readonly RingKey[];
   /** The id of the key that members seal with; undefined for none. */
   readonly sealingKey: string | undefined;

@@ -62,7 +62,7 @@ describe('the phases of a key', () => {
     expect(of('active')?.seals.from).toBe(revokedAt.getTime());
   });
 
-  test('of a successor that was revoked while it waited take nothing over', async () => {
+  test('of a successor that was revoked before it sealed do not end those of its predecessor', async () => {
     const { codec, now } = await ringAt('2026-11-21T00:00:00Z');
     await codec.rotate();
     const [first, second] = codec.health().keys;
@@ -75,7 +75,7 @@ describe('the phases of a key', () => {
     expect(at(first?.id)?.seals.until).not.toBe(second?.activates.getTime());
   });
 
-  test('end at the time of the look if nobody knows when the key was revoked', async () => {
+  test('end at the time of the report if the time of the revocation is unknown', async () => {
     const { codec, now, pass } = await ringAt('2026-11-21T00:00:00Z');
     await codec.revokeAllBefore(now());
     pass(HOUR_MS);

@@ -10,7 +10,7 @@ const REQUEST = "DynamoDB does not accept the request: the table's only key must
 const THROTTLED = 'DynamoDB throttles: the table or the account is over its capacity';
 
 /**
- * Exception name to what it means.
+ * Maps an exception name to its meaning.
  *
  * Sources: the "Errors" of GetItem and PutItem and the "Common errors" of the Amazon DynamoDB API reference;
  * "Error handling with DynamoDB" of its developer guide.

@@ -21,13 +21,13 @@ export interface DynamodbSingleUseOptions {
   readonly client?: DynamodbStoreClient;
   /** Longest wait for one call, in seconds; 0.01 to 60. Default 5. */
   readonly callTimeoutSeconds?: number;
-  /** As in the policy of the ring: how long a token is remembered after its end. Seconds, 0 to 86 400. Default 300. */
+  /** As in the policy of the ring: how long a token is remembered after it expires. Seconds, 0 to 86 400. Default 300. */
   readonly clockSkewSeconds?: number;
 }
 
 /** Options of {@link dynamodbRing}: where the table is, and the ring in it. */
 export interface DynamodbRingOptions extends Omit<DynamodbSingleUseOptions, 'clockSkewSeconds'> {
-  /** The ring's name: its item has the key `ring#<name>`. 1 to 64 of `[A-Za-z0-9._-]`. Default `default`. */
+  /** The ring's name: its item has the key `ring#<name>`. 1 to 64 characters of `[A-Za-z0-9._-]`. Default `default`. */
   readonly name?: string;
 }
 

@@ -12,7 +12,7 @@ const DENIED = 'Cloud Storage refused the call';
 const MISSING = 'the bucket or the object does not exist';
 
 /**
- * Reason of an error answer to what it means.
+ * Maps the reason of an error answer to its meaning.
  *
  * Source: "HTTP status and error codes for JSON" of the Cloud Storage documentation.
  */

@@ -16,7 +16,7 @@ export interface KubernetesRingClient {
   applyToHTTPSOptions(options: RequestOptions): Promise<void>;
 }
 
-/** Gives the client of a store, or says why there is none. */
+/** Returns the client of a store, or why there is none. */
 export type ClientSource = () => Promise<Outcome<KubernetesRingClient, Failure>>;
 
 const NO_CLIENT: Failure = {

@@ -4,11 +4,11 @@ import { field } from './requests.ts';
 
 /** `not-found`: the object is not there. `conflict`: another write won. */
 export interface Failure extends StoreFailure<Exclude<RingStoreErrorKind, 'absent'> | 'not-found' | 'conflict'> {
-  /** Of what is stored, where it is not a document. */
+  /** Of stored content that is not a document. */
   readonly revision?: string;
 }
 
-/** A failure that is meant under one status only. */
+/** A failure with this meaning only under one status. */
 interface Row extends Failure {
   readonly status: number;
 }
@@ -22,7 +22,7 @@ const NOBODY = 'no API server for Secrets and ConfigMaps answers at this address
 const TOO_LONG = 'the object would be larger than Kubernetes allows';
 
 /**
- * Reason of a `Status` to what it means.
+ * Maps the reason of a `Status` to its meaning.
  *
  * Source: `StatusReason` in k8s.io/apimachinery/pkg/apis/meta/v1/types.go, Kubernetes 1.34.
  */
@@ -50,7 +50,7 @@ export const ERROR_TABLE: Readonly<Record<string, Row>> = Object.freeze({
   StoreReadError: { kind: 'unavailable', detail: BUSY, status: 500 },
 } satisfies Record<string, Row>);
 
-/** What an answer is about: it has to say so itself, because a proxy on the way also answers 404. */
+/** What an answer is about. The answer itself must say so, because a proxy in between also answers 404. */
 export interface Subject {
   /** `secrets` or `configmaps`. */
   readonly resource: string;
@@ -58,8 +58,8 @@ export interface Subject {
 }
 
 /**
- * What an answer that is not a success means, by its status and the `Status` object in its body, never by a message. A reason
- * of the table decides, under the status it belongs to. Else the status does; else it is `unavailable`.
+ * What an answer that is not a success means, by its status and the `Status` object in its body, never by a message. A
+ * reason in the table decides, under the status it belongs to, otherwise the status. Anything else is `unavailable`.
  */
 export function failureOf(status: number, body: unknown, subject: Subject): Failure {
   const ours = field(body, 'kind') === 'Status' ? body : undefined;
@@ -101,7 +101,7 @@ function invalid(details: unknown): Failure {
   return { kind: 'denied', detail: `${REQUEST} (Invalid)`, serviceCode };
 }
 
-/** What a rejection means: there was no answer, or no credentials were to be had. Never throws. */
+/** What a rejection means: there was no answer, or no credentials were available. Never throws. */
 export function classify(error: unknown): Failure {
   return (
     unreachable(error, 'the API server') ?? {

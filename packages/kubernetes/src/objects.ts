@@ -40,12 +40,12 @@ function collectionPath(place: Place): string {
   return `/api/v1/namespaces/${place.namespace}/${resourceOf(place)}`;
 }
 
-/** Without `resourceVersion`: an API server then asks for the most recent state, not for its cache. */
+/** Without `resourceVersion`: an API server then returns the most recent state, not its cache. */
 export function getRequest(place: Place): Asked {
   return { method: 'GET', path: `${collectionPath(place)}/${place.name}` };
 }
 
-/** Only if there is no such object. */
+/** Creates the object, only if it does not exist. */
 export function createRequest(place: Place, document: string): Asked {
   const { name, namespace, kind } = place;
   const metadata = {
@@ -59,13 +59,13 @@ export function createRequest(place: Place, document: string): Asked {
   return { method: 'POST', path: collectionPath(place), body: { apiVersion: 'v1', kind, metadata, type, data } };
 }
 
-/** Only if the object is this very version; all else of it is left alone. */
+/** Replaces the entry, only in this version of the object; the rest of the object is left alone. */
 export function patchRequest(place: Place, document: string, { uid, resourceVersion }: Omit<Held, 'entry'>): Asked {
   const metadata = { uid, resourceVersion, annotations: writeAnnotation() };
   return { ...getRequest(place), method: 'PATCH', body: { metadata, data: entryOf(place, document) } };
 }
 
-/** From a version on, or, where that is empty, from any state. Only this object: permissions may name it. */
+/** Watches from a version, or from any state if it is empty. Only this object: permissions may name it. */
 export function watchPath(place: Place, resourceVersion: string, timeoutSeconds: number): string {
   const query = new URLSearchParams({
     watch: 'true',

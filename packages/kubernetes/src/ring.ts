@@ -39,7 +39,7 @@ import { watchListener } from './watch.ts';
  * empty, not base64 or not UTF-8 is `corrupt`; both errors have the revision by which it can be replaced. An immutable
  * object is `read-only`. `watch` holds one connection, and resumes where it ended.
  *
- * A write that ended as `unavailable` may have been done all the same. The methods reject with {@link RingStoreError},
+ * A write that ends as `unavailable` may have succeeded. The methods reject with {@link RingStoreError},
  * {@link RingConflictError}, or a `TypeError` for wrong arguments; each request ends within `callTimeoutSeconds`.
  *
  * Source: Kubernetes API concepts: "Resource versions", "Efficient detection of changes"; API reference v1.34.

@@ -6,14 +6,14 @@ import { field, MAX_BODY_BYTES, parse, send } from './requests.ts';
 
 /** The API server ends a watch after this time; most clients ask for 5 to 10 minutes. */
 const WATCH_SECONDS = 300;
-/** A connection whose other end is gone shows in no other way: a watch may be silent for its whole life. Milliseconds. */
+/** Nothing else reveals a connection whose other end is gone, because a watch may be silent for its whole life. Milliseconds. */
 const KEEP_ALIVE_MS = 15_000;
 /** A watch that ends sooner is not resumed at once. Milliseconds. */
 const SHORTEST_WATCH_MS = 1_000;
 
 /**
- * Listens to the changes of one object. A watch that the API server ends in time is resumed at the version it had come
- * to. Anything else ends the listener, also an error event: a version that is too old (410) cannot be resumed.
+ * Listens to the changes of one object. A watch that the API server ends in time is resumed at the version that it
+ * had reached. Anything else ends the listener, also an error event: a version that is too old (410) cannot be resumed.
  */
 export function watchListener(source: ClientSource, place: Place): PushListener {
   const over = new AbortController();
@@ -66,7 +66,7 @@ async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
   for await (const chunk of response) {
     const lines = (rest + String(chunk)).split('\n');
     rest = lines.pop() ?? '';
-    if (rest.length > MAX_BODY_BYTES) throw new Error('an event is too long for one of Kubernetes');
+    if (rest.length > MAX_BODY_BYTES) throw new Error('an event is longer than any event of Kubernetes');
     yield* lines.filter((line) => line !== '');
   }
 }

@@ -326,7 +326,7 @@ describe.each(servers)('on %s', (_title, api) => {
     });
 
     test.runIf(api === fake)(
-      'resumes a watch that ended in time at its version: no write is missed, and none heard twice',
+      'resumes a watch that ended in time at its version: no write is missed, and none is reported twice',
       async () => {
         const { ring, revision, heard, endWatches } = await watched();
         const before = heard();

@@ -26,7 +26,7 @@ export interface OpenTelemetryBridgeOptions {
 
 /** Options of {@link OpenTelemetryBridge.observe}. */
 export interface ObserveOptions {
-  /** Value of the label for the ring: use the `ringName` of the codec. 1 to 64 of `[A-Za-z0-9._-]`. Default: `default`. */
+  /** Value of the label for the ring: use the `ringName` of the codec. 1 to 64 characters of `[A-Za-z0-9._-]`. Default: `default`. */
   readonly ringName?: string | undefined;
   /** The clock of the codec, if you gave it one. Default: the system clock. */
   readonly clock?: Pick<Clock, 'wallMs'> | undefined;

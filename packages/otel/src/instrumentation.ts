@@ -54,7 +54,7 @@ export class SealringInstrumentation {
     if (this.#bridge === undefined) this.#start();
   }
 
-  /** Stops to report, until {@link SealringInstrumentation.enable} is called. */
+  /** Stops reporting, until {@link SealringInstrumentation.enable} is called. */
   disable(): void {
     this.#bridge?.dispose();
     this.#bridge = undefined;

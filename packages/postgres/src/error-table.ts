@@ -4,7 +4,7 @@ import { errorTable, property, type StoreFailure, storeFailure } from '@sealring
 export type Failure = StoreFailure;
 
 /**
- * SQLSTATE to kind (PostgreSQL documentation, appendix A, "PostgreSQL Error Codes"). Any other code is `unavailable`.
+ * Maps a SQLSTATE to a kind (PostgreSQL documentation, appendix A, "PostgreSQL Error Codes"). Any other code is `unavailable`.
  */
 export const ERROR_TABLE: Readonly<Record<string, Failure>> = errorTable<Failure['kind']>([
   ['denied', 'the server refused the user', '28000 28P01'],

@@ -28,9 +28,9 @@ export interface PostgresSource {
 
 /** Options of {@link postgresRing}: `pool` or `connectionString`, and where the ring is. */
 export interface PostgresRingOptions extends PostgresSource {
-  /** `table` or `schema.table`, each 1 to 48 of `[a-z0-9_]`, not beginning with a digit. Default `sealring_ring`. */
+  /** `table` or `schema.table`, each 1 to 48 characters of `[a-z0-9_]`, not beginning with a digit. Default `sealring_ring`. */
   readonly table?: string;
-  /** The ring's row; 1 to 64 of `[A-Za-z0-9._-]`. One per ring. Default `default`. */
+  /** The ring's row; 1 to 64 characters of `[A-Za-z0-9._-]`. One per ring. Default `default`. */
   readonly name?: string;
   /**
    * Creates a client for push, not connected yet: for pools behind PgBouncer in transaction mode, where LISTEN
@@ -43,7 +43,7 @@ export interface PostgresRingOptions extends PostgresSource {
 export interface PostgresSingleUseOptions extends PostgresSource {
   /** Like the ring's. Default `sealring_single_use`. */
   readonly table?: string;
-  /** As in the policy of the ring: how long a token is remembered after its end. Seconds, 0 to 86 400. Default 300. */
+  /** As in the policy of the ring: how long a token is remembered after it expires. Seconds, 0 to 86 400. Default 300. */
   readonly clockSkewSeconds?: number;
 }
 

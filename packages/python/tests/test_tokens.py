@@ -175,7 +175,7 @@ def test_f30_length_is_checked_before_anything_else(fleet: Fleet) -> None:
     with fleet.reader(max_token_length=200) as codec:
         longest = codec.seal(b"x" * 74)
         assert len(longest) == 200
-        with pytest.raises(ValueError, match="a payload may have 74 bytes, got 75"):
+        with pytest.raises(ValueError, match="payload must be at most 74 bytes, got 75"):
             codec.seal(b"x" * 75)
         assert codec.unseal(longest) == b"x" * 74
     with fleet.reader() as codec:

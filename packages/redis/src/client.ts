@@ -1,4 +1,4 @@
-/** How a reply is decoded: a RESP type byte to the class it becomes, in node-redis's form. */
+/** How a reply is decoded: maps a RESP type byte to a class, in node-redis's form. */
 export interface RedisReplyTypes {
   /** 36 is `$`, a bulk string. A client that ignores this and returns strings works too. */
   readonly 36: typeof Buffer;

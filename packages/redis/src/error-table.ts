@@ -4,7 +4,7 @@ import { errorTable, type StoreFailure, storeFailure } from '@sealring/core/adap
 export type Failure = StoreFailure;
 
 /**
- * Prefix of an error reply to kind. The first word of the reply is its code (Redis serialization protocol
+ * Maps the prefix of an error reply to a kind. The first word of the reply is its code (Redis serialization protocol
  * specification, "Simple errors"); the rest is for humans.
  */
 export const ERROR_TABLE: Readonly<Record<string, Failure>> = errorTable<Failure['kind']>([

@@ -32,7 +32,7 @@ export interface RedisRingOptions extends RedisSource {
 export interface RedisSingleUseOptions extends RedisSource {
   /** What every key begins with; 1 to 512 characters. Default `sealring:used:`. */
   readonly prefix?: string;
-  /** As in the policy of the ring: how long a token is remembered after its end. Seconds, 0 to 86 400. Default 300. */
+  /** As in the policy of the ring: how long a token is remembered after it expires. Seconds, 0 to 86 400. Default 300. */
   readonly clockSkewSeconds?: number;
 }
 

@@ -19,7 +19,7 @@ const REQUEST = 'S3 does not accept the request: check bucket, key and expectedB
 const BUSY = 'S3 cannot serve requests at the moment';
 
 /**
- * Error code or exception name to what it means.
+ * Maps an error code or exception name to its meaning.
  *
  * Sources: "Error responses" of the Amazon S3 API reference; "How to prevent object overwrites with conditional writes"
  * of the Amazon S3 user guide (409, 412 and the 404 of an object deleted meanwhile).

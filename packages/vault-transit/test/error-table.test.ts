@@ -107,7 +107,7 @@ describe('adapter rule 2: everything else is classified by its status', () => {
     expect(classifyAnswer(status, '').hint).toMatch(hint);
   });
 
-  test('a status below 300 is no redirect', () => {
+  test('a status below 300 is not a redirect', () => {
     expect(classifyAnswer(299, '').hint).toBeUndefined();
   });
 

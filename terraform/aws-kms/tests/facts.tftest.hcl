@@ -1,4 +1,4 @@
-# What is made, on a provider that answers from thin air.
+# What the module creates, on a mocked provider.
 
 mock_provider "aws" {
   source = "./tests/mocks"
@@ -120,7 +120,7 @@ run "nobody" {
   }
   assert {
     condition     = [for statement in jsondecode(aws_kms_key.this.policy).Statement : statement.Sid] == ["Administer", "ScheduleDeletionWithTheWholeWindow"]
-    error_message = "A key with no roles must be used by nobody."
+    error_message = "Nobody may use a key without roles."
   }
   assert {
     condition     = alltrue([for statement in jsondecode(aws_kms_key.this.policy).Statement : jsonencode(statement.Principal.AWS) == jsonencode(var.administrator_arns)])
@@ -128,7 +128,7 @@ run "nobody" {
   }
   assert {
     condition     = length(output.vpc_endpoint_policies) == 0
-    error_message = "There must be no endpoint policy that lets nobody through."
+    error_message = "There must be no endpoint policy that allows nobody."
   }
 }
 
@@ -171,7 +171,7 @@ run "alarms" {
       for name in ["DisableKey", "ScheduleKeyDeletion"] :
       contains(jsondecode(aws_cloudwatch_event_rule.key_changed[0].event_pattern).detail.eventName, name)
     ])
-    error_message = "A key disabled, and a deletion scheduled, must be told."
+    error_message = "A disabled key, and a scheduled deletion, must be reported."
   }
   assert {
     condition     = contains(jsondecode(aws_cloudwatch_event_rule.key_changed[0].event_pattern).detail.requestParameters.keyId, output.key_id)
@@ -179,11 +179,11 @@ run "alarms" {
   }
   assert {
     condition     = tolist(aws_cloudwatch_event_target.key_changed[*].arn) == var.alarm_topic_arns
-    error_message = "Every topic must be told."
+    error_message = "Every topic must be notified."
   }
   assert {
     condition     = { for kind, alarm in aws_cloudwatch_metric_alarm.decrypts : kind => alarm.threshold } == { denied = 1, made = 1000 }
-    error_message = "One denied decrypt, and many made, must raise an alarm."
+    error_message = "One denied decrypt, and a large number of decrypts, must raise an alarm."
   }
   assert {
     condition = alltrue([
@@ -193,7 +193,7 @@ run "alarms" {
   }
   assert {
     condition     = alltrue([for alarm in aws_cloudwatch_metric_alarm.decrypts : alarm.alarm_actions == toset(var.alarm_topic_arns)])
-    error_message = "Every topic must be told."
+    error_message = "Every topic must be notified."
   }
 }
 
@@ -212,7 +212,7 @@ run "outputs_for_s3" {
   }
   assert {
     condition     = keys(output.environment) == ["SEALRING_AWS_KMS_KEY_ID", "SEALRING_AWS_KMS_MULTI_REGION", "SEALRING_RING_NAME", "SEALRING_RING_STORE", "SEALRING_S3_BUCKET", "SEALRING_S3_BUCKET_OWNER", "SEALRING_S3_KEY"]
-    error_message = "The environment must say all of it."
+    error_message = "The environment must have all settings."
   }
   assert {
     condition     = strcontains(output.environment_file, "\nSEALRING_RING_NAME=payments\nSEALRING_RING_STORE=${output.environment.SEALRING_RING_STORE}\n")
@@ -231,6 +231,6 @@ run "outputs_for_dynamodb" {
   }
   assert {
     condition     = output.codec_options.multiRegion && output.environment.SEALRING_AWS_KMS_MULTI_REGION == "true"
-    error_message = "The codec must be told of a multi-Region key."
+    error_message = "The codec options must say that the key is multi-Region."
   }
 }

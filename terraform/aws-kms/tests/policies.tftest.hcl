@@ -1,4 +1,4 @@
-# The policies in every shape; what they must be is checked as data, by test/terraform in this repository.
+# The policies in every shape; test/terraform in this repository checks their content as data.
 
 mock_provider "aws" {
   source = "./tests/mocks"

@@ -1,4 +1,4 @@
-# Each run gives one bad value, and must be refused for it.
+# Each run has one bad value, and must be refused because of it.
 
 mock_provider "aws" {
   source = "./tests/mocks"

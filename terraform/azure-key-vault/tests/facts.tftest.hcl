@@ -1,4 +1,4 @@
-# What is made, on a provider that answers from thin air. Plans only: Terraform refuses to destroy what it would make.
+# What the module creates, on a mocked provider. Plans only: Terraform refuses to destroy what it would create.
 
 mock_provider "azurerm" {
   source          = "./tests/mocks"
@@ -33,7 +33,7 @@ run "vault" {
   }
   assert {
     condition     = azurerm_key_vault.this.network_acls[0].default_action == "Deny" && azurerm_key_vault.this.network_acls[0].bypass == "None"
-    error_message = "The firewall must let nobody by."
+    error_message = "The firewall must have no exceptions."
   }
 }
 
@@ -81,7 +81,7 @@ run "store" {
       azurerm_storage_account.ring.https_traffic_only_enabled,
       azurerm_storage_account.ring.infrastructure_encryption_enabled,
     ])
-    error_message = "The store must be encrypted twice, and on the way."
+    error_message = "The store must be encrypted twice, and in transit."
   }
   assert {
     condition = alltrue([
@@ -134,7 +134,7 @@ run "firewall" {
   }
   assert {
     condition     = azurerm_key_vault.this.network_acls[0].default_action == "Deny" && azurerm_storage_account.ring.network_rules[0].default_action == "Deny"
-    error_message = "Everybody else must be kept out."
+    error_message = "All others must be refused."
   }
 }
 
@@ -148,21 +148,21 @@ run "assignments" {
       { for target in ["wrapping_key", "signing_key", "ring"] : "rotator-${target}-job" => var.rotator_principals.job },
       { for target in ["wrapping_key", "signing_key", "ring"] : "break_glass-${target}-people" => var.break_glass_principals.people },
     )
-    error_message = "Everybody must have the rights of the own role, on three things."
+    error_message = "Each principal must have the permissions of its role, on three resources."
   }
   assert {
     condition = alltrue([
       for key, each in azurerm_role_assignment.role :
       each.scope == output.roles[split("-", key)[0]][split("-", key)[1]].scope
     ])
-    error_message = "Rights must be on one key or the container."
+    error_message = "Permissions must be on one key or the container."
   }
   assert {
     condition = alltrue([
       for key, each in azurerm_role_assignment.role :
       each.condition == output.roles[split("-", key)[0]][split("-", key)[1]].condition
     ])
-    error_message = "Rights to the container must be bound to the blob."
+    error_message = "Permissions on the container must be bound to the blob."
   }
   assert {
     condition     = alltrue([for key, each in azurerm_role_assignment.role : each.condition_version == "2.0" if strcontains(key, "-ring-")])
@@ -174,7 +174,7 @@ run "assignments" {
   }
   assert {
     condition     = { for name, each in azurerm_role_assignment.administrator : name => each.principal_id } == { terraform = "00000000-0000-4000-8000-00000000000a" }
-    error_message = "Who applies must administer the keys, where nobody else is named."
+    error_message = "The identity that applies must administer the keys, if no other is named."
   }
 }
 
@@ -185,7 +185,7 @@ run "administrators" {
   }
   assert {
     condition     = tomap({ for name, each in azurerm_role_assignment.administrator : name => each.principal_id }) == var.administrator_principals
-    error_message = "Only those who are named may administer the keys."
+    error_message = "Only the named identities may administer the keys."
   }
 }
 
@@ -199,7 +199,7 @@ run "nobody" {
   }
   assert {
     condition     = length(azurerm_role_assignment.role) == 0 && length(azurerm_role_definition.role) == 12
-    error_message = "There must be roles, and nobody who has them."
+    error_message = "There must be roles, without assignments."
   }
 }
 
@@ -221,11 +221,11 @@ run "alerts" {
     condition = {
       for source, setting in azurerm_monitor_diagnostic_setting.logs : source => toset([for log in setting.enabled_log : log.category])
     } == { ring = toset(["StorageDelete", "StorageWrite"]), vault = toset(["AuditEvent"]) }
-    error_message = "What is done with the keys, and who writes the ring, must be logged."
+    error_message = "Use of the keys, and writes of the ring, must be logged."
   }
   assert {
     condition     = alltrue([for setting in azurerm_monitor_diagnostic_setting.logs : setting.log_analytics_destination_type == "Dedicated"])
-    error_message = "The logs must be in the tables that the alerts ask."
+    error_message = "The logs must be in the tables that the alerts query."
   }
   assert {
     condition     = { for name, alert in azurerm_monitor_scheduled_query_rules_alert_v2.key : name => alert.criteria[0].threshold } == { key-changed = 1, unwraps-denied = 1, unwraps-made = 6000 }
@@ -236,11 +236,11 @@ run "alerts" {
       for operation in ["KeyDelete", "KeyPurge", "KeyUpdate"] :
       strcontains(azurerm_monitor_scheduled_query_rules_alert_v2.key["key-changed"].criteria[0].query, "'${operation}'")
     ])
-    error_message = "A key disabled, deleted or purged must be told."
+    error_message = "A disabled, deleted or purged key must be reported."
   }
   assert {
     condition     = endswith(azurerm_monitor_scheduled_query_rules_alert_v2.key["unwraps-denied"].criteria[0].query, "in ('KeySign', 'KeyUnwrap') and HttpStatusCode == 403")
-    error_message = "Denied unwraps must be told."
+    error_message = "Denied unwraps must be reported."
   }
   assert {
     condition     = endswith(azurerm_monitor_scheduled_query_rules_alert_v2.key["unwraps-made"].criteria[0].query, "== 'KeyUnwrap'")
@@ -252,7 +252,7 @@ run "alerts" {
   }
   assert {
     condition     = alltrue([for alert in azurerm_monitor_scheduled_query_rules_alert_v2.key : alert.action[0].action_groups == tolist(var.action_group_ids)])
-    error_message = "The action group must be told."
+    error_message = "The action group must be notified."
   }
   assert {
     condition = { for name, alert in azurerm_monitor_activity_log_alert.activity : name => one(alert.criteria).operation_name } == {
@@ -261,7 +261,7 @@ run "alerts" {
       vault-changed  = "Microsoft.KeyVault/vaults/write"
       vault-deleted  = "Microsoft.KeyVault/vaults/delete"
     }
-    error_message = "Changes of vault, store and rights must be told."
+    error_message = "Changes of vault, store and permissions must be reported."
   }
   assert {
     condition = { for name, alert in azurerm_monitor_activity_log_alert.activity : name => one(alert.criteria).resource_id if one(alert.criteria).resource_id != null } == {
@@ -269,11 +269,11 @@ run "alerts" {
       vault-changed = output.vault_id
       vault-deleted = output.vault_id
     }
-    error_message = "Only this vault and this store count, and all rights."
+    error_message = "Only this vault and this store count, and all permissions."
   }
   assert {
     condition     = alltrue([for alert in azurerm_monitor_activity_log_alert.activity : one(alert.action).action_group_id == var.action_group_ids[0]])
-    error_message = "The action group must be told."
+    error_message = "The action group must be notified."
   }
 }
 
@@ -300,7 +300,7 @@ run "outputs" {
       SEALRING_RING_NAME            = "payments"
       SEALRING_RING_STORE           = "azure-blob"
     }
-    error_message = "The environment must say all of it."
+    error_message = "The environment must have all settings."
   }
   assert {
     condition     = strcontains(output.environment_file, "\nSEALRING_RING_NAME=payments\nSEALRING_RING_STORE=${output.environment.SEALRING_RING_STORE}\n")

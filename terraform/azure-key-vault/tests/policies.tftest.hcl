@@ -1,4 +1,4 @@
-# The rights; what they must be is checked as data, by test/terraform in this repository.
+# The permissions; test/terraform in this repository checks their content as data.
 
 mock_provider "azurerm" {
   source          = "./tests/mocks"
@@ -21,6 +21,6 @@ run "roles" {
   command = plan
   assert {
     condition     = keys(output.roles) == ["break_glass", "member", "reader", "rotator"]
-    error_message = "There must be rights for each role."
+    error_message = "There must be permissions for each role."
   }
 }

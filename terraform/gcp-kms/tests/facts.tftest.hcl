@@ -1,4 +1,4 @@
-# What is made, on a provider that answers from thin air. Planned only: the key refuses to be destroyed, by a test too.
+# What the module creates, on a mocked provider. Planned only: the key cannot be destroyed, not even by a test.
 
 mock_provider "google" {
   source          = "./tests/mocks"
@@ -40,7 +40,7 @@ run "key" {
   }
   assert {
     condition     = google_kms_key_ring.this.location == "europe-west1" && google_kms_key_ring.this.project == "shop-prod"
-    error_message = "The key must be where it is wanted."
+    error_message = "The key must be in the given location."
   }
 }
 
@@ -109,7 +109,7 @@ run "another_location" {
   }
   assert {
     condition     = google_storage_bucket.ring.location == "EU" && google_kms_key_ring.this.location == "europe"
-    error_message = "Key and bucket must be where each is wanted."
+    error_message = "Key and bucket must be in their given locations."
   }
 }
 
@@ -149,7 +149,7 @@ run "an_alert_of_changes" {
       for name in ["UpdateCryptoKeyVersion", "DestroyCryptoKeyVersion", "SetIamPolicy"] :
       can(regex("[(|]${name}[|)]", one(one(google_monitoring_alert_policy.by_entry["key_changed"].conditions).condition_matched_log).filter))
     ])
-    error_message = "A version disabled, or to be destroyed, and rights changed must be told."
+    error_message = "A disabled version, a scheduled destruction and changed permissions must be reported."
   }
 }
 
@@ -169,7 +169,7 @@ run "alerts" {
       for alert in concat(values(google_monitoring_alert_policy.by_entry), google_monitoring_alert_policy.many_decrypts) :
       alert.notification_channels == tolist(var.notification_channels)
     ])
-    error_message = "The channel must be told."
+    error_message = "The channel must be notified."
   }
   assert {
     condition = alltrue([
@@ -215,7 +215,7 @@ run "outputs" {
       SEALRING_RING_NAME      = "payments"
       SEALRING_RING_STORE     = "gcs"
     }
-    error_message = "The environment must say all of it."
+    error_message = "The environment must have all settings."
   }
   assert {
     condition     = strcontains(output.environment_file, "\nSEALRING_RING_NAME=payments\nSEALRING_RING_STORE=${output.environment.SEALRING_RING_STORE}\n")

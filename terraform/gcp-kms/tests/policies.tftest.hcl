@@ -1,4 +1,4 @@
-# The rights in every shape; what they must be is checked as data, by test/terraform in this repository.
+# The permissions in every shape; test/terraform in this repository checks their content as data.
 
 mock_provider "google" {
   source          = "./tests/mocks"
@@ -27,21 +27,21 @@ run "grants" {
   }
   assert {
     condition     = [for grant in google_kms_crypto_key_iam_member.this : grant.member] == [for grant in google_storage_bucket_iam_member.object : grant.member]
-    error_message = "Who has a right to the key must have one to the ring, and nobody else."
+    error_message = "Exactly the principals with a permission on the key must have one on the ring."
   }
   assert {
     condition     = length(google_kms_crypto_key_iam_member.this) == 5 && length(google_storage_bucket_iam_member.bucket) == 3
-    error_message = "Each principal must have a right to the key, and members and rescuers may list."
+    error_message = "Each principal must have a permission on the key, and members and rescuers may list."
   }
   assert {
     condition = alltrue([
       for grant in google_storage_bucket_iam_member.object :
       grant.condition[0].expression == "resource.name == \"projects/_/buckets/payments-sealring/objects/payments.ring\""
     ])
-    error_message = "Every right to objects must be bound to the ring's."
+    error_message = "Every permission on objects must be bound to the ring's object."
   }
   assert {
     condition     = { for name, role in google_project_iam_custom_role.this : name => role.permissions } == { for name, role in local.custom_roles : name => toset(role.permissions) }
-    error_message = "Every custom role must hold what is granted."
+    error_message = "Every custom role must have the granted permissions."
   }
 }

@@ -90,7 +90,7 @@ function ended(ring: RingDocument): Finding {
   return error(
     'ring-ended',
     `every key of the ring has expired or was revoked (${ring.entries.length} in the document): nothing seals or unseals`,
-    'A running member publishes a new key within minutes. If members run and none does, run the doctor there: clock, KMS or store.',
+    'A running member publishes a new key within minutes. If members run and none publishes one, run the doctor there: the cause is the clock, the KMS or the store.',
   );
 }
 

@@ -45,7 +45,7 @@ function marginOf({ clockSkewSeconds: margin }: SingleUseStore, clockSkewSeconds
   return [
     error(
       'single-use-margin',
-      `the single-use store remembers a token for ${margin} s after its end, less than clockSkewSeconds (${clockSkewSeconds})`,
+      `the single-use store remembers a token for ${margin} s after it has expired, less than clockSkewSeconds (${clockSkewSeconds})`,
       `Set clockSkewSeconds of the single-use store to ${clockSkewSeconds}: the proxy does not start with less.`,
     ),
   ];
@@ -55,11 +55,11 @@ function unusable(won: unknown): Finding {
   const what =
     won === true
       ? 'the single-use store accepted the same claim twice'
-      : `the single-use store ${won === false ? 'refused the claim of a new id' : 'answered a claim with no boolean'}`;
+      : `the single-use store ${won === false ? 'refused the claim of a new id' : 'did not answer a claim with a boolean'}`;
   const remedy =
     won === true
       ? 'Do not use this store: it lets a token be redeemed twice.'
-      : 'Every token would be refused. Compare the clock of this machine with that of the store; test a store of your own with sealring-conformance.';
+      : 'Every token would be refused. Compare the clock of this machine with that of the store; test your own store with sealring-conformance.';
   return error('single-use-unusable', what, remedy);
 }
 

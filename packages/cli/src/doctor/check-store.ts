@@ -93,7 +93,7 @@ async function swaps(ring: RingStore, call: Call, wrote: string[]): Promise<Find
   const first = await ring.write('sealring doctor 1', { ...call, expected: undefined });
   wrote.push(`a document of 17 bytes to the place of the probe (${ring.kind})`);
   const second = await ring.write('sealring doctor 2', { ...call, expected: first.revision });
-  wrote.push('another one over it');
+  wrote.push('another document in its place');
   for (const [expected, what] of [
     [undefined, 'on the absence of the document'],
     [first.revision, 'on an older version'],

@@ -140,7 +140,7 @@ export class Probe {
     const id = 'expiry';
     const { lifetimeSeconds } = this.#input;
     if (lifetimeSeconds === undefined) {
-      const remedy = 'Pass --lifetime with the seconds that a state is to be accepted; the probe waits as long.';
+      const remedy = 'Pass --lifetime with the number of seconds that a state is accepted; the probe waits that long.';
       return { id, verdict: 'unchecked', what: 'the lifetime of a state is unknown', remedy };
     }
     const state = await this.#state();

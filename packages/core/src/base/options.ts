@@ -92,7 +92,7 @@ export function label(owner: string, name: string, value: unknown): string {
   if (typeof value !== 'string') throw optionTypeError(`${owner}: ${name} must be a string, got ${show(value)}`);
   if (!LABEL.test(value)) {
     throw optionRangeError(
-      `${owner}: ${name} must be 1 to 64 of [A-Za-z0-9._-], got ${JSON.stringify(value.slice(0, 80))}`,
+      `${owner}: ${name} must be 1 to 64 characters of [A-Za-z0-9._-], got ${JSON.stringify(value.slice(0, 80))}`,
     );
   }
   return value;

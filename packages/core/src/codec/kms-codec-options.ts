@@ -28,7 +28,7 @@ export interface KmsCodecOptions {
   readonly keyWrapper: KeyWrapper | readonly KeyWrapper[];
   /** Where the ring document is shared. */
   readonly ring: RingStore;
-  /** Bound into every wrap and every derived key: 1 to 64 of `[A-Za-z0-9._-]`. Default `default`. */
+  /** Bound into every wrap and every derived key: 1 to 64 characters of `[A-Za-z0-9._-]`. Default `default`. */
   readonly ringName?: string;
   /** A reader never creates, rotates or writes, and does not seal. Default `member`. */
   readonly role?: 'member' | 'reader';
@@ -176,7 +176,9 @@ function checkWrapper(given: unknown, role: string, trustStore: boolean): KeyWra
     );
   }
   if (typeof wrapper.provider !== 'string' || !/^[a-z0-9-]{1,64}$/.test(wrapper.provider)) {
-    throw optionTypeError(`${OWNER}: keyWrapper.provider must be 1 to 64 of [a-z0-9-], got ${show(wrapper.provider)}`);
+    throw optionTypeError(
+      `${OWNER}: keyWrapper.provider must be 1 to 64 characters of [a-z0-9-], got ${show(wrapper.provider)}`,
+    );
   }
   const signs = typeof wrapper.verify === 'function' && (role === 'reader' || typeof wrapper.sign === 'function');
   if (!wrapper.supports.authenticated && !signs && !trustStore) {

@@ -45,7 +45,7 @@ export interface KmsCodec extends RingTokenCodec, AsyncDisposable {
   /**
    * A codec over the same ring with its own token keys, for other data of yours. It does not unseal tokens of this codec or
    * of another purpose, nor do they unseal its tokens. Always in the native format.
-   * @throws {TypeError | RangeError} unless `purpose` is 1 to 64 of `[A-Za-z0-9._-]`.
+   * @throws {TypeError | RangeError} unless `purpose` is 1 to 64 characters of `[A-Za-z0-9._-]`.
    */
   for(purpose: string): RingTokenCodec;
   /** Reads the ring now. @throws {RingStoreError | KeyWrapperError} */

@@ -122,7 +122,7 @@ export interface WrapOptions {
  *    over 64 bytes, data key ‖ SHA-256(context), to be wrapped and returned as they are.
  */
 export interface KeyWrapper {
-  /** `aws-kms`, `gcp-kms`, `azure-key-vault`, `local`, or a name of your own: 1 to 64 of `[a-z0-9-]`. */
+  /** `aws-kms`, `gcp-kms`, `azure-key-vault`, `local`, or your own name: 1 to 64 characters of `[a-z0-9-]`. */
   readonly provider: string;
   /** The KMS key as it was configured; the exact version is in each {@link WrappedKey}. */
   readonly keyId: string;

@@ -50,7 +50,7 @@ export interface SealingTokenKey {
   /** "sr1." ‖ keyId ‖ salt ‖ commitment, 49 bytes. */
   readonly aad: Uint8Array;
   readonly key: KeyObject;
-  /** 14 bytes that nothing else uses; they key the payload hash of hedged nonces. Only where those were asked for. */
+  /** 14 bytes that nothing else uses; they key the payload hash of hedged nonces. Only if hedging is on. */
   readonly hedgeKey: Buffer | undefined;
 }
 

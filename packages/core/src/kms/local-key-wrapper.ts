@@ -130,7 +130,8 @@ function deriveMasterKey(name: string, value: unknown): MasterKey {
       `${OWNER}: ${name} is printable text, not random bytes: give what ${PRINTS_A_KEY} prints, as a string, or decode it`,
     );
   }
-  if (isConstant(secret)) throw optionRangeError(`${OWNER}: ${name} is one byte repeated, as in a buffer never filled`);
+  if (isConstant(secret))
+    throw optionRangeError(`${OWNER}: ${name} is one repeated byte, as in a buffer that was never filled`);
   const derived = Buffer.from(hkdfSync('sha256', secret, '', KEY_INFO, KEY_BYTES));
   secret.fill(0);
   const fingerprint = createHash('sha256').update(KEY_ID_LABEL).update(derived).digest();

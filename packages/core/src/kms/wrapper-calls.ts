@@ -34,8 +34,8 @@ export class WrapperCalls {
   }
 
   /**
-   * A data key and its first wrap in one call; undefined where the service cannot generate, or binds no context: it wraps
-   * bytes of ours then, data key ‖ hash.
+   * A data key and its first wrap in one call; undefined where the service cannot generate, or binds no context: it
+   * then wraps bytes of this process, data key ‖ hash.
    * @throws {KeyWrapperError}
    */
   async generate(

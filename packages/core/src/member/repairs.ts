@@ -5,7 +5,7 @@ import { documentOf, lacks } from '../ring/written-document.ts';
 import type { MemberParts } from './parts.ts';
 
 const MS = 1_000;
-/** A random wait up to this before a document that lacks something is written over: one of many members is enough. */
+/** A random wait up to this before a document that lacks something is overwritten: one of many members is enough. */
 const REPAIR_WAIT_MS = 5_000;
 /** A foreign document is read twice, at least this far apart, before it is overwritten. */
 const FOREIGN_WAIT_MS = 5_000;

@@ -27,9 +27,9 @@ const CONFLICTS: Backoff = { firstMs: 1, capMs: 1_000 };
 const LONGEST_SILENCE_MS = 60_000;
 /** How long resolver and credentials of a machine that is still starting may fail. */
 const STARTING_MACHINE_MS = 10_000;
-/** A start that takes longer says what it waits for. */
+/** A start that takes longer warns about what it waits for. */
 const SILENT_MS = 2_000;
-/** What a start that found no ring says, and ends with. */
+/** The message of a start without a ring, in the warning and in the final error. */
 const NO_RING = "no ring yet: run `sealring init`, or set create: 'now'";
 
 /**
@@ -183,7 +183,7 @@ async function isCreated({ founding, clock, closing }: MemberParts): Promise<boo
   return wait === 0;
 }
 
-/** How long such a failure may pass by itself. */
+/** How long such a failure may still pass by itself. */
 function patienceWithError(error: unknown): Patience {
   if (error instanceof LineageError) return 'long';
   if (error instanceof RingStoreError) return error.kind === 'unavailable' ? patienceWith(error.serviceCode) : 'none';

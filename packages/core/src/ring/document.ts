@@ -37,7 +37,7 @@ export interface Revocation {
   readonly by: Macs;
 }
 
-/** One wrap of a ring entry; `mac` shows that who added it held the entry's key. */
+/** One wrap of a ring entry; `mac` shows that the member which added it held the entry's key. */
 export interface RingWrap extends WrappedKey {
   readonly mac: Uint8Array;
 }

@@ -36,8 +36,8 @@ export interface RingPolicy {
    */
   readonly createAfterSeconds: number;
   /**
-   * How often a member looks whether the KMS key has a new version, minus up to 20 % jitter, where the key wrapper can
-   * see it: one more `wrap`. A version that wrapped no key of the ring leads to a rotation, if the newest key is older
+   * How often a member checks for a new version of the KMS key, minus up to 20 % jitter, if wraps name a version.
+   * Each check is one more `wrap`. A version that wrapped no key of the ring leads to a rotation, if the newest key is older
    * than this interval. 0: never. Default 3 600.
    */
   readonly keyVersionEverySeconds: number;
@@ -45,7 +45,7 @@ export interface RingPolicy {
   readonly kmsTimeoutSeconds: number;
   /** How long `createKmsCodec` tries before it rejects. Default 120. */
   readonly startTimeoutSeconds: number;
-  /** At most one refresh per this long is caused by unknown key ids. Default 10. */
+  /** Unknown key ids cause at most one refresh in this time. Default 10. */
   readonly missRefreshSeconds: number;
 }
 
@@ -55,11 +55,11 @@ export interface ResolvedPolicy extends RingPolicy {
   readonly graceSeconds: number;
 }
 
-/** The default of `clockSkewSeconds`, here and in what outlasts a token. */
+/** The default of `clockSkewSeconds`, here and in single-use stores. */
 export const DEFAULT_CLOCK_SKEW_SECONDS = 300;
 
 const OWNER = 'policy';
-/** A year: beyond it a typing error is likelier than an intention. */
+/** A year: a longer time is more likely a typing error. */
 const LONGEST = 366 * 86_400;
 
 export const BOUNDS: Readonly<Record<keyof RingPolicy, readonly [min: number, max: number]>> = {

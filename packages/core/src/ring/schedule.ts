@@ -28,8 +28,8 @@ const MS = 1_000;
 
 /**
  * The times of a key created at `nowMs`. Rounded up to seconds, which is the safe direction for the activation and for
- * both ends. `newestMs` is the latest `created` that is known: a new key is newer than every other, whatever the clocks
- * of their makers said.
+ * both ends. `newestMs` is the latest `created` that is known: a new key is newer than every other, whatever the
+ * clocks of their creators showed.
  */
 export function timesOfNewKey(
   reason: RotationReason,
@@ -126,7 +126,7 @@ export function mayUnseal(key: ScheduledKey, nowMs: number): boolean {
   return !key.revoked && nowMs < key.opensUntil;
 }
 
-/** The state of a key at `nowMs`; `sealing` is the one that seals. What is newer than that waits for its turn. */
+/** The state of a key at `nowMs`; `sealing` is the one that seals. A newer key waits for its turn. */
 export function stateOf(key: ScheduledKey, nowMs: number, sealing: ScheduledKey | undefined): KeyState {
   if (key.revoked) return 'revoked';
   if (nowMs >= key.opensUntil) return 'expired';

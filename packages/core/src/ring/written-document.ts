@@ -36,7 +36,7 @@ import { compareAge } from './schedule.ts';
 import type { KnownWrap, RingKey, RingSnapshot } from './snapshot.ts';
 
 /*
- * The document that a member writes, and what a document lacks of that.
+ * The document that a member writes, and what a stored document lacks.
  */
 
 /**

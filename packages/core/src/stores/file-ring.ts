@@ -36,8 +36,8 @@ const LOCK_BACKOFF: Backoff = { firstMs: 4, capMs: 250 };
  * reason an empty file is `corrupt` and a symbolic link to nothing `unavailable`. Writing through a
  * symbolic link is refused as `read-only`: the rename would replace the link.
  *
- * The revision is the SHA-256 of the document. `watch` watches the directory and ends by itself, without a word, when
- * the platform cannot watch or the directory goes away: it only makes changes visible sooner.
+ * The revision is the SHA-256 of the document. `watch` watches the directory and ends silently when the
+ * platform cannot watch or the directory goes away: it only makes changes visible sooner.
  *
  * @param path - The file; relative to the working directory at this call. The file is not accessed yet.
  * @throws {TypeError} for a path that is not a text, is empty, or has a NUL.

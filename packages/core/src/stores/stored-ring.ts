@@ -21,7 +21,7 @@ export type Stored =
   | { readonly document: undefined; readonly revision: string; readonly error: RingStoreError };
 
 /**
- * The ring in its store: reads and parses, prints and writes, each call with a deadline of our own, and every failure a
+ * The ring in its store: reads and parses, prints and writes it. Each call has a deadline, and each failure is a
  * {@link RingStoreError} or {@link RingConflictError}.
  */
 export class StoredRingDocument {

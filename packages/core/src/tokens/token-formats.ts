@@ -157,7 +157,7 @@ const HEDGE_INFO = 'sealring/python/hedge';
 /** What is derived from one data key for the Python wire. */
 interface PythonUse {
   readonly key: PythonKey;
-  /** Keys the payload hash of hedged nonces; only where those were asked for. */
+  /** Keys the payload hash of hedged nonces; only if hedging is on. */
   readonly hedgeKey: Buffer | undefined;
   sealed: number;
 }
@@ -228,6 +228,6 @@ function hmac(key: Uint8Array, data: Uint8Array | string): Buffer {
 /** A token that every server rejects for its length must not be sealed. */
 function checkLength(payload: Uint8Array, most: number): void {
   if (payload.length > most) {
-    throw new RangeError(`a payload may have ${most} bytes, got ${payload.length}: its token would be refused`);
+    throw new RangeError(`payload must be at most ${most} bytes, got ${payload.length}: its token would be refused`);
   }
 }

@@ -41,7 +41,7 @@ async function put(entries: readonly RingEntry[]): Promise<void> {
   await fleet.store.put(encodeDocument({ ring: 'default', claim: undefined, entries }));
 }
 
-/** Every member opens what every other one seals; so does one that starts now. */
+/** Every member unseals what every other one seals; so does one that starts now. */
 async function expectOneRing(members: readonly Member[]): Promise<void> {
   const all = [...members, await fleet.start({ create: 'never' })];
   for (const from of all) {
@@ -140,7 +140,7 @@ describe('a document whose keys have all expired (F39)', () => {
   });
 });
 
-/** A fleet of two with a revoked key, an older one that still opens, and the one that seals; all of them stolen. */
+/** A fleet of two with a revoked key, an older one that still unseals, and the one that seals; all of them stolen. */
 async function robbed(): Promise<{ members: Member[]; keys: { revoked: string; older: string; newest: string } }> {
   const a = await fleet.start({ keyWrapper: thief.spy(fleet.kms.connect()) });
   const b = await fleet.start();
@@ -166,7 +166,7 @@ async function entryOf(id: string): Promise<RingEntry> {
 }
 
 describe('a thief of an older key (F36)', () => {
-  /** What he may write, given the honest document. */
+  /** What the thief may write, given the honest document. */
   const documents: Record<
     string,
     (older: RingEntry, newest: RingEntry, others: readonly RingEntry[]) => Promise<readonly RingEntry[]>

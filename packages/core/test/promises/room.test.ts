@@ -44,7 +44,7 @@ async function longestBreak(hours: number): Promise<number> {
   return longest;
 }
 
-/** Everybody seals each half hour, and everybody opens it. */
+/** Every member seals each half hour, and every member unseals the token. */
 async function workFor(hours: number): Promise<void> {
   for (let i = 0; i < 2 * hours; i++) {
     for (const from of members) {
@@ -170,7 +170,7 @@ describe('a ring that was filled by rotations (F43)', () => {
     expect((await entries()).filter(({ revoked }) => revoked !== undefined)).toHaveLength(64);
     await fleet.clock.advance(600);
     expect(() => seal(a)).toThrow(SealUnavailableError);
-    // Once everybody has read of the revocations, 2 × 300 + 60 s, and the ring is read again.
+    // Once every member has read of the revocations, 2 × 300 + 60 s, and the ring is read again.
     await fleet.clock.advance(400);
     expect((await entries()).length).toBeLessThanOrEqual(64);
     for (const { codec } of members) expect(codec.health()).toMatchObject({ ready: true, canSeal: true });

@@ -33,7 +33,7 @@ async function entries() {
   return parseDocument((await fleet.store.document()) ?? '', 'default').entries;
 }
 
-/** Everybody seals, and everybody opens each token, when it is new and shortly before its hour is over. */
+/** Every member seals, and every member unseals each token, when it is new and shortly before its hour is over. */
 async function workFor(seconds: number, step: number, members: readonly Member[]): Promise<void> {
   const old: (readonly string[])[] = [];
   for (let passed = 0; passed < seconds; passed += step) {
@@ -444,7 +444,7 @@ describe('one service with a wrong date (F42)', () => {
         [fleet.kms.date, fleet.store.date] = service === 'kms' ? [wrong, right] : [right, wrong];
         const members = [await start(), await start()];
         off = hours * HOUR;
-        // Past the next proof of either.
+        // Past the next KMS check of either.
         await fleet.clock.advance(1_000);
         for (const { codec } of members) {
           expect(codec.health()).toMatchObject({

@@ -3,7 +3,7 @@ import { channels } from '../../src/contracts/events.ts';
 
 type Event = Readonly<Record<string, unknown>>;
 
-/** Everything that codecs tell on their channels, from `listen` to `end`. */
+/** Every event that codecs emit, from `listen` to `end`. */
 export class EventLog {
   readonly #names = Object.keys(channels).map((name) => `sealring:${name}`);
   #heard: { readonly channel: string; readonly event: Event }[] = [];

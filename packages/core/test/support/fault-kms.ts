@@ -8,7 +8,7 @@ import {
 } from '../../src/contracts/key-wrapper.ts';
 import { localKeyWrapper } from '../../src/kms/local-key-wrapper.ts';
 
-/** A key service with knobs over real cryptography. Each member gets a `connect()`. */
+/** A KMS with adjustable faults over real cryptography. Each member gets a `connect()`. */
 export class FaultKms {
   readonly #inner = localKeyWrapper({ masterKey: randomBytes(32) });
   /** What every call is answered with; undefined: it works. */

@@ -73,7 +73,7 @@ export class FaultStore {
     this.#ring = memoryRing();
   }
 
-  /** Whoever can write the store wrote this: an older copy, or a document of his own. */
+  /** An attacker who can write the store wrote this: an older copy, or another document. */
   async put(document: string): Promise<void> {
     const current = await this.#ring.read();
     await this.#ring.write(document, { expected: current?.revision });

@@ -40,7 +40,7 @@ export class MachineClock implements Clock {
     };
   }
 
-  /** No timer of the process runs until {@link resume}; time goes on. */
+  /** No timer of the process runs until {@link resume}; time continues. */
   stop(): void {
     this.#isStopped = true;
   }

@@ -11,8 +11,8 @@ import {
 import { type KeyWrapper, KeyWrapperError } from '../../src/contracts/key-wrapper.ts';
 
 /**
- * A key service that wraps with a public RSA key, as Azure Key Vault does: whoever knows that key can make a wrap, so an
- * unwrap proves nothing, and the ring's entries are signed. Real cryptography.
+ * A KMS that wraps with a public RSA key, as Azure Key Vault does: anyone who knows that key can make a wrap, so an
+ * unwrap shows nothing, and the ring's entries are signed. Real cryptography.
  */
 export class PublicKeyKms {
   readonly #wrapping = generateKeyPairSync('rsa', { modulusLength: 2_048 });

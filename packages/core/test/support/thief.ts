@@ -5,10 +5,10 @@ import { ancestorsMacOf, certificateOf, voucherOf, wrapMacOf } from '../../src/r
 import { type RingEntry, type RingWrap, wrapContext } from '../../src/ring/document.ts';
 import type { KeyTimes } from '../../src/ring/schedule.ts';
 
-/** Somebody who composes ring documents: with every data key that he has stolen, and with those that he makes. */
+/** An attacker who composes ring documents, with every data key that they have stolen and with keys that they make. */
 export class Thief {
   readonly ring: string;
-  /** Ids of the keys that he made himself. */
+  /** Ids of the keys that the thief made. */
   readonly made: string[] = [];
   readonly #keys = new Map<string, Uint8Array>();
 
@@ -16,7 +16,7 @@ export class Thief {
     this.ring = ring;
   }
 
-  /** The same key wrapper; every data key that it unwraps is his. */
+  /** The same key wrapper; the thief gets every data key that it unwraps. */
   spy<T extends KeyWrapper>(inner: T): T {
     return {
       ...inner,
@@ -34,7 +34,7 @@ export class Thief {
     return id;
   }
 
-  /** Whose data keys he has. */
+  /** The keys whose data keys the thief has. */
   get stolen(): readonly string[] {
     return [...this.#keys.keys()];
   }
@@ -65,7 +65,7 @@ export class Thief {
     };
   }
 
-  /** An entry of a data key that he made: wrapped by the KMS where he may, else with bytes that are no wrap. */
+  /** An entry of a data key that the thief made: wrapped by the KMS if they may, otherwise with bytes that are not a wrap. */
   async newEntry(
     given: KeyTimes,
     options: { vouchedBy?: readonly string[]; keyWrapper?: KeyWrapper } = {},
@@ -81,7 +81,7 @@ export class Thief {
     return options.vouchedBy === undefined ? vouched : this.withAncestors(vouched, options.vouchedBy.slice(0, 8));
   }
 
-  /** The entry of a key that he stole, naming others as those that it came after. */
+  /** The entry of a stolen key, which names others as its ancestors. */
   withAncestors(entry: RingEntry, ids: readonly string[]): RingEntry {
     return { ...entry, ancestors: { ids, mac: ancestorsMacOf(this.ring, ids, this.key(entry.id).authenticator) } };
   }
@@ -94,7 +94,7 @@ export class Thief {
     return { ...entry, revoked: { at, by: new Map(certificates) } };
   }
 
-  /** Wraps that cannot be opened, certified by the key of the entry. */
+  /** Wraps that cannot be unwrapped, certified by the key of the entry. */
   junkWraps(id: string, count: number, bytes = 60): RingWrap[] {
     return Array.from({ length: count }, (_, i) => {
       const wrap = { provider: 'local', keyId: `local:junk${i}`, wrapped: randomBytes(bytes) };

@@ -6,7 +6,7 @@ interface Timer {
   readonly callback: () => void;
 }
 
-/** Time that stands still until told: timers run in order, and each is given time to finish what it started. */
+/** Time that stands still until it is advanced: timers run in order, and each is given time to finish what it started. */
 export class VirtualClock implements Clock {
   #wallMs: number;
   #monotonicMs = 1_000;

@@ -15,7 +15,7 @@ const drawSalt = saltSource(PRINCIPAL_SALT_BYTES);
 /** The last instant a Date can hold. Milliseconds. */
 const LATEST_MS = 8.64e15;
 
-/** One request, without anything of the SDK. */
+/** One request, independent of the SDK. */
 export interface BoundaryRequest {
   readonly method: CarrierMethod;
   /** What the token is bound to, from the parameters as the client sent them; or why it cannot be bound. */

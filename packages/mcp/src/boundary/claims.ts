@@ -56,7 +56,7 @@ export interface ClaimsExpected {
   readonly audience: string | null;
 }
 
-/** Claims that passed every check except the one of the principal, which needs the caller's. */
+/** Claims that passed every check except that of the principal, which needs the caller's principal. */
 export interface ReadClaims {
   readonly state: string;
   readonly expiresAtSeconds: number;
@@ -111,11 +111,11 @@ function textOf(payload: Uint8Array): string {
  */
 export function checkPrincipal(claim: unknown, principal: string | null): void {
   if (claim !== null && principal === null) {
-    throw new Refusal('principal drift', undefined, 'the state has a principal, the request has none');
+    throw new Refusal('principal drift', undefined, 'the state has a principal, but the request has none');
   }
   if (principal === null) return;
   if (claim === null) {
-    throw new Refusal('principal drift', undefined, 'the request has a principal, the state has none');
+    throw new Refusal('principal drift', undefined, 'the request has a principal, but the state has none');
   }
   if (typeof claim !== 'string') throw new Refusal('principal');
   if (!principalMatches(claim, principal)) {

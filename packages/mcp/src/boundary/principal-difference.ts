@@ -5,7 +5,7 @@ type Part = string | null;
 /** The parts of a principal of an access token: OAuth client, issuer, subject. */
 type Parts = readonly [client: string, issuer: Part, subject: Part];
 
-/** How the principal of a state differs from that of the request. For the log only: it says nothing of what the parts are. */
+/** How the principal of a state differs from that of the request. For the log only: it does not reveal the parts. */
 export type PrincipalDifference = VariantDifference | UnknownDifference | MissingDifference;
 
 type VariantDifference =
@@ -15,7 +15,7 @@ type VariantDifference =
   | 'the issuers differ in a trailing slash'
   | 'the state was sealed with the subject as client id'
   | 'the state was sealed with the subject as client id and without an issuer'
-  | 'issuer and subject are exchanged';
+  | 'issuer and subject are swapped';
 
 type UnknownDifference =
   | 'the client, the issuer or the user differs'
@@ -24,8 +24,8 @@ type UnknownDifference =
   | 'the client, the issuer or the user differs; the request has neither issuer nor subject';
 
 type MissingDifference =
-  | 'the state has a principal, the request has none'
-  | 'the request has a principal, the state has none';
+  | 'the state has a principal, but the request has none'
+  | 'the request has a principal, but the state has none';
 
 /** The principals that a state of the same user has when another server determines the parts in another way. */
 const VARIANTS: readonly (readonly [VariantDifference, (parts: Parts) => Parts])[] = [
@@ -41,7 +41,7 @@ const VARIANTS: readonly (readonly [VariantDifference, (parts: Parts) => Parts])
     'the state was sealed with the subject as client id and without an issuer',
     ([client, , subject]) => [subject ?? client, null, subject],
   ],
-  ['issuer and subject are exchanged', ([client, issuer, subject]) => [client, subject, issuer]],
+  ['issuer and subject are swapped', ([client, issuer, subject]) => [client, subject, issuer]],
 ];
 
 /**
@@ -55,7 +55,7 @@ export function principalDifference(claim: string, principal: string): Principal
   return matches[0]?.[0] ?? unknownDifference(parts);
 }
 
-/** By what the request lacks: a part that the state has and the request has not cannot be guessed. */
+/** By what the request lacks: a part that only the state has cannot be guessed. */
 function unknownDifference([, issuer, subject]: Parts): UnknownDifference {
   const differs = 'the client, the issuer or the user differs';
   if (issuer !== null) return subject === null ? `${differs}; the request has no subject` : differs;

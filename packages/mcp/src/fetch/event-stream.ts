@@ -6,11 +6,11 @@ const CARRIAGE_RETURN = 0x0d;
 /** What some clients, such as older ones in Python, take for the end of a line. JSON has them in texts only. */
 const LINE_ENDS = /[\u0085\u2028\u2029]/g;
 
-/** What becomes of the events of a stream. */
+/** How the events of a stream are handled. */
 interface Rewriting {
-  /** Returns the message in place of `message`, or `message` itself. */
+  /** Returns the message that replaces `message`, or `message` itself. */
   readonly rewrite: (message: unknown) => Promise<unknown>;
-  /** Returns the message in place of an event that may hold a state, and no JSON. */
+  /** Returns the message that replaces an event which may hold a state and is not JSON. */
   readonly unreadable: () => unknown;
   readonly maxEventBytes: number;
   /** Called before the stream fails, for an event of more than `maxEventBytes`. */
@@ -18,8 +18,8 @@ interface Rewriting {
 }
 
 /**
- * Rewrites the JSON messages of a stream of server-sent events. Every other event leaves byte for byte as it came, unless it
- * may hold a state. Every event leaves as soon as it is complete.
+ * Rewrites the JSON messages of a stream of server-sent events. Every other event passes through byte for byte,
+ * unless it may hold a state. Every event leaves as soon as it is complete.
  */
 export function rewriteEvents(rewriting: Rewriting): TransformStream<Uint8Array, Uint8Array> {
   const { maxEventBytes, tooLarge } = rewriting;

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 
-/** Integers outside of strings that a double may not hold. Longer ones no parser reads as integers by default. */
+/** Integers outside of strings that a double may not hold. No parser reads longer ones as integers by default. */
 const LONG_INTEGER = /(?<![\d.eE+-])-?\d{16,4096}(?![\d.eE])/g;
 /** A number that a double may not hold at all. */
 const HUGE_NUMBER = /\d[eE]\+?\d{3}|\d{300}/;
@@ -30,7 +30,7 @@ export function printExactly(value: unknown): string {
   return JSON.stringify(withMarks(value, mark)).replaceAll(`"${mark}`, '').replaceAll(`${mark}"`, '');
 }
 
-/** In no text that was sent. */
+/** Occurs in no text that was sent. */
 function newMark(): string {
   return randomBytes(8).toString('hex');
 }

@@ -22,7 +22,7 @@ export type FetchHandler<Rest extends readonly unknown[] = readonly []> = (
   ...rest: Rest
 ) => Response | Promise<Response>;
 
-/** The user of a request: the access token that was verified, a text of your own, or null for none. */
+/** The user of a request: the access token that was verified, another string, or null for none. */
 export type FetchPrincipal = AuthInfo | string | null | undefined;
 
 /** Options of {@link protectFetch}. */
@@ -36,7 +36,7 @@ export interface ProtectFetchOptions<Rest extends readonly unknown[] = readonly 
    * instead of a function, no state is bound to a principal. Required, unless `bindPrincipal` of the policy is null.
    */
   readonly bindPrincipal?: ((request: Request, ...rest: Rest) => FetchPrincipal | Promise<FetchPrincipal>) | null;
-  /** Largest JSON body of a request, on every route. Bytes, up to 1 073 741 824. Default: 4 194 304, as the SDK. */
+  /** Largest JSON body of a request, on every route. Bytes, up to 1 073 741 824. Default: 4 194 304, as in the SDK. */
   readonly maxRequestBytes?: number;
   /** Largest JSON answer, and largest server-sent event. Bytes, up to 1 073 741 824. Default: 67 108 864. */
   readonly maxResponseBytes?: number;

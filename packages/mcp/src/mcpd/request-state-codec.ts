@@ -208,7 +208,7 @@ function readRequester(binding: McpdBinding, who: unknown): { readonly subject: 
 function readKeys(given: Record<string, unknown>, ttlSeconds: number): LiveKeys<McpdKeys> {
   const { codec, alsoAccept, revision } = given;
   const key = keyOf(given);
-  if (key !== undefined && codec !== undefined) throw optionTypeError(`${OWNER}: key and codec exclude each other`);
+  if (key !== undefined && codec !== undefined) throw optionTypeError(`${OWNER}: give either key or codec, not both`);
   const hasFixedKey = codec === undefined || alsoAccept !== undefined;
   if (!hasFixedKey && revision !== undefined) {
     throw optionTypeError(`${OWNER}: revision requires a fixed key, in key or alsoAccept`);

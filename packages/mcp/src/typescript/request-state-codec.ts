@@ -79,7 +79,7 @@ export type RequestStateCodecOptions = RequestStateCodecTimesAndBinding &
   );
 
 /**
- * A drop-in for `createRequestStateCodec` of the MCP TypeScript SDK 2.4.0: `mint` in a handler, `verify` as
+ * A drop-in replacement for `createRequestStateCodec` of the MCP TypeScript SDK 2.4.0: `mint` in a handler, `verify` as
  * `ServerOptions.requestState.verify`.
  *
  * - `{ key }`: tokens of the SDK, byte for byte; each accepts the tokens of the other.

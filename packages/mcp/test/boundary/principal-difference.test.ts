@@ -63,8 +63,8 @@ describe('for a state of another principal', () => {
       [client, ISSUER, sub],
       'the state was sealed with the subject as client id and without an issuer',
     ],
-    [[client, sub, ISSUER], [client, ISSUER, sub], 'issuer and subject are exchanged'],
-    [[client, sub, null], [client, null, sub], 'issuer and subject are exchanged'],
+    [[client, sub, ISSUER], [client, ISSUER, sub], 'issuer and subject are swapped'],
+    [[client, sub, null], [client, null, sub], 'issuer and subject are swapped'],
     [[client, ISSUER, 'mallory'], [client, ISSUER, sub], UNKNOWN],
     [['other', ISSUER, sub], [client, ISSUER, sub], UNKNOWN],
     [[client, ISSUER, sub], [client, null, sub], `${UNKNOWN}; the request has no issuer`],
@@ -88,8 +88,8 @@ describe('for a state of another principal', () => {
   });
 
   test.each([
-    ['the state has a principal, the request has none', [client, ISSUER, sub], undefined],
-    ['the request has a principal, the state has none', undefined, [client, ISSUER, sub]],
+    ['the state has a principal, but the request has none', [client, ISSUER, sub], undefined],
+    ['the request has a principal, but the state has none', undefined, [client, ISSUER, sub]],
   ] as const)('the log names the side without a principal: %s', async (difference, sealedFor, echoedBy) => {
     const { error, log } = await echoed(sealedFor, echoedBy);
     expect(log).toEqual([`requestState: refused inbound on tools/call: principal drift (${difference})`]);
@@ -99,7 +99,7 @@ describe('for a state of another principal', () => {
   });
 
   test.each(['alice', '"alice"', '["a","b"]', '[null,"b","c"]', '["a",5,"c"]', '{"a":1}', '["a"'])(
-    'the log has the reason only when a bindPrincipal of your own returned %s',
+    'the log has only the reason when your own bindPrincipal returned %s',
     async (principal) => {
       const principals = ['another', principal];
       const { error, log } = await echoed(undefined, undefined, { bindPrincipal: () => principals.shift() ?? null });

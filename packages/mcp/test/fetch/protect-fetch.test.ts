@@ -498,7 +498,7 @@ describe('sizes and streams', () => {
     await cancelled.opened;
   });
 
-  test('a client that leaves while its token is verified does not reach the handler, and is no refusal', async () => {
+  test('a request whose client leaves while its token is verified does not reach the handler, and is not a refusal', async () => {
     const holding = gate();
     const left = gate();
     const held = {
@@ -626,7 +626,7 @@ describe('options that protectFetch rejects', () => {
     await expect(handle(parsed, { parsedBody: {} })).rejects.toThrow('was read before');
   });
 
-  test('AuthInfo is no principal for a policy with a bindPrincipal of its own', async () => {
+  test('AuthInfo is not a principal for a policy with its own bindPrincipal', async () => {
     await using served = await serveProtected(plainHandler('json'), { bindPrincipal: () => 'somebody' });
     expect(await served.ask(REFUND)).toMatchObject({ error: NOT_SEALED });
     await using same = await serveProtected(plainHandler('json'), { bindPrincipal: authenticatedPrincipal });

@@ -360,7 +360,7 @@ describe('the options of createMcpdRequestStateCodec', () => {
   test('a key together with a codec is rejected, and so is an invalid alsoAccept', async () => {
     await using fleet = new Fleet(NOW);
     const codec = await fleet.member();
-    expect(() => untyped({ key: KEY, codec })).toThrow('key and codec exclude each other');
+    expect(() => untyped({ key: KEY, codec })).toThrow('give either key or codec, not both');
     expect(() => untyped({ codec, alsoAccept: 5 })).toThrow('alsoAccept must be a Uint8Array or a string, got 5');
   });
 

@@ -120,7 +120,7 @@ describe('with adopt, a server that has handlers', () => {
     await connection.close();
   });
 
-  test('gives the state to a requestState.verify of its own, not the token', async () => {
+  test('passes the state, not the token, to the server’s own requestState.verify', async () => {
     const codec = createRequestStateCodec<{ step: number }>({ key: KEY });
     const security = new RequestStateSecurity({ keys: [KEY] });
     await using http = await serveHttp(() => {

@@ -636,7 +636,7 @@ describe('the CommonJS build of the SDK', () => {
   });
 });
 
-describe('a verify hook of the user’s own', () => {
+describe('the user’s own verify hook', () => {
   test('is rejected by createProtectedMcpServer', () => {
     const { security } = watched();
     const requestState = createRequestStateCodec({ key: KEY });

@@ -116,7 +116,7 @@ describe('with a key, it is the codec of the TypeScript SDK', () => {
     }
   });
 
-  test('the methods do not need this', async () => {
+  test('the methods do not depend on `this`', async () => {
     // oxlint-disable-next-line typescript/unbound-method -- that is what is tested
     const { mint, verify } = createRequestStateCodec({ key: KEY });
     expect(await verify(await mint('free'), alice)).toBe('free');
@@ -285,7 +285,7 @@ describe('with a codec, tokens are encrypted, and their keys rotate', () => {
   });
 });
 
-describe('a codec of the user’s own', () => {
+describe('the user’s own codec', () => {
   const sealer = new AesGcmRequestStateCodec([KEY]);
   const codecOf = (extra: object) => ({
     seal: (payload: Uint8Array) => sealer.seal(payload),

@@ -1,6 +1,6 @@
 """A member of a Sealring ring: MCP `requestState` under keys that a KMS wraps and a fleet shares.
 
-What is named here is public; everything else may change.
+The names here are public; everything else may change.
 """
 
 from .clock import Clock

@@ -12,14 +12,14 @@ TAG_BYTES = 16
 
 
 def derive_key(secret: bytes | bytearray, info: bytes, label: bytes) -> tuple[bytes, AESGCM]:
-    """A key by HKDF-SHA256 (RFC 5869) with an empty salt, and what tells it from others: SHA-256 of
-    `label` and key, 32 bytes."""
+    """A key by HKDF-SHA256 (RFC 5869) with an empty salt, and what distinguishes it from others:
+    SHA-256 of `label` and key, 32 bytes."""
     key = HKDF(algorithm=SHA256(), length=32, salt=None, info=info).derive(bytes(secret))
     return hashlib.sha256(label + key).digest(), AESGCM(key)
 
 
 def decrypt(key: AESGCM, nonce: bytes, sealed: bytes, authenticated: bytes) -> bytes | None:
-    """The plaintext of ciphertext and tag; None for what this key did not seal."""
+    """The plaintext of ciphertext and tag; None if this key did not seal them."""
     try:
         return key.decrypt(nonce, sealed, authenticated)
     except InvalidTag:

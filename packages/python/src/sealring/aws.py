@@ -1,4 +1,4 @@
-"""boto3: makes its clients, and reads what they return and raise without ever keeping it."""
+"""boto3: creates its clients, and reads their results and errors without keeping them."""
 
 import re
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ Client = TypeVar("Client")
 
 
 class AwsFailure(NamedTuple):
-    """The facts of an error of boto3 that may be told."""
+    """The facts of an error of boto3 that may be reported."""
 
     names: tuple[str, ...]
     """Its code, and the names of its class: for looking up in a table, not for showing."""
@@ -34,7 +34,7 @@ class AwsFailure(NamedTuple):
     """Why there was no answer."""
 
     def row_of(self, table: Mapping[str, Row]) -> tuple[str, Row] | None:
-        """The first of its names that is in a table, and what that says."""
+        """The first of its names that is in a table, with its row."""
         return next(((name, table[name]) for name in self.names if name in table), None)
 
 
@@ -81,14 +81,14 @@ def aws_error_rows(
 
 
 def aws_failure(error: BaseException, on_service_date: OnServiceDate | None) -> AwsFailure:
-    """What an error of boto3 says: `response` of a ClientError, class names of others. The message
-    is not looked at: it can hold what the request or the answer held."""
+    """What an error of boto3 says: `response` of a ClientError, class names of others. The
+    message is not read: it can contain parts of the request or the answer."""
     response = getattr(error, "response", None)
     note_aws_date(response, on_service_date)
     code = member(response, "Error", "Code")
     status = member(response, "ResponseMetadata", "HTTPStatusCode")
     request_id = member(response, "ResponseMetadata", "RequestId")
-    # It comes in a header that anybody on the way can fill, and this form has no room for a key.
+    # Anyone on the way can set that header; this form has no room for a key.
     is_id = isinstance(request_id, str) and _REQUEST_ID.fullmatch(request_id)
     names = tuple(base.__name__ for base in type(error).__mro__)
     return AwsFailure(
@@ -105,8 +105,8 @@ def store_refusal(
     service: str,
     denied: str,
 ) -> RingStoreError:
-    """What a failure means to a store: a name in the table decides, else the status. Anything else
-    is `unavailable`."""
+    """What a failure means for a store: a name in the table decides, otherwise the status. Anything
+    else is `unavailable`."""
     found = failure.row_of(table)
     if found is not None:
         name, (kind, detail) = found
@@ -120,8 +120,8 @@ def store_refusal(
 
 
 def note_aws_date(response: object, on_service_date: OnServiceDate | None) -> None:
-    """Tells of the `Date` header of an answer (RFC 9110, section 6.6.1). What is no date is not
-    told."""
+    """Reports the `Date` header of an answer (RFC 9110, section 6.6.1). An invalid date is not
+    reported."""
     header = member(response, "ResponseMetadata", "HTTPHeaders", "date")
     if on_service_date is None or not isinstance(header, str):
         return
@@ -147,8 +147,8 @@ def aws_client(
     call_timeout_seconds: float,
     region: str | None = None,
 ) -> Client:
-    """The client that was given, which must have a method; else one of our own, which makes one
-    attempt a call. TypeError or ValueError for a client or a time that is wrong."""
+    """The client that was passed, which must have a method; otherwise a new one, which makes one
+    attempt per call. TypeError or ValueError for a client or a time that is wrong."""
     number(owner, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
     if given is not None:
         with_method(owner, "client", given, method)

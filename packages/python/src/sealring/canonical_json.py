@@ -1,4 +1,4 @@
-"""The one JSON spelling that is authenticated and digested."""
+"""The canonical form of JSON, which is authenticated and hashed."""
 
 import json
 

@@ -1,12 +1,12 @@
-"""Time: two clocks, and ages by whichever says more."""
+"""Time: two clocks, and ages by the clock that shows more."""
 
 import time
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 RandomSource = Callable[[int], bytes]
-"""Returns so many unpredictable bytes. `os.urandom` asks the kernel each time, so that a process
-that was forked shares none with its parent."""
+"""Returns the given number of unpredictable bytes. `os.urandom` asks the kernel each time, so that
+a process that was forked shares none with its parent."""
 
 
 class Clock(Protocol):
@@ -31,8 +31,8 @@ class SystemClock:
         return time.monotonic_ns()
 
     def uptime_ms(self) -> float | None:
-        """Milliseconds since the machine started, suspensions included; None where nobody knows.
-        Tells a suspension from a wrong clock where no service gives dates."""
+        """Milliseconds since the machine started, suspensions included; None if unknown.
+        Distinguishes a suspension from a wrong clock if no service gives dates."""
         clock = getattr(time, "CLOCK_BOOTTIME", None)
         return None if clock is None else time.clock_gettime(clock) * 1_000
 
@@ -49,13 +49,13 @@ class Moment(NamedTuple):
 
 
 class Deadline(NamedTuple):
-    """A moment to come, in milliseconds of both clocks."""
+    """A future moment, in milliseconds of both clocks."""
 
     wall_ms: float
     steady_ms: float
 
     def ms_left(self, now: Moment) -> float:
-        """Milliseconds left by whichever clock says less; 0 when either has reached it."""
+        """Milliseconds left by the clock that shows less; 0 when either has reached it."""
         return max(0.0, min(self.wall_ms - now.wall_ms, self.steady_ms - now.steady_ms))
 
 
@@ -64,7 +64,7 @@ def moment_of(clock: Clock) -> Moment:
 
 
 def age_ms(then: Moment, now: Moment) -> float:
-    """Milliseconds since `then`, by whichever clock says more: a monotonic clock stands still in a
+    """Milliseconds since `then`, by the clock that shows more: a monotonic clock stands still in a
     suspended machine."""
     return max(now.steady_ms - then.steady_ms, now.wall_ms - then.wall_ms)
 

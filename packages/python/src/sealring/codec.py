@@ -37,33 +37,34 @@ _MOST_TOKEN_LENGTH = 16 * 1024 * 1024
 
 
 class KmsCodec:
-    """Seals and opens MCP `requestState` under the data keys of a Sealring ring.
+    """Seals and unseals MCP `requestState` under the data keys of a Sealring ring.
 
-    A `RequestStateCodec` of the MCP Python SDK 2.3.0. `seal` and `unseal` are synchronous and do no
-    I/O: a thread reads and writes the ring and asks the KMS, beside them. A member creates, rotates
+    A `RequestStateCodec` of the MCP Python SDK 2.3.0. `seal` and `unseal` are synchronous and do
+    no I/O: a thread reads and writes the ring, and calls the KMS. A member creates, rotates
     and repairs the ring, as TypeScript members do; a reader seals and unseals, and writes nothing.
-    Safe for threads; after a fork the child needs a codec of its own.
+    Thread-safe; after a fork, create a new codec in the child.
 
     Args:
-        key_wrapper: wraps data keys; of several, 1 to 8, every data key is wrapped by each, and any
-            one of them can open it.
+        key_wrapper: wraps data keys; with several, 1 to 8, each wraps every data key, and any one
+            of them can unwrap it.
         ring: where the ring document is.
-        ring_name: bound into every wrap and every derived key; 1 to 64 of `[A-Za-z0-9._-]`.
-        role: a reader needs neither the right to wrap nor to write the store.
-        create: when a starting member creates a ring. `if-absent`: after `create_after_seconds` of
-            reading absent.
+        ring_name: bound into every wrap and every derived key; 1 to 64 characters of
+            `[A-Za-z0-9._-]`.
+        role: a reader needs no permission to wrap or to write the store.
+        create: when a starting member creates a ring. `if-absent`: once the ring was absent for
+            `create_after_seconds`.
         wrap_quorum: how many key wrappers must answer to publish a key; missing wraps are added
             later. By default all.
-        dangerously_trust_store: accept wraps that prove no origin: everybody who can write the
-            store can then mint tokens.
+        dangerously_trust_store: accept wraps that do not authenticate their origin: anyone who
+            can write the store can then mint tokens.
         format: what new tokens look like.
-        accept: what may be opened; by default `format` alone.
+        accept: what may be unsealed; by default only `format`.
         policy: times of the ring; the same on every member.
-        accept_keys_created_after: keys created before count as revoked: a pin for starts after a
-            leak. With a time zone.
-        max_token_length: longest token opened or sealed, characters; 102 to 16 777 216.
+        accept_keys_created_after: keys created before this time count as revoked: for starts
+            after a leak. With a time zone.
+        max_token_length: longest token sealed or unsealed, characters; 102 to 16 777 216.
         clock: injected in tests.
-        random: injected in tests; returns so many unpredictable bytes.
+        random: injected in tests; returns the given number of unpredictable bytes.
 
     Raises:
         TypeError: for an option of a wrong type.
@@ -142,23 +143,23 @@ class KmsCodec:
 
     @property
     def token_lifetime_seconds(self) -> float:
-        """How long a key opens after it has stopped sealing: the `ttl` of a boundary must not be
-        longer. The codec opens a token until its key ends, whatever its age."""
+        """How long a key unseals after it has stopped sealing: the `ttl` of a boundary must not
+        be longer. The codec unseals a token until its key expires, whatever its age."""
         return self._policy.token_lifetime_seconds
 
     @property
     def clock_skew_seconds(self) -> float:
-        """That of the ring's policy."""
+        """As in the ring's policy."""
         return self._policy.clock_skew_seconds
 
     def start(self) -> None:
-        """Reads the ring and unwraps its keys, or creates it, in this thread, then goes on in one
-        of its own. Blocks for up to `start_timeout_seconds`, and `create_after_seconds` longer
-        where there is no ring; in asynchronous code, `await
-        asyncio.to_thread(...)`. A codec whose start failed is closed: make another.
+        """Reads the ring and unwraps its keys, or creates it, in this thread, then starts a
+        background thread. Blocks for up to `start_timeout_seconds`, and `create_after_seconds`
+        longer where there is no ring; in asynchronous code, `await
+        asyncio.to_thread(...)`. A codec whose start failed is closed: create another one.
 
         Raises:
-            RingStoreError | KeyWrapperError: what kept it from starting.
+            RingStoreError | KeyWrapperError: what prevented the start.
             CodecClosedError: when it was started or closed before.
         """
         with self._state:
@@ -174,12 +175,12 @@ class KmsCodec:
 
     def close(self) -> None:
         """Stops the thread and overwrites the data keys; later calls raise CodecClosedError. The
-        keys inside `cryptography`, and copies that Python made of bytes, go with the garbage
-        collector. Stores and key wrappers stay open."""
+        keys inside `cryptography`, and copies that Python made of bytes, are freed by the garbage
+        collector. Stores and key wrappers are not closed."""
         with self._state:
             started_in, self._pid = self._pid, -1
         if started_in not in (None, -1, os.getpid()):
-            # The thread, and whoever held a lock, are in the process that was forked.
+            # The thread, and any holder of a lock, stayed in the process that was forked.
             return
         self._view.close()
         self._calls.close()
@@ -216,9 +217,9 @@ class KmsCodec:
         return self._open(self._accepted, token)
 
     def for_purpose(self, purpose: str) -> "PurposeCodec":
-        """A codec over the same ring with token keys of its own, for data of yours: its tokens and
-        those of this codec never open each other. Always in the native format. TypeError or
-        ValueError unless `purpose` is 1 to 64 of `[A-Za-z0-9._-]`."""
+        """A codec over the same ring with its own token keys, for your own data: neither codec
+        unseals the tokens of the other. Always in the native format. TypeError or
+        ValueError unless `purpose` is 1 to 64 characters of `[A-Za-z0-9._-]`."""
         return PurposeCodec(self, self._native_tokens(label("for_purpose", "purpose", purpose)))
 
     def health(self) -> CodecHealth:
@@ -227,10 +228,10 @@ class KmsCodec:
         return self._keeper.health()
 
     def prepare(self, token: str | None = None) -> None:
-        """Does what may be waited for before a synchronous `unseal`: reads the ring, for 2 s at
-        most and at most once per `miss_refresh_seconds`, when this process's view is old or does
-        not know the token's key. Never raises for a failed read: `unseal` decides. Blocks; in
-        asynchronous code, `await asyncio.to_thread(...)`."""
+        """Prepares a synchronous `unseal`: reads the ring, for 2 s at most and at most once per
+        `miss_refresh_seconds`, when this process's view is old or lacks the key of the token. Never
+        raises for a failed read: `unseal` decides. Blocks; in asynchronous code, `await
+        asyncio.to_thread(...)`."""
         now = self._now()
         is_native = isinstance(token, str) and format_of(token) == "sealring"
         key_id = native.key_id_of_token(token) if is_native and token is not None else None
@@ -242,8 +243,8 @@ class KmsCodec:
                 refresh.exception(_PREPARE_SECONDS)
 
     def refresh(self) -> None:
-        """Reads the ring now, and waits for it. RingStoreError or KeyWrapperError for what went
-        wrong; it is tried again in the background."""
+        """Reads the ring now, and waits for it. Raises RingStoreError or KeyWrapperError; the
+        background thread tries again."""
         self._now()
         _waited(self._keeper.refresh())
 
@@ -253,17 +254,17 @@ class KmsCodec:
         clock skew.
 
         Raises:
-            RingStoreError | KeyWrapperError: also `too-large`, from 48 keys on: there must be room
-                for revocations.
+            RingStoreError | KeyWrapperError: also `too-large` at 48 keys or more, which leaves
+                room for revocations.
         """
         self._now()
         flag("rotate", "emergency", emergency)
         _waited(self._keeper.rotate("emergency" if emergency else "requested"))
 
     def revoke(self, key_id: str) -> None:
-        """Revokes a key, and makes a successor active in the same write where there is room and the
-        KMS answers; else as soon as it can be. Neither the KMS nor this machine's clock can refuse
-        it.
+        """Revokes a key, and activates a successor in the same write if the ring has room and the
+        KMS answers; otherwise as soon as possible. Neither the KMS nor this machine's clock can
+        refuse it.
 
         Raises:
             ValueError: when the ring has no such key.
@@ -274,8 +275,8 @@ class KmsCodec:
         _waited(self._keeper.revoke(lambda key: key.id == key_id, key_id))
 
     def revoke_all_before(self, time: datetime) -> None:
-        """Revokes every key that may have been created at `time`, which has a time zone, or before
-        it by any clock of the fleet, likewise: those created up to the clock skew later."""
+        """Likewise revokes every key that may have been created at or before `time`, which needs
+        a time zone, by any clock of the fleet: also those created up to the clock skew later."""
         self._now()
         latest_ms = _time_ms("revoke_all_before", "time", time)
         latest_ms += self._policy.clock_skew_seconds * 1_000
@@ -310,7 +311,7 @@ _NOT_HERE = {None: "the codec is not started", -1: "the codec is closed"}
 
 
 class PurposeCodec:
-    """See `KmsCodec.for_purpose`. Closed along with its codec."""
+    """See `KmsCodec.for_purpose`. Closed with its codec."""
 
     def __init__(self, codec: KmsCodec, tokens: NativeTokens) -> None:
         self._codec = codec
@@ -347,9 +348,9 @@ def _wrappers(
         is_proved = wrapper.supports.authenticated or isinstance(wrapper, EntrySigner)
         if not is_proved and not trusts:
             raise TypeError(
-                f"{_OWNER}: an unwrap by {wrapper.provider} proves no origin, so it must sign and "
-                "verify; or set dangerously_trust_store, and anyone who can write the store "
-                "can mint tokens"
+                f"{_OWNER}: an unwrap by {wrapper.provider} does not authenticate the origin, so "
+                "it must sign and verify; or set dangerously_trust_store, and anyone who can write "
+                "the store can mint tokens"
             )
     return wrappers
 

@@ -1,4 +1,4 @@
-"""Everything that is made of a data key. Nothing else uses one."""
+"""Everything that is derived from a data key. Nothing else uses one."""
 
 import hashlib
 import hmac
@@ -8,7 +8,7 @@ KEY_ID_BYTES = 9
 
 
 def overwrite(data: object) -> None:
-    """With zeros; anything but a bytearray cannot be."""
+    """Overwrites with zeros; only a bytearray can be overwritten."""
     if isinstance(data, bytearray):
         data[:] = bytes(len(data))
 

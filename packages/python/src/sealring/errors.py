@@ -1,5 +1,5 @@
-"""What can go wrong: the world's failures, each with a closed kind. The caller's mistakes are
-TypeError and ValueError."""
+"""Errors for failures, each with a kind from a closed set. Mistakes of the caller are TypeError
+and ValueError."""
 
 import re
 import sys
@@ -37,13 +37,13 @@ def _section_on(title: str) -> str:
 
 
 class InvalidRequestState(Exception):  # noqa: N818 - as the SDK calls its own.
-    """A token was refused. Its text is the reason; nothing of token, payload or key is kept.
-
-    In a process that has loaded the request state of the MCP Python SDK, what is raised is an
-    instance of the SDK's own `InvalidRequestState` too: its boundary logs the reason of that only.
+    """A token was refused. Its text is the reason; no part of the token, the payload or a key is
+    kept. In a process that has loaded the request state of the MCP Python SDK, the error is also an
+    instance of the SDK's own `InvalidRequestState`, because its boundary logs the reason of that
+    class only.
 
     * `malformed`: not the canonical text of a token of an accepted format.
-    * `unknown key`: well formed, but no key that may open it now is held.
+    * `unknown key`: well formed, but no key that may unseal it now is held.
     * `seal`: authentication failed.
     """
 
@@ -52,11 +52,11 @@ class InvalidRequestState(Exception):  # noqa: N818 - as the SDK calls its own.
         self.reason: InvalidReason = reason
         what = "authentication failed" if reason == "seal" else reason
         self.help = _section_on(f"InvalidRequestState: {what}")
-        """Address of the documentation on this reason. For logs, as the reason is."""
+        """Address of the documentation on this reason. For logs only, like the reason."""
 
 
 def refused(reason: InvalidReason) -> InvalidRequestState:
-    """The refusal of a token, as whoever calls knows it."""
+    """The refusal of a token, in the class that the caller knows."""
     sdk = sys.modules.get("mcp.server.request_state")
     theirs = getattr(sdk, "InvalidRequestState", None)
     return InvalidRequestState(reason) if theirs is None else _for_sdk(theirs)(reason)
@@ -64,13 +64,13 @@ def refused(reason: InvalidReason) -> InvalidRequestState:
 
 @lru_cache(maxsize=1)
 def _for_sdk(theirs: type[Exception]) -> type[InvalidRequestState]:
-    """Ours and the SDK's at once, without importing the SDK."""
+    """A subclass of both classes, without importing the SDK."""
     members = {"__module__": __name__, "__doc__": InvalidRequestState.__doc__}
     return type("InvalidRequestState", (InvalidRequestState, theirs), members)
 
 
 class SealUnavailableError(Exception):
-    """No key may seal at this moment, and an old one must not be used instead: see `health()`."""
+    """No key may seal now, and an older one must not be used instead: see `health()`."""
 
     def __init__(self, reason: SealUnavailableReason) -> None:
         super().__init__(f"cannot seal: {reason}")
@@ -89,10 +89,10 @@ class CodecClosedError(Exception):
 
 
 class KeyWrapperError(Exception):
-    """The key service refused or failed. The vendor's own error is never attached or quoted: it
-    can hold the data key.
+    """The KMS refused or failed. The vendor's error is never attached or quoted: it can hold the
+    data key.
 
-    * `throttled`, `unavailable`: may pass.
+    * `throttled`, `unavailable`: may succeed later.
     * `denied`: the caller may not use the key. `disabled`: nobody may. `not-found`: no such key.
     * `corrupt`: the wrapped key, its context or the service's answer failed a check.
     """
@@ -128,10 +128,10 @@ class KeyWrapperError(Exception):
         self.status = status
         self.request_id = request_id
         self.attempts = attempts
-        """Attempts made, this one included; None where they were not counted."""
+        """Attempts made, this one included; None if they were not counted."""
         self.hint = hint
         self.causes = causes
-        """The error of each key wrapper, where several were asked and all failed."""
+        """The error of each key wrapper, if several were called and all failed."""
         self.help = _section_on(f"KeyWrapperError: {kind}")
         """Address of the documentation on this kind."""
 
@@ -164,14 +164,14 @@ def all_of(failures: Sequence[KeyWrapperError]) -> KeyWrapperError:
 
 
 class RingStoreError(Exception):
-    """The ring store failed, or what it holds is no acceptable ring document. The text is ours: a
-    vendor's may carry credentials.
+    """The ring store failed, or holds no acceptable ring document. The text is fixed: a vendor's
+    text may contain credentials.
 
-    * `unavailable`: may pass. `denied`: this process may not. `read-only`: nobody may, through this
-      store.
+    * `unavailable`: may succeed later. `denied`: this process lacks permission. `read-only`: this
+      store cannot be written.
     * `absent`: a start found no ring. A store never raises it: its `read` returns None.
-    * `corrupt`: what is stored is no acceptable ring document. `too-large`: over a bound of the
-      ring or of the store.
+    * `corrupt`: the store holds no valid ring document. `too-large`: over a limit of the ring or
+      of the store.
     """
 
     def __init__(
@@ -194,8 +194,8 @@ class RingStoreError(Exception):
         self.help = _section_on(f"RingStoreError: {kind}")
         """Address of the documentation on this kind."""
         self.revision = revision
-        """Of what is stored, where `read` found it `corrupt` or `too-large`: with it, a member that
-        knows the ring writes over what is none."""
+        """The revision of what `read` found `corrupt` or `too-large`: with it, a member that
+        knows the ring overwrites that."""
 
 
 class SingleUseStoreError(Exception):
@@ -213,7 +213,7 @@ class SingleUseStoreError(Exception):
 
     @classmethod
     def like(cls, error: "RingStoreError") -> "SingleUseStoreError":
-        """What a ring store on the same service would say."""
+        """The error of a claim for the same failure of a ring store."""
         return cls(error.kind, error.detail, code=error.code)
 
 
@@ -231,7 +231,7 @@ class RingConflictError(Exception):
     """Another writer was first: read again."""
 
     def __init__(self) -> None:
-        super().__init__("the ring was changed by somebody else: read it again")
+        super().__init__("another writer changed the ring first: read it again")
         self.help = _section_on("RingConflictError")
         """Address of the documentation on this error."""
 

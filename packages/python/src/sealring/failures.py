@@ -87,7 +87,7 @@ def rows(row: Row, names: str) -> dict[str, Row]:
 
 
 def connection_failure(error: BaseException) -> ConnectionFailure | None:
-    """Why a call got no answer; None if nothing in the error says so. Reads numbers and classes of
+    """Why a call got no answer; None if nothing in the error shows it. Reads numbers and classes of
     the error and of those that it was raised from, never a message."""
     queue: list[object] = [error]
     seen: list[object] = []
@@ -111,8 +111,8 @@ def failure_with(code: str) -> ConnectionFailure:
 
 
 def unreachable(error: BaseException, service: str) -> RingStoreError | None:
-    """The error of a store whose service gave no answer; None as above. `service` is what the
-    message calls it."""
+    """The error of a store whose service gave no answer; None as above. `service` is its name in
+    the message."""
     found = connection_failure(error)
     return None if found is None else unreachable_by(found, service)
 

@@ -37,18 +37,18 @@ ProblemKind = Literal[
 """
 * `clock`: this machine's time is not confirmed; it publishes nothing.
 * `service-clock`: the date of the KMS or the store disagrees with the other's and this machine's.
-* `contested`: something else keeps writing into this ring's slot of the store.
+* `contested`: something else keeps writing to the place of this ring in the store.
 * `foreign-ring`: the store holds no key that a known one vouches for.
 * `unreadable-key`: no key wrapper of this process can unwrap a key of the ring; its tokens are
   refused here.
-* `no-sealing-key`: every key is revoked or has ended, and none could be made yet.
-* `nearly-full`: the ring has 48 keys or more of 64, so no rotation can be asked for.
+* `no-sealing-key`: every key is revoked or has expired, and no new one could be created yet.
+* `nearly-full`: the ring has 48 keys or more of 64, so no rotation can be requested.
 """
 
 
 @dataclass(frozen=True)
 class RingProblem:
-    """One problem, and what to do about it."""
+    """One problem and its remedy."""
 
     kind: ProblemKind
     detail: str
@@ -63,7 +63,7 @@ class KeyHealth:
     id: str
     state: KeyState
     held: bool
-    """Whether its bytes are here."""
+    """Whether this process has its bytes."""
     created: datetime
     activates: datetime
     seals_until: datetime
@@ -72,34 +72,34 @@ class KeyHealth:
 
 @dataclass(frozen=True)
 class CodecHealth:
-    """What a codec says of itself. All times are UTC."""
+    """The state of a codec. All times are UTC."""
 
     status: Status
-    """`degraded`: works, but something needs a look. `failing`: send it no requests."""
+    """`degraded`: works, but needs attention. `failing`: send it no requests."""
     ready: bool
     can_seal: bool
     can_unseal: bool
     seal_until: datetime | None
-    """Until when sealing goes on if neither the KMS nor the store answers any more."""
+    """How long sealing continues if neither the KMS nor the store answers again."""
     sealing_key: str | None
     """Id of the key that seals now."""
     keys: tuple[KeyHealth, ...]
     """All keys of the ring, oldest first."""
     last_refresh: datetime | None
-    """The last refresh that went through whole."""
+    """The last refresh that succeeded completely."""
     last_kms_check: datetime | None
     """The last unwrap by the KMS that returned the right bytes."""
     last_error: Failure | None
-    """What last went wrong, until a refresh goes through."""
+    """The last failure, until a refresh succeeds."""
     problems: tuple[RingProblem, ...]
-    """What needs an operator, with what to do about it."""
+    """What needs an operator, each with its remedy."""
 
 
 class Standing(NamedTuple):
-    """How a process stands, beside what its view says."""
+    """The condition of a process, in addition to its view."""
 
     is_failing: bool
-    """Whether its passes or rotations fail, or the store lacks what is known here."""
+    """Whether its passes or rotations fail, or the store lacks facts that this process knows."""
     is_foreign: bool
     is_contested: bool
     is_dead: bool

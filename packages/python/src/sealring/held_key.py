@@ -19,11 +19,10 @@ class KeyOverwrittenError(Exception):
 
 
 class HeldKey:
-    """A data key, until it is overwritten. Safe for threads: no derivation sees half of a key.
-
-    What was derived lives in here, so that whoever drops the key drops it along. Overwritten is the
-    data key and its secrets; the keys inside `cryptography` and the copies that Python makes of
-    bytes cannot be, and go with the garbage collector.
+    """A data key, until it is overwritten. Thread-safe: no derivation sees half of a key. What
+    was derived is kept here, so that it is dropped with the key. The data key and its secrets are
+    overwritten; the keys inside `cryptography` and the copies that Python makes of bytes cannot be,
+    and the garbage collector frees them.
     """
 
     def __init__(self, data_key: bytearray, ring: str) -> None:
@@ -79,7 +78,7 @@ class HeldKey:
             return self._python_key
 
     def count_python_token(self) -> int:
-        """How many `v1.` tokens this process has sealed under it, this one included."""
+        """How many `v1.` tokens this process has sealed with it, this one included."""
         with self._lock:
             self._python_sealed += 1
             return self._python_sealed
@@ -95,7 +94,7 @@ class HeldKey:
 
     @property
     def is_overwritten(self) -> bool:
-        """Whether it seals and opens nothing any more."""
+        """Whether it was overwritten: it neither seals nor unseals."""
         return self._is_overwritten
 
     def copy_data_key(self) -> bytearray:
@@ -104,9 +103,9 @@ class HeldKey:
             return bytearray(self._live())
 
     def limit_to_ring(self) -> None:
-        """Overwrites the data key and drops all that could seal or open a token; what is left can
-        only certify facts of the ring. For a revoked or ended key: who missed much may know the
-        ring by this key alone."""
+        """Overwrites the data key and drops all that could seal or unseal a token; the rest can
+        only certify facts of the ring. For a revoked or expired key: it may be the only key by
+        which another process knows the ring."""
         with self._lock:
             self._is_overwritten = True
             overwrite(self._data_key)
@@ -120,7 +119,7 @@ class HeldKey:
             self._ring_mac = bytearray()
 
     def _live(self) -> bytearray:
-        # An overwritten data key is 32 zeros: what it seals, everybody could open.
+        # An overwritten data key is 32 zeros: anyone could unseal what it seals.
         if self._is_overwritten:
             raise KeyOverwrittenError(self.id)
         return self._data_key

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 OnServiceDate = Callable[[float], None]
-"""Is told the service's own time, milliseconds since the epoch, where it puts one on its answer."""
+"""Receives the service's time, milliseconds since the epoch, if its answer has one."""
 
 
 @dataclass(frozen=True)
@@ -14,19 +14,19 @@ class WrappedKey:
 
     provider: str
     key_id: str
-    """The exact key version, in the provider's own spelling."""
+    """The exact key version, in the provider's spelling."""
     wrapped: bytes
 
 
 class Supports(NamedTuple):
-    """What a key service does itself."""
+    """What a KMS does itself."""
 
     context: bool = True
-    """Whether the service itself binds the context. Where not, the ring binds it inside the wrapped
-    plaintext: it then hands over 64 bytes, data key and SHA-256 of the context."""
+    """Whether the service itself binds the context. If not, the ring binds it inside the wrapped
+    plaintext: it then passes 64 bytes, data key and SHA-256 of the context."""
     authenticated: bool = True
-    """Whether an unwrap proves that somebody with the right to wrap made it. Not so for wrapping
-    with a public RSA key: then `sign` and `verify` are needed."""
+    """Whether an unwrap shows that the wrap was made with the permission to wrap. False for
+    wrapping with a public RSA key: then `sign` and `verify` are needed."""
     key_versions: bool = False
     """Whether the KMS key has versions, and `key_id` of a wrapped key names the one that made it:
     then a member notices a new one."""
@@ -35,28 +35,29 @@ class Supports(NamedTuple):
 class KeyWrapper(Protocol):
     """Wraps and unwraps 32-byte data keys with one KMS key.
 
-    1. `unwrap` returns what was wrapped, in a fresh bytearray that the caller overwrites.
+    1. `unwrap` returns what was wrapped, in a new bytearray that the caller overwrites.
     2. A wrapped key under another context, or with one bit changed, is refused as `corrupt`.
     3. A wrapped key that names another provider, or a KMS key outside of the wrapper's allow-list,
        is refused as `corrupt` before any call.
-    4. Every failure is a KeyWrapperError that holds nothing of the vendor's.
+    4. Every failure is a KeyWrapperError without any part of the vendor's error.
 
-    What generates or signs in the service has the methods of `DataKeyGenerator` or
-    `EntrySigner` too.
+    If the service generates or signs, the wrapper also has the methods of `DataKeyGenerator` or
+    `EntrySigner`.
     """
 
     @property
     def provider(self) -> str:
-        """`aws-kms`, `local`, or a name of your own: 1 to 64 of `[a-z0-9-]`."""
+        """`aws-kms`, `local`, or your own name: 1 to 64 characters of `[a-z0-9-]`."""
         ...
 
     @property
     def supports(self) -> Supports:
-        """What the key service does itself."""
+        """What the KMS does itself."""
         ...
 
     def owns(self, wrapped: WrappedKey) -> bool:
-        """Whether a wrapped key is of this provider and of a KMS key it may ask. No call."""
+        """Whether a wrapped key is of this provider and of a KMS key that it may call. Makes no
+        call."""
         ...
 
     def wrap(
@@ -66,7 +67,7 @@ class KeyWrapper(Protocol):
         *,
         on_service_date: OnServiceDate | None = None,
     ) -> WrappedKey:
-        """Wraps 32 bytes, or 64 where `supports.context` is false. A reader needs it not."""
+        """Wraps 32 bytes, or 64 if `supports.context` is false. A reader does not need it."""
         ...
 
     def unwrap(
@@ -93,12 +94,12 @@ class DataKeyGenerator(Protocol):
 
 @runtime_checkable
 class EntrySigner(Protocol):
-    """A key wrapper whose unwrap proves no origin, and which signs instead."""
+    """A key wrapper whose unwrap does not authenticate the origin, and which signs instead."""
 
     def sign(self, entry: bytes) -> bytes:
         """Signs a ring entry in the KMS."""
         ...
 
     def verify(self, entry: bytes, signature: bytes) -> bool:
-        """Checks such a signature here, with a pinned public key."""
+        """Checks such a signature locally, with a pinned public key."""
         ...

@@ -42,7 +42,7 @@ def text(owner: str, name: str, value: object, most: int) -> str:
 
 
 def one_of(owner: str, name: str, value: object, choices: Sequence[str]) -> str:
-    """One of several texts."""
+    """One of several strings."""
     told = f"{owner}: {name} must be one of {', '.join(choices)}, got"
     if not isinstance(value, str):
         raise TypeError(f"{told} {show(value)}")
@@ -54,7 +54,8 @@ def one_of(owner: str, name: str, value: object, choices: Sequence[str]) -> str:
 def label(owner: str, name: str, value: object) -> str:
     """A ring name or purpose: it enters key derivation, so its alphabet is closed."""
     if _LABEL.fullmatch(text(owner, name, value, 64)) is None:
-        raise ValueError(f"{owner}: {name} must be of [A-Za-z0-9._-], got {ascii(value)}")
+        wanted = "1 to 64 characters of [A-Za-z0-9._-]"
+        raise ValueError(f"{owner}: {name} must be {wanted}, got {ascii(value)}")
     return str(value)
 
 
@@ -71,5 +72,5 @@ def with_method(owner: str, name: str, value: object, method: str) -> None:
 
 
 def is_constant(data: bytes | bytearray) -> bool:
-    """Whether all bytes are the same: what a buffer that was never filled looks like."""
+    """Whether all bytes are the same, as in a buffer that was never filled."""
     return len(set(data)) <= 1

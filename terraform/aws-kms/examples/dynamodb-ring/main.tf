@@ -28,7 +28,7 @@ variable "table_name" {
 }
 
 variable "trial" {
-  description = "Whether all of it may be destroyed again, with the ring."
+  description = "Whether everything may be destroyed again, including the ring."
   type        = bool
   default     = false
 }

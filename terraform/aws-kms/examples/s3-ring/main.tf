@@ -22,12 +22,12 @@ variable "region" {
 }
 
 variable "bucket_name" {
-  description = "A bucket name that nobody has yet."
+  description = "A bucket name that is not in use yet."
   type        = string
 }
 
 variable "trial" {
-  description = "Whether all of it may be destroyed again, with the ring."
+  description = "Whether everything may be destroyed again, including the ring."
   type        = bool
   default     = false
 }

@@ -17,30 +17,30 @@ provider "azurerm" {
 
   features {
     storage {
-      # Nor is it asked for what only its data plane knows.
+      # The provider does not read what only the data plane knows.
       data_plane_available = false
     }
   }
 }
 
 variable "location" {
-  description = "The region of all that is made."
+  description = "The region of all resources."
   type        = string
   default     = "westeurope"
 }
 
 variable "vault_name" {
-  description = "A vault name that nobody has yet."
+  description = "A vault name that is not in use yet."
   type        = string
 }
 
 variable "storage_account_name" {
-  description = "A storage account name that nobody has yet."
+  description = "A storage account name that is not in use yet."
   type        = string
 }
 
 variable "allowed_ip_ranges" {
-  description = "The public addresses of the servers and of whoever applies."
+  description = "The public addresses of the servers and of the machine that applies."
   type        = list(string)
 }
 

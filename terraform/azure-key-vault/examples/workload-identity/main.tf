@@ -17,30 +17,30 @@ provider "azurerm" {
 
   features {
     storage {
-      # Nor is it asked for what only its data plane knows.
+      # The provider does not read what only the data plane knows.
       data_plane_available = false
     }
   }
 }
 
 variable "location" {
-  description = "The region of all that is made."
+  description = "The region of all resources."
   type        = string
   default     = "westeurope"
 }
 
 variable "vault_name" {
-  description = "A vault name that nobody has yet."
+  description = "A vault name that is not in use yet."
   type        = string
 }
 
 variable "storage_account_name" {
-  description = "A storage account name that nobody has yet."
+  description = "A storage account name that is not in use yet."
   type        = string
 }
 
 variable "allowed_ip_ranges" {
-  description = "The public addresses of whoever applies."
+  description = "The public addresses of the machine that applies."
   type        = list(string)
 }
 
@@ -66,7 +66,7 @@ variable "rescuers_object_id" {
 }
 
 variable "alert_address" {
-  description = "The mail address that is told of alerts."
+  description = "The mail address that receives alerts."
   type        = string
 }
 
@@ -135,7 +135,7 @@ module "sealring" {
 }
 
 output "service_accounts" {
-  description = "The client id that each service account is annotated with, by its name."
+  description = "The client id for the annotation of each service account, by name."
   value       = { for role, identity in azurerm_user_assigned_identity.role : "payments-${role}" => identity.client_id }
 }
 

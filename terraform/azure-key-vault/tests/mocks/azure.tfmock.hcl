@@ -22,7 +22,7 @@ mock_resource "azurerm_storage_container" {
     resource_manager_id = "/subscriptions/00000000-0000-4000-8000-000000000001/resourceGroups/payments/providers/Microsoft.Storage/storageAccounts/paymentsring/blobServices/default/containers/sealring"
   }
 }
-# Each gets ids of its own, made up: whoever takes the wrong one is found.
+# Each gets its own made-up ids, so that a wrong reference is found.
 mock_resource "azurerm_key_vault_key" {
   defaults = {}
 }

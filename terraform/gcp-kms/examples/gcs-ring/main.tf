@@ -27,12 +27,12 @@ variable "location" {
 }
 
 variable "bucket_name" {
-  description = "A bucket name that nobody has yet."
+  description = "A bucket name that is not in use yet."
   type        = string
 }
 
 variable "rescuer_email" {
-  description = "Who gets a service account's rights after an accident, by impersonating it."
+  description = "Who may impersonate a service account, and so get its permissions, after an accident."
   type        = string
 }
 
@@ -44,7 +44,7 @@ locals {
   pool = "principal://iam.googleapis.com/projects/${data.google_project.this.number}/locations/global/workloadIdentityPools/${var.project_id}.svc.id.goog"
 }
 
-# A rescuer is a person, who takes the rights for as long as they are needed.
+# A rescuer is a person who takes the permissions for as long as they are needed.
 resource "google_service_account" "rescuer" {
   project      = var.project_id
   account_id   = "payments-rescuer"

@@ -1,5 +1,5 @@
 """The native token: "sr1." b64url(keyId[9] salt[18] commitment[18]) b64url(nonce[12] ciphertext
-tag[16]). The header is 45 bytes, a multiple of 3, so its 60 characters stand by themselves."""
+tag[16]). The header is 45 bytes, a multiple of 3, so its 60 characters can be decoded alone."""
 
 import hmac
 from typing import NamedTuple
@@ -48,7 +48,7 @@ def token_key(key_id: bytes, salt: bytes, block: bytes) -> TokenKey:
 
 
 def max_payload_bytes(max_token_length: int) -> int:
-    """Bytes a payload may have so that its token has at most so many characters."""
+    """Bytes that a payload may have so that its token is not too long."""
     return (max_token_length - _BODY_START) * 3 // 4 - NONCE_BYTES - TAG_BYTES
 
 
@@ -60,14 +60,15 @@ def seal(key: TokenKey, nonce: bytes, payload: bytes) -> tuple[str, bytes]:
 
 
 def key_id_of_token(token: str) -> str | None:
-    """The key id that a token names; None for what has none. Nothing of it is authenticated."""
+    """The key id that a token names; None for a text without one. It is not authenticated."""
     key_id = token[len(PREFIX) : len(PREFIX) + 12]
     data = base64url.decode(key_id)
     return key_id if data is not None and len(data) == KEY_ID_BYTES else None
 
 
 def parse(token: str) -> NativeToken:
-    """Takes a token apart; InvalidRequestState, `malformed`, for all but its canonical text."""
+    """Takes a token apart; InvalidRequestState, `malformed`, for anything but its canonical
+    text."""
     header = base64url.decode(token[len(PREFIX) : _BODY_START])
     body = base64url.decode(token[_BODY_START:])
     if header is None or len(header) != _HEADER_BYTES:
@@ -79,8 +80,8 @@ def parse(token: str) -> NativeToken:
 
 
 def open_token(key: TokenKey, token: NativeToken) -> bytes:
-    """Compares the commitment before decrypting: one ciphertext must not open under two keys.
-    InvalidRequestState, `seal`, for what this key did not seal."""
+    """Compares the commitment before decrypting: one ciphertext must not unseal under two keys.
+    InvalidRequestState, `seal`, for a token that this key did not seal."""
     payload = None
     if hmac.compare_digest(key.header, token.header):
         aad = PREFIX.encode("ascii") + key.header

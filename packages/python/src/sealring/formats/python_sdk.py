@@ -16,7 +16,7 @@ _KID_BYTES = 4
 
 
 class PythonKey(NamedTuple):
-    """What one secret comes to on this wire."""
+    """What is derived from one secret for this wire."""
 
     kid: bytes
     """Fingerprint of the derived key: 4 bytes."""
@@ -29,7 +29,7 @@ def derive_key(secret: bytes | bytearray) -> PythonKey:
 
 
 def max_payload_bytes(max_token_length: int) -> int:
-    """Bytes a payload may have so that its token has at most so many characters."""
+    """Bytes that a payload may have so that its token is not too long."""
     whole = (max_token_length - len(PREFIX)) * 3 // 4
     return whole - _KID_BYTES - NONCE_BYTES - TAG_BYTES
 
@@ -50,8 +50,8 @@ def parse(token: str) -> tuple[bytes, bytes]:
 
 
 def open_token(key: PythonKey, rest: bytes) -> bytes:
-    """Opens a token under the key that has its fingerprint; InvalidRequestState, `seal`, for what
-    this key did not seal."""
+    """Unseals a token with the key that has its fingerprint; InvalidRequestState, `seal`, for a
+    token that this key did not seal."""
     aad = PREFIX.encode("ascii") + key.kid
     payload = aead.decrypt(key.aead, rest[:NONCE_BYTES], rest[NONCE_BYTES:], aad)
     if payload is None:

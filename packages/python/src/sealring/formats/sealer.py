@@ -18,7 +18,7 @@ _LONGEST_PAUSE_MS = 1_000
 
 
 class SealingState:
-    """What all sealers of one codec share."""
+    """State that all sealers of one codec share."""
 
     def __init__(self, random: RandomSource) -> None:
         self.random = random
@@ -43,14 +43,14 @@ class TokenSealer:
         self._sealed_at = Moment(0, 0)
 
     def seal(self, state: SealingState, payload: bytes, now: Moment) -> str:
-        """One token. The lock is held for it, since the next nonce takes in its tag."""
+        """One token. The lock is held meanwhile, because the next nonce uses its tag."""
         with state.lock:
             key = self._current_key(state, now)
             time = (now.monotonic_ns % 2**44 << 52) | (now.wall_ms % 2**32 << 20) | self._count
             drawn = int.from_bytes(state.random(NONCE_BYTES), "big")
             last = int.from_bytes(state.last_tag[:NONCE_BYTES], "big")
             nonce = (drawn ^ time ^ last).to_bytes(NONCE_BYTES, "big")
-            # Counted before it is used: whatever happens now, this nonce is gone.
+            # Counted before it is used: whatever happens now, this nonce is used up.
             self._count += 1
             self._sealed_at = now
             token, state.last_tag = native.seal(key, nonce, payload)

@@ -1,4 +1,4 @@
-"""Tokens over the keys of a ring. Knows nothing of where the keys come from."""
+"""Tokens over the keys of a ring, independent of the source of the keys."""
 
 from abc import ABC, abstractmethod
 from contextlib import suppress
@@ -20,7 +20,7 @@ _ATTEMPTS = 3
 
 
 class KeySource(Protocol):
-    """Where keys come from. Synchronous; knows nothing of formats."""
+    """The source of keys. Synchronous, and independent of formats."""
 
     def sealing_key(self, now: Moment) -> HeldKey: ...
     def opening_key(self, key_id: str, now: Moment) -> HeldKey | None: ...
@@ -37,7 +37,7 @@ def format_of(token: str) -> TokenFormat | None:
 
 
 class Tokens(ABC):
-    """What tokens look like."""
+    """A format of tokens."""
 
     def __init__(self, source: KeySource, max_payload_bytes: int) -> None:
         self._source = source
@@ -45,7 +45,7 @@ class Tokens(ABC):
 
     def seal(self, payload: bytes, now: Moment) -> str:
         if len(payload) > self._most:
-            told = f"a payload may have {self._most} bytes, got {len(payload)}"
+            told = f"payload must be at most {self._most} bytes, got {len(payload)}"
             raise ValueError(f"{told}: its token would be refused")
         for _ in range(_ATTEMPTS):
             with suppress(KeyOverwrittenError):

@@ -1,1 +1,1 @@
-"""The ring: what a reader does with it. Nothing in here writes one."""
+"""The ring: what a process knows about it, and how it reads and writes it."""

@@ -1,5 +1,5 @@
-"""Calls to KMS and store: each with a deadline of ours, at most four at once, so that a service
-that hangs costs neither threads nor latency."""
+"""Calls to KMS and store: each with a deadline, at most four at once, so that a service that
+hangs costs neither threads nor latency."""
 
 import threading
 from collections.abc import Callable
@@ -11,13 +11,14 @@ from ..clock import Clock, Deadline, RandomSource, moment_of, uniform
 from ..errors import CodecClosedError, KeyWrapperError, may_pass
 
 _MAX_IN_FLIGHT = 4
-# Retries of a call that somebody waits for; background calls have none: the next refresh is theirs.
+# Retries of a call that a caller waits for. Background calls have none: the next refresh repeats
+# them.
 _RETRIES = 3
 _RETRY_BASE_SECONDS = 0.1
 _RETRY_CAP_SECONDS = 2.0
 
 TOO_LATE = "no answer in time"
-"""What a call fails with that its deadline ended."""
+"""The error of a call that its deadline ended."""
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
@@ -27,11 +28,12 @@ class CallOptions(NamedTuple):
     """How a call to the KMS or the store is made."""
 
     is_foreground: bool = False
-    """Whether somebody waits for it: then three retries with full jitter."""
+    """Whether a caller waits for it: then there are three retries with full jitter."""
     until: Deadline | None = None
-    """When whoever waits gives up."""
+    """When the waiting caller gives up."""
     for_token: bool = False
-    """Because of a token, which is attacker-chosen: only what was never tried is unwrapped."""
+    """The call is because of a token, which is attacker-chosen: only entries that were never tried
+    are unwrapped."""
     defer_unwraps: bool = False
     """Unwrap later what is not urgent: after a notification the whole fleet reads at once."""
 
@@ -60,8 +62,8 @@ class Calls:
         discard: Callable[[T], object] = lambda _: None,
         until: Deadline | None = None,
     ) -> T | E:
-        """What `call` returns, or why there is nothing: an error of the class that `failure` makes
-        as it is, without a traceback, and of any other class nothing, since its text may be secret.
+        """The result of `call`, or its failure: an error of the class that `failure` creates is
+        kept without its traceback, any other error is dropped, because its text may be secret.
 
         An answer that comes after the deadline, or after close, is given to `discard`: for
         overwriting a key in it.
@@ -75,7 +77,7 @@ class Calls:
         made, name = (answer, call, discard), f"sealring-{name}"
         try:
             threading.Thread(target=self._make, args=made, name=name, daemon=True).start()
-        except RuntimeError:  # The machine has no thread left: as if nobody had answered.
+        except RuntimeError:  # The machine has no thread left: the same as no answer.
             self._slots.release()
             answer.cancel()
         if self.closing.is_set():
@@ -108,8 +110,8 @@ class Calls:
             raise CodecClosedError
 
     def wait_to_retry(self, failure: KeyWrapperError, attempt: int, options: CallOptions) -> bool:
-        """Waits until the next attempt after so many; False, at once, when there is none to be
-        made."""
+        """Waits until the next attempt after the given number; returns False at once if there is
+        none."""
         is_last = not options.is_foreground or attempt > _RETRIES
         if is_last or not may_pass(failure) or self.closing.is_set():
             return False
@@ -140,5 +142,5 @@ class Calls:
             except InvalidStateError:
                 discard(value)
         finally:
-            # Not the deadline but the call's own end frees its slot.
+            # The end of the call frees its slot, not the deadline.
             self._slots.release()

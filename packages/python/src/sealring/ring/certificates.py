@@ -1,5 +1,5 @@
-"""What proves the facts of a ring document: HMACs under sub-keys of the ring's own keys, over
-canonical JSON. Pure."""
+"""What authenticates the facts of a ring document: HMACs under sub-keys of the ring's own keys,
+over canonical JSON. Pure."""
 
 import hmac
 from collections.abc import Callable, Iterable, Mapping
@@ -12,17 +12,17 @@ from .document import MAX_MACS, Ancestors, Macs, Revocation, RingEntry, RingWrap
 from .snapshot import RingKey
 
 Signers = Mapping[str, RingKey]
-"""Who can certify something, by id: live, revoked or ended keys."""
+"""The keys that can certify something, by id: live, revoked or expired."""
 
 
 def birth(key: RingEntry) -> tuple[int, str]:
-    """By which one key is newer than another: never by activation, which a hasty key has before a
-    planned one."""
+    """The order in which one key is newer than another: never by activation, which is earlier for
+    an emergency key than for a planned one."""
     return key.created, key.id
 
 
 def signers_of(keys: Iterable[RingKey], past: Signers) -> dict[str, RingKey]:
-    """Everybody who can certify something; `past` are keys that have ended."""
+    """All keys that can certify something; `past` are keys that have expired."""
     return {**past, **{key.id: key for key in keys if key.signer is not None}}
 
 
@@ -69,7 +69,7 @@ def is_right_wrap(wrap: RingWrap, own: HeldKey) -> bool:
 
 
 def right_ancestors(told: Ancestors | None, own: HeldKey) -> Ancestors | None:
-    """Those that a key itself names; None for what it did not say."""
+    """Those that a key itself names; None if it names none."""
     is_right = told and hmac.compare_digest(told.mac, ancestors_mac_of(told.ids, own))
     return told if is_right else None
 
@@ -81,8 +81,8 @@ def right_vouchers(entry: RingEntry, signers: Signers) -> Macs:
 
 
 def is_vouched(entry: RingEntry, signers: Signers) -> bool:
-    """Whether a known key vouches for it, and it names that one as its ancestor. Both ways: anybody
-    can vouch for the keys of a ring with a key of his own."""
+    """Whether a known key vouches for it, and it names that one as its ancestor. Both ways: an
+    attacker can vouch for the keys of a ring with a key of their own."""
     named = () if entry.ancestors is None else entry.ancestors.ids
     return any(key_id in named for key_id in right_vouchers(entry, signers))
 

@@ -1,4 +1,4 @@
-"""The bytes of data keys as key services take and give them."""
+"""The bytes of data keys as a KMS receives and returns them."""
 
 import hashlib
 import hmac
@@ -16,13 +16,13 @@ def checked_data_key(data: object) -> bytearray | None:
 
 
 def bound_plaintext(data_key: bytearray, context: Mapping[str, str]) -> bytearray:
-    """Data key and SHA-256 of the context: what a service without context is given to wrap. The
+    """Data key and SHA-256 of the context: the plaintext for a service that binds no context. The
     caller overwrites it."""
     return bytearray(data_key) + _hash_of(context)
 
 
 def unbound_plaintext(plaintext: object, context: Mapping[str, str]) -> bytearray | None:
-    """The data key of such a plaintext, which is overwritten; None where the context differs."""
+    """The data key of such a plaintext, which is overwritten; None if the context differs."""
     data = plaintext if isinstance(plaintext, bytearray) else bytearray()
     is_bound = hmac.compare_digest(data[DATA_KEY_BYTES:], _hash_of(context))
     data_key = bytearray(data[:DATA_KEY_BYTES]) if is_bound else None

@@ -1,5 +1,5 @@
-"""The ring document: one line of JSON, as short as it can be. A carrier of facts: well-formed once
-it is parsed here, and nothing in it is believed for being in it. Pure."""
+"""The ring document: one line of JSON, as short as possible. A carrier of facts: once parsed it
+is well-formed, but nothing in it is trusted only because it is there. Pure."""
 
 import json
 import re
@@ -44,7 +44,7 @@ class Revocation:
     """That a key is revoked, and who certifies it."""
 
     at: str
-    """For people, as it is spelt, and for what is left out of a full ring; never for what is
+    """For operators, and to decide what is left out of a full ring; never to decide what is
     revoked."""
     by: Macs
     """Certificates, at most 8: of the revoked key itself, or of a newer one."""
@@ -54,14 +54,14 @@ class Revocation:
 class RingWrap(WrappedKey):
     signature: bytes | None
     mac: bytes
-    """Under the entry's own key: who added the wrap held it."""
+    """Under the entry's own key: the process that added the wrap held it."""
     is_proved: bool = field(default=False, compare=False)
-    """Whether this process made it or opened it: only such a wrap is never given up."""
+    """Whether this process made or unwrapped it: such a wrap is never dropped."""
 
 
 @dataclass(frozen=True)
 class Ancestors:
-    """Who vouches for a key, certified by that key itself."""
+    """The keys that vouch for a key, certified by that key itself."""
 
     ids: tuple[str, ...]
     """At most 8, newest first."""
@@ -75,23 +75,23 @@ class RingEntry:
     id: str
     created: int
     activates: int
-    """From here on it may seal."""
+    """From this time on it may seal."""
     seals_until: int
-    """From here on it opens only."""
+    """From this time on it only unseals."""
     opens_until: int
-    """From here on it does nothing."""
+    """From this time on it has expired."""
     times: tuple[str, ...]
-    """All four, as they are spelt."""
+    """All four, as in the document."""
     vouchers: Macs
     """At most 8, of keys that its publisher could sign with."""
     ancestors: Ancestors | None
-    """None where nobody could say."""
+    """None if they are not known."""
     revocation: Revocation | None
     wraps: tuple[RingWrap, ...]
 
 
 class RingDocument(NamedTuple):
-    """A parsed document: well-formed, and nothing in it is believed for being in it."""
+    """A parsed document: well-formed, but not trusted."""
 
     entries: tuple[RingEntry, ...]
     """At most 64, no two with one id."""
@@ -100,9 +100,9 @@ class RingDocument(NamedTuple):
 
 
 def parse_document(text: str, ring: str) -> RingDocument:
-    """Parses the text of a document of a ring. RingStoreError, `too-large` or `corrupt`, for what
-    has an unknown member, lacks one, or is longer than it need be: a new format takes another slot
-    of the store."""
+    """Parses the text of a document of a ring. RingStoreError, `too-large` or `corrupt`, for a
+    document that has an unknown member, lacks one, or is longer than necessary: a new format uses
+    another place in the store."""
     if len(text) > MAX_DOCUMENT_BYTES:
         raise RingStoreError("too-large", "over 256 KiB")
     if _ONE_LINE.fullmatch(text) is None:
@@ -123,8 +123,8 @@ def parse_document(text: str, ring: str) -> RingDocument:
     entries = tuple(map(_entry, keys))
     if len({entry.id for entry in entries}) != len(entries):
         _refuse("two keys with one id")
-    # Members may come in any order. A name twice, white space, or another escape is longer than it
-    # need be.
+    # Members may come in any order. A repeated name, white space and other escapes make it longer
+    # than necessary.
     if len(canonical_json(document, sort_keys=False)) != len(text):
         _refuse("not in canonical form")
     return RingDocument(entries, claim)
@@ -139,7 +139,8 @@ def encode_document(ring: str, document: RingDocument) -> str:
 
 
 def wrap_context(ring: str, times: tuple[str, ...]) -> dict[str, str]:
-    """What every wrap of a key is bound to: ring, purpose and the key's times as they are spelt."""
+    """What every wrap of a key is bound to: ring, purpose and the key's times as in the
+    document."""
     return {
         "sealring:ring": ring,
         "sealring:purpose": "data-key",
@@ -148,7 +149,7 @@ def wrap_context(ring: str, times: tuple[str, ...]) -> dict[str, str]:
 
 
 def signed_bytes(ring: str, key_id: str, times: tuple[str, ...], wrap: WrappedKey) -> bytes:
-    """What the signature of a wrap covers, where an unwrap proves no origin."""
+    """What the signature of a wrap covers, where an unwrap does not authenticate the origin."""
     facts = {
         "ring": ring,
         "id": key_id,
@@ -168,7 +169,8 @@ def format_time(ms: float) -> str:
 
 
 def time_ms(text: str) -> int:
-    """Milliseconds since the epoch of a time in that spelling; RingStoreError for none."""
+    """Milliseconds since the epoch of a time in that spelling; RingStoreError for any other
+    text."""
     return _ms(_text(text, "time", _TIME))
 
 

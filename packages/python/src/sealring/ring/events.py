@@ -1,4 +1,4 @@
-"""How keys are called where people read: in logs, no id leads anybody to a token."""
+"""The names of keys in logs: they lead to no token."""
 
 import hashlib
 

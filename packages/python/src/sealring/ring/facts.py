@@ -1,5 +1,5 @@
-"""What a process learns of a document: facts that prove themselves, and nothing else. Monotone:
-nothing that is known is ever lost or changed. Pure."""
+"""What a process learns of a document: facts that authenticate themselves, and nothing else.
+Monotone: no known fact is ever lost or changed. Pure."""
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import fields, replace
@@ -28,15 +28,15 @@ _CREATED_TOLERANCE_MS = MAX_RING_KEYS * 1_000
 
 
 class Judgement(NamedTuple):
-    """What judging a document needs to know beside the document."""
+    """What the check of a document needs besides the document."""
 
     now_ms: float
     """By the checked clock."""
     is_unconfirmed: bool
-    """Whether that clock is not to be trusted now: by an unconfirmed time nothing has ended."""
+    """Whether that clock is unconfirmed now: then nothing has expired."""
     clock_skew_ms: float
     past: Signers
-    """Keys that have ended and can still certify."""
+    """Keys that have expired and can still certify."""
     accepts_created_from_ms: float
     over: Container[str] = frozenset()
     """Ids of keys that were known to be revoked when their life was over: they are never unwrapped
@@ -50,7 +50,7 @@ class Judgement(NamedTuple):
         return entry.created < self.accepts_created_from_ms
 
     def is_from_the_future(self, entry: RingEntry) -> bool:
-        """Whether a key was made later than any clock of the fleet can say."""
+        """Whether a key was created later than any clock of the fleet can show."""
         return entry.created > self.now_ms + self.clock_skew_ms + _CREATED_TOLERANCE_MS
 
     def is_plausible(self, entry: RingEntry) -> bool:
@@ -61,8 +61,8 @@ class Judgement(NamedTuple):
 def unwrapped_key(
     entry: RingEntry, held: HeldKey, opened: RingWrap | None, seals_from_ms: float
 ) -> RingKey:
-    """A key that was unwrapped; `opened` is the wrap that its bytes came from, whose MAC is made
-    anew, whatever the document says."""
+    """A key that was unwrapped; `opened` is the wrap that its bytes came from, whose MAC is
+    computed again, whatever the document says."""
     proved: tuple[RingWrap, ...] = ()
     if opened is not None:
         mac = wrap_mac_of(opened, opened.signature, held)
@@ -90,7 +90,7 @@ def _entry_facts(entry: RingEntry) -> dict[str, Any]:
 
 
 def revocable(known: RingSnapshot) -> list[RingKey]:
-    """The keys that a revocation can be meant for: known ones, and those that could not be
+    """The keys that can be revoked: known ones, and those that could not be
     unwrapped or that a pin refuses."""
     missing = [entry for entry in known.carried + known.unreadable if entry.id not in known.by_id]
     mine = [key for key in known.keys if not key.is_left and key.revocation is None]
@@ -104,8 +104,8 @@ def belongs(
     known: RingSnapshot,
     judgement: Judgement,
 ) -> bool:
-    """Whether a key that was unwrapped is one of this ring: linked to a known one by what the two
-    say of each other, whichever is the older."""
+    """Whether a key that was unwrapped is one of this ring: linked to a known one in both
+    directions, whichever is older."""
     before = known.by_id.get(key.id)
     if before is not None and before.signer is not None:
         return True
@@ -126,9 +126,9 @@ def belongs(
 def with_unwrapped(
     known: RingSnapshot, keys: Sequence[RingKey], judgement: Judgement
 ) -> RingSnapshot:
-    """The same with keys that were unwrapped since. What was known to be revoked by its id is
-    judged by its bytes."""
-    # Who is revoked by now was not when it was learned.
+    """The same with keys that were unwrapped since. A key that was known to be revoked by its id
+    is now checked by its bytes."""
+    # A key that is revoked by now was not revoked when this was learned.
     signers = {
         key_id: replace(signer, is_revoked=False)
         for key_id, signer in signers_of([*known.keys, *keys], judgement.past).items()
@@ -144,7 +144,7 @@ def with_unwrapped(
 def learn(
     known: RingSnapshot, document: RingDocument, judgement: Judgement
 ) -> tuple[RingSnapshot, list[RingEntry]]:
-    """What a reader that knows keys learns by itself, before any unwrap: revocations, wraps and
+    """What a process that knows keys learns by itself, before any unwrap: revocations, wraps and
     vouchers of what it knows, and tombstones. With the entries that are worth an unwrap: vouched
     for and not known, newest first."""
     past = judgement.past
@@ -176,10 +176,10 @@ def _unknown(
     """The entries that are vouched for; of those that are revoked or that the pin refuses,
     tombstones into `keys`."""
     signers = signers_of(keys.values(), judgement.past)
-    # Who started on a document without the older keys learns them by what their successors say.
+    # A process that started on a document without the older keys learns them from their successors.
     told = [key.ancestors for key in keys.values()]
     ancestors = {key_id for one in told if one is not None for key_id in one.ids}
-    # Whom new keys come after: a revoked one may be the only link.
+    # The keys that new keys follow: a revoked one may be the only link.
     links = {
         key_id
         for entry in entries
@@ -200,7 +200,7 @@ def _unknown(
             continue
         claims = (entry.revocation, None if key is None else key.revocation)
         is_revoked = any(is_certified(entry, claim, signers) for claim in claims)
-        # What the pin of this process refuses needs no proof: it is kept for the others.
+        # An entry that the pin of this process refuses needs no check: it is kept for the others.
         is_pinned_out = judgement.is_pinned_out(entry)
         is_ours = (key is not None and key.signer is not None) or entry.id in ancestors
         if key is None and (is_revoked or is_pinned_out):
@@ -213,9 +213,9 @@ def _unknown(
 
 
 def _is_worth_unwrapping(key: RingKey, entry: RingEntry, signers: Signers) -> bool:
-    """The times of a tombstone were never proved: another entry of that id may be the right one.
-    And where all who certified it are revoked since, only its own certificate tells the others. A
-    key that ended by a clock that was set back since is needed again."""
+    """The times of a tombstone were never authenticated: another entry of that id may be the
+    right one. If all its certifiers have been revoked since, others accept only its own
+    certificate. A key that expired by a clock that was set back since is needed again."""
     if not key.is_tombstone:
         return key.held is None and not key.is_revoked and key.times == entry.times
     return key.times != entry.times or (
@@ -224,7 +224,7 @@ def _is_worth_unwrapping(key: RingKey, entry: RingEntry, signers: Signers) -> bo
 
 
 def _with_revocation(key: RingKey, claim: Revocation | None, signers: Signers) -> RingKey:
-    """With a revocation that a document claims, where that is certified; else `key` itself."""
+    """With the revocation that a document claims, if that is certified; otherwise `key` itself."""
     is_pinned_out = key.is_revoked and key.revocation is None and key.is_tombstone
     if claim is None or is_pinned_out:  # The pin needs no certificate.
         return key
@@ -238,8 +238,8 @@ def _with_revocation(key: RingKey, claim: Revocation | None, signers: Signers) -
 def _with_certificates(
     key: RingKey, mine: Revocation, theirs: Revocation, signers: Signers
 ) -> RingKey:
-    """Of two statements of one revocation that with the revoked key's own certificate; further
-    certificates where they fit."""
+    """Of two records of one revocation, the one with the revoked key's own certificate; plus
+    further certificates where there is room."""
     right = right_certificates(key.id, theirs, signers)
     if not right:
         return key
@@ -285,7 +285,7 @@ def lacks(
     judgement: Judgement,
     keys: Iterable[RingKey] | None = None,
 ) -> bool:
-    """Whether a document lacks a fact that is known and has not ended. `keys` are those to look
+    """Whether a document lacks a known fact that still matters. `keys` are those to look
     for, by default all."""
     signers = signers_of(known.keys, judgement.past)
     entries = {entry.id: entry for entry in document.entries}
@@ -297,11 +297,10 @@ def lacks(
 
 
 def _is_lacking(key: RingKey, entry: RingEntry | None, signers: Signers) -> bool:
-    """Where an entry is full of vouchers or wraps that cannot be judged here, one that can be is
-    enough: two members must not take turns for ever."""
+    """If an entry is full of vouchers or wraps that this process cannot check, one that it can
+    check is enough: two members must not overwrite each other endlessly."""
     if key.signer is None:
-        # Its revocation is all there is to it, and nothing is lost with an entry that nobody could
-        # use.
+        # Only its revocation is known, and nothing is lost with an entry that no process can use.
         return entry is not None and _lacks_revocation(key, entry, signers)
     if entry is None or entry.times != key.times:
         return True
@@ -327,7 +326,7 @@ def _lacks_revocation(key: RingKey, entry: RingEntry, signers: Signers) -> bool:
         return key.revocation is not None
     if key.signer is not None:
         return key.id not in right_certificates(key.id, claim, signers)
-    # One that does not hold, put there in place of one that does.
+    # A wrong one, put in place of a right one.
     return not is_certified(key, claim, signers) and is_certified(key, key.revocation, signers)
 
 
@@ -336,7 +335,7 @@ Lineage = tuple[RingEntry, HeldKey]
 
 
 def lineages_of(keys: Sequence[Lineage]) -> list[list[str]]:
-    """Keys that hang together by right vouchers of those they name as ancestors, newest first: a
+    """Keys linked by right vouchers of those they name as ancestors, newest first: a
     ring is one such group."""
     newest = sorted(keys, key=lambda key: birth(key[0]), reverse=True)
     signers = {entry.id: unwrapped_key(entry, held, None, 0) for entry, held in newest}
@@ -344,7 +343,7 @@ def lineages_of(keys: Sequence[Lineage]) -> list[list[str]]:
     for entry, held in newest:
         told = right_ancestors(entry.ancestors, held)
         named = () if told is None else told.ids
-        # Both ways: anybody's key can vouch for those of a ring, or name them.
+        # Both ways: any key can vouch for those of a ring, or name them.
         linked = {entry.id, *(right_vouchers(entry, signers).keys() & set(named))}
         apart = [group for group in groups if not group & linked]
         groups = [*apart, linked.union(*(group for group in groups if group & linked))]

@@ -1,5 +1,6 @@
-"""Makes the key of a ring that has none to seal with, or waits for who does: members that start at
-once, or hear at once that every key is revoked, must not each make a data key."""
+"""Creates the key of a ring that has none to seal with, or waits for the member that does:
+members that start at the same time, or learn at the same time that every key is revoked, must not
+each create a data key."""
 
 from contextlib import suppress
 from typing import Literal, NamedTuple
@@ -13,12 +14,12 @@ from .view import RingView
 from .writer import RingWriter
 
 _MS = 1_000
-# Enough that two claims never are alike.
+# Enough that two claims are never equal.
 _CLAIM_BYTES = 16
 _FIRST_LOOK_MS = 50
 _LONGEST_LOOK_MS = 3_000
-# Calls to the KMS one after the other, retries included, that a founder may need: generate, sign,
-# prove.
+# Calls to the KMS one after the other, retries included, that the first key of a ring may need:
+# generate, sign, unwrap.
 _CALLS_OF_A_FOUNDER = 12
 
 
@@ -28,7 +29,7 @@ class _Claim(NamedTuple):
 
 
 class Founding:
-    """The member that wins the compare-and-swap of a claim makes the key, and the others wait. A
+    """The member that wins the compare-and-swap of a claim creates the key, and the others wait. A
     claim whose owner is gone is taken over after as long as the owner could have needed, measured
     by the clock of the member that waits; if the owner is alive after all, its key loses the race.
     After three times as long no claim counts, because an attacker may have written them."""
@@ -45,24 +46,24 @@ class Founding:
         # Since when others claim, and when that was last seen.
         self._waiting: tuple[Moment, Moment] | None = None
         self._looks = 0
-        # Whether the KMS failed the last time: then the key is made first, and the store is not
-        # written until there is one.
+        # Whether the KMS failed the last time: then the key is created first, and the store is
+        # not written before.
         self._has_kms_failed = False
 
     def attempt(self, reason: Literal["initial", "emergency"] = "initial") -> float:
-        """One attempt. Milliseconds to wait before the store is looked at again where somebody else
-        is at it; 0 when the key is there. RingConflictError when somebody else claimed first;
-        RingStoreError or KeyWrapperError what kept this member from making it: the claim is given
-        back."""
+        """One attempt. Returns the milliseconds to wait before the next read of the store, if
+        another member is creating the key; 0 when the ring has the key. RingConflictError when
+        another member claimed first; RingStoreError or KeyWrapperError if the creation failed:
+        the claim is withdrawn."""
         latest = self._stored.latest
         there = None if latest is None or latest.document is None else latest.document.claim
         wait_ms = self._ms_for_another(there)
         if wait_ms > 0:
             return wait_ms
-        # By another time the ring may well be alive.
+        # By another time, the ring may have live keys.
         trouble = self._view.ring_clock.trouble(self._view.now())
         if trouble is not None:
-            raise RingStoreError("unavailable", f"no key is made: {trouble}")
+            raise RingStoreError("unavailable", f"no key was created: {trouble}")
         # Known before it is written: the answer may get lost, and then it is this member's own
         # claim that stands there.
         if self._own_claim is None:
@@ -81,7 +82,7 @@ class Founding:
         return 0
 
     def _ms_for_another(self, claim: str | None) -> float:
-        """A while where another's claim may still become a key; 0 where this member claims."""
+        """A wait if another member's claim may still lead to a key; 0 if this member claims."""
         if claim is None or claim == self._own_claim:
             return 0
         now = self._view.now()
@@ -105,8 +106,8 @@ class Founding:
         return longest_ms * (0.5 + self._view.uniform() / 2)
 
     def _give_back(self) -> None:
-        """So that the others need not wait. Where it fails they do; what kept this member from
-        founding is raised."""
+        """Saves the others the wait. If the write fails, they wait; the error that prevented the
+        creation is raised either way."""
         with suppress(RingConflictError, RingStoreError, CodecClosedError):
             self._writer.claim(None)
             self._own_claim = None

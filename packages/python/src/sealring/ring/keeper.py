@@ -1,5 +1,5 @@
-"""Keeps the ring: decides when to read, prove, rotate and try again, one thing at a time; how each
-is done is the business of sync and writer."""
+"""Keeps the ring: decides when to read it, when to make a KMS check, when to rotate and when to
+try again, one operation at a time. The parts sync and writer perform the operations."""
 
 import logging
 import threading
@@ -32,9 +32,9 @@ _BACKOFF_BASE_MS = 10_000
 _CONFLICT_WAIT_MS = 5_000
 _PUSH_WAIT_CAP_MS = 60_000
 _ROTATION_BACKOFF_MS = 60_000
-# What is due so soon is done now.
+# Work that is due this soon is done now.
 _EARLY_MS = 1
-# Deadlines of a call for which a revocation goes on asking a store that does not answer.
+# How long a revocation keeps calling a store that does not answer, in deadlines of a call.
 _CALLS_OF_A_REVOCATION = 4
 # Rounds after which a writer that loses every race gives up.
 _MAX_CONFLICTS = 64
@@ -48,8 +48,7 @@ _Failed = tuple[FailureSource, str]
 
 
 class RingKeeper:
-    """Has no thread of its own: `turns` are run by one thread, and whatever else comes from others
-    goes there."""
+    """Has no thread: one thread runs `turns`, and requests of other threads are queued there."""
 
     def __init__(
         self,
@@ -99,7 +98,7 @@ class RingKeeper:
         view.on_unknown_key = self.note_unknown_key
 
     def health(self) -> CodecHealth:
-        """Without asking anybody; CodecClosedError after close."""
+        """Makes no call; CodecClosedError after close."""
         is_failing = self._failures > 0 or self._rotation_failures > 0
         standing = Standing(
             is_failing=is_failing or self._sync.is_repairing,
@@ -122,7 +121,7 @@ class RingKeeper:
             self._unwatch = self._store.watch(lambda: self.turns.post(self.pushed))
 
     def close(self) -> None:
-        """Ends notifications, and whatever waits for its turn."""
+        """Ends notifications, and every task that waits for its turn."""
         self._unwatch()
         self.turns.close()
 
@@ -141,8 +140,8 @@ class RingKeeper:
             return self._pending_refresh
 
     def rotate(self, reason: Literal["requested", "emergency"]) -> "Future[None]":
-        """Publishes a successor. A lost race is tried again only if the winner's key does not
-        fulfil the wish."""
+        """Publishes a successor. A lost race is repeated only if the winner's key does not
+        satisfy the request."""
         self._assert_member("rotate")
         skew_ms = self._policy.clock_skew_seconds * _MS
         wished = times_of_new_key(reason, self.view.wall_ms(), self._policy)
@@ -152,8 +151,8 @@ class RingKeeper:
     def revoke(
         self, is_meant: Callable[[RingKey], bool], must_exist: str | None = None
     ) -> "Future[None]":
-        """Revokes the keys that `is_meant` picks as the ring is read now; keys that are active at
-        once and come while others write too are successors that the same wish brought, and stay.
+        """Revokes the keys that `is_meant` picks as the ring is read now; keys that appear
+        meanwhile and are active at once are successors made for the same request, and stay.
         Neither the KMS nor the clock can refuse it. ValueError when the ring lacks `must_exist`."""
         self._assert_member("revoke")
         wait_ms = _CALLS_OF_A_REVOCATION * self._policy.kms_timeout_seconds * _MS
@@ -167,8 +166,8 @@ class RingKeeper:
 
     def refresh_for_token(self, now: Moment, options: CallOptions) -> "Future[None] | None":
         """Reads the ring because of a token, at most once per `miss_refresh_seconds`: tokens are
-        attacker-chosen. What ends when that read, or one that another token caused, has ended; what
-        went wrong is in `health()`."""
+        attacker-chosen. The future ends when that read, or one that another token caused, has
+        ended; `health()` shows its failure."""
         with self._caused:
             due = self._next_caused_read_at
             if due is None or due.ms_left(now) <= 0:
@@ -177,14 +176,14 @@ class RingKeeper:
             return self._miss_pass
 
     def needs_refresh_for(self, key_id: str | None, now: Moment) -> bool:
-        """Whether a refresh could change what becomes of a token. Of age alone not while passes are
-        known to fail: every token would wait for a KMS that hangs."""
+        """Whether a refresh could change the result for a token. Age alone does not count while
+        passes fail: every token would wait for a KMS that hangs."""
         if key_id is not None and key_id not in self.view.snapshot.by_id:
             return True
         return self._is_overdue(now)
 
     def pushed(self) -> None:
-        """Notifications may come from anybody who can send them: one pass is pending at most,
+        """Notifications may come from anyone who can send them: one pass is pending at most,
         `miss_refresh_seconds` apart at least."""
         if self.view.is_closed or self._is_push_pending:
             return
@@ -244,8 +243,8 @@ class RingKeeper:
         self._retry_conflicts(attempt, patience)
 
     def _read_to_revoke(self) -> None:
-        """A ring that is absent, or junk in its place, is written over at once; what the KMS does
-        not unwrap is left."""
+        """An absent ring, or junk in its place, is overwritten at once; entries that the KMS does
+        not unwrap are left."""
         try:
             self._sync.read(FOREGROUND)
         except (RingStoreError, KeyWrapperError):
@@ -253,8 +252,8 @@ class RingKeeper:
                 raise
 
     def _missed(self, options: CallOptions) -> None:
-        """Because of a token: one read of the ring, and unwraps of what is new in it. Whatever is
-        due by age is done too, as a timer would have: they do not run while a process is frozen."""
+        """Because of a token: one read of the ring, and unwraps of what is new in it. What is due
+        by age is done too, because timers do not run while a process is frozen."""
         self._assert_open()
         if self._is_overdue(self.view.now()):
             self._pass(options, reads=True)
@@ -266,8 +265,8 @@ class RingKeeper:
             failure = error
             logger.debug("read for a token: %s", _text_of(error))
         self._announce_status()
-        # What a token brought to light is done by a pass of its own, unless the next one waits for
-        # services that fail.
+        # A separate pass completes what a token caused, unless the next one waits for services
+        # that fail.
         is_unfinished = bool(self.view.snapshot.carried) or self._writer.is_dead
         if is_unfinished and self._soon_at is None:
             self._soon_at = later(self.view.now(), _BACKOFF_BASE_MS * self.view.uniform())
@@ -277,7 +276,7 @@ class RingKeeper:
             raise failure
 
     def _is_overdue(self, now: Moment) -> bool:
-        """Whether ring or KMS should have been asked by now, and are not known to fail."""
+        """Whether a read or a KMS check is overdue, and neither is known to fail."""
         policy, limits = self._policy, self.view.limits
         # Older than that, this machine was suspended, or the next pass is overdue.
         recent_ms = (policy.backoff_cap_seconds + 4 * policy.kms_timeout_seconds) * _MS
@@ -292,9 +291,9 @@ class RingKeeper:
         )
 
     def _pass(self, options: CallOptions, *, reads: bool) -> None:
-        """One pass: what is due of reading the ring and of proving the key. A store that fails must
-        not keep the KMS from proving, nor the other way round; and while one of them fails, the
-        other is not asked more often than otherwise."""
+        """One pass: reads the ring and makes the KMS check, as far as they are due. A store that
+        fails must not prevent the KMS check, nor a KMS that fails the read; and while one of them
+        fails, the other is not called more often than usual."""
         self._assert_open()
         began = self.view.now()
         self._last_pass_ms = began.steady_ms
@@ -307,8 +306,8 @@ class RingKeeper:
         except Exception as error:  # The one thread that refreshes must not end.
             failure, self._next_read_at = error, None
         if options.defer_unwraps and self._failures > 0:
-            # A notification is no reason to ask earlier for what failed lately: that has its time,
-            # and the timer is set.
+            # A notification is no reason to repeat earlier what failed recently: the timer for
+            # that is set.
             self._announce_status()
             if failure is not None:
                 raise failure
@@ -329,11 +328,11 @@ class RingKeeper:
             self._failures, self._failed_at = 0, None
             if self._clock_trouble() is not None:
                 self.last_failure = self._failure_now(("clock", "unconfirmed"))
-            # A rotation that is overdue and keeps failing stays to be seen.
+            # A rotation that is overdue and keeps failing stays visible.
             elif self._rotation_failures == 0:
                 self.last_failure = None
         elif not isinstance(failure, RingConflictError):
-            # A lost race is no failure: the next read learns what the winner wrote.
+            # A lost race is not a failure: the next read learns what the winner wrote.
             self._failures += 1
             self._failed_at = self.view.now()
             self.last_failure = self._failure_now(_failure_of(failure))
@@ -351,8 +350,8 @@ class RingKeeper:
         if is_member and self._sync.take_repair():
             self._repair()
             failure = failure if isinstance(failure, KeyWrapperError) else None
-        # One key that cannot be unwrapped yet, which may be anybody's, does not keep this member
-        # from its other duties.
+        # One key that cannot be unwrapped yet, possibly an attacker's, does not prevent the other
+        # work of this member.
         if failure is not None and not isinstance(failure, KeyWrapperError):
             raise failure
         if options.defer_unwraps and self.view.snapshot.carried:
@@ -378,15 +377,15 @@ class RingKeeper:
             raise
 
     def _read_to_write(self, options: CallOptions) -> None:
-        """Before something is written: what cannot be unwrapped yet does not hinder that."""
+        """Before a write: entries that cannot be unwrapped yet do not prevent it."""
         try:
             self._sync.read(options)
         except KeyWrapperError as error:
             logger.debug("read before a write: %s", _text_of(error))
 
     def _make_needed_key(self) -> None:
-        """Makes the key of a ring that has none to seal with, or soon will not; looks again where
-        another is at it."""
+        """Creates the key of a ring that has none to seal with, or soon will not; reads again if
+        another member is creating it."""
         needed = self._writer.needed_key
         if needed is None:
             return
@@ -395,8 +394,8 @@ class RingKeeper:
             self._soon_at = later(self.view.now(), wait_ms)
 
     def _prove(self, options: CallOptions) -> None:
-        # A timer may fire a moment early: a proof that is all but due is made now, not in a pass of
-        # its own.
+        # A timer may fire a moment early: a KMS check that is almost due is made now, not in a
+        # separate pass.
         if not self._is_proof_wanted and self._sync.ms_until_proof() > _EARLY_MS:
             return
         self._sync.prove(options)
@@ -404,13 +403,13 @@ class RingKeeper:
         self._look_for_new_version()
 
     def _look_for_new_version(self) -> None:
-        """After a proof, when that is due: a KMS that fails is asked for nothing more."""
+        """After a KMS check, when that is due: a KMS that fails gets no further call."""
         every_ms = self._policy.key_version_every_seconds * _MS
         if self._role == "reader" or every_ms == 0:
             return
         now = self.view.now()
         if self._version_due_at is None:
-            # Members that start at once do not look at once.
+            # Members that start at the same time do not check at the same time.
             self._version_due_at = later(now, every_ms * self.view.uniform())
         if self._version_due_at.ms_left(now) > 0:
             return
@@ -418,7 +417,7 @@ class RingKeeper:
         try:
             found = self._wraps.new_version(self.view.known_wraps())
         except KeyWrapperError as error:
-            # Nothing hangs on it but a rotation that would fail too.
+            # Only a rotation depends on it, which would fail too.
             logger.debug("look for a new version: %s", _text_of(error))
             return
         if found is not None:
@@ -427,7 +426,7 @@ class RingKeeper:
             self._consider_rotation()
 
     def _is_version_new(self) -> bool:
-        """Whether a version was noticed, and nobody has rotated since."""
+        """Whether a new version was noticed, and no member has rotated since."""
         found = self._new_version
         if found is None:
             return False
@@ -458,7 +457,7 @@ class RingKeeper:
         if self._role == "reader":
             return
         if not self._is_rotation_due():
-            # Somebody else rotated, or this member may not: nothing is overdue here.
+            # Another member rotated, or this member may not: nothing is overdue here.
             self._rotation_failures = 0
             return
         if self._cancel_rotation is not None:
@@ -484,10 +483,10 @@ class RingKeeper:
         self._cancel_rotation = self.turns.later(turn, wait_ms)
 
     def _rotate_if_due(self, *, is_last: bool) -> None:
-        """Only who finds, at the end of a first turn, that the KMS answers (a proof tells) waits a
-        second turn, and makes a key after it. When an outage ends, members of a large fleet come to
-        the end of a turn every moment: with one turn each of them made a key until the first one
-        was stored."""
+        """A member waits a second turn, and creates a key after it, only if a KMS check passes at
+        the end of the first. When an outage ends, members of a large fleet reach the end of a
+        turn continually: with one turn, each of them would create a key until the first one is
+        stored."""
         reason: RotationReason = "scheduled" if self._is_age_due() else "key-version"
         try:
             self._read_to_write(BACKGROUND)
@@ -520,8 +519,8 @@ class RingKeeper:
         return self._is_age_due() or self._is_version_due()
 
     def _is_version_due(self) -> bool:
-        """One for all members, and one in a while: a service may go on wrapping by an old version
-        when it has named a new one."""
+        """One rotation for all members, and one per interval: a service may name a new version
+        and still wrap with an old one."""
         if not self._is_version_new() or self._writer.key_count >= MAX_KEYS_TO_ROTATE:
             return False
         known = self.view.snapshot
@@ -539,7 +538,7 @@ class RingKeeper:
         return self.view.wall_ms() >= rotate_at(newest.activates, self._policy)
 
     def _publishing(self, reason: RotationReason, run: Callable[[], None]) -> None:
-        """Runs what publishes because somebody asked for it, and tells of its failure."""
+        """Runs a requested publication, and reports its failure."""
         self._assert_open()
         try:
             run()
@@ -582,7 +581,7 @@ class RingKeeper:
         self.view.overdue_at = later(now, wait_ms + self._policy.backoff_cap_seconds * _MS)
 
     def _overdue(self) -> None:
-        """Timers do not run while a machine is suspended: the first call after it tells."""
+        """Timers do not run while a machine is suspended: the first call afterwards notices it."""
         self._is_proof_wanted = True
         self._next_read_at = None
         self._schedule_next(0)
@@ -605,8 +604,8 @@ class RingKeeper:
             return self._ms_until_due()
         until_repair_ms = self._ms_until_repair()
         limits = self.view.limits
-        # Asked again soon while refusals are being counted; once they count, a fleet must not
-        # hammer a disabled key.
+        # The next call follows soon while refusals are being counted; once sealing is stopped, a
+        # fleet must not hammer a disabled key.
         if limits.is_refused(self.view.now()) and not limits.is_stopped:
             return min(REFUSAL_PROBE_MS, until_repair_ms)
         cap_ms = self._policy.backoff_cap_seconds * _MS
@@ -623,7 +622,7 @@ class RingKeeper:
         return repair_at.ms_left(self.view.now())
 
     def _push_delay_ms(self) -> float:
-        """After a push the whole fleet has read at once: it must not ask the KMS at once."""
+        """After a push the whole fleet has read at once: it must not call the KMS at once."""
         wall_ms = self.view.wall_ms()
         carried = self.view.snapshot.carried
         soonest = min(max(entry.activates - wall_ms, 0) / 4 for entry in carried)

@@ -18,12 +18,12 @@ _BATCH = 4
 
 
 class LineageError(RingStoreError):
-    """Two rings in one document. Running members repair that of theirs, so a start waits for it."""
+    """Two rings in one document. Running members repair their ring, so a start waits for it."""
 
 
 class LearnAnew:
-    """The live keys that can be unwrapped and hang together by right vouchers, and the revocations
-    that they certify. What was unwrapped by one attempt is not asked again by the next."""
+    """The live keys that can be unwrapped and are linked by right vouchers, and the revocations
+    that they certify. A key that one attempt unwrapped is not unwrapped again by the next."""
 
     def __init__(self, view: RingView, wraps: KeyWraps) -> None:
         self._view = view
@@ -32,17 +32,17 @@ class LearnAnew:
         self._unwrapped: dict[tuple[str, ...], Unwrapped] = {}
 
     def learn(self, document: RingDocument, options: CallOptions) -> RingSnapshot:
-        """A ring without a usable key is returned with what it has; it is as good as absent.
+        """A ring without a usable key is returned as it is, and treated as absent.
         KeyWrapperError when a live entry cannot be unwrapped now, or all of them are refused;
         RingStoreError, `corrupt`, for two lineages, and where no live key may be used,
         `unavailable` for keys from the future."""
         attempt = _Attempt(self._view, self._wraps, document, options, self._unwrapped)
         live = [entry for entry in attempt.entries if attempt.is_live(entry)]
         unrevoked = [entry for entry in live if entry.revocation is None]
-        # One first: a KMS in trouble is not asked for a ringful of keys by every start.
+        # One key first: a KMS in trouble does not get a call for every key from every start.
         attempt.unwrap(unrevoked[:1])
         attempt.unwrap(unrevoked[1:])
-        # Newest first: whether a claim holds may depend on what became of the newer ones.
+        # Newest first: whether a claim is valid may depend on the state of the newer keys.
         for entry in live:
             if entry.revocation is not None and not attempt.is_certified(entry):
                 attempt.unwrap([entry])
@@ -50,8 +50,9 @@ class LearnAnew:
         return attempt.one_lineage()
 
     def past_signers(self, document: RingDocument, options: CallOptions) -> list[RingKey]:
-        """What ended and revoked entries can certify: the next key is vouched for. Whoever runs and
-        knows them follows it only then, so what may be unwrapped later is waited for:
+        """Learns what expired and revoked entries can certify, so that they vouch for the next
+        key. Running members that know those keys accept it only then, so this waits for entries
+        that may be unwrapped later:
         KeyWrapperError when an entry cannot be unwrapped now, or none can and the KMS refuses those
         of a live key."""
         attempt = _Attempt(self._view, self._wraps, document, options, self._unwrapped)
@@ -60,8 +61,7 @@ class LearnAnew:
         return attempt.signers()
 
     def forget(self) -> None:
-        """Drops what was unwrapped; what is not installed is overwritten by the next one that
-        is."""
+        """Drops what was unwrapped; the next installed snapshot overwrites what is not used."""
         self._unwrapped.clear()
 
 
@@ -87,7 +87,7 @@ class _Attempt:
         return judgement.now_ms < entry.opens_until and not judgement.is_pinned_out(entry)
 
     def unwrap(self, entries: Iterable[RingEntry]) -> None:
-        """What may pass is waited for before anything else is asked."""
+        """A failure that may pass is waited for before anything else is called."""
         if any(map(may_pass, self._failures.values())):
             return
         wanted = [
@@ -110,8 +110,8 @@ class _Attempt:
         return is_certified(entry, entry.revocation, signers)
 
     def raise_what_failed(self, live: list[RingEntry]) -> None:
-        """`corrupt` entries teach nothing, nor do refused ones while others can be unwrapped; but
-        not all of a ring can be so."""
+        """`corrupt` entries are skipped, and refused ones too while others can be unwrapped; but
+        if all entries are, the start fails."""
         failed = [self._failures[entry.id] for entry in live if entry.id in self._failures]
         passing = next(filter(may_pass, failed), None)
         if passing is not None:
@@ -124,7 +124,7 @@ class _Attempt:
                 _memory(entry) in self._unwrapped and judgement.is_from_the_future(entry)
                 for entry in live
             ):
-                detail = "the ring's keys were made later than this machine's clock says it is"
+                detail = "the keys of the ring were created in the future by this machine's clock"
                 raise RingStoreError("unavailable", detail)
         if not live and any(
             judgement.now_ms < entry.opens_until and judgement.is_pinned_out(entry)
@@ -142,11 +142,11 @@ class _Attempt:
             raise refusal
 
     def one_lineage(self) -> RingSnapshot:
-        """What is known by now, without what does not hang together with a usable key: with a key
-        of another lineage, revoked as it may be, this process would vouch for whatever it came
-        with. LineageError for two, naming the newest key of each."""
+        """The keys known so far, without those that are not linked to a usable key: with a key of
+        another lineage, even a revoked one, this process would vouch for the keys that came with
+        it. LineageError for two, naming the newest key of each."""
         if len(self._live_lineages()) > 1:
-            # What has ended or is revoked may be the link.
+            # An expired or revoked key may be the link.
             self.unwrap(self.entries)
         groups = self._live_lineages()
         known = self._learned()
@@ -156,8 +156,8 @@ class _Attempt:
             raise LineageError(
                 "corrupt",
                 f"two lineages of keys, with {groups[0][0]} and {groups[1][0]} as the newest: no "
-                "key of one vouches for the other. Running members repair the ring of theirs; "
-                "without any, import a copy of the ring or use a new ring name",
+                "key of one vouches for the other. Running members repair their ring; "
+                "if none is running, import a copy of the ring or use a new ring name",
             )
         return create_snapshot(key for key in known.keys if key.is_tombstone or key.id in groups[0])
 
@@ -174,11 +174,11 @@ class _Attempt:
         return keys
 
     def _judgement(self) -> Judgement:
-        """What was known of another ring says nothing of one that is learned anew."""
+        """Facts about another ring do not apply to one that is learned from the start."""
         return self._view.judgement()._replace(past={})
 
     def _learned(self) -> RingSnapshot:
-        """What is known by now, with the revocations that it certifies."""
+        """The keys known so far, with the revocations that they certify."""
         judgement = self._judgement()
         keys = []
         for entry in self.entries:
@@ -199,8 +199,7 @@ def _memory(entry: RingEntry) -> tuple[str, ...]:
 
 
 def is_dead(known: RingSnapshot, now_ms: float) -> bool:
-    """Whether nobody could use the ring that was learned: every key of it has ended or is
-    revoked."""
+    """Whether the ring that was learned has no usable key: every key has expired or is revoked."""
     return not any(
         key.held and not key.is_tombstone and now_ms < key.opens_until for key in known.keys
     )

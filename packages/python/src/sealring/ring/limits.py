@@ -1,13 +1,13 @@
-"""How long this process may go on without the KMS and the store."""
+"""How long this process may continue without the KMS and the store."""
 
 from ..clock import Moment, age_ms
 from ..errors import KeyWrapperErrorKind, SealUnavailableReason
 from .policy import RingPolicy
 
 _MS = 1_000
-# A KMS that refuses says that this fleet may no longer use the key. Permissions that propagate flap
-# for seconds, so three refusals in a row (two where the key itself is disabled), each at least 8 s
-# after the one before and all within 60 s, stop sealing.
+# A refusal by the KMS means that this fleet may no longer use the key. While a change of
+# permissions propagates, answers alternate for seconds, so three refusals in a row (two where the
+# key itself is disabled), each at least 8 s after the one before and all within 60 s, stop sealing.
 _LEAST_SPACING_MS = 8_000
 _WINDOW_MS = 60_000
 _REFUSALS_TO_STOP = 3
@@ -18,14 +18,14 @@ REFUSAL_PROBE_MS = 10_000
 
 
 def is_refusal(kind: KeyWrapperErrorKind) -> bool:
-    """Whether an answer is about the right to use the key, not about availability."""
+    """Whether an answer is about the permission to use the key, not about availability."""
     return kind in ("denied", "not-found", "disabled")
 
 
 class Limits:
-    """Only an unwrap that returned the right bytes is proof of the right to use the key, and only a
-    good read of the ring tells about revocations. Written by one thread; whoever seals or opens
-    reads each field once."""
+    """Only an unwrap that returned the right bytes shows that the key may still be used, and only
+    a good read of the ring shows revocations. One thread writes it; a seal or unseal reads each
+    field once."""
 
     def __init__(self, policy: RingPolicy) -> None:
         self._policy = policy
@@ -36,7 +36,7 @@ class Limits:
         self.last_read: Moment | None = None
         """When the ring was read and had a key that is known."""
         self.last_complete: Moment | None = None
-        """When a refresh went through whole: read, and every live key held."""
+        """When a refresh succeeded completely: the ring was read, and every live key is held."""
 
     def proved(self, now: Moment) -> None:
         """The KMS unwrapped the right bytes; both stops end."""
@@ -83,7 +83,7 @@ class Limits:
         )
 
     def seal_until_ms(self) -> float | None:
-        """Until when sealing goes on if nothing succeeds any more, wall clock."""
+        """How long sealing continues if nothing succeeds again, by the wall clock."""
         if self.last_kms_check is None or self.last_read is None:
             return None
         by_proof = self.last_kms_check.wall_ms + self._policy.seal_outage_seconds * _MS
@@ -95,7 +95,7 @@ class Limits:
         return self.last_complete is not None and age_ms(self.last_complete, now) <= longest
 
     def _recent(self, now: Moment) -> tuple[tuple[float, bool], ...]:
-        """The refusals that count: after a minute without another, one was a stray."""
+        """The refusals that count: one that no other follows for a minute is ignored."""
         return tuple(one for one in self._refusals if now.steady_ms - one[0] <= _WINDOW_MS)
 
 

@@ -6,8 +6,8 @@ from ..errors import KeyWrapperError, RingStoreError
 from .learn_anew import LineageError
 
 Patience = Literal["none", "short", "long"]
-"""`none`: it ends only when someone changes something. `short`: so does it, except on a machine
-that is still starting: resolver and credentials come from services beside it. `long`: it may
+"""`none`: it ends only when someone changes something. `short`: the same, except on a machine
+that is still starting, whose resolver and credentials come from other services. `long`: it may
 pass."""
 
 # As in @sealring/core.
@@ -34,7 +34,7 @@ LASTING_IF_STARTED = frozenset(
 
 
 def patience_with(error: RingStoreError | KeyWrapperError) -> Patience:
-    """How long such a failure may pass by itself."""
+    """How long such a failure may still pass by itself."""
     if isinstance(error, LineageError):
         return "long"
     if isinstance(error, RingStoreError):

@@ -7,9 +7,10 @@ from ..options import number
 
 MAX_RING_KEYS = 64
 MAX_KEYS_TO_ROTATE = 48
-"""From so many keys on `health()` says so, and `rotate` refuses: revocations need room."""
+"""From this many keys on, `health()` reports a problem and `rotate` refuses: revocations need
+room."""
 MAX_KEYS_TO_SCHEDULE = 60
-"""From so many keys on no scheduled rotation makes another."""
+"""From this many keys on, no scheduled rotation creates another."""
 _OWNER = "RingPolicy"
 _YEAR = 366 * 86_400
 
@@ -26,7 +27,7 @@ class RingPolicy:
     given the same.
 
     Raises:
-        TypeError: for an unknown option or no number.
+        TypeError: for an unknown option or a value that is not a number.
         ValueError: for one out of range, or two that contradict each other, naming both.
     """
 
@@ -37,32 +38,31 @@ class RingPolicy:
     backoff_cap_seconds: float = _time(60, 0.05, 3_600)
     """Longest pause between attempts while ring or KMS fails: 10 s, doubling up to this."""
     token_lifetime_seconds: float = _time(3_600, 1, _YEAR)
-    """How long a key opens after it has stopped sealing, plus twice the clock skew: the `ttl` of a
-    boundary must not be longer. It bounds the lives of keys, not the age of a token."""
+    """How long a key unseals after it has stopped sealing, plus twice the clock skew: the `ttl` of
+    a boundary must not be longer. It bounds the lives of keys, not the age of a token."""
     kms_check_every_seconds: float = _time(900, 0.05, _YEAR)
-    """How often the KMS must prove the right to the key, minus up to 20 % jitter."""
+    """How often a KMS check must show that the key may still be used, minus up to 20 % jitter."""
     seal_outage_seconds: float = _time(3_600, 0.1, _YEAR)
-    """Longest sealing without such a proof. At least 3 times `kms_check_every_seconds`."""
+    """Longest sealing without such a check. At least 3 times `kms_check_every_seconds`."""
     store_outage_seconds: float = _time(21_600, 0.1, _YEAR)
     """Longest sealing without a good read of the ring: 4 times refresh to rotate_every."""
     propagation_seconds: float | None = field(default=None, metadata={"bounds": (0, _YEAR)})
-    """How long a new key only opens. At least, and by default, seal_outage + 2 times refresh +
-    clock_skew."""
+    """How long a new key unseals before it seals. At least, and by default, seal_outage + 2 times
+    refresh + clock_skew."""
     rotate_every_seconds: float = _time(86_400, 0.1, _YEAR)
     """How long a key seals before its successor does. At least 4 times propagation."""
     create_after_seconds: float | None = field(default=None, metadata={"bounds": (0, 86_400)})
     """How long a starting member must read *absent* before it creates a ring. By default 0 for
     `create="now"`, else refresh + backoff_cap: running members repair a lost ring first."""
     key_version_every_seconds: float = _time(3_600, 0, _YEAR)
-    """How often a member looks whether the KMS key has a new version, minus up to 20 % jitter,
-    where the key wrapper can tell. A version that no key of the ring was wrapped by brings a
-    rotation. 0: never."""
+    """How often a member checks for a new version of the KMS key, minus up to 20 % jitter, if
+    wraps name a version. A version that wrapped no key of the ring causes a rotation. 0: never."""
     kms_timeout_seconds: float = _time(5, 0.01, 300)
     """Deadline of one call to KMS or store."""
     start_timeout_seconds: float = _time(120, 0.01, 86_400)
     """How long `start()` tries before it fails."""
     miss_refresh_seconds: float = _time(10, 0, 86_400)
-    """At most one refresh per this long is caused by tokens with unknown keys."""
+    """Tokens with unknown keys cause at most one refresh in this time."""
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -84,7 +84,7 @@ class RingPolicy:
 
     @property
     def propagation(self) -> float:
-        """`propagation_seconds`, filled in."""
+        """`propagation_seconds`, or its default."""
         return self.propagation_seconds or 0
 
     @property
@@ -96,23 +96,26 @@ class RingPolicy:
 
     @property
     def opening_seconds(self) -> float:
-        """How much longer than sealing opening goes on: what was sealed last opens for its life."""
+        """How much longer unsealing continues than sealing: the last token can be unsealed for its
+        whole life."""
         return self.token_lifetime_seconds + 2 * self.clock_skew_seconds
 
     def create_after(self, *, at_once: bool) -> float:
-        """`create_after_seconds`, filled in."""
+        """`create_after_seconds`, or its default."""
         if self.create_after_seconds is not None:
             return self.create_after_seconds
         return 0 if at_once else self.refresh_every_seconds + self.backoff_cap_seconds
 
     @property
     def emergency_wait_seconds(self) -> float:
-        """How long an emergency key waits until it seals: until all that read the ring have it."""
+        """How long an emergency key waits before it seals: until every process that reads the ring
+        has it."""
         return self.refresh_every_seconds + self.backoff_cap_seconds + self.clock_skew_seconds
 
     @property
     def late_wait_seconds(self) -> float:
-        """How long a planned key is known before it seals: what the others need to learn it too."""
+        """How long a planned key is known before it seals: the time in which the others learn it
+        too."""
         return self.propagation - 2 * self.refresh_every_seconds - self.clock_skew_seconds
 
     def _check_at_least(self, name: str, times: int, other: str) -> None:

@@ -37,13 +37,13 @@ _NO_MACS: Macs = {}
 
 
 class Publisher(NamedTuple):
-    """What writing needs to know beside the facts."""
+    """What writing needs besides the facts."""
 
     ring: str
     past: Signers
-    """Keys that have ended and can still certify."""
+    """Keys that have expired and can still certify."""
     removable_until_ms: float
-    """Keys that open until this moment or earlier may leave the document."""
+    """Keys that unseal until this moment or earlier may leave the document."""
 
     def is_removable(self, key: RingEntry) -> bool:
         return key.opens_until <= self.removable_until_ms
@@ -61,10 +61,11 @@ def revoked_key(key: RingKey, at_ms: float, signers: Signers) -> RingKey | None:
 def document_of(
     known: RingSnapshot, read: RingDocument | None, publisher: Publisher
 ) -> RingDocument:
-    """The document of all facts that are known, in place of `read`: with what that has of
-    certificates which only others can check, while there is room. Over a limit the oldest
-    revocations are left out; then what is merely carried, then all tombstones, then wraps that this
-    process neither made nor opened, then further certificates: never a key that may be used."""
+    """The document of all known facts, in place of `read`: with its certificates that only others
+    can check, while there is room. Over a limit the oldest
+    revocations are left out; then entries that are merely carried, then all tombstones, then
+    wraps that this process neither made nor unwrapped, then further certificates: never a key that
+    may be used."""
     signers = signers_of(known.keys, publisher.past)
     there = {} if read is None else {entry.id: entry for entry in read.entries}
     kept = [key for key in known.keys if not key.is_left and not publisher.is_removable(key)]
@@ -111,12 +112,13 @@ def _certificates_for(key: RingKey, at: str, signers: Signers, known: Macs) -> M
 
 
 def _need_of(key: RingKey, links: set[str], read: Mapping[str, RingEntry], current: Signers) -> int:
-    """How much a full document needs a revoked key: most where a starter could not tell without it
-    that the keys in use are of one ring; then where somebody wrote it as live, and has to be told;
-    then where it is there already, so that members do not take turns. What everybody knows to be
-    revoked, or does not know at all, nobody uses. Any other key comes before a doubtful one: never
-    unwrapped, and certified only by keys that have expired. Whoever stole an expired key can make
-    any number of those, and members that started later ignore them."""
+    """How much a full document needs a revoked key: most where a starting member needs it to see
+    that the keys in use are of one ring; then where another writer wrote it as live, and has to
+    learn of its revocation; then where the document has it already, so that members do not
+    overwrite each other. A key that every member knows to be revoked, or that no member knows, is
+    not used. Any other key comes before a doubtful one: never
+    unwrapped, and certified only by keys that have expired. An attacker who stole an expired key
+    can make any number of those; members that started later ignore them."""
     if key.id in links:
         return 5
     there = read.get(key.id)
@@ -147,7 +149,8 @@ def _links_between(in_use: list[RingKey], known: Mapping[str, RingKey]) -> set[s
 
 
 def _with_rest(key: RingKey, read: RingEntry | None) -> RingKey:
-    """Of a key that is known for its revocation alone, all else is left as another wrote it."""
+    """Of a key of which only the revocation is known, everything else stays as another member wrote
+    it."""
     return tombstone(read, key.revocation) if key.is_tombstone and read is not None else key
 
 
@@ -157,7 +160,7 @@ def _entry_of(key: RingKey, read: RingEntry | None, signers: Signers, spared: in
     others = _NO_MACS if theirs is None or is_sparing else theirs.vouchers
     vouchers = first_of(MAX_MACS, key.vouchers, others)
     if not is_sparing and not key.is_tombstone:
-        # What somebody took out of the store is put back.
+        # What was removed from the store is put back.
         named = () if key.ancestors is None else key.ancestors.ids
         ancestral = {key_id: one for key_id, one in signers.items() if key_id in named}
         vouchers = vouchers_by(key.id, key.created, key.times, ancestral, vouchers)
@@ -169,7 +172,7 @@ def _entry_of(key: RingKey, read: RingEntry | None, signers: Signers, spared: in
         key.opens_until,
         key.times,
         _in_order_of(None if theirs is None else theirs.vouchers, vouchers),
-        # What nobody vouched for here may be known to others as it stands.
+        # Others may know an entry that no known key vouches for.
         key.ancestors or (None if theirs is None else theirs.ancestors),
         _revocation_of(key, None if theirs is None else theirs.revocation, signers, is_sparing),
         _without_unproved(key.wraps) if spared >= 3 else _wraps_of(key, theirs),
@@ -179,17 +182,18 @@ def _entry_of(key: RingKey, read: RingEntry | None, signers: Signers, spared: in
 def _revocation_of(
     key: RingKey, theirs: Revocation | None, signers: Signers, is_sparing: bool
 ) -> Revocation | None:
-    """What is written of the revocation of a key where `theirs` is what stands there."""
+    """The revocation of a key as it is written where the document has `theirs`."""
     mine = key.revocation
     if mine is None:
-        # A claim that only others can check goes on.
+        # A claim that only others can check is kept.
         is_unchecked = theirs is not None and any(key_id not in signers for key_id in theirs.by)
         return theirs if is_unchecked else None
     others = theirs.by if theirs is not None and theirs.at == mine.at else _NO_MACS
     known = first_of(MAX_MACS, mine.by, others)
     if key.is_tombstone:
-        # Its times are not proved, and whether its certifier is newer hangs on them: no certificate
-        # is added, which would hold whatever the times are. Nor can its own be checked.
+        # Its times are not authenticated, and they decide whether its certifier is newer: no
+        # certificate is added, because it would be valid for any times. Nor can its own be
+        # checked.
         holds = theirs is not None and is_certified(key, theirs, signers)
         return theirs if holds else Revocation(mine.at, known)
     certificates = _certificates_for(key, mine.at, signers, known)
@@ -199,15 +203,15 @@ def _revocation_of(
 
 
 def _in_order_of(read: Macs | None, macs: Macs) -> Macs:
-    """What is the same in another order would be written again and again."""
+    """The same set in another order would be written again and again."""
     there = {key_id: macs[key_id] for key_id in read or () if key_id in macs}
     return {**there, **macs}
 
 
 def _wraps_of(key: RingKey, read: RingEntry | None) -> tuple[RingWrap, ...]:
-    """Where there is no room for all: those that this process made or opened, then right ones in
-    the order in which they stand there. Each member moves its own to the front, so those that
-    others opened stay, and no two members take turns."""
+    """Where there is no room for all: those that this process made or unwrapped, then right ones
+    in the order of the document. Each member moves its own to the front, so those that others
+    unwrapped stay, and no two members overwrite each other."""
     wraps, signer = key.wraps, key.signer
     if signer is None or len(wraps) < MAX_WRAPS:
         return wraps
@@ -223,6 +227,6 @@ def _wraps_of(key: RingKey, read: RingEntry | None) -> tuple[RingWrap, ...]:
 
 
 def _without_unproved(wraps: tuple[RingWrap, ...]) -> tuple[RingWrap, ...]:
-    """Those that this process made or opened; the first where there is none, since an entry has one
-    at least."""
+    """Those that this process made or unwrapped; the first if there is none, since an entry has
+    at least one."""
     return tuple(wrap for wrap in wraps if wrap.is_proved) or wraps[:1]

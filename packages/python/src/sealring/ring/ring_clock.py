@@ -1,5 +1,5 @@
-"""The one clock of a process: what is checked against the dates of KMS and store is what keys are
-judged by, and what is written into the ring."""
+"""The one clock of a process: the time that is checked against the dates of KMS and store decides
+the state of keys, and is written into the ring."""
 
 import threading
 from typing import Literal
@@ -9,16 +9,17 @@ from .policy import RingPolicy
 
 Service = Literal["kms", "store"]
 
-# A date in a header is a whole second, cut off.
+# A date in a header is truncated to a whole second.
 _RESOLUTION_MS = 1_000
-# What a clock may be corrected by while it runs, a share of the time that passed: twice NTP's own.
+# The largest correction of a running clock, as a share of the time that passed: twice the limit of
+# NTP.
 _SLEW = 0.001
 
 
 class RingClock:
-    """The wall clock is believed while it goes along with the monotonic one. A step of more than
-    the tolerated skew is unconfirmed until a date fits it, or until it is taken back; meanwhile the
-    monotonic clock goes on from the last time that was believed."""
+    """The wall clock is trusted while it agrees with the monotonic one. A step of more than
+    the tolerated skew is unconfirmed until a date fits it, or until it is taken back; meanwhile
+    the monotonic clock continues from the last trusted time."""
 
     def __init__(self, policy: RingPolicy, clock: Clock) -> None:
         self._clock = clock
@@ -26,7 +27,8 @@ class RingClock:
         # An answer may be as old as its deadline when it is looked at.
         self._tolerated_ms = self._step_ms + policy.kms_timeout_seconds * 1_000
         self._lock = threading.Lock()
-        # By service: its date minus monotonic time. Only those since the wall clock last stepped.
+        # By service: its date minus monotonic time. Only those noted since the wall clock last
+        # stepped.
         self._dates: dict[Service, float] = {}
         self._has_seen_dates = False
         now = moment_of(clock)
@@ -34,15 +36,15 @@ class RingClock:
         self._believe(now, is_dated=False)
 
     def time_ms(self, now: Moment) -> float:
-        """The time that keys are judged by, milliseconds since the epoch."""
+        """The time that decides the state of keys, milliseconds since the epoch."""
         if not self._is_stepped and abs(self._drift_ms(now)) <= self._step_ms:
             return now.wall_ms
         with self._lock:
             return self._judged_ms(now)
 
     def tick(self, now: Moment) -> None:
-        """Follows a clock that is corrected slowly. To be called now and then; never by what a
-        client can cause."""
+        """Follows a clock that is corrected slowly. To be called from time to time; never because
+        of a client."""
         with self._lock:
             self._judged_ms(now)
             most = max(0.0, now.steady_ms - self._ticked_ms) * _SLEW
@@ -51,7 +53,7 @@ class RingClock:
                 self._offset_ms += max(-most, min(most, self._drift_ms(now)))
 
     def note(self, service: Service, date_ms: float) -> None:
-        """Notes the date of an answer that came just now. What is no date says nothing."""
+        """Notes the date of an answer that just arrived. An invalid date is ignored."""
         now = moment_of(self._clock)
         if not abs(date_ms) < float("inf"):
             return
@@ -63,7 +65,7 @@ class RingClock:
                 self._believe(now, is_dated=True)
 
     def start_anew(self, now: Moment) -> bool:
-        """For who knows nothing yet: whatever the clock said before, it says this now. True when it
+        """For a process that knows nothing yet: accepts the present time of the clock. True when it
         had stepped."""
         with self._lock:
             self._judged_ms(now)
@@ -73,7 +75,7 @@ class RingClock:
             return True
 
     def trouble(self, now: Moment) -> str | None:
-        """Why nothing is published, removed or declared ended now; None when the time is
+        """Why nothing is published, removed or treated as expired now; None when the time is
         confirmed."""
         with self._lock:
             self._judged_ms(now)
@@ -107,12 +109,12 @@ class RingClock:
         return now.steady_ms + self._offset_ms if self._is_stepped else now.wall_ms
 
     def _step(self, now: Moment) -> None:
-        # A time that no date ever fitted is given up at once: the dates judge the other one too.
+        # A time that no date ever fitted is replaced at once: the dates check the other one too.
         if (self._dates and not self._is_dated) or self._was_suspended(now):
             self._believe(now, is_dated=False)
             return
         self._is_stepped = True
-        # Noted before the step: where the machine was suspended, they fit no more.
+        # Noted before the step: if the machine was suspended, they no longer fit.
         self._dates.clear()
 
     def _was_suspended(self, now: Moment) -> bool:
@@ -123,7 +125,7 @@ class RingClock:
         return self._drift_ms(now) > 0 and abs(after_ms - before_ms) <= self._step_ms
 
     def _believe(self, now: Moment, *, is_dated: bool) -> None:
-        # Wall time minus monotonic time when the wall clock was last believed.
+        # Wall time minus monotonic time when the wall clock was last trusted.
         self._offset_ms = now.wall_ms - now.steady_ms
         self._is_dated = is_dated
         self._is_stepped = False
@@ -138,7 +140,7 @@ class RingClock:
         return now.wall_ms - now.steady_ms - self._offset_ms
 
     def _read_uptime_offset_ms(self, now: Moment) -> float | None:
-        # A clock of somebody else's need not know.
+        # A custom clock need not know.
         uptime_ms = getattr(self._clock, "uptime_ms", lambda: None)()
         return None if uptime_ms is None else uptime_ms - now.wall_ms
 

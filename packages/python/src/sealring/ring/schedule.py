@@ -1,4 +1,4 @@
-"""When a key may do what, from its times and the policy. Pure."""
+"""What a key may do at which time, by its times and the policy. Pure."""
 
 import math
 from typing import Literal, NamedTuple
@@ -8,9 +8,9 @@ from .policy import RingPolicy
 RotationReason = Literal[
     "scheduled", "key-version", "requested", "initial", "emergency", "revocation"
 ]
-"""Why a key is made. `initial` and `revocation`: active on every clock at once, since nothing else
-can seal. `emergency`: as soon as every member that reads the ring can have it. The others, of which
-`key-version` is for a new version of the KMS key: after propagation."""
+"""Why a key is created. `initial` and `revocation`: active on every clock at once, since nothing
+else can seal. `emergency`: as soon as every member that reads the ring can have it. The others, of
+which `key-version` is for a new version of the KMS key: after propagation."""
 
 _MS = 1_000
 _NEVER_MS = -float("inf")
@@ -28,9 +28,9 @@ class KeyTimes(NamedTuple):
 def times_of_new_key(
     reason: RotationReason, now_ms: float, policy: RingPolicy, newest_ms: float = _NEVER_MS
 ) -> KeyTimes:
-    """The times of a key made at `now_ms`. Rounded away from harm: activation late, the ends late.
-    `newest_ms` is the latest `created` that is known: a new key is newer than every other, whatever
-    the clocks of their makers said."""
+    """The times of a key made at `now_ms`. Rounded in the safe direction: activation and both ends
+    are late. `newest_ms` is the latest `created` that is known: a new key is newer than every
+    other, whatever the clocks of their creators showed."""
     skew_ms = policy.clock_skew_seconds * _MS
     created = max(_floor_second(now_ms), newest_ms + _MS)
     base_ms = max(now_ms, created)

@@ -10,25 +10,25 @@ from .document import RingEntry
 
 KeyState = Literal["propagating", "active", "verify-only", "expired", "revoked"]
 
-# Entries that are remembered though they could not be unwrapped.
+# Entries that are remembered although they could not be unwrapped.
 _MAX_CARRIED = 4
 
 
 @dataclass(frozen=True)
 class RingKey(RingEntry):
-    """A key of the ring as this reader knows it. Vouchers, ancestors, revocation and wraps are
-    those that proved themselves; of a key that was never unwrapped, its revocation alone."""
+    """A key of the ring as this process knows it. Vouchers, ancestors, revocation and wraps are
+    authenticated; of a key that was never unwrapped, only the revocation is known."""
 
     held: HeldKey | None = None
-    """What seals and opens; None for a key that is revoked or has ended."""
+    """What seals and unseals; None for a key that is revoked or has expired."""
     signer: HeldKey | None = None
-    """What certifies: the held key, or what is left of it."""
+    """What certifies: the held key, or what remains of it."""
     is_revoked: bool = False
     seals_from_ms: float = 0
     """From when on it seals here, by the monotonic clock: a planned key that came late seals
     late."""
     is_left: bool = False
-    """Of a ring that was left for an older one: opens what it sealed, and nothing else."""
+    """Of a ring that was left for an older one: unseals what it sealed, and nothing else."""
 
     @property
     def is_tombstone(self) -> bool:
@@ -42,7 +42,7 @@ class RingKey(RingEntry):
         return self.held is not None and now_ms < self.opens_until
 
     def state(self, now_ms: float, sealing: RingEntry | None) -> KeyState:
-        """`sealing` is the key that seals; what is newer waits for its turn."""
+        """`sealing` is the key that seals; a newer key waits for its turn."""
         if self.is_revoked:
             return "revoked"
         if now_ms >= self.opens_until:
@@ -54,7 +54,7 @@ class RingKey(RingEntry):
 
 
 def age(key: RingEntry) -> tuple[int, str]:
-    """By which keys take turns in sealing: the later is the newer."""
+    """The order in which keys become active: the later is the newer."""
     return key.activates, key.id
 
 
@@ -78,9 +78,9 @@ class RingSnapshot:
     def sealing_key(self, now_ms: float, steady_ms: float, last: str | None) -> RingKey | None:
         """The newest key that is held and whose times allow it, but never an older one than `last`,
         the one that sealed last: a clock that stepped back must not bring an old key back. So the
-        last one goes on sealing though such a clock says that it is not active yet. A key that was
-        revoked since binds nothing: its successor may well be the older by its times. A planned key
-        that came late waits, as long as another one may seal meanwhile."""
+        last one keeps sealing even if such a clock shows that it is not active yet. If it was
+        revoked since, there is no such limit: its successor may be the older one by its times. A
+        planned key that came late waits as long as another one may seal."""
         not_before = None if last is None else self.by_id.get(last)
         if not_before is not None and not_before.is_revoked:
             not_before = None
@@ -96,13 +96,13 @@ class RingSnapshot:
         return late
 
     def usable_keys(self, now_ms: float) -> list[RingKey]:
-        """Those that may open. Without any nobody could use this ring."""
+        """Those that may unseal. Without any, no process could use this ring."""
         return [key for key in self.keys if key.may_open(now_ms)]
 
     def holds_newest(self, now_ms: float, opening_ms: float, skew_ms: float) -> bool:
-        """Whether what others may seal with by now can be opened here, and what they have sealed
-        that is not too old: `opening_ms` is how much longer than sealing opening goes on, and
-        their clocks are at most `skew_ms` ahead."""
+        """Whether this process can unseal the tokens that others may seal now, and those they
+        have sealed that have not expired: `opening_ms` is how much longer unsealing continues
+        than sealing, and their clocks are at most `skew_ms` ahead."""
         held = [key for key in self.keys if key.held is not None and not key.is_left]
 
         def is_missed(entry: RingEntry) -> bool:
@@ -116,7 +116,7 @@ class RingSnapshot:
     def states(
         self, now_ms: float, steady_ms: float, last: str | None
     ) -> list[tuple[RingKey, KeyState]]:
-        """The states of all keys, oldest first, of those that are not unwrapped too."""
+        """The states of all keys, oldest first, including those that are not unwrapped."""
         sealing = self.sealing_key(now_ms, steady_ms, last)
         missing = (RingKey(**vars(entry)) for entry in self.carried + self.unreadable)
         keys = [*self.keys, *(key for key in missing if key.id not in self.by_id)]
@@ -133,6 +133,6 @@ def create_snapshot(
 
 
 def with_keys(known: RingSnapshot, keys: Iterable[RingKey]) -> RingSnapshot:
-    """The same with further keys, or others in place of those with the same ids."""
+    """The same with further keys, which replace those with the same ids."""
     by_id = {**known.by_id, **{key.id: key for key in keys}}
     return create_snapshot(by_id.values(), known.carried, known.unreadable)

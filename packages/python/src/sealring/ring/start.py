@@ -1,4 +1,4 @@
-"""Brings a member to where it can work: learns the ring that is there, or creates one."""
+"""Makes a member ready: learns the ring in the store, or creates one if there is none."""
 
 import logging
 import threading
@@ -30,7 +30,7 @@ _LONGEST_CONFLICT_WAIT_MS = 1_000
 _LONGEST_SILENCE_MS = 60_000
 # How long resolver and credentials of a machine that is still starting may fail.
 _STARTING_MACHINE_MS = 10_000
-# A start that takes longer says what it waits for.
+# A start that takes longer warns about what it waits for.
 _SILENT_SECONDS = 2.0
 _NO_RING = 'no ring yet: run `sealring init`, or set create="now"'
 
@@ -42,8 +42,8 @@ logger = logging.getLogger("sealring")
 
 @dataclass(frozen=True, kw_only=True)
 class RingStart:
-    """Only a store that says *absent*, or holds no live key, for long enough is empty; whatever
-    else goes wrong is tried again or raised, never taken for that."""
+    """A store counts as empty only if it has answered *absent*, or held no live key, for long
+    enough; every other failure is retried or raised, never taken for an empty store."""
 
     view: RingView
     calls: Calls
@@ -67,8 +67,8 @@ class RingStart:
             raise self._with_answers(failure)
 
     def _with_answers(self, error: RingStoreError | KeyWrapperError) -> Exception:
-        """What the services answered: a call that was cut short by the end of a start says
-        nothing."""
+        """What the services answered: a call that was cut short by the end of a start does not
+        count."""
         if isinstance(error, KeyWrapperError):
             is_lasting = patience_with(error) == "none"
             return error if is_lasting else self.wraps.last_failure(error)
@@ -84,12 +84,12 @@ class RingStart:
         )
 
     def _run(self, progress: "_Progress") -> RingStoreError | KeyWrapperError | None:
-        """None once the member can work; else what it fails with."""
+        """None once the member is ready; otherwise its failure."""
         view = self.view
         conflicts = failures = 0
         while True:
             self.calls.assert_open()
-            # Nothing that was judged by another time counts.
+            # Nothing that was decided by another time counts.
             if view.ring_clock.start_anew(view.now()):
                 progress.absent_since = None
             try:
@@ -123,7 +123,7 @@ def _notice_after_two_seconds(progress: "_Progress") -> Iterator[None]:
 
 
 class _Progress:
-    """How far a start has come."""
+    """The progress of a start."""
 
     def __init__(self, start: RingStart, started_at: Moment) -> None:
         self._start = start
@@ -182,7 +182,7 @@ class _Progress:
         return self._start.view.policy.create_after(at_once=self._start.create == "now")
 
     def attempt(self) -> bool:
-        """One look at the store. False: look again."""
+        """Reads the store once. False: read again."""
         start, view = self._start, self._start.view
         self.is_reading = True
         there = start.stored.read()
@@ -198,14 +198,14 @@ class _Progress:
             known = start.sync.anew(document, options)
             if not is_dead(known, view.wall_ms()):
                 start.sync.begin(known, document)
-                # What is known by now is not asked for again while another makes the key.
+                # Known keys are not unwrapped again while another member creates the key.
                 while start.role == "member" and start.writer.is_dead and not self._is_founded():
                     start.sync.read(FOREGROUND)
                 return True
             if start.role == "reader" and document.entries:
                 raise RingStoreError("corrupt", "the ring holds no live key that may be used")
         now = view.now()
-        # A store that was out of reach for long said nothing meanwhile.
+        # A store that was out of reach for long reported nothing meanwhile.
         is_silent = self.last_absent is None or age_ms(self.last_absent, now) > _LONGEST_SILENCE_MS
         if self.absent_since is None or is_silent:
             self.absent_since = now
@@ -213,14 +213,14 @@ class _Progress:
         if not self._may_create:
             self.last_failure = None
         if self.deadline().ms_left(now) <= 0:
-            # What kept this member from creating a ring says more than that there is none.
+            # The error that prevented the creation says more than that there is no ring.
             raise self.last_failure or RingStoreError("absent", _NO_RING)
         return self._create_or_wait(self.absent_since, there, known)
 
     def _create_or_wait(
         self, absent_since: Moment, there: Stored | None, known: RingSnapshot
     ) -> bool:
-        """Creates the ring, once there was none for long enough. False: look again."""
+        """Creates the ring, once it was absent for long enough. False: read again."""
         start, view = self._start, self._start.view
         if start.create == "never" and start.role == "member" and there is not None:
             raise RingStoreError("corrupt", 'the ring has no live key, and create is "never"')
@@ -237,7 +237,7 @@ class _Progress:
         return self._is_founded()
 
     def _is_founded(self) -> bool:
-        """False, after a while, where somebody else is at it: look again."""
+        """False, after a wait, if another member is creating it: read again."""
         wait_ms = self._start.founding.attempt()
         if wait_ms > 0:
             self._start.calls.pause(wait_ms / _MS)

@@ -22,27 +22,25 @@ class StoredRing(NamedTuple):
 
 
 class ReadableRing(Protocol):
-    """Where the ring document lives, as far as a reader is concerned.
-
-    A store may have a text `location`: where the ring is stored, for messages, with no secret in
-    it, such as `s3://payments-sealring/payments.ring`.
+    """Where the ring document is stored, for reading. A store may have a str `location`: where
+    the ring is stored, for messages, without a secret, such as `s3://payments-sealring/payments.ring`.
     """
 
     @property
     def kind(self) -> str:
-        """`file`, `redis`, `s3`, or a name of your own."""
+        """`file`, `redis`, `s3`, or your own name."""
         ...
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
-        """None only when the document is *known to be absent*: what cannot be reached, may not be
-        read or is damaged is a RingStoreError. At most 262 144 bytes are read. A `too-large` or
+        """None only when the document is *known to be absent*: a store that is unreachable,
+        forbidden or damaged raises RingStoreError. At most 262 144 bytes are read. A `too-large` or
         `corrupt` should have the revision of what is stored, by which one write can replace it."""
         ...
 
 
 class RingStore(ReadableRing, Protocol):
-    """Where the ring document lives. A write that returned is durable and seen by every later
-    read."""
+    """Where the ring document is stored. A write that returned is durable, and every later read
+    sees it."""
 
     def write(
         self,
@@ -52,32 +50,32 @@ class RingStore(ReadableRing, Protocol):
         on_service_date: OnServiceDate | None = None,
     ) -> str:
         """Replaces the version `expected`, None for "only if absent", and returns the new revision:
-        one atomic compare-and-swap. RingConflictError when somebody wrote first; RingStoreError for
-        everything else that the world does."""
+        one atomic compare-and-swap. RingConflictError when another writer was first;
+        RingStoreError for every other failure."""
         ...
 
 
 @runtime_checkable
 class WatchableRing(Protocol):
-    """A store that can tell of writes; an optimisation only."""
+    """A store that can notify of writes; only an optimisation."""
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Calls `changed`, on any thread, soon after somebody writes. Returns what ends it."""
+        """Calls `changed`, on any thread, soon after a write. Returns a function that ends it."""
         ...
 
 
 class Stored(NamedTuple):
-    """What a store holds, with the store's revision of it."""
+    """The content of a store, with its revision."""
 
     document: RingDocument | None
-    """None for anything but a document of this ring: nothing is learned from it."""
+    """None for content that is not a document of this ring: nothing is learned from it."""
     revision: str
     error: RingStoreError | None = None
     """Why there is no document."""
 
 
 def document_text(data: bytes, what: str, revision: str | None = None) -> str:
-    """The text of the bytes that a store read; a RingStoreError says why there is none."""
+    """The text of the bytes that a store read; RingStoreError if they are not text."""
     if len(data) > MAX_DOCUMENT_BYTES:
         raise RingStoreError("too-large", "over 256 KiB", revision=revision)
     with suppress(UnicodeDecodeError):
@@ -87,15 +85,16 @@ def document_text(data: bytes, what: str, revision: str | None = None) -> str:
 
 
 def check_write(owner: str, document: object, expected: object) -> None:
-    """What every store refuses to write. TypeError for what is not text, RingStoreError for a text
-    that it may not store, RingConflictError for a revision with a lone surrogate."""
+    """Checks what every store refuses to write. TypeError for a value that is not a str,
+    RingStoreError for a text that it may not store, RingConflictError for a revision with a lone
+    surrogate."""
     if not isinstance(document, str):
         raise TypeError(f"{owner}: document must be a str, got {show(document)}")
     if expected is not None and not isinstance(expected, str):
         raise TypeError(f"{owner}: expected must be a str or None, got {show(expected)}")
     if len(document.encode("utf-8", "surrogatepass")) > MAX_DOCUMENT_BYTES:
         raise RingStoreError("too-large", "a ring document has at most 262144 bytes")
-    # No service has such a revision, or could be asked.
+    # No service has such a revision, and none can be asked for it.
     if expected is not None and any("\ud800" <= character <= "\udfff" for character in expected):
         raise RingConflictError
 
@@ -104,8 +103,8 @@ _CONFLICT = object()
 
 
 class StoredDocument:
-    """Reads and parses, prints and writes, each call with a deadline of our own, and every failure
-    a RingStoreError that holds nothing of the vendor's, or a RingConflictError."""
+    """Reads and parses, prints and writes the document. Each call has a deadline, and each
+    failure is a RingStoreError without any part of the vendor's error, or a RingConflictError."""
 
     def __init__(self, view: RingView, calls: Calls, store: ReadableRing) -> None:
         self._view = view
@@ -121,7 +120,7 @@ class StoredDocument:
 
     @property
     def location(self) -> str | None:
-        """Where the ring is, for messages; None for a store that does not say so."""
+        """Where the ring is, for messages; None if the store has no location."""
         location = getattr(self._store, "location", None)
         return location if isinstance(location, str) else None
 
@@ -138,10 +137,10 @@ class StoredDocument:
         return self.latest
 
     def write(self, document: RingDocument) -> None:
-        """Writes in place of what was read or written last; RingConflictError when the store does
-        no longer hold that."""
+        """Replaces what was read or written last; RingConflictError when the store no longer
+        holds that."""
         text = encode_document(self._view.ring, document)
-        # What could not be read back must not be written.
+        # A document that could not be read back must not be written.
         parsed = self._parsed(text)
         expected = None if self.latest is None else self.latest.revision
         write = getattr(self._store, "write", None)
@@ -181,8 +180,8 @@ class StoredDocument:
             return Stored(None, answer.revision, junk)
 
     def _parsed(self, text: str) -> RingDocument:
-        """The same object for the same text, so that an unchanged ring is recognised without a look
-        inside."""
+        """The same object for the same text, so that an unchanged ring is recognised without
+        parsing it."""
         if self._last is None or self._last[0] != text:
             self._last = text, parse_document(text, self._view.ring)
         return self._last[1]

@@ -1,6 +1,6 @@
-"""Brings the view up to date with the store: a document is a carrier of facts that prove
-themselves. Absence is not deletion: a key leaves this process's memory at its end or by a
-revocation, never because a document lacks it."""
+"""Brings the view up to date with the store: a document is a carrier of facts that authenticate
+themselves. Absence is not deletion: a key leaves this process's memory when it expires or is
+revoked, never because a document lacks it."""
 
 from dataclasses import replace
 
@@ -21,41 +21,41 @@ from .wraps import KeyWraps
 _MS = 1_000
 # Entries of a document that are unwrapped at once.
 _BATCH = 4
-# A random wait up to this before a document that lacks something is written over: one member of
-# many is enough.
+# A random wait up to this before a document that lacks something is overwritten: one of many
+# members is enough.
 _REPAIR_WAIT_MS = 5_000
-# What is no document of this ring is looked at twice, at least so far apart.
+# A foreign document is read twice, at least this far apart, before it is overwritten.
 _FOREIGN_WAIT_MS = 5_000
 _CONTESTED_WINDOW_MS = 3_600_000
-# Foreign documents written over within the window, beyond which two fleets must be using one slot.
+# Foreign documents overwritten within the window; more mean that two fleets use one place.
 _CONTESTED_AFTER = 3
 
 
 class RingSync:
-    """Reads and learns, and says when what was read is to be written over."""
+    """Reads and learns, and decides when a document is overwritten."""
 
     def __init__(self, view: RingView, wraps: KeyWraps, stored: StoredDocument) -> None:
         self._view = view
         self._wraps = wraps
         self._stored = stored
         self._anew = LearnAnew(view, wraps)
-        # The document that was learned whole, and by which time.
+        # The document that was learned completely, and by which time.
         self._learned: tuple[RingDocument | None, float] = (None, 0)
-        # What was found to lack nothing: time only ends what could be lacking.
+        # The last document that lacked nothing.
         self._whole: tuple[RingDocument | None, RingSnapshot | None] = (None, None)
         self._repaired_at: Moment | None = None
         self._overwritten: tuple[Moment, ...] = ()
-        # By the proof that it was drawn for.
+        # By the KMS check that it was drawn for.
         self._proof_interval: tuple[Moment | None, float] = (None, 0)
         self.was_answered = False
-        """Whether the store answered the last read, with whatever: then it can be written."""
+        """Whether the store answered the last read in any way: then it can be written."""
         self.is_foreign = False
-        """Whether what the store holds is no document of this ring."""
+        """Whether the store holds something other than a document of this ring."""
         self.repair_at: Deadline | None = None
-        """When what the store was seen to lack is to be written."""
+        """When a repair is due."""
 
     def read(self, options: CallOptions) -> None:
-        """Reads the ring and learns what it says. RingStoreError: `unavailable` while it is absent,
+        """Reads the ring and learns its facts. RingStoreError: `unavailable` while it is absent,
         `corrupt` for anything but a document of this ring: nothing is learned from it.
         KeyWrapperError when a new key could not be unwrapped; the rest is learned."""
         view = self._view
@@ -69,17 +69,19 @@ class RingSync:
             judgement = view.judgement()
             is_whole = (
                 failure is None
-                # What cannot be read now may be readable later, though the document stays as it is.
+                # A key that cannot be unwrapped now may be unwrapped later, although the document
+                # stays the same.
                 and not view.snapshot.unreadable
                 and not any(map(judgement.is_from_the_future, document.entries))
-                # A token makes nobody go over to another ring: the next read looks again.
+                # A token does not make a process switch to another ring: the next read checks
+                # again.
                 and not options.for_token
             )
             self._note_learned(document if is_whole else None)
         now = view.now()
         view.retire(now)
         known, entries = view.snapshot, () if document is None else document.entries
-        # What the pin of this process refuses says nothing of who wrote it.
+        # An entry that the pin of this process refuses says nothing about its writer.
         teaches = any(e.id in known.by_id and known.by_id[e.id].signer for e in entries)
         if teaches:
             view.limits.last_read = now
@@ -87,7 +89,7 @@ class RingSync:
         self._consider_repair(document, now)
         if failure is not None:
             raise failure
-        # Neither the store nor this process knows a key that lives: it makes one, as it would in a
+        # Neither the store nor this process knows a live key: this member creates one, as in a
         # ring that it can read.
         is_readable = stored is None or document is not None
         alive = (e.opens_until > view.wall_ms(now) for e in (*entries, *known.keys, *known.carried))
@@ -102,17 +104,16 @@ class RingSync:
 
     @property
     def is_repairing(self) -> bool:
-        """Whether the store was seen to lack something that is known here, and it is not written
-        yet."""
+        """Whether the store lacks facts that this process knows, and they are not written yet."""
         return self.repair_at is not None
 
     def is_contested(self, now: Moment) -> bool:
-        """Whether something else keeps being written into this ring's slot of the store."""
+        """Whether something else keeps being written to the place of this ring in the store."""
         recent = (at for at in self._overwritten if age_ms(at, now) < _CONTESTED_WINDOW_MS)
         return sum(1 for _ in recent) > _CONTESTED_AFTER
 
     def take_repair(self) -> bool:
-        """Whether what was just read is to be written over now."""
+        """Whether to overwrite what was just read now."""
         now = self._view.now()
         if not self.was_answered or self.repair_at is None or self.repair_at.ms_left(now) > 0:
             return False
@@ -122,8 +123,8 @@ class RingSync:
         return True
 
     def repair_was_lost(self) -> None:
-        """What did not reach the store is no reason to wait for the next refresh: the backoff of a
-        store that fails is enough."""
+        """A write that did not reach the store need not wait for the next refresh, only for the
+        backoff of a failing store."""
         self._repaired_at = None
 
     def anew(self, document: RingDocument, options: CallOptions) -> RingSnapshot:
@@ -131,30 +132,31 @@ class RingSync:
         return self._anew.learn(document, options)
 
     def remember_past(self, document: RingDocument, options: CallOptions) -> None:
-        """Remembers what the ended keys of a dead ring can certify."""
+        """Remembers what the expired keys of a dead ring can certify."""
         self._view.remember_past(self._anew.past_signers(document, options))
         self._anew.forget()
 
     def begin(self, known: RingSnapshot, document: RingDocument | None) -> None:
-        """Makes what a start has learned the view."""
+        """Installs what a start has learned."""
         if any(key.held for key in known.keys):
             self._view.limits.last_read = self._view.now()
         self._view.begin(known)
-        # What was refused or corrupt at the start is looked at again by those who vouch for it.
+        # Entries that were refused or corrupt at the start are checked again by their vouchers.
         is_whole = document is not None and all(e.id in known.by_id for e in document.entries)
         self._note_learned(document if is_whole else None)
         self._anew.forget()
         self._consider_repair(document, self._view.now())
 
     def ms_until_proof(self) -> float:
-        """Milliseconds until the KMS is to be asked for the next proof; 0 when that is due."""
+        """Milliseconds until the next KMS check; 0 when it is due."""
         limits, now = self._view.limits, self._view.now()
         last = limits.last_kms_check
         if self._provable() is None:
             return float("inf")
         if last is None or limits.is_refused(now):
             return 0
-        # Drawn once per proof: drawn at every look, the shortest of many draws would win.
+        # Drawn once per KMS check: if it were drawn at every pass, the shortest of many draws would
+        # win.
         if self._proof_interval[0] is not last:
             jitter = 1 - 0.2 * self._view.uniform()
             self._proof_interval = last, self._view.policy.kms_check_every_seconds * _MS * jitter
@@ -174,7 +176,7 @@ class RingSync:
         return max(keys, key=lambda key: (not key.is_left, age(key)), default=None)
 
     def _is_learned(self, document: RingDocument) -> bool:
-        """What was judged by another time is judged again."""
+        """Checks again what was decided by another time."""
         learned, shift_ms = self._learned
         is_same_time = abs(self._shift_ms() - shift_ms) <= _MS
         return document is learned and is_same_time and not self._view.snapshot.carried
@@ -206,14 +208,15 @@ class RingSync:
     def _is_worth_writing(
         self, document: RingDocument | None, known: RingSnapshot, now: Moment
     ) -> bool:
-        """Junk is no reason to write, and neither is what could only be written as it stands."""
+        """Junk is not a reason to write, and neither is a document that would be written
+        unchanged."""
         view = self._view
         read = document or RingDocument(())
         judgement = view.judgement()
         if not lacks(read, known, judgement):
             return False
         wanted = document_of(known, read, view.publisher(now))
-        # What a full document has no room for would be missing afterwards, too.
+        # A fact that does not fit into a full document would be missing afterwards, too.
         ids = {entry.id for entry in wanted.entries}
         if not lacks(read, known, judgement, [key for key in known.keys if key.id in ids]):
             return False
@@ -221,7 +224,7 @@ class RingSync:
 
     def _learn_from(self, document: RingDocument, options: CallOptions) -> KeyWrapperError | None:
         """Unwraps what is new and vouched for, and swaps the view once: a revocation comes with its
-        successor. Returns what kept an entry from being unwrapped."""
+        successor. Returns the failure of an entry that could not be unwrapped."""
         view, began = self._view, self._view.now()
         was_unreadable = {entry.id for entry in view.snapshot.unreadable}
         tried = was_unreadable | {entry.id for entry in view.snapshot.carried}
@@ -256,7 +259,7 @@ class RingSync:
         tried: set[str],
         options: CallOptions,
     ) -> list[RingEntry]:
-        # What others cause asks for nothing twice: that has its time.
+        # A read that others caused repeats no call: the timer does that.
         is_caused = options.for_token or options.defer_unwraps
         now_ms = self._view.wall_ms()
         urgent = [
@@ -267,8 +270,8 @@ class RingSync:
             and (not options.defer_unwraps or entry.activates <= now_ms)
         ]
 
-        # A claimed revocation may be proved by a newer key, without an unwrap; and what failed
-        # before must not keep the others from being tried.
+        # A newer key may certify a claimed revocation without an unwrap; and an entry that failed
+        # before must not prevent the others from being tried.
         def rank(entry: RingEntry) -> tuple[bool, bool]:
             return entry.revocation is not None, entry.id in tried
 
@@ -301,15 +304,15 @@ class RingSync:
     def _judge_refused(
         self, wanted: list[RingEntry], failures: dict[str, KeyWrapperError], options: CallOptions
     ) -> None:
-        """An entry that the KMS refuses while a held key is not refused is no better than a corrupt
-        one."""
+        """An entry that the KMS refuses, while it does not refuse a held key, is treated as
+        corrupt."""
         tried = [entry for entry in wanted if entry.id in failures]
         refused = [entry for entry in tried if is_refusal(failures[entry.id].kind)]
         try:
             if not refused or not self.prove(options):
                 return
         except KeyWrapperError:
-            # Counted where it is a refusal; the read fails by what the entry was answered.
+            # Counted if it is a refusal; the read fails with the answer for the entry.
             return
         for entry in refused:
             self._wraps.note_corrupt(entry)
@@ -322,7 +325,8 @@ class RingSync:
         view = self._view
         own = (key for key in view.snapshot.keys if not key.is_left and not key.is_tombstone)
         root = min(own, key=birth, default=None)
-        # It says of itself that there was none before it: else some of its ring are gone.
+        # The key itself states that there was none before it: otherwise keys of its ring are
+        # missing.
         if root is None or root.ancestors is None or root.ancestors.ids:
             return False
         is_young = root.created > view.wall_ms() - view.policy.store_outage_seconds * _MS
@@ -335,7 +339,7 @@ class RingSync:
         except RingStoreError:
             return False
         except KeyWrapperError as error:
-            # Neither a ring that may be used, nor one of this process: junk.
+            # Neither a usable ring, nor the ring of this process: junk.
             if error.kind == "corrupt" or is_refusal(error.kind):
                 return False
             raise

@@ -1,4 +1,4 @@
-"""Runs one thing at a time, on one thread: what somebody asked for first, each in order."""
+"""Runs one task at a time, on one thread: requested tasks first, each in order."""
 
 import heapq
 import itertools
@@ -15,8 +15,8 @@ T = TypeVar("T")
 
 
 class Turns:
-    """Jobs and timers of a keeper. Others only add to them; the jobs are run by who calls
-    `run_jobs`."""
+    """Jobs and timers of a keeper. Other threads only add to them; the caller of `run_jobs` runs
+    the jobs."""
 
     def __init__(self, steady_ms: Callable[[], float]) -> None:
         self._steady_ms = steady_ms
@@ -30,11 +30,11 @@ class Turns:
         self._is_closed = False
 
     def asked(self, run: Callable[[], T]) -> "Future[T]":
-        """Runs `run` before all that runs by itself."""
+        """Runs `run` before all background tasks."""
         return self._add(self._asked, run)
 
     def background(self, run: Callable[[], T]) -> "Future[T]":
-        """Runs `run` when nothing that was asked for is waiting."""
+        """Runs `run` when no requested task is waiting."""
         return self._add(self._background, run)
 
     def post(self, run: Callable[[], None]) -> None:
@@ -44,7 +44,8 @@ class Turns:
             self._condition.notify_all()
 
     def later(self, run: Callable[[], None], delay_ms: float) -> Callable[[], None]:
-        """Runs `run`, which must be short and not fail, after a delay. Returns what cancels it."""
+        """Runs `run`, which must be short and not fail, after a delay. Returns a function that
+        cancels it."""
         due = math.ceil(self._steady_ms() + max(0.0, delay_ms))
         with self._condition:
             order = next(self._order)
@@ -98,7 +99,7 @@ class Turns:
                 self._condition.wait_for(self._is_called, seconds)
 
     def close(self) -> None:
-        """Ends the loop; what was asked for and not begun ends with CodecClosedError."""
+        """Ends the loop; requested tasks that have not begun end with CodecClosedError."""
         with self._condition:
             self._is_closed = True
             self._condition.notify_all()
@@ -121,7 +122,7 @@ class Turns:
                 if self._is_closed:
                     raise CodecClosedError
                 answer.set_result(run())
-            except Exception as error:  # Handed to who waits, if anybody does.
+            except Exception as error:  # Passed to the waiting caller, if there is one.
                 answer.set_exception(error)
 
         with self._condition:

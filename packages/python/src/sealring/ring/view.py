@@ -1,5 +1,5 @@
 """What this process knows of the ring, and what it may do with it: everything that sealing and
-opening look at. No I/O and no timers."""
+unsealing use. No I/O and no timers."""
 
 import threading
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -20,7 +20,8 @@ from .snapshot import KeyState, RingKey, RingSnapshot, create_snapshot
 
 
 class RingView:
-    """The snapshot is swapped by one assignment; the lock is held for choices, never for I/O."""
+    """The snapshot is swapped by one assignment; the lock is held while a key is chosen, never for
+    I/O."""
 
     def __init__(
         self,
@@ -37,8 +38,8 @@ class RingView:
         self.ring_clock = RingClock(policy, clock)
         self.is_closed = False
         self.overdue_at: Deadline | None = None
-        """When a refresh is late. No thread runs while a machine is suspended: the first call after
-        that tells `on_overdue`."""
+        """When a refresh is late. No thread runs while a machine is suspended: the first call
+        after that calls `on_overdue`."""
         self.on_overdue: Callable[[], None] = lambda: None
         self.on_unknown_key: Callable[[Moment], None] = lambda _: None
         self._clock = clock
@@ -46,12 +47,12 @@ class RingView:
         self._lock = threading.Lock()
         self._snapshot = create_snapshot(())
         self._sealed_with: str | None = None
-        # The next key may be vouched for by any key that was ever known, the ended ones included.
+        # Any key that was ever known may vouch for the next key, also an expired one.
         self._past: dict[str, RingKey] = {}
         # Newest last. A clock that steps must not bring a revoked key back after its end.
         self._over: dict[str, None] = {}
-        # Keys that this process tried to publish, newest last: one that turns up after all was
-        # written late.
+        # Keys that this process tried to publish, newest last: one that appears later was written
+        # late.
         self._attempted: dict[str, None] = {}
         # All that were unwrapped, until a snapshot without them is installed.
         self._held: dict[str, HeldKey] = {}
@@ -68,7 +69,7 @@ class RingView:
         return moment_of(self._clock)
 
     def wall_ms(self, now: Moment | None = None) -> float:
-        """The time that keys are judged by: see `RingClock`."""
+        """The time that decides the state of keys: see `RingClock`."""
         return self.ring_clock.time_ms(now or self.now())
 
     def uniform(self) -> float:
@@ -97,13 +98,14 @@ class RingView:
         return key.held
 
     def opening_keys(self, now: Moment) -> list[HeldKey]:
-        """All keys that may open now, newest first."""
+        """All keys that may unseal now, newest first."""
         self._notice_gap(now)
         keys = self.snapshot.usable_keys(self.wall_ms(now)) if self.limits.may_open(now) else []
         return [key.held for key in reversed(keys) if key.held]
 
     def note_unknown_key(self, key_id: str | None, now: Moment) -> None:
-        """A token named a key that may not open. Of one that is known, the ring tells nothing."""
+        """A token named a key that may not unseal. If the key is known, a read of the ring does not
+        help."""
         if key_id is None or key_id not in self.snapshot.by_id:
             self.on_unknown_key(now)
 
@@ -121,10 +123,10 @@ class RingView:
         _remember_id(self._attempted, key_id)
 
     def seals_from_ms(self, entry: RingEntry, now: Moment) -> float:
-        """From when on, by the monotonic clock, a key that is learned now seals here. A planned one
-        that comes to who has read the ring without a gap, or who tried to publish it, came late
-        where it is active soon: the others must be able to learn it too. Hasty ones are told by
-        their times."""
+        """From when on, by the monotonic clock, a key that is learned now seals here. A planned
+        key that is active soon was written late, if this process has read the ring without a gap
+        or tried to publish the key: the others must be able to learn it too. The times of
+        emergency keys show that they are not planned."""
         last_read, policy = self.limits.last_read, self.policy
         had_gap = last_read is None or (
             age_ms(last_read, now) > 2 * policy.refresh_every_seconds * 1_000
@@ -135,7 +137,7 @@ class RingView:
         return now.steady_ms + policy.late_wait_seconds * 1_000
 
     def hold(self, held: HeldKey) -> HeldKey:
-        """The key with this id that is held already, else this one."""
+        """The key with this id that is held already, otherwise this one."""
         known = self._held.get(held.id)
         if known is None or known.is_overwritten:
             self._held[held.id] = held
@@ -147,15 +149,14 @@ class RingView:
         return key_id in self._held
 
     def install(self, snapshot: RingSnapshot) -> None:
-        """Swaps the snapshot. Overwritten is what a key that is not held any more could seal and
-        open with, and every key that is left out."""
+        """Swaps the snapshot, and overwrites every key that is no longer used."""
         with self._lock:
             if not self.is_closed:
                 self._install(snapshot)
 
     def begin(self, snapshot: RingSnapshot) -> None:
-        """As `install`, for a ring that is another one: what sealed last binds nothing there, and
-        who ended vouches no more."""
+        """As `install`, for another ring: the last sealing key does not bind it, and expired keys
+        no longer vouch."""
         with self._lock:
             if not self.is_closed:
                 self._sealed_with = None
@@ -163,8 +164,9 @@ class RingView:
                 self._install(snapshot)
 
     def retire(self, now: Moment) -> None:
-        """Overwrites the data keys that have ended, and forgets the keys whose life is over on
-        every clock; what is left of them can certify. By an unconfirmed time none has ended."""
+        """Overwrites the data keys that have expired, and drops the keys whose life is over on
+        every clock; their authenticators can still certify. By an unconfirmed time no key has
+        expired."""
         wall_ms = self.wall_ms(now)
         with self._lock:
             snapshot = self._snapshot
@@ -185,36 +187,36 @@ class RingView:
             self._install(create_snapshot(held, snapshot.carried, snapshot.unreadable))
 
     def remember_past(self, keys: Iterable[RingKey]) -> None:
-        """Remembers what ended keys can certify."""
+        """Remembers what expired keys can certify."""
         with self._lock:
             self._remember(signers_of(keys, self._past))
 
     @property
     def past(self) -> Signers:
-        """Keys that have ended and can still certify."""
+        """Keys that have expired and can still certify."""
         return self._past
 
     @property
     def signers(self) -> Signers:
-        """Everybody who can certify something here."""
+        """All keys that can certify something to this process."""
         return signers_of(self._snapshot.keys, self._past)
 
     def publisher(self, now: Moment) -> Publisher:
-        """By what is written now. A key may leave the document when its life is over on every
-        clock; none by an unconfirmed time."""
+        """What a document is written by now. A key may leave the document when its life is over
+        on every clock; none by an unconfirmed time."""
         is_confirmed = self.ring_clock.trouble(now) is None
         until_ms = self.wall_ms(now) - removable_from(0, self.policy)
         return Publisher(self.ring, self._past, until_ms if is_confirmed else -float("inf"))
 
     def ms_until_end(self, now: Moment) -> float:
-        """Milliseconds until `retire` is to be called for the next data key that ends."""
+        """Milliseconds until `retire` is to be called for the next data key that expires."""
         if self.ring_clock.trouble(now) is not None:
             return float("inf")
         ends = [key.opens_until for key in self.snapshot.keys if key.held is not None]
         return max(0, min(ends, default=float("inf")) - self.wall_ms(now))
 
     def judgement(self) -> Judgement:
-        """By what documents are judged now."""
+        """What documents are checked against now."""
         now = self.now()
         return Judgement(
             now_ms=self.wall_ms(now),

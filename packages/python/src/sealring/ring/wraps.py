@@ -1,5 +1,5 @@
 """Data keys and the KMS: wraps new ones with every key wrapper, unwraps those of a document with
-any of them. What an unwrap returned is believed only after its id was recomputed."""
+any of them. The result of an unwrap is trusted only after its id was recomputed."""
 
 import hashlib
 import hmac
@@ -82,8 +82,8 @@ class _LastAnswer:
 
 
 class KeyWraps:
-    """Wraps and unwraps data keys, which the view holds. Only here the KMS is asked, so only here
-    its proofs and refusals are noted."""
+    """Wraps and unwraps data keys, which the view holds. The only part that calls the KMS, so the
+    only one that notes passed KMS checks and refusals."""
 
     def __init__(
         self,
@@ -113,9 +113,10 @@ class KeyWraps:
     def unwrap(
         self, entries: Sequence[RingEntry], options: CallOptions
     ) -> list[Unwrapped | KeyWrapperError]:
-        """Unwraps entries, each with the first key wrapper that can. KeyWrapperError is the mildest
-        of those that were asked; `corrupt`, without a call, if no wrap is one of theirs, or all of
-        those were found to be corrupt before. What may pass is asked again together."""
+        """Unwraps entries, each with the first key wrapper that can. KeyWrapperError is the
+        mildest of those that were called; `corrupt`, without a call, if no wrap is one of theirs,
+        or all of those were found to be corrupt before. Failures that may pass are retried
+        together."""
         answers: dict[str, Unwrapped | KeyWrapperError] = {}
         attempt, left = 1, list(entries)
         while left:
@@ -132,8 +133,8 @@ class KeyWraps:
         return [answers[entry.id] for entry in entries]
 
     def prove(self, entry: RingEntry, held: HeldKey, options: CallOptions) -> None:
-        """Unwraps an entry whose key is held once more, at the KMS. A refusal counts for the kill
-        switch as the answer to this alone. KeyWrapperError, also `corrupt` for another key."""
+        """Unwraps an entry whose key is held again, at the KMS. Only a refusal of this call
+        counts for the kill switch. KeyWrapperError, also `corrupt` for another key."""
         try:
             data_key, wrap = self._unwrap_any(entry, options)
             is_same = held.equals(data_key)
@@ -146,7 +147,7 @@ class KeyWraps:
         self._view.limits.proved(self._view.now())
 
     def note_corrupt(self, entry: RingEntry) -> None:
-        """Of an entry that was refused though the key may be used: it is no better than corrupt."""
+        """For an entry that was refused although the key may be used: it is treated as corrupt."""
         for wrap in entry.wraps:
             self._note_corrupt(entry, wrap)
 
@@ -158,8 +159,8 @@ class KeyWraps:
         options: CallOptions = FOREGROUND,
     ) -> tuple[RingEntry, HeldKey]:
         """Makes a data key with these times, wraps it with every key wrapper, and unwraps every
-        wrap again. `vouch` makes the vouchers of a key id and its times as they are spelt.
-        KeyWrapperError, where fewer key wrappers than have to could wrap it."""
+        wrap again. `vouch` makes the vouchers of a key id and its times. KeyWrapperError if too
+        few key wrappers could wrap it."""
         spelt = tuple(map(format_time, times))
         context = wrap_context(self._view.ring, spelt)
         while True:
@@ -202,9 +203,9 @@ class KeyWraps:
         return tuple(_certified(wrap, signature, held) for wrap, signature in added)
 
     def new_version(self, known: Iterable[RingWrap]) -> KeyVersion | None:
-        """The version of the KMS key by which a key wrapper wraps today, where none of `known` was
-        made by that one: bytes that are nobody's data key are wrapped, and thrown away.
-        KeyWrapperError, where none was found and a key wrapper failed."""
+        """The version of the KMS key by which a key wrapper wraps today, if none of `known` was
+        made by it: random bytes that are not a data key are wrapped, and the result is discarded.
+        KeyWrapperError if none was found and a key wrapper failed."""
         context = {"sealring:ring": self._view.ring, "sealring:purpose": "key-version"}
         known, failure = tuple(known), None
         for wrapper in self.wrappers:
@@ -229,7 +230,7 @@ class KeyWraps:
         self, context: Mapping[str, str], options: CallOptions
     ) -> tuple[bytearray, WrappedKey | None]:
         first = self.wrappers[0]
-        # A service without context wraps our own bytes, which it cannot generate.
+        # A service without context wraps bytes of this process, which it cannot generate.
         if not isinstance(first, DataKeyGenerator) or not first.supports.context:
             return self._own_data_key(), None
         generate = first.generate
@@ -243,7 +244,7 @@ class KeyWraps:
         if isinstance(made, KeyWrapperError):
             if self._quorum == len(self.wrappers):
                 raise made
-            # The others may be enough.
+            # The other key wrappers may be enough.
             return self._own_data_key(), None
         data_key, wrap = made
         if checked_data_key(data_key) is None:
@@ -278,7 +279,8 @@ class KeyWraps:
         ready: WrappedKey | None,
         options: CallOptions,
     ) -> tuple[WrappedKey, bytes | None]:
-        """Wraps, signs where an unwrap proves no origin, and proves the wrap by unwrapping it."""
+        """Wraps, signs if an unwrap does not authenticate the origin, and checks the wrap by
+        unwrapping it."""
         context = wrap_context(self._view.ring, named.times)
         wrap = ready or self._wrap(wrapper, data_key, context, options)
         if isinstance(wrap, KeyWrapperError):
@@ -330,7 +332,7 @@ class KeyWraps:
         options: CallOptions,
         discard: Callable[[T], object] = lambda _: None,
     ) -> T | KeyWrapperError:
-        """Makes one call, retrying where somebody waits."""
+        """Makes one call, with retries if a caller waits."""
         note = partial(self._view.ring_clock.note, "kms")
         timeout = self._view.policy.kms_timeout_seconds
 
@@ -345,7 +347,7 @@ class KeyWraps:
                 discard=discard,
                 until=options.until,
             )
-            # A call that was cut short by the end of a start says nothing.
+            # A call that was cut short by the end of a start does not count.
             is_cut = is_short and isinstance(answer, KeyWrapperError) and answer.hint == TOO_LATE
             self._last_answers[id(wrapper)].note(
                 answer if isinstance(answer, KeyWrapperError) else None, is_cut=is_cut
@@ -374,13 +376,14 @@ class KeyWraps:
             del self._corrupt[next(iter(self._corrupt))]
 
     def _is_corrupt(self, entry: RingEntry, wrap: RingWrap) -> bool:
-        # Where the key is held a wrap was opened before: what is said of it later does not count.
+        # A wrap whose key is held was unwrapped before: later answers about it do not count.
         is_held = self._view.holds(entry.id)
         since = None if is_held else self._corrupt.get(self._identity(entry, wrap))
         return since is not None and age_ms(since, self._view.now()) < _CORRUPT_FOR_MS
 
     def _identity(self, entry: RingEntry, wrap: RingWrap) -> bytes:
-        """Of what the KMS is asked, and of the signature; the MAC of the wrap is no part of it."""
+        """The identity of the call to the KMS and of the signature; the MAC of the wrap is not part
+        of it."""
         question = entry.id, entry.times, wrap.provider, wrap.key_id, wrap.wrapped, wrap.signature
         return hashlib.sha256(repr(question).encode("ascii", "backslashreplace")).digest()
 
@@ -436,7 +439,7 @@ class KeyWraps:
         return KeyWrapperError("corrupt", wrapper.provider)
 
     def _proves_origin(self, wrapper: KeyWrapper, wrap: RingWrap, entry: RingEntry) -> bool:
-        """A wrap that anybody with a public key could have made needs the signature of the KMS,
+        """A wrap that anyone with a public key could have made needs the signature of the KMS,
         checked before any call."""
         if wrapper.supports.authenticated or self._trusts_store:
             return True

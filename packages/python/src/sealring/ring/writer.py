@@ -23,8 +23,8 @@ from .wraps import KeyWraps
 _MS = 1_000
 # How old an entry that is active at once may be when it is written.
 _HASTY_ENTRY_MS = 60_000
-# Keys that the ring may have before another is made; what cannot wait needs room among those in use
-# alone.
+# Keys that the ring may have before another is created; for an urgent key, only those in use
+# count.
 _MOST_KEYS: Mapping[RotationReason, int] = {
     "requested": MAX_KEYS_TO_ROTATE,
     "emergency": MAX_KEYS_TO_ROTATE,
@@ -38,7 +38,7 @@ logger = logging.getLogger("sealring")
 
 
 class NewKey(NamedTuple):
-    """A new key, wrapped and proved, not yet published."""
+    """A new key, wrapped and checked, not yet published."""
 
     began: Moment
     entry: RingEntry
@@ -46,8 +46,8 @@ class NewKey(NamedTuple):
 
 
 class RingWriter:
-    """Every write is one compare-and-swap of the document that was read; what lost the race is read
-    again, never forced."""
+    """Every write is one compare-and-swap of the document that was read; after a lost race the
+    ring is read again, never overwritten."""
 
     def __init__(self, view: RingView, wraps: KeyWraps, stored: StoredDocument) -> None:
         self._view = view
@@ -55,10 +55,10 @@ class RingWriter:
         self._stored = stored
 
     def claim(self, claim: str | None) -> None:
-        """Says in the store that this member is about to make a key, so that no other one does
-        meanwhile; None takes that back. The document stays as it was read, unless it lacks what
-        this member knows: a member that dies over its claim may be the only one that knows a
-        revocation which the store has lost. RingConflictError when somebody else was faster."""
+        """Writes to the store that this member is about to create a key, so that no other one
+        does meanwhile; None withdraws that. The document stays as it was read, unless it lacks what
+        this member knows: a member that dies after its claim may be the only one that knows a
+        revocation which the store has lost. RingConflictError when another writer was first."""
         known, judgement = self._view.snapshot, self._view.judgement()
         there = None if self._stored.latest is None else self._stored.latest.document
         if there is None or lacks(there, known, judgement):
@@ -66,7 +66,7 @@ class RingWriter:
         self._stored.write(RingDocument(there.entries, claim))
 
     def make(self, reason: RotationReason) -> NewKey:
-        """Makes a new key, to be published: nothing is written. RingStoreError or
+        """Creates a new key, to be published: nothing is written. RingStoreError or
         KeyWrapperError."""
         self._check_room(reason)
         self._check_clock()
@@ -79,13 +79,13 @@ class RingWriter:
         self._announce(new, reason)
 
     def revoke(self, meant: list[RingKey]) -> None:
-        """Revokes keys, and makes a successor active in the same write where there is room, the KMS
-        answers and the clock is confirmed. Without it the revocation goes through all the same.
+        """Revokes keys, and activates a successor in the same write if there is room, the KMS
+        answers and the clock is confirmed. Otherwise the revocation is written without one.
         RingConflictError or RingStoreError, also `unavailable` for a key that waits to be unwrapped
         and that no newer one can certify, when the others are written."""
         view, known = self._view, self._view.snapshot
         ids = {key.id for key in meant}
-        # No certificate is by a key that is revoked along.
+        # No certificate is made by a key that is revoked in the same write.
         stay: Signers = {key_id: one for key_id, one in view.signers.items() if key_id not in ids}
         at_ms = view.wall_ms()
         revoked = (revoked_key(key, at_ms, stay) for key in meant)
@@ -118,7 +118,7 @@ class RingWriter:
         )
 
     def add_missing_wraps(self, options: CallOptions) -> None:
-        """Gives keys the wraps that a key wrapper could not make when they were published."""
+        """Adds the wraps that a key wrapper could not make when the keys were published."""
         richer = []
         for key in self._view.snapshot.usable_keys(self._view.wall_ms()):
             if key.held is None or key.is_left or not self._wraps.lacks_wraps(key):
@@ -131,7 +131,7 @@ class RingWriter:
 
     @property
     def is_dead(self) -> bool:
-        """Whether no key may seal, all of them ended, revoked or still propagating, and none that
+        """Whether no key may seal, all of them expired, revoked or still propagating, and none that
         may is being waited for."""
         return self._covered_ms() <= 0
 
@@ -176,7 +176,7 @@ class RingWriter:
 
     def _has_room(self, known: RingSnapshot) -> bool:
         """Whether there is room for a key that nothing else can take the place of: revoked ones can
-        be left out for it, once everybody who reaches the store has read of the revocation."""
+        be left out for it, once every member that reaches the store has read the revocation."""
         policy, wall_ms = self._view.policy, self._view.wall_ms()
         read_ms = (2 * policy.refresh_every_seconds + policy.clock_skew_seconds) * _MS
 
@@ -187,7 +187,7 @@ class RingWriter:
         return sum(not is_spare(key) for key in self._kept(known)) < MAX_RING_KEYS
 
     def _check_room(self, reason: RotationReason) -> None:
-        """Room is kept for what cannot wait: a ring that seals no more, and revocations."""
+        """Keeps room for what cannot wait: a ring that no longer seals, and revocations."""
         most, count = _MOST_KEYS.get(reason), self.key_count
         is_full = not self._has_room(self._view.snapshot) if most is None else count >= most
         if is_full:
@@ -195,8 +195,8 @@ class RingWriter:
             raise RingStoreError("too-large", detail)
 
     def _check_clock(self) -> None:
-        """Times are taken from this member's clock: written by a wrong one they would be wrong for
-        everybody."""
+        """Times are taken from this member's clock: written by a wrong clock they would be wrong
+        for every member."""
         trouble = self._clock_trouble()
         if trouble is not None:
             raise RingStoreError("unavailable", f"nothing is published: {trouble}")
@@ -212,8 +212,8 @@ class RingWriter:
         try:
             new = self._new_key("revocation", CallOptions(is_foreground=True, until=until))
         except KeyWrapperError:
-            # Only the KMS may fail: the revocation does not wait for it, and whoever finds that
-            # nothing may seal makes a key.
+            # Only the KMS may fail: the revocation does not wait for it, and a member that finds
+            # that no key may seal creates one.
             return None
         return None if self._is_too_old(new) else new
 
@@ -222,7 +222,8 @@ class RingWriter:
         began, known = view.now(), view.snapshot
         now_ms = view.wall_ms(began)
         made = [key.created for key in (*known.keys, *view.past.values())]
-        # What is merely carried may be anybody's: it cannot put a new key into the future.
+        # Entries that are merely carried may be an attacker's: they must not put a new key into the
+        # future.
         carried = [min(entry.created, now_ms - now_ms % _MS) for entry in known.carried]
         newest_ms = max([*made, *carried], default=-float("inf"))
         times = times_of_new_key(reason, now_ms, view.policy, newest_ms)
@@ -232,7 +233,7 @@ class RingWriter:
         entry, held = self._wraps.create(
             times,
             lambda key_id: key_id in taken,
-            # By every key that this member can sign with, live, revoked or ended.
+            # By every key that this member can sign with, live, revoked or expired.
             lambda key_id, spelt: vouchers_by(key_id, times.created, spelt, signers, {}),
             options,
         )
@@ -241,7 +242,7 @@ class RingWriter:
         return NewKey(began, entry, replace(key, vouchers=entry.vouchers, wraps=entry.wraps))
 
     def _is_too_old(self, new: NewKey) -> bool:
-        """A publisher that was held up publishes nothing: its key would be active before the others
+        """A publisher that was delayed publishes nothing: its key would be active before the others
         can know it."""
         policy = self._view.policy
         planned = is_planned(new.entry.created, new.entry.activates, policy)

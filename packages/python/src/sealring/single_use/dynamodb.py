@@ -32,11 +32,12 @@ class DynamodbSingleUse:
 
     Args:
         table: the table's name or ARN; its partition key is `pk`, a string.
-        client: a boto3 `dynamodb` client, made with one attempt; stays yours. By default one of its
-            own, with credentials and region by boto3's default chain.
-        clock_skew_seconds: as in the policy of the ring: how long a token is remembered after its
-            end; 0 to 86 400.
-        call_timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
+        client: a boto3 `dynamodb` client, made with one attempt; you own it. By default the store
+            creates one, with credentials and region by boto3's default chain.
+        clock_skew_seconds: as in the policy of the ring: how long a token is remembered after it
+            expires; 0 to 86 400.
+        call_timeout_seconds: of the client that the store creates, for connecting and for reading;
+            0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it.
     """

@@ -20,7 +20,7 @@ from .store import SingleUseStore
 _OWNER = "SingleUse"
 _ID_BYTES = 16
 _TICKET_BYTES = 16
-# The boundary of the SDK accepts a token that is so much from the future, so its end may be later.
+# The boundary of the SDK accepts a token from so far in the future, so its end may be later.
 _FUTURE_SKEW_SECONDS = 60
 _LATEST = datetime.max.replace(tzinfo=timezone.utc).timestamp() - 1
 
@@ -35,7 +35,7 @@ class StateCodec(Protocol):
 
 
 class _Opened(NamedTuple):
-    """A token that was opened and not claimed yet."""
+    """A token that was unsealed and not claimed yet."""
 
     ticket: str
     state: str
@@ -58,10 +58,10 @@ class SingleUse:
 
     Sealing adds a random identifier to the claims of the boundary. The middleware runs inside the
     boundary, so a token is claimed only after all its claims were verified, and before the handler
-    runs. Without the middleware a handler never gets the state. A claim is never given back.
+    runs. Without the middleware a handler never gets the state. A claim is never released.
 
     Args:
-        codec: what seals and opens; a KmsCodec, or the SDK's.
+        codec: what seals and unseals; a KmsCodec, or the SDK's.
         store: where redeemed tokens are kept. Its `clock_skew_seconds` must not be smaller than the
             codec's.
 
@@ -131,7 +131,7 @@ class SingleUse:
         digest = base64url.encode(hashlib.sha256(data).digest())
         try:
             won = self._store.claim(digest, until)
-        except Exception as error:  # A store of your own may raise anything.
+        except Exception as error:  # A custom store may raise anything.
             return f"already used ({type(error).__name__})"
         return None if won is True else "already used"
 

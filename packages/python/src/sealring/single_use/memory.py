@@ -23,7 +23,7 @@ class MemorySingleUse:
     """Remembers redeemed tokens in the memory of this process. Use it for a server with one
     process: other processes, and the same one after a restart, do not know which tokens were
     redeemed. The store evicts nothing: a full store raises SingleUseStoreFullError, and the token
-    is refused. Safe for threads.
+    is refused. Thread-safe.
 
     Args:
         max_tokens: largest number of redeemed tokens to remember; 1 to 10 000 000.

@@ -23,16 +23,16 @@ _ATTEMPTS = 3
 class PostgresSingleUse:
     """Remembers redeemed tokens in a PostgreSQL table with a unique key, one row each. A claim also
     removes up to 16 expired rows, so no job has to. A token is redeemed at most once as long as the
-    server keeps what it committed. The table is made by `schema.sql` of @sealring/postgres, never
-    by the store. Needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on it.
+    server keeps what it committed. `schema.sql` of @sealring/postgres creates the table, never
+    the store. Needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on it.
 
     Args:
-        pool: a `psycopg_pool.ConnectionPool`; stays yours.
-        url: instead of a pool: `postgresql://user:password@host/database`; each claim then makes a
-            connection of its own.
-        table: `table` or `schema.table`, each 1 to 48 of `[a-z0-9_]`.
-        clock_skew_seconds: as in the policy of the ring: how long a token is remembered after its
-            end; 0 to 86 400.
+        pool: a `psycopg_pool.ConnectionPool`; you own it.
+        url: instead of a pool: `postgresql://user:password@host/database`; each claim then makes
+            its own connection.
+        table: `table` or `schema.table`, each 1 to 48 characters of `[a-z0-9_]`.
+        clock_skew_seconds: as in the policy of the ring: how long a token is remembered after it
+            expires; 0 to 86 400.
         call_timeout_seconds: with a `url`, for connecting and for a statement; 0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it; the URL is not shown.

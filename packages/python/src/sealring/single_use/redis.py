@@ -22,12 +22,13 @@ class RedisSingleUse:
     `set` on `<prefix>*`.
 
     Args:
-        client: a `redis.Redis` of one server, with a socket timeout; stays yours.
-        url: instead of a client: `redis://` or `rediss://`; one of its own is then made.
+        client: a `redis.Redis` of one server, with a socket timeout; you own it.
+        url: instead of a client: `redis://` or `rediss://`; the store then creates a client.
         prefix: what every key begins with; 1 to 512 characters.
-        clock_skew_seconds: as in the policy of the ring: how long a token is remembered after its
-            end; 0 to 86 400.
-        call_timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
+        clock_skew_seconds: as in the policy of the ring: how long a token is remembered after it
+            expires; 0 to 86 400.
+        call_timeout_seconds: of the client that the store creates, for connecting and for reading;
+            0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it; the URL is not shown.
     """

@@ -1,4 +1,4 @@
-"""Where the ids of redeemed tokens are kept, and what all stores of them share."""
+"""Where the ids of redeemed tokens are kept, and what all such stores share."""
 
 import math
 import time
@@ -15,7 +15,7 @@ class SingleUseStore(Protocol):
     """Where the ids of redeemed tokens are kept, shared by the fleet.
 
     Ids are SHA-256 hashes of 16 random bytes, base64url, 43 characters; they reveal nothing about
-    the state. Every store remembers an id for the same margin beyond its end: the
+    the state. Every store remembers an id for the same margin after it expires: the
     `clock_skew_seconds` of the ring's policy. A server whose clock is behind accepts a token for
     that much longer than the server that redeemed it.
     """
@@ -51,6 +51,6 @@ def check_clock_skew(owner: str, value: float) -> float:
 
 def claim_life_ms(expires_at: float, clock_skew_seconds: float, now: float | None = None) -> int:
     """Milliseconds for which a claim is remembered from now on: until its end, and the clock skew
-    longer. 0 or less: no server accepts the token any more."""
+    longer. 0 or less: no server accepts the token any longer."""
     now = time.time() if now is None else now
     return math.ceil((expires_at + clock_skew_seconds - now) * 1_000)

@@ -1,1 +1,1 @@
-"""Ring stores, as far as a reader needs them: one file per engine."""
+"""Ring stores: one file per engine."""

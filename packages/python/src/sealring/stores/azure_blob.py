@@ -17,7 +17,7 @@ _OWNER = "AzureBlobRing"
 # Quoted, and never the `*` that stands for all: as a condition, anything else can mean any version.
 _ETAG = re.compile(r'"[\x21\x23-\x29\x2b-\x7e]{1,128}"', re.ASCII)
 _RIGHTS = "Blob Storage refused the call"
-_CREDENTIALS = "the credentials are missing, wrong or expired, or the clock is off"
+_CREDENTIALS = "the credentials are missing, wrong or expired, or this machine's clock is off"
 _KEPT = "the blob is under an immutability policy or a legal hold"
 _LEASED = "another client holds a lease on the blob"
 _CONFLICTS = frozenset(
@@ -28,7 +28,7 @@ _BUSY = "Blob Storage cannot serve requests at the moment"
 # Storage services REST API reference, "Blob service error codes" and "Common REST API error codes";
 # error names of azure-core and azure-identity. Else the status decides.
 ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
-    # A container that is not there must not look like a ring that is not there yet.
+    # A missing container must not look like a ring that does not exist yet.
     **rows(
         ("unavailable", "the container does not exist"),
         "ContainerNotFound ContainerBeingDeleted ResourceNotFound",
@@ -45,7 +45,7 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
         ("denied", _CREDENTIALS),
         "AuthenticationFailed InvalidAuthenticationInfo NoAuthenticationInformation",
     ),
-    # No kind of their own: the caller may not do this, and a retry cannot help.
+    # They have no separate kind: the caller may not do this, and a retry does not help.
     **rows(
         ("denied", _REQUEST),
         "FeatureVersionMismatch InvalidBlobType InvalidHeaderValue InvalidInput "
@@ -58,7 +58,7 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     ),
     **rows(("read-only", _KEPT), "BlobImmutableDueToLegalHold BlobImmutableDueToPolicy"),
     "ConditionHeadersNotSupported": ("read-only", "this service has no conditional writes"),
-    "RequestBodyTooLarge": ("too-large", "the service takes no blob of this size"),
+    "RequestBodyTooLarge": ("too-large", "the service does not accept a blob of this size"),
     **rows(
         ("unavailable", "the blob is archived: a lifecycle rule applies to it"),
         "BlobArchived BlobBeingRehydrated",
@@ -90,8 +90,9 @@ class AzureBlobRing:
         blob: the blob's name; 1 to 1 024 characters.
         credential: what azure-storage-blob takes: a `TokenCredential` or a shared key. None for a
             `container` with a shared access signature.
-        client: instead of these three: a `BlobClient`, made with `retry_total=0`; stays yours.
-        call_timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
+        client: instead of these three: a `BlobClient`, made with `retry_total=0`; you own it.
+        call_timeout_seconds: of the client that the store creates, for connecting and for
+            reading; 0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it; the URL is not shown.
     """
@@ -119,8 +120,8 @@ class AzureBlobRing:
         self.location = _location_of(self._client)
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
-        """The document; None when Blob Storage says that there is no such blob. RingStoreError,
-        with nothing of the SDK's in it, for everything else."""
+        """The document; None when Blob Storage answers that the blob does not exist.
+        RingStoreError, without any part of the SDK's error, for everything else."""
         answer = self._get(on_service_date)
         if isinstance(answer, RingStoreError):
             raise answer
@@ -129,10 +130,10 @@ class AzureBlobRing:
     def write(
         self, document: str, *, expected: str | None, on_service_date: OnServiceDate | None = None
     ) -> str:
-        """Replaces the blob, if it is what `expected` says. RingConflictError or RingStoreError;
-        after `unavailable` it may have been written all the same."""
+        """Replaces the blob, if its revision is `expected`. Raises RingConflictError or
+        RingStoreError; a write that ends as `unavailable` may have succeeded."""
         check_write(_OWNER, document, expected)
-        # Nobody has ever read such a revision, so another one is stored.
+        # No read can have returned such a revision, so another one is stored.
         if expected is not None and _ETAG.fullmatch(expected) is None:
             raise RingConflictError
         answer = self._put(document, expected, on_service_date)
@@ -183,7 +184,7 @@ class AzureBlobRing:
         try:
             answer = self._client.upload_blob(
                 document.encode("utf-8"),
-                # A cache between us and the service would serve a ring of yesterday.
+                # A cache in between would return an outdated ring.
                 content_settings=ContentSettings(
                     content_type="text/plain; charset=utf-8", cache_control="no-store"
                 ),
@@ -221,7 +222,7 @@ def _is_absent(error: Exception) -> bool:
 
 
 def _failure(error: Exception) -> RingStoreError:
-    """By code and status alone: a message can hold what the request held."""
+    """By code and status only: a message can contain parts of the request."""
     code, status = _code_of(error), getattr(error, "status_code", None)
     # A refusal by the service has a status; without one it is the credential that failed.
     classes = () if status is not None else (one.__name__ for one in type(error).__mro__)

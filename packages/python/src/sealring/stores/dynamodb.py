@@ -39,13 +39,13 @@ CONDITION_FAILED = "ConditionalCheckFailedException"
 _CONFLICTS = frozenset(
     {CONDITION_FAILED, "ReplicatedWriteConflictException", "TransactionConflictException"}
 )
-# boto3 takes any empty 200, even that of a proxy, for the answer that there is no item, or that it
+# boto3 treats any empty 200, even that of a proxy, as the answer that the item does not exist, or
 # was written. Only DynamoDB can report what a call consumed.
 _CAPACITY = {"ReturnConsumedCapacity": "TOTAL"}
 # Sources: the "Errors" of GetItem and PutItem and the "Common errors" of the Amazon DynamoDB API
-# reference. What is not here is `unavailable`, or `denied` by its status.
+# reference. Anything else is `unavailable`, or `denied` by its status.
 ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
-    # A table that is not there must not look like a ring that is not there yet.
+    # A missing table must not look like a ring that does not exist yet.
     **rows(("unavailable", _TABLE), "ResourceNotFoundException ResourceInUseException"),
     **aws_error_rows(
         denied=("denied", _RIGHTS),
@@ -82,10 +82,11 @@ class DynamodbRing:
 
     Args:
         table: the table's name or ARN; its partition key is `pk`, a string.
-        name: the ring's item; 1 to 64 of `[A-Za-z0-9._-]`.
-        client: a boto3 `dynamodb` client, made with one attempt; stays yours. By default one of its
-            own, with credentials and region by boto3's default chain.
-        call_timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
+        name: the ring's item; 1 to 64 characters of `[A-Za-z0-9._-]`.
+        client: a boto3 `dynamodb` client, made with one attempt; you own it. By default the store
+            creates one, with credentials and region by boto3's default chain.
+        call_timeout_seconds: of the client that the store creates, for connecting and for reading;
+            0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it.
     """
@@ -106,8 +107,8 @@ class DynamodbRing:
         self._client = aws_client(_OWNER, "dynamodb", "get_item", client, call_timeout_seconds)
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
-        """The document; None when DynamoDB says that there is no such item. RingStoreError, with
-        nothing of boto3's in it, for everything else."""
+        """The document; None when DynamoDB answers that the item does not exist. RingStoreError,
+        without any part of boto3's error, for everything else."""
         answer = self._get(on_service_date)
         if isinstance(answer, RingStoreError):
             raise answer
@@ -116,8 +117,8 @@ class DynamodbRing:
     def write(
         self, document: str, *, expected: str | None, on_service_date: OnServiceDate | None = None
     ) -> str:
-        """Replaces the item, if it is what `expected` says. RingConflictError or RingStoreError;
-        after `unavailable` it may have been written all the same."""
+        """Replaces the item, if its revision is `expected`. Raises RingConflictError or
+        RingStoreError; a write that ends as `unavailable` may have succeeded."""
         check_write(_OWNER, document, expected)
         revision = secrets.token_urlsafe(_REVISION_BYTES)
         failure = self._put(document, revision, expected, on_service_date)
@@ -165,7 +166,7 @@ def put_item(
     condition: Mapping[str, object],
     on_service_date: OnServiceDate | None = None,
 ) -> AwsFailure | RingStoreError | None:
-    """Writes an item, on a condition. What failed; None once it is written."""
+    """Writes an item, on a condition. Returns the failure, or None if it was written."""
     try:
         answer = client.put_item(TableName=table, Item=item, **condition, **_CAPACITY)
     except Exception as error:
@@ -175,7 +176,7 @@ def put_item(
 
 
 def _stored_in(answer: object) -> StoredRing | RingStoreError | None:
-    """What the answer to a read says of the item."""
+    """The item in the answer to a read."""
     if member(answer, "Item") is None:
         return None
     document = member(answer, "Item", "document", "S")
@@ -220,5 +221,5 @@ def _condition(expected: str | None) -> dict[str, object]:
 
 
 def dynamodb_refusal(failure: AwsFailure) -> RingStoreError:
-    """What a failure of a call means to a store."""
+    """What a failed call means for a store."""
     return store_refusal(failure, ERROR_TABLE, "DynamoDB", _RIGHTS)

@@ -26,11 +26,12 @@ class FileRing:
     """A ring in one file, for the processes of one machine, or of several that share a file system
     with atomic rename, exclusive create and directory listings that are never out of date. The file
     is replaced whole, so a reader never sees half a document, and a write that returned is on the
-    disk. Beside the file live a directory `<path>.lock` and, during a write, a temporary file. A
+    disk. Next to the file are a directory `<path>.lock` and, during a write, a temporary file. A
     write that cannot get the lock within 10 s changes nothing and is `unavailable`.
 
-    Writing through a symbolic link is `read-only`: the rename would replace the link. The directory
-    must exist: a volume that is not mounted must not look like a ring that is not there yet. For
+    Writing through a symbolic link is `read-only`: the rename would replace the link. The
+    directory must exist: a volume that is not mounted must not look like a ring that does not
+    exist yet. For
     the same reason an empty file is `corrupt`, and a symbolic link to nothing `unavailable`.
 
     TypeError or ValueError for a path that is not text, is empty, or has a NUL.
@@ -52,7 +53,7 @@ class FileRing:
         *,
         on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - a file system has no date.
     ) -> StoredRing | None:
-        """The document; None when there is no such file. RingStoreError for everything else."""
+        """The document; None if the file does not exist. RingStoreError for everything else."""
         answer = self._read()
         if isinstance(answer, RingStoreError):
             raise answer
@@ -65,7 +66,8 @@ class FileRing:
         expected: str | None,
         on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - a file system has no date.
     ) -> str:
-        """Replaces the file, if it is what `expected` says. RingConflictError or RingStoreError."""
+        """Replaces the file, if its revision is `expected`. Raises RingConflictError or
+        RingStoreError."""
         check_write(_OWNER, document, expected)
         until = time.monotonic() + _WRITE_DEADLINE_SECONDS
         if os.path.islink(self._path):
@@ -73,7 +75,7 @@ class FileRing:
             raise RingStoreError("read-only", detail)
         attempt = 0
         while True:
-            # Also before the lock: whoever has lost already need not wait for it.
+            # Also before the lock: a writer that has already lost need not wait for it.
             self._expect(expected)
             answer = self._try_to_replace(document, expected)
             if isinstance(answer, RingStoreError):
@@ -90,7 +92,7 @@ class FileRing:
             attempt += 1
 
     def _try_to_replace(self, document: str, expected: str | None) -> str | RingStoreError | None:
-        """The new revision; None where somebody else holds the lock."""
+        """The new revision; None if another process holds the lock."""
         try:
             lock = try_file_lock(f"{self._path}.lock")
             if lock is None:
@@ -128,7 +130,7 @@ class FileRing:
 
     def _expect(self, expected: str | None) -> None:
         answer = self._read()
-        # What is no document can be replaced by whoever saw just that.
+        # A file that is not a document can be replaced by a writer that has read exactly that.
         if isinstance(answer, RingStoreError) and answer.revision is None:
             raise answer
         if (None if answer is None else answer.revision) != expected:
@@ -201,5 +203,5 @@ def _sync_directory(path: str) -> None:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    # Without O_NONBLOCK (Windows has none) opening a pipe waits for its writer for ever.
+    # Without O_NONBLOCK (Windows has none) opening a pipe waits forever for its writer.
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

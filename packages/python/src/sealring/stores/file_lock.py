@@ -1,4 +1,5 @@
-"""The lock of a ring file: that of @sealring/core, so that processes of both languages heed it.
+"""The lock of a ring file: the same as in @sealring/core, so that processes of both languages
+respect it.
 
 It is a directory with one file per contender. Each makes its own file first and looks at the
 others then, so of two at least one sees the other and gives way. A contender is dead after 10 s,
@@ -52,19 +53,19 @@ class _Contender(NamedTuple):
 
 def try_file_lock(directory: str) -> FileLock | None:
     """Tries once to become the only holder, across threads, processes and machines; None when
-    somebody else holds it or tries at the same moment: wait for a random time and try again.
+    another contender holds it or tries at the same moment: wait for a random time and try again.
     OSError is passed on as it is."""
     with suppress(FileExistsError):
         os.mkdir(directory, 0o700)
     machine, start = _who_am_i()
-    # Spares the file below while somebody holds the lock. Ages by the file system's clock are not
-    # known yet.
+    # Avoids the file below while another contender holds the lock. Ages by the file system's clock
+    # are not known yet.
     if _is_any_alive(directory, os.listdir(directory), machine, None):
         return None
     own = f"{machine}.{os.getpid()}.{start}.{secrets.token_urlsafe(9)}"
     lock = FileLock(os.path.join(directory, own))
     is_alone = False
-    # The file system's own clock: the files of other machines carry it too.
+    # The file system's clock: the files of other machines have it too.
     now_ms = _create(os.path.join(directory, own))
     try:
         others = [name for name in os.listdir(directory) if name != own]
@@ -76,7 +77,7 @@ def try_file_lock(directory: str) -> FileLock | None:
 
 
 def remove_if_present(path: str) -> None:
-    """Removes a file; that somebody else was quicker is no error."""
+    """Removes a file; a file that is already gone is not an error."""
     with suppress(FileNotFoundError):
         os.unlink(path)
 
@@ -86,7 +87,7 @@ def _now() -> tuple[float, float]:
 
 
 def _create(path: str) -> float:
-    """The modification time of the new file. Leaves none behind where that fails."""
+    """The modification time of the new file. Leaves no file behind if that fails."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         try:
@@ -113,7 +114,7 @@ def _is_any_alive(directory: str, names: list[str], machine: str, now_ms: float 
 
 
 def _contender_of(name: str) -> _Contender | None:
-    """None for a name that another version of this code may have given: judged by its age."""
+    """None for a name that another version of this code may have written: its age decides."""
     found = _NAME.fullmatch(name)
     return None if found is None else _Contender(found[1], int(found[2]), found[3])
 
@@ -131,8 +132,8 @@ def _is_running(contender: _Contender) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
-        pass  # It runs, as somebody else.
-    # Unreadable where /proc hides the processes of others: then the signal's answer has to do.
+        pass  # It runs as another user. /proc may hide the processes of others: then the result
+    # of the signal decides.
     found = _process_stat(str(contender.pid))
     if found is None or contender.start == _UNKNOWN:
         return True
@@ -141,8 +142,8 @@ def _is_running(contender: _Contender) -> bool:
 
 
 def _who_am_i() -> tuple[str, str]:
-    """Where this process's id means something, and who it is there. Asked anew each time: a process
-    restored from a snapshot is another one than it was."""
+    """The namespace in which the id of this process is valid, and its id there. Determined each
+    time: a process restored from a snapshot has another identity."""
     namespace = boot = ""
     with suppress(OSError):
         namespace = os.readlink("/proc/self/ns/pid")

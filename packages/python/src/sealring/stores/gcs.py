@@ -12,7 +12,7 @@ from ..ring.store import StoredRing, check_write, document_text
 
 _OWNER = "GcsRing"
 _BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]", re.ASCII)
-# As the service spells it: a positive 64-bit number.
+# In the service's form: a positive 64-bit number.
 _GENERATION = re.compile("[1-9][0-9]{0,18}", re.ASCII)
 _MAX_OBJECT_BYTES = 1_024
 _CONFLICTS = (409, 412)
@@ -24,14 +24,14 @@ _COMPRESSED: tuple[RingStoreErrorKind, str] = ("corrupt", "the object is stored 
 _TOO_LARGE: tuple[RingStoreErrorKind, str] = ("too-large", "over 256 KiB")
 _BUSY = "Cloud Storage cannot serve requests at the moment"
 _REQUEST = "Cloud Storage does not accept the request: check bucket and object"
-# Reasons of the JSON API ("HTTP status and error codes for JSON"). Else the status decides.
+# Reasons of the JSON API ("HTTP status and error codes for JSON"). Otherwise the status decides.
 ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
-    # Of a bucket: a 404 of the object is no failure.
+    # Of a bucket: a 404 of the object is not a failure.
     "notFound": ("unavailable", "the bucket does not exist"),
     **rows(("denied", _RIGHTS), "forbidden insufficientPermissions accountDisabled countryBlocked"),
     "orgPolicyConstraintFailed": ("denied", "a policy of the organisation forbids it"),
     "authError": ("denied", _CREDENTIALS),
-    # No kind of their own: the caller may not do this, and a retry cannot help.
+    # They have no separate kind: the caller may not do this, and a retry does not help.
     **rows(
         ("denied", _REQUEST),
         "badRequest invalidArgument invalidParameter methodNotAllowed parseError sslRequired "
@@ -75,16 +75,16 @@ class GcsClient(Protocol):
 
 class GcsRing:
     """A ring in one object, whose generation is the revision, and which is written with
-    `ifGenerationMatch`. Checksums are verified both ways. A 404 does not tell an object that is not
-    there from a bucket that is not there, so a ring is absent only if a listing of the bucket does
-    not have it. Needs `storage.objects.get` and `storage.objects.list` and, for a member,
+    `ifGenerationMatch`. Checksums are verified both ways. A 404 does not distinguish a missing
+    object from a missing bucket, so a ring is absent only if a listing of the bucket does not
+    have it. Needs `storage.objects.get` and `storage.objects.list` and, for a member,
     `storage.objects.create` and `storage.objects.delete`.
 
     Args:
         bucket: the bucket's name.
         object: the object's name; 1 to 1 024 bytes.
-        client: a `storage.Client`; stays yours. By default one of its own, with Application Default
-            Credentials.
+        client: a `storage.Client`; you own it. By default the store creates one, with Application
+            Default Credentials.
         call_timeout_seconds: for one request; 0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it.
@@ -118,12 +118,12 @@ class GcsRing:
         *,
         on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - the SDK keeps no headers.
     ) -> StoredRing | None:
-        """The document; None when the bucket is there and the object is not. RingStoreError, with
-        nothing of the SDK's in it, for everything else."""
+        """The document; None if the bucket exists and the object does not. RingStoreError,
+        without any part of the SDK's error, for everything else."""
         answer = self._get()
         if answer is None and not self._is_listed():
             return None
-        # Founded between the two requests.
+        # Created between the two requests.
         answer = answer or self._get()
         if answer is None:
             raise RingStoreError("unavailable", "the object is in the listing but cannot be read")
@@ -138,10 +138,10 @@ class GcsRing:
         expected: str | None,
         on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - the SDK keeps no headers.
     ) -> str:
-        """Replaces the object, if it is what `expected` says. RingConflictError or RingStoreError;
-        after `unavailable` it may have been written all the same."""
+        """Replaces the object, if its generation is `expected`. Raises RingConflictError or
+        RingStoreError; a write that ends as `unavailable` may have succeeded."""
         check_write(_OWNER, document, expected)
-        # Nobody has ever read such a revision, so another one is stored.
+        # No read can have returned such a revision, so another one is stored.
         if expected is not None and not _is_generation(expected):
             raise RingConflictError
         answer = self._put(document, int(expected or 0))
@@ -174,7 +174,7 @@ class GcsRing:
             return error
 
     def _is_listed(self) -> bool:
-        """Whether the bucket, which is there, has the object."""
+        """Whether the bucket exists and has the object."""
         answer = self._first_name()
         if isinstance(answer, RingStoreError):
             raise answer
@@ -192,7 +192,7 @@ class GcsRing:
     def _put(self, document: str, generation: int) -> str | RingStoreError | RingConflictError:
         try:
             blob = self._bucket.blob(self._name)
-            # A cache between us and the service would serve a ring of yesterday.
+            # A cache in between would return an outdated ring.
             blob.cache_control = "no-store"
             blob.upload_from_string(
                 document.encode("utf-8"),
@@ -215,7 +215,7 @@ def _is_generation(value: str) -> bool:
 
 
 def _failure(error: Exception) -> RingStoreError:
-    """By status and reason alone: a message can hold what the request held."""
+    """By status and reason only: a message can contain parts of the request."""
     code, errors = getattr(error, "code", None), getattr(error, "errors", None)
     first = errors[0] if isinstance(errors, (list, tuple)) and errors else None
     reason = first.get("reason") if isinstance(first, dict) else None

@@ -18,18 +18,18 @@ from .push import Push
 _OWNER = "PostgresRing"
 _LOOK_SECONDS = 1.0
 _HEARTBEAT_SECONDS = 15.0
-# Identifiers cannot be parameters of a statement, so what may be one is a closed alphabet.
+# Identifiers cannot be parameters of a statement, so only listed characters are allowed.
 _TABLE_NAME = re.compile(r"(?:([a-z_][a-z0-9_]{0,47})\.)?([a-z_][a-z0-9_]{0,47})", re.ASCII)
 _UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _SERIALIZATION_FAILURE = "40001"
 _UNKNOWN = "the statement returned an unexpected answer"
 
 _TABLE = "the table is missing: run the migration"
-_SHAPE = "the table is not the one of the migration"
+_SHAPE = "the table does not match the migration"
 _LOGIN = "the server refused the user"
 _BUSY = "the server cannot serve requests at the moment"
 _OTHER = "another transaction changed the row first"
-# SQLSTATE to kind (PostgreSQL documentation, appendix A). What is not in it is `unavailable`.
+# SQLSTATE to kind (PostgreSQL documentation, appendix A). Any other code is `unavailable`.
 ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     **rows(("denied", _LOGIN), "28000 28P01"),
     "42501": ("denied", "the user lacks a permission on the table"),
@@ -83,15 +83,15 @@ class PostgresPool(Protocol):
 
 class PostgresRing:
     """A ring in one row of a PostgreSQL table, 13 or later, compared and replaced by a single
-    statement. The table is made by `schema.sql` of @sealring/postgres, never by the store. Only a
-    primary is read. Needs `SELECT`, `INSERT` and `UPDATE` on the table, a reader `SELECT`.
+    statement. `schema.sql` of @sealring/postgres creates the table, never the store. Only a
+    primary is read. Needs `SELECT`, `INSERT` and `UPDATE` on the table; a reader needs `SELECT`.
 
     Args:
-        pool: a `psycopg_pool.ConnectionPool`; stays yours. Nothing is heard of writes with it.
-        url: instead of a pool: `postgresql://user:password@host/database`; each call then makes a
-            connection of its own, and one more hears of writes.
-        table: `table` or `schema.table`, each 1 to 48 of `[a-z0-9_]`.
-        name: the ring's row; 1 to 64 of `[A-Za-z0-9._-]`.
+        pool: a `psycopg_pool.ConnectionPool`; you own it. It has no push.
+        url: instead of a pool: `postgresql://user:password@host/database`; each call then makes
+            its own connection, and one more receives notifications of writes.
+        table: `table` or `schema.table`, each 1 to 48 characters of `[a-z0-9_]`.
+        name: the ring's row; 1 to 64 characters of `[A-Za-z0-9._-]`.
         call_timeout_seconds: with a `url`, for connecting and for a statement; 0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it; the URL is not shown.
@@ -123,8 +123,8 @@ class PostgresRing:
         else:
             self._connect = postgres_connector(_OWNER, url, call_timeout_seconds)
         self._has_push = pool is None
-        # One row in any case: an answer without one is no proof that the ring is absent. The size
-        # is looked at before the document, so that an over-long one is never sent.
+        # One row in any case: an answer without one does not show that the ring is absent. The
+        # size is checked before the document is read, so that one over the limit is never sent.
         self._read = (
             "SELECT pg_is_in_recovery(), ring.revision::text,"
             " floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint,"
@@ -139,15 +139,15 @@ class PostgresRing:
             " VALUES (%s, %s, gen_random_uuid()) ON CONFLICT (name) DO NOTHING"
             f" RETURNING revision){told}"
         )
-        # As text: a revision of another store is no UUID, and just as wrong.
+        # As text: a revision of another store need not be a UUID, and does not match either.
         self._replace = (
             f"WITH written AS (UPDATE {sql} SET document = %s, revision = gen_random_uuid()"
             f" WHERE name = %s AND revision::text = %s RETURNING revision){told}"
         )
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
-        """The document; None when a primary says that there is no row. RingStoreError, with nothing
-        of the server's in it, for everything else."""
+        """The document; None when a primary answers that there is no row. RingStoreError, without
+        any part of the server's error, for everything else."""
         most = MAX_DOCUMENT_BYTES
         row = self._row(self._read, (most, most, self._name))
         if isinstance(row, Exception):
@@ -175,12 +175,12 @@ class PostgresRing:
         document: str,
         *,
         expected: str | None,
-        on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - a write tells no time.
+        on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - a write returns no time.
     ) -> str:
-        """Replaces the row, if it is what `expected` says. RingConflictError or RingStoreError;
-        after `unavailable` it may have been written all the same."""
+        """Replaces the row, if its revision is `expected`. Raises RingConflictError or
+        RingStoreError; a write that ends as `unavailable` may have succeeded."""
         check_write(_OWNER, document, expected)
-        # Nobody has ever read such a revision; and PostgreSQL refuses text with a NUL.
+        # No read can have returned such a revision; and PostgreSQL refuses text with a NUL.
         if expected is not None and _UUID.fullmatch(expected) is None:
             raise RingConflictError
         if expected is None:
@@ -196,8 +196,8 @@ class PostgresRing:
         return row[0]
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Calls `changed` when somebody writes, on a thread of its own, and whenever it was
-        reconnected, for what it may have missed. Nothing is heard with a pool."""
+        """Calls `changed` after a write, on a separate thread, and after each reconnection, for
+        writes that it may have missed. A pool has no push."""
         push = _PostgresPush(self._connect, self._channel, changed)
         if self._has_push:
             push.start()
@@ -237,7 +237,7 @@ class _PostgresPush(Push):
                     self.heard()
                 looks += 1
                 if looks * _LOOK_SECONDS >= _HEARTBEAT_SECONDS:
-                    # Finds a connection whose other end went away silently.
+                    # Detects a connection whose other end went away silently.
                     looks = 0
                     connection.execute("SELECT 1")
 
@@ -263,7 +263,7 @@ def _code_of_connection(text: str) -> str | None:
 
 
 def table_sql(owner: str, table: object) -> str:
-    """The name of a table as it stands in a statement. TypeError or ValueError for a wrong one."""
+    """The name of a table, quoted for a statement. TypeError or ValueError for a wrong one."""
     found = _TABLE_NAME.fullmatch(text(owner, "table", table, 97))
     if found is None:
         told = f"{owner}: table must be table or schema.table of [a-z0-9_]"

@@ -1,4 +1,4 @@
-"""Hears of writes, over a connection and a thread of its own."""
+"""Receives notifications of writes, over a separate connection and thread."""
 
 import random
 import threading
@@ -11,7 +11,7 @@ _LONGEST_BACKOFF_SECONDS = 30.0
 
 
 class Push(ABC):
-    """Reconnects after every failure; only an optimisation, so it fails silently."""
+    """Reconnects after every failure. It is only an optimisation, so it fails silently."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
@@ -22,12 +22,12 @@ class Push(ABC):
         threading.Thread(target=self._loop, name="sealring-push", daemon=True).start()
 
     def close(self) -> None:
-        """Ends it: nobody is called any more, and the thread ends within a second."""
+        """Ends it: nothing is called afterwards, and the thread ends within a second."""
         self._closing.set()
 
     @abstractmethod
     def listen(self) -> None:
-        """One connection, until it is closed; whatever goes wrong is raised. Calls `heard` once it
+        """One connection, until it is closed; every failure is raised. Calls `heard` once it
         is connected, for what was written before, and for every write."""
 
     def heard(self) -> None:
@@ -37,7 +37,7 @@ class Push(ABC):
 
     def _loop(self) -> None:
         while not self._closing.is_set():
-            # Whatever the client raises: nothing depends on push.
+            # Any error of the client is ignored: nothing depends on push.
             with suppress(Exception):
                 self.listen()
             longest = min(

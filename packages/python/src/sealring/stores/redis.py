@@ -18,8 +18,8 @@ from .redis_push import RedisPush
 _OWNER = "RedisRing"
 _REVISION_BYTES = 16
 
-# As in @sealring/redis, word for word. `revision`: that of what the key holds, of the type `kind`;
-# `foreign` for what no ring store has written.
+# As in @sealring/redis, word for word. `revision`: that of the key's value, whose type is `kind`;
+# `foreign` for a value that no ring store wrote.
 _REVISION = """
 local revision = 'foreign'
 if kind == 'hash' then
@@ -27,9 +27,10 @@ if kind == 'hash' then
   if length > 0 and length <= 64 then revision = redis.call('HMGET', KEYS[1], 'revision')[1] end
 end
 """
-# A replica may be behind, and what it does not have yet is not absent: only a primary answers.
-# Sizes are looked at first, so that an over-long value is never sent. Run as `_RO`: a user who may
-# not write may run it; and whole, since it is short and reads are rare.
+# Only a primary answers: a replica may be behind, and a key that it does not have yet is not
+# absent. Sizes are checked first, so that a value over the limit is never sent. Run as `_RO`, so
+# that a user who may not write may run it; and sent whole, because it is short and reads are
+# rare.
 _READ = f"""
 if not string.find(redis.call('INFO', 'replication'), 'role:master', 1, true) then return {{'replica'}} end
 local kind = redis.call('TYPE', KEYS[1]).ok
@@ -42,9 +43,9 @@ local document = redis.call('HMGET', KEYS[1], 'document')[1]
 if not document then return {{'foreign', time, revision}} end
 return {{'held', time, revision, document}}
 """  # noqa: E501
-# A script runs alone, from the comparison to the write. What is no ring and was read as that goes
-# first. The push may fail, where the user may not publish: by then the write is done, and it must
-# not be reported as failed.
+# A script runs alone, from the comparison to the write. A value that is not a ring, and was read
+# as such, is deleted first. The push may fail if the user may not publish: the write is done by
+# then, and must not be reported as failed.
 _WRITE = f"""
 local kind = redis.call('TYPE', KEYS[1]).ok
 {_REVISION}
@@ -67,11 +68,12 @@ _LOGIN = "the server refused the login: check user and password"
 _DENIED = "the user lacks a permission: check its ACL"
 _BUSY = "the server cannot serve requests at the moment"
 _REPLICA = (
-    "the server is a replica, or has too few of its own: a failover is under way, or the address is"
+    "the server is a replica, or has too few replicas: a failover is under way, or the address is"
     " wrong"
 )
 _CLUSTER = "the server is a node of a cluster that does not hold this key at the moment"
-# Prefix of an error reply to kind (Redis serialization protocol specification, "Simple errors").
+# Maps the prefix of an error reply to a kind (Redis serialization protocol specification, "Simple
+# errors").
 ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     **rows(("denied", _LOGIN), "NOAUTH WRONGPASS"),
     "NOPERM": ("denied", _DENIED),
@@ -113,15 +115,16 @@ class RedisClient(Protocol):
 
 class RedisRing:
     """A ring in Redis 7.0 or later: one hash, compared and replaced by a script, which Redis runs
-    alone. Only a primary is read. Needs the rights of a member in the README of @sealring/redis;
-    for a reader, no write, and `info`, `type`, `hstrlen`, `hmget`, `eval_ro`. A process whose user
-    may subscribe hears of writes at once.
+    alone. Only a primary is read. Needs the permissions of a member in the README of
+    @sealring/redis; a reader needs no write access, but `info`, `type`, `hstrlen`, `hmget`,
+    `eval_ro`. If the user may subscribe, the process is notified of writes at once.
 
     Args:
-        client: a `redis.Redis` of one server, with a socket timeout; stays yours.
-        url: instead of a client: `redis://` or `rediss://`; one of its own is then made.
+        client: a `redis.Redis` of one server, with a socket timeout; you own it.
+        url: instead of a client: `redis://` or `rediss://`; the store then creates a client.
         key: where the ring is; 1 to 512 characters.
-        call_timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
+        call_timeout_seconds: of the client that the store creates, for connecting and for reading;
+            0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it; the URL is not shown.
     """
@@ -147,8 +150,8 @@ class RedisRing:
         self.location = _location_of(url, key)
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
-        """The document; None when a primary says that the key does not exist. RingStoreError, with
-        nothing of the server's in it, for everything else."""
+        """The document; None when a primary answers that the key does not exist. RingStoreError,
+        without any part of the server's error, for everything else."""
         fields = self._run("EVAL_RO", _READ, MAX_DOCUMENT_BYTES)
         status = fields[0].decode("ascii", "replace")
         if len(fields) > 1 and on_service_date is not None:
@@ -166,10 +169,10 @@ class RedisRing:
         document: str,
         *,
         expected: str | None,
-        on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - a write tells no time.
+        on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - a write returns no time.
     ) -> str:
-        """Replaces the document, if it is what `expected` says. RingConflictError or
-        RingStoreError; after `unavailable` it may have been written all the same."""
+        """Replaces the document, if its revision is `expected`. Raises RingConflictError or
+        RingStoreError; a write that ends as `unavailable` may have succeeded."""
         check_write(_OWNER, document, expected)
         revision = secrets.token_urlsafe(_REVISION_BYTES)
         condition = "absent" if expected is None else f"={expected}"
@@ -182,9 +185,8 @@ class RedisRing:
         return revision
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Calls `changed` when somebody writes, on a thread of its own, and whenever it was
-        reconnected, for what it may have missed. Nothing is heard with a client that has no
-        `pubsub`."""
+        """Calls `changed` after a write, on a separate thread, and after each reconnection, for
+        writes that it may have missed. A client without `pubsub` has no push."""
         push = RedisPush(self._client, self._key, changed)
         return push.close
 
@@ -211,8 +213,8 @@ def _refusal(status: str, revision: str | None) -> RingStoreError:
 
 
 def redis_failure(error: Exception) -> RingStoreError:
-    """By its class, or by the code its reply begins with. What a user may not do inside a script
-    has no code of its own in Redis 7 (acl.c, script.c)."""
+    """By its class, or by the code at the start of its reply. In Redis 7, a missing permission
+    inside a script has no separate code (acl.c, script.c)."""
     message = str(error)
     reply = _REPLY_CODE.match(f"{message} ")
     names = [base.__name__ for base in type(error).__mro__]

@@ -1,4 +1,4 @@
-"""Hears of writes to a ring in Redis."""
+"""Receives notifications of writes to a ring in Redis."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -6,13 +6,13 @@ from typing import Any
 
 from .push import Push
 
-# How long one look for a message takes at most: closing waits for it.
+# Longest wait for one message: closing waits for it.
 _LOOK_SECONDS = 1.0
 _HEARTBEAT_SECONDS = 15.0
 
 
 class RedisPush(Push):
-    """Over a `pubsub` of the client; nothing is heard with one that has none."""
+    """Uses a `pubsub` of the client; a client without one has no push."""
 
     def __init__(self, client: object, channel: str, changed: Callable[[], None]) -> None:
         super().__init__(changed)
@@ -27,11 +27,11 @@ class RedisPush(Push):
             looks = 0
             while not self._closing.is_set():
                 message = pubsub.get_message(timeout=_LOOK_SECONDS)
-                # The confirmation counts too: for what was written before the subscription.
+                # The confirmation also counts, for writes before the subscription.
                 if message is not None and message["type"] in ("message", "subscribe"):
                     self.heard()
                 looks += 1
                 if looks * _LOOK_SECONDS >= _HEARTBEAT_SECONDS:
-                    # Finds a connection whose other end went away silently.
+                    # Detects a connection whose other end went away silently.
                     looks = 0
                     pubsub.ping()

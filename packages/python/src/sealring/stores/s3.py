@@ -25,7 +25,9 @@ from ..ring.document import MAX_DOCUMENT_BYTES
 from ..ring.store import StoredRing, check_write, document_text
 
 _OWNER = "S3Ring"
-_RIGHTS = "S3 refused the call; for an object that is not there also to who may not list the bucket"
+_RIGHTS = (
+    "S3 refused the call; without the permission to list the bucket, also for a missing object"
+)
 _REQUEST = "S3 does not accept the request: check bucket, key and expected_bucket_owner"
 _KMS = "the object's KMS key cannot be used"
 _BUSY = "S3 cannot serve requests at the moment"
@@ -35,7 +37,7 @@ _WRITE_ID_BYTES = 9
 # 409 and 412, and the 404 of an object deleted meanwhile.
 _CONFLICTS = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey"})
 
-# Source: "Error responses" of the Amazon S3 API reference. What is not here is `unavailable`, or
+# Source: "Error responses" of the Amazon S3 API reference. Anything else is `unavailable`, or
 # `denied` by its status: nothing but S3's own NoSuchKey with its 404 is an absent object.
 ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     # A missing bucket must not look like an absent ring; it may be about to be created.
@@ -63,7 +65,7 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     "EntityTooLarge": ("too-large", "the service does not accept an object of this size"),
     "InvalidObjectState": ("unavailable", "the object is archived: a lifecycle rule applies to it"),
     **rows(
-        ("unavailable", "the client's region is not the bucket's"),
+        ("unavailable", "the client's region differs from the bucket's"),
         "AuthorizationHeaderMalformed IllegalLocationConstraintException PermanentRedirect "
         "Redirect TemporaryRedirect",
     ),
@@ -87,25 +89,27 @@ class _Object(NamedTuple):
     """What is stored."""
 
     document: str | RingStoreError
-    """Or why it is none."""
+    """Or why it is not a document."""
     etag: str
     revision: str
 
 
 class S3Ring:
     """A ring in one object, created with `If-None-Match` and replaced with `If-Match`. Needs
-    `s3:GetObject` and, for a member, `s3:PutObject` on it, and `s3:ListBucket` on the bucket, else
-    S3 says 403 of a ring that is not there yet.
+    `s3:GetObject` and, for a member, `s3:PutObject` on it, and `s3:ListBucket` on the bucket:
+    otherwise S3 answers 403 for a ring that does not exist yet.
 
     Args:
         bucket: the bucket's name, or the alias or ARN of an access point in one Region.
         key: the object's key; 1 to 1 024 characters.
-        client: a boto3 `s3` client, made with one attempt; stays yours. By default one of its own,
-            with credentials and region by boto3's default chain.
-        call_timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
+        client: a boto3 `s3` client, made with one attempt; you own it. By default the store
+            creates one, with credentials and region by boto3's default chain.
+        call_timeout_seconds: of the client that the store creates, for connecting and for reading;
+            0.01 to 60.
         expected_bucket_owner: the 12 digits of the account that owns the bucket.
-        server_side_encryption: `AES256`, `aws:kms` or `aws:kms:dsse`. By default the bucket's own.
-        sse_kms_key_id: the KMS key of that.
+        server_side_encryption: `AES256`, `aws:kms` or `aws:kms:dsse`. By default the bucket's
+            setting.
+        sse_kms_key_id: the KMS key for that.
 
     A wrong option is a TypeError or a ValueError that names it.
     """
@@ -141,8 +145,8 @@ class S3Ring:
         self._client = aws_client(_OWNER, "s3", "get_object", client, call_timeout_seconds)
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
-        """The document; None when S3 says that there is no such object. RingStoreError, with
-        nothing of boto3's in it, for everything else."""
+        """The document; None when S3 answers that the object does not exist. RingStoreError,
+        without any part of boto3's error, for everything else."""
         answer = self._get(on_service_date)
         if answer is None:
             return None
@@ -156,12 +160,12 @@ class S3Ring:
     def write(
         self, document: str, *, expected: str | None, on_service_date: OnServiceDate | None = None
     ) -> str:
-        """Replaces the object, if it is what `expected` says. RingConflictError or RingStoreError;
-        after `unavailable` it may have been written all the same."""
+        """Replaces the object, if its revision is `expected`. Raises RingConflictError or
+        RingStoreError; a write that ends as `unavailable` may have succeeded."""
         check_write(_OWNER, document, expected)
         condition = {"IfNoneMatch": "*"}
         if expected is not None:
-            # The ETag compares bytes; the revision tells the same bytes written again apart.
+            # The ETag compares bytes; the revision also distinguishes the same bytes written again.
             stored = self._get(on_service_date)
             if isinstance(stored, RingStoreError):
                 raise stored
@@ -184,7 +188,7 @@ class S3Ring:
                 **self._encryption,
                 Body=document.encode("utf-8"),
                 ContentType="text/plain; charset=utf-8",
-                # A cache between us and S3 would serve a ring of yesterday.
+                # A cache in between would return an outdated ring.
                 CacheControl="no-store",
                 Metadata={_WRITE_ID: write_id},
             )
@@ -226,7 +230,7 @@ class S3Ring:
 
 
 def _identity_of(answer: object, write_id: object) -> tuple[str, str] | None:
-    """ETag and revision: what tells this version of the object from every other."""
+    """ETag and revision, which identify this version of the object."""
     etag, version = member(answer, "ETag"), member(answer, "VersionId")
     if not isinstance(etag, str) or etag == "":
         return None

@@ -19,8 +19,8 @@ ERROR_TABLE: dict[str, _Row] = {
     **aws_error_rows(
         denied=("denied", None),
         credentials=("denied", CREDENTIALS),
-        # Not `denied`, whatever their status: credentials or a clock that lapsed say nothing about
-        # the permission to use the key, and three denials stop a fleet from sealing.
+        # Not `denied`, whatever their status: expired credentials and a wrong clock say nothing
+        # about the permission to use the key, and three denials stop a fleet from sealing.
         expired=("unavailable", CREDENTIALS),
         clock=("unavailable", CLOCK),
         request=("denied", _REQUEST),
@@ -30,7 +30,7 @@ ERROR_TABLE: dict[str, _Row] = {
     "DisabledException": ("disabled", None),
     "KMSInvalidStateException": ("disabled", _STATE),
     "InvalidGrantTokenException": ("denied", None),
-    # A configuration error amounts to it: the caller may not use the key this way.
+    # A configuration error counts as `denied`: the caller may not use the key this way.
     **rows(("denied", _USAGE), "InvalidKeyUsageException UnsupportedOperationException"),
     "InvalidArnException": ("denied", _REQUEST),
     "NotFoundException": ("not-found", "no such KMS key in this account and region"),
@@ -57,8 +57,8 @@ _BY_STATUS: dict[int | None, KeyWrapperErrorKind] = {
 def kms_error(
     provider: str, failure: AwsFailure, operation: KeyWrapperOperation = "unwrap"
 ) -> KeyWrapperError:
-    """A name in the table decides. Else the status does: a 403 of a proxy has no code. Else it is
-    `unavailable`: the unknown never ends a key's life."""
+    """A name in the table decides, otherwise the status: a 403 of a proxy has no code. Anything
+    else is `unavailable`: an unknown error never ends the life of a key."""
     unknown: _Row = (_BY_STATUS.get(failure.status, "unavailable"), None)
     code, (kind, hint) = failure.row_of(ERROR_TABLE) or (None, unknown)
     if code is None and failure.connection is not None:

@@ -1,5 +1,5 @@
-"""The KMS key a wrapper was configured with, in one of the spellings KMS takes (AWS KMS Developer
-Guide, "Key identifiers (KeyId)")."""
+"""The KMS key a wrapper was configured with, in one of the forms that KMS accepts (AWS KMS
+Developer Guide, "Key identifiers (KeyId)")."""
 
 import re
 from typing import NamedTuple
@@ -14,7 +14,7 @@ _ARN = re.compile(
 
 
 class KeyName(NamedTuple):
-    """A key's name, taken apart; None for what it leaves open."""
+    """A key's name, taken apart; None for each part that it does not determine."""
 
     partition: str | None = None
     region: str | None = None
@@ -24,12 +24,12 @@ class KeyName(NamedTuple):
 
     @property
     def is_multi_region(self) -> bool:
-        """Every replica has its key id, and an ARN of its own."""
+        """Every replica has the same key id, and its own ARN."""
         return self.id is not None and self.id.startswith("mrk-")
 
 
 def parse_key_name(text: str) -> KeyName | None:
-    """None if the text is none of the four spellings."""
+    """None if the text has none of the four forms."""
     found = _ARN.fullmatch(text) or _BARE.fullmatch(text)
     return found and KeyName(**found.groupdict())
 
@@ -41,9 +41,10 @@ def parse_key_arn(text: object) -> KeyName | None:
 
 
 def may_mean(name: KeyName, arn: object, any_region: bool) -> bool:
-    """Whether the key with ARN `arn` can be the one that `name` means. A key ARN decides it; a bare
-    key id leaves account and region open; an alias leaves the key open, but an alias ARN not its
-    region and account. With `any_region`, the regions of multi-Region keys are not compared."""
+    """Whether the key with ARN `arn` can be the one that `name` means. A key ARN decides it; a
+    bare key id leaves account and region undetermined; an alias leaves the key undetermined, but
+    an alias ARN fixes its region and account. With `any_region`, the regions of multi-Region keys
+    are not compared."""
     key = parse_key_arn(arn)
     if key is not None and any_region and key.is_multi_region:
         key = key._replace(region=name.region)

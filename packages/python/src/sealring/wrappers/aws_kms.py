@@ -50,21 +50,25 @@ class KmsClient(Protocol):
 
 
 class AwsKmsKeyWrapper:
-    """The same as `awsKmsKeyWrapper` of @sealring/aws-kms: either opens what the other wrapped,
+    """The same as `awsKmsKeyWrapper` of @sealring/aws-kms: either unwraps what the other wrapped,
     under the same encryption context. Needs `kms:Decrypt` on the key and, for a member,
     `kms:GenerateDataKey` and `kms:Encrypt`.
 
-    A wrapped key never chooses which KMS key is asked: one that names neither the key of `key_id`
-    nor one of `also_unwrap` is refused before any call. Where `key_id` is an alias, its key is
-    known from the answer only, which is held against the record.
+    A wrapped key never chooses which KMS key is called: one that names neither the key of `key_id`
+    nor one of `also_unwrap` is refused before any call. If `key_id` is an alias, its key is known
+    only from the answer, which must match the record.
 
     Args:
         key_id: a key ARN, a key id, an alias ARN or `alias/...`.
-        client: a boto3 `kms` client, made with one attempt; stays yours. By default one of its own,
-            with credentials, and the region unless `key_id` is an ARN, by boto3's default chain.
-        also_unwrap: full ARNs of retired KMS keys whose wrapped keys may still be opened; 0 to 64.
-        multi_region: whether any replica's wrapped keys are opened; an `mrk-` key or an alias.
-        call_timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
+        client: a boto3 `kms` client, made with one attempt; you own it. By default the wrapper
+            creates one, with credentials, and the region unless `key_id` is an ARN, by boto3's
+            default chain.
+        also_unwrap: full ARNs of replaced KMS keys whose wrapped keys may still be unwrapped; 0
+            to 64.
+        multi_region: whether wrapped keys of any replica are unwrapped; for an `mrk-` key or an
+            alias.
+        call_timeout_seconds: of the client that the wrapper creates, for connecting and for
+            reading; 0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it.
     """
@@ -127,7 +131,8 @@ class AwsKmsKeyWrapper:
         *,
         on_service_date: OnServiceDate | None = None,
     ) -> bytearray:
-        """The data key, 32 bytes. KeyWrapperError, with nothing of boto3's in it, for a failure."""
+        """The data key, 32 bytes. KeyWrapperError, without any part of boto3's error, for a
+        failure."""
         check_context(_OWNER, context)
         if not self.owns(wrapped):
             raise _corrupt(hint="the wrapped key names another provider or KMS key")
@@ -141,9 +146,9 @@ class AwsKmsKeyWrapper:
     def _decrypt(
         self, wrapped: WrappedKey, context: Mapping[str, str], on_service_date: OnServiceDate | None
     ) -> bytearray | KeyWrapperError:
-        """The data key, or why there is none: in its own frame, so that no error's traceback leads
-        to an answer of KMS."""
-        # One of the configuration's own spellings, never text of the wrapped key.
+        """The data key, or why there is none. In a separate frame, so that no error's traceback
+        leads to an answer of KMS."""
+        # A spelling from the configuration, never text of the wrapped key.
         asked = wrapped.key_id if wrapped.key_id in self._also_unwrap else self.key_id
         try:
             answer = self._client.decrypt(
@@ -236,7 +241,7 @@ def _retired(also_unwrap: Sequence[str]) -> frozenset[str]:
     if len(also_unwrap) > _MAX_ALSO_UNWRAP:
         raise ValueError(f"{_OWNER}: also_unwrap must be 0 to {_MAX_ALSO_UNWRAP} key ARNs")
     for index, arn in enumerate(also_unwrap):
-        # An alias could be pointed elsewhere later, and a bare id leaves the account open.
+        # An alias could be pointed elsewhere later, and a bare id does not fix the account.
         if parse_key_arn(arn) is None:
             raise ValueError(f"{_OWNER}: also_unwrap[{index}] must be a key ARN")
     return frozenset(also_unwrap)

@@ -120,36 +120,38 @@ class _Answer(NamedTuple):
 
 
 class AzureKeyVaultKeyWrapper:
-    """The same as `azureKeyVaultKeyWrapper` of @sealring/azure-key-vault: either opens what the
+    """The same as `azureKeyVaultKeyWrapper` of @sealring/azure-key-vault: either unwraps what the
     other wrapped. Needs the key operations `unwrapKey` and, for a member, `wrapKey` and `get`, and
     `sign` on the signing key.
 
     A wrapped key records the exact version that made it. It never chooses which vault or key is
-    asked: one that is neither of `key_id` nor of `also_unwrap` is refused before any call.
+    called: one that is neither of `key_id` nor of `also_unwrap` is refused before any call.
 
-    **RSA wrapping proves no origin**: whoever has the public key can wrap a data key of his own.
-    With RSA-OAEP-256 a member needs `sign_key_id` and `sign_public_keys`; a reader the latter.
+    **RSA wrapping does not authenticate its origin**: anyone who has the public key can wrap a
+    data key of their own. With RSA-OAEP-256 a member needs `sign_key_id` and `sign_public_keys`;
+    a reader needs the latter.
 
     Args:
         key_id: `https://VAULT/keys/NAME`, whose current version is used, or one version of it.
-        credential: a `TokenCredential`, as those of azure-identity.
+        credential: a `TokenCredential`, such as one of azure-identity.
         clients: instead of a credential: what makes a `KeyClient` for a vault's URL, with
             `retry_total=0`.
         algorithm: `RSA-OAEP-256`, or `A256KW` for an oct-HSM key.
-        also_unwrap: retired keys of the same algorithm; 0 to 64.
+        also_unwrap: replaced keys of the same algorithm; 0 to 64.
         sign_key_id: one version of an EC key on P-256, which signs ring entries.
         sign_public_keys: pinned public halves as JSON Web Keys: an entry that any of them signed is
             accepted; 1 to 16. `fetch_sign_public_keys` gets them.
-        call_timeout_seconds: of the clients of its own, for connecting and for reading; 0.01 to 60.
+        call_timeout_seconds: of the clients that the wrapper creates, for connecting and for
+            reading; 0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it.
     """
 
     provider = _PROVIDER
-    # With sign_public_keys alone: without them this is no EntrySigner.
+    # Only with sign_public_keys: without them this is not an EntrySigner.
     sign: Callable[[bytes], bytes]
     """Signs a ring entry: ES256, 64 bytes. KeyWrapperError for a failure, also `corrupt` for a
-    signature that nobody with the pinned keys would accept."""
+    signature that no server with the pinned keys would accept."""
     verify: Callable[[bytes, bytes], bool]
     """Whether one of the pinned keys made this signature: r and s of 32 bytes each."""
 
@@ -220,7 +222,7 @@ class AzureKeyVaultKeyWrapper:
         *,
         on_service_date: OnServiceDate | None = None,
     ) -> bytearray:
-        """What was wrapped. KeyWrapperError, with nothing of the SDK's in it, for a failure."""
+        """What was wrapped. KeyWrapperError, without any part of the SDK's error, for a failure."""
         check_context(_OWNER, context)
         version = self._find(wrapped.key_id) if wrapped.provider == _PROVIDER else None
         if version is None:
@@ -284,7 +286,7 @@ class AzureKeyVaultKeyWrapper:
         return found
 
     def _find(self, text: object) -> _KeyId | None:
-        """The version that a text names, in the configuration's own spelling but for its digits."""
+        """The version that a text names, in the configuration's spelling, except for its digits."""
         told = _parsed_version(text)
         key = next((one for one in self._may_ask if one.is_of(text)), None)
         return None if told is None or key is None else key._replace(version=told.version)
@@ -307,7 +309,7 @@ class AzureKeyVaultKeyWrapper:
     def _unwrap(
         self, version: _KeyId, wrapped: bytes, on_service_date: OnServiceDate | None
     ) -> bytearray | KeyWrapperError:
-        """In a frame of its own, so that no error's traceback leads to an answer."""
+        """In a separate frame, so that no error's traceback leads to an answer."""
         data = self._ask("unwrap", version, "unwrapkey", self._algorithm, wrapped, on_service_date)
         if isinstance(data, KeyWrapperError):
             return data
@@ -316,7 +318,7 @@ class AzureKeyVaultKeyWrapper:
     def _version_to_wrap_with(
         self, on_service_date: OnServiceDate | None
     ) -> _KeyId | KeyWrapperError:
-        """Never left to the vault, which would not say which one it used."""
+        """Never left to the vault, which would not report which one it used."""
         if self._key.version is not None:
             return self._key
         current, now = self._current, time.monotonic()
@@ -364,7 +366,7 @@ class AzureKeyVaultKeyWrapper:
 
 
 def _no_answer(error: Exception) -> ConnectionFailure:
-    """Why there was no answer; empty where that is unknown. A credential that lapsed says nothing
+    """Why there was no answer; empty if that is unknown. An expired credential says nothing
     about the permission to use the key."""
     found = connection_failure(error)
     if found is not None:
@@ -420,7 +422,7 @@ class _Vaults:
         if code is None and answer.status == 409:
             kind = "disabled"
         if code == "BadParameter" and operation == "unwrap":
-            # There, the wrapped key is what the vault finds wrong.
+            # There, the vault rejects the wrapped key.
             kind, hint = "corrupt", None
         status, request_id = answer.status, answer.request_id
         return KeyWrapperError(
@@ -485,7 +487,7 @@ def _own_clients(credential: object, timeout: float) -> ClientOf:
 
 
 def _parsed(text: object) -> _KeyId | None:
-    """Host names are brought into lower case, port 443 is left out."""
+    """Host names are lowercased, and port 443 is dropped."""
     found = _key_id(text) if isinstance(text, str) else None
     if found is None:
         return None
@@ -521,7 +523,7 @@ def _public_keys(values: Sequence[Mapping[str, str]]) -> list[ec.EllipticCurvePu
 
 
 def _public_key(jwk: object) -> ec.EllipticCurvePublicKey | None:
-    """The P-256 key of a JSON Web Key; None if it is none. A private half is not read."""
+    """The P-256 key of a JSON Web Key; None for anything else. A private half is not read."""
     if not isinstance(jwk, Mapping) or jwk.get("crv") != "P-256":
         return None
     told = (jwk.get("x"), jwk.get("y"))
@@ -530,7 +532,7 @@ def _public_key(jwk: object) -> ec.EllipticCurvePublicKey | None:
         return None
     try:
         return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), b"\x04" + x + y)
-    except ValueError:  # No point of the curve.
+    except ValueError:  # Not a point of the curve.
         return None
 
 

@@ -22,7 +22,7 @@ from .service import (
 
 _OWNER = "GcpKmsKeyWrapper"
 _PROVIDER = "gcp-kms"
-# A bound of ours: Cloud KMS makes about 100 bytes of a data key and states none.
+# Our own bound: Cloud KMS documents none, and makes about 100 bytes of a data key.
 _MAX_WRAPPED_BYTES = 4_096
 _TAG_BYTES = 32
 _FORM = "projects/…/locations/…/keyRings/…/cryptoKeys/… (no version)"
@@ -38,8 +38,8 @@ _CREDENTIALS = "the credentials are missing, wrong or expired"
 _RIGHTS = "the caller lacks the permission to use the key, or the key does not exist"
 _Row = tuple[KeyWrapperErrorKind, str | None]
 
-# Reasons (`google.api.ErrorReason`) and gRPC's status codes. What is not here is `unavailable`,
-# also an expired token: it says nothing about the right to use the key.
+# Reasons (`google.api.ErrorReason`) and gRPC's status codes. Anything else is `unavailable`, also
+# an expired token: it says nothing about the permission to use the key.
 ERROR_TABLE: dict[str, _Row] = {
     # Violations of a FAILED_PRECONDITION.
     **rows(
@@ -105,20 +105,21 @@ class GcpKmsClient(Protocol):
 
 
 class GcpKmsKeyWrapper:
-    """The same as `gcpKmsKeyWrapper` of @sealring/gcp-kms: either opens what the other wrapped. The
-    context is the additional authenticated data; every byte string has its CRC32C, and those of the
-    answers are verified. Needs `cloudkms.cryptoKeyVersions.useToDecrypt` on the key and, for a
+    """The same as `gcpKmsKeyWrapper` of @sealring/gcp-kms: either unwraps what the other wrapped.
+    The context is the additional authenticated data; every byte string has its CRC32C, and those of
+    the answers are verified. Needs `cloudkms.cryptoKeyVersions.useToDecrypt` on the key and, for a
     member, `useToEncrypt`.
 
-    A wrapped key never chooses which key is asked: one that names a version of neither `key_id` nor
-    a key in `also_unwrap` is refused before any call. It ends with an HMAC under the data key that
-    binds the name of the version, which Decrypt does not check.
+    A wrapped key never chooses which key is called: one that names a version of neither `key_id`
+    nor a key in `also_unwrap` is refused before any call. It ends with an HMAC under the data key
+    that binds the name of the version, which Decrypt does not check.
 
     Args:
         key_id: the resource name of the key, without a version.
-        client: a `KeyManagementServiceClient` over gRPC; stays yours. By default one of its own,
-            with Application Default Credentials.
-        also_unwrap: resource names of retired keys whose wrapped keys may still be opened; 0 to 64.
+        client: a `KeyManagementServiceClient` over gRPC; you own it. By default the wrapper
+            creates one, with Application Default Credentials.
+        also_unwrap: resource names of replaced keys whose wrapped keys may still be unwrapped; 0
+            to 64.
         call_timeout_seconds: for one call; 0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it.
@@ -157,7 +158,7 @@ class GcpKmsKeyWrapper:
         data_key: bytes | bytearray,
         context: Mapping[str, str],
         *,
-        on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - gRPC tells no date.
+        on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - gRPC returns no date.
     ) -> WrappedKey:
         """Wraps 32 bytes that are not all equal. KeyWrapperError for a failure."""
         check_plaintext(_OWNER, data_key, [DATA_KEY_BYTES])
@@ -172,9 +173,9 @@ class GcpKmsKeyWrapper:
         wrapped: WrappedKey,
         context: Mapping[str, str],
         *,
-        on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - gRPC tells no date.
+        on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - gRPC returns no date.
     ) -> bytearray:
-        """The data key, 32 bytes. KeyWrapperError, with nothing of the SDK's in it, for a
+        """The data key, 32 bytes. KeyWrapperError, without any part of the SDK's error, for a
         failure."""
         check_context(_OWNER, context)
         asked = self._key_to_ask(wrapped.key_id)
@@ -236,7 +237,7 @@ class GcpKmsKeyWrapper:
     def _decrypt(
         self, asked: str, wrapped: WrappedKey, context: Mapping[str, str]
     ) -> bytearray | KeyWrapperError:
-        """In a frame of its own, so that no error's traceback leads to an answer."""
+        """In a separate frame, so that no error's traceback leads to an answer."""
         ciphertext, tag = wrapped.wrapped[:-_TAG_BYTES], wrapped.wrapped[-_TAG_BYTES:]
         request = {
             # Decrypt takes the key and finds the version in the ciphertext.
@@ -264,15 +265,15 @@ class GcpKmsKeyWrapper:
         return data_key
 
     def _holds(self, data: object, checksum: object) -> bool:
-        """Whether bytes are there and have the checksum that came with them: one that is absent
-        does not hold."""
+        """Whether bytes exist and match the checksum that came with them. A missing checksum does
+        not match."""
         value = getattr(checksum, "value", checksum)
         return isinstance(data, bytes) and isinstance(value, int) and value == self._crc32c(data)
 
 
 def _version_tag(data_key: bytes | bytearray, version: str) -> bytes:
-    """What binds the name of the key version to a wrapped data key. Who only moves wrapped keys
-    about cannot make it."""
+    """Binds the name of the key version to a wrapped data key. Someone who only moves wrapped
+    keys cannot compute it."""
     told = f"sealring/gcp-kms/version/1\n{version}"
     return hmac.digest(bytes(data_key), told.encode("utf-8"), "sha256")
 
@@ -282,7 +283,7 @@ def _corrupt(hint: str, operation: KeyWrapperOperation = "unwrap") -> KeyWrapper
 
 
 def _failure(error: Exception, operation: KeyWrapperOperation) -> KeyWrapperError:
-    """By status, reason and violations alone: a message can hold what the request held."""
+    """By status, reason and violations only: a message can contain parts of the request."""
     status = getattr(getattr(error, "grpc_status_code", None), "name", None)
     reason = getattr(error, "reason", None)
     names = [*_violations(error), reason, status]
@@ -301,7 +302,7 @@ def _failure(error: Exception, operation: KeyWrapperOperation) -> KeyWrapperErro
 
 
 def _no_answer(error: Exception, code: str | None) -> tuple[str | None, str | None]:
-    """Why there was none: the connection, or the credentials of google-auth."""
+    """Why there was no answer: the connection, or the credentials of google-auth."""
     # gRPC has UNAVAILABLE for all connections that were never established. Its texts are searched
     # for, and never copied.
     text = str(getattr(error, "message", ""))

@@ -1,5 +1,5 @@
 """Wraps data keys in this process, under a master key that you keep: for development, tests and
-machines without a key service."""
+machines without a KMS."""
 
 import os
 import re
@@ -70,7 +70,8 @@ class LocalKeyWrapper:
         *,
         on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - there is no service.
     ) -> bytearray:
-        """The data key, 32 bytes; KeyWrapperError, `corrupt`, for what was not wrapped so."""
+        """The data key, 32 bytes; KeyWrapperError, `corrupt`, for anything that was not wrapped
+        like this."""
         check_context(_OWNER, context)
         if not self.owns(wrapped):
             raise _corrupt(hint="wrapped by another provider or master key")
@@ -117,7 +118,8 @@ def _derive(name: str, value: object) -> tuple[str, AESGCM]:
             "prints, as a str, or decode it"
         )
     if is_constant(secret):
-        raise ValueError(f"{_OWNER}: {name} is one byte repeated, as in a buffer never filled")
+        told = f"{_OWNER}: {name} is one repeated byte"
+        raise ValueError(f"{told}, as in a buffer that was never filled")
     fingerprint, key = derive_key(secret, _KEY_INFO, _KEY_ID_LABEL)
     overwrite(secret)
     return f"{_PROVIDER}:{base64url.encode(fingerprint[:_KEY_ID_BYTES])}", key
@@ -125,7 +127,7 @@ def _derive(name: str, value: object) -> tuple[str, AESGCM]:
 
 def _decoded(name: str, text: str) -> bytearray:
     """The bytes of base64 or base64url text: what people can remember has too little randomness."""
-    # It would be accepted as base64 of other bytes than another program decodes.
+    # As base64, it would decode to other bytes than another program reads.
     if re.fullmatch(r"(?:[0-9a-fA-F]{2}){32,}", text):
         raise ValueError(
             f"{_OWNER}: {name} is text in hexadecimal: decode it with bytes.fromhex(text), or "

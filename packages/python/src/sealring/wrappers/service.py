@@ -20,13 +20,12 @@ _BY_STATUS: dict[int | None, KeyWrapperErrorKind] = {
 
 
 def kind_of_status(status: int | None) -> KeyWrapperErrorKind:
-    """What an HTTP status means where nothing else was said. The unknown never ends a key's
-    life."""
+    """What an HTTP status means by itself. An unknown one never ends the life of a key."""
     return _BY_STATUS.get(status, "unavailable")
 
 
 def check_plaintext(owner: str, data_key: bytes | bytearray, lengths: Sequence[int]) -> None:
-    """TypeError or ValueError for what is nothing to be wrapped."""
+    """TypeError or ValueError for a value that is not a data key."""
     if not isinstance(data_key, (bytes, bytearray)):
         raise TypeError(f"{owner}: a data key must be bytes, got {show(data_key)}")
     if len(data_key) not in lengths or is_constant(data_key[:32]):
@@ -45,7 +44,7 @@ def check_context(owner: str, context: Mapping[str, str]) -> None:
 def taken_data_key(
     provider: str, data: object, lengths: Sequence[int]
 ) -> bytearray | KeyWrapperError:
-    """The data key of an answer, or why it is none."""
+    """The data key of an answer, or why it is not one."""
     if not isinstance(data, (bytes, bytearray)) or len(data) not in lengths:
         told = " or ".join(map(str, lengths))
         return KeyWrapperError(
@@ -62,7 +61,7 @@ def taken_data_key(
 def names_of_keys(
     owner: str, name: str, values: Sequence[str], parse: Callable[[str], object], form: str
 ) -> tuple[str, ...]:
-    """The names of retired keys."""
+    """The names of replaced keys."""
     sequence(owner, name, values)
     if len(values) > MAX_ALSO_UNWRAP:
         raise ValueError(f"{owner}: {name} must be 0 to {MAX_ALSO_UNWRAP} keys")
@@ -82,12 +81,12 @@ def name_of_key(
 
 
 def matches(pattern: str) -> Callable[[str], re.Match[str] | None]:
-    """What reads a whole text."""
+    """A function that parses a whole text."""
     return re.compile(pattern, re.ASCII).fullmatch
 
 
 def note_date(header: object, on_service_date: OnServiceDate | None) -> None:
-    """Tells of a `Date` header (RFC 9110, section 6.6.1). What is no date is not told."""
+    """Reports a `Date` header (RFC 9110, section 6.6.1). An invalid date is not reported."""
     if on_service_date is None or not isinstance(header, str):
         return
     try:

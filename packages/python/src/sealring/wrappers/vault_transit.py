@@ -50,8 +50,8 @@ _IGNORED = "this server ignores associated_data: Vault 1.13 or later is needed, 
 _KEY_TYPE = "the transit key must be of type aes256-gcm96 or chacha20-poly1305, and not derived"
 _Row = tuple[KeyWrapperErrorKind, str | None]
 
-# What Vault refuses with 400 is told apart by its text only: all of it is listed here, compared as
-# a whole, and never copied. What is not on the list stays `unavailable`.
+# Refusals by Vault with 400 differ only in their text. The texts are listed here, compared as a
+# whole, and never copied. Any other text is `unavailable`.
 _REFUSALS: tuple[tuple[str, _Row], ...] = (
     (r"(?:cipher|chacha20poly1305): message authentication failed", ("corrupt", None)),
     (r"invalid ciphertext length", ("corrupt", None)),
@@ -60,7 +60,7 @@ _REFUSALS: tuple[tuple[str, _Row], ...] = (
         r"version number could not be decoded|unable to decrypt)",
         ("corrupt", None),
     ),
-    # Not `corrupt`: a standby node can be behind the one that has rotated the key.
+    # Not `corrupt`: a standby node can be behind the node that rotated the key.
     (
         r"invalid ciphertext: version is too new",
         (
@@ -118,24 +118,25 @@ class _Answer(NamedTuple):
 
 
 class VaultTransitKeyWrapper:
-    """The same as `vaultTransitKeyWrapper` of @sealring/vault-transit: either opens what the other
-    wrapped. The context is the associated data. Needs `update` on `decrypt/KEY` and, for a member,
-    on `encrypt/KEY`.
+    """The same as `vaultTransitKeyWrapper` of @sealring/vault-transit: either unwraps what the
+    other wrapped. The context is the associated data. Needs `update` on `decrypt/KEY` and, for a
+    member, on `encrypt/KEY`.
 
-    A wrapped key never chooses which key is asked: one that names neither the configured key nor
-    one of `also_unwrap`, or has any but the one canonical form, is refused before any call.
+    A wrapped key never chooses which key is called: one that names neither the configured key nor
+    one of `also_unwrap`, or is not in the canonical form, is refused before any call.
 
     Args:
-        address: where Vault or OpenBao answers: an `https://` URL, or an `http://` URL of this
+        address: the address of Vault or OpenBao: an `https://` URL, or an `http://` URL of this
             machine. Not with a `client`.
         key_id: the transit key's name, of type `aes256-gcm96` or `chacha20-poly1305`, not derived.
         mount: where the transit engine is mounted, within the namespace.
         namespace: the namespace; by default the root namespace.
         token: the token, or a function that returns one, called for every request. Not with a
             `client`.
-        client: instead of address and token: an `hvac.Client` without a namespace; stays yours.
-        also_unwrap: whole paths of retired keys, `team/transit/keys/old`; 0 to 64.
-        call_timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
+        client: instead of address and token: an `hvac.Client` without a namespace; you own it.
+        also_unwrap: whole paths of replaced keys, `team/transit/keys/old`; 0 to 64.
+        call_timeout_seconds: of the client that the wrapper creates, for connecting and for
+            reading; 0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it; the token is not shown.
     """
@@ -207,7 +208,7 @@ class VaultTransitKeyWrapper:
         *,
         on_service_date: OnServiceDate | None = None,
     ) -> bytearray:
-        """The data key, 32 bytes. KeyWrapperError, with nothing of the answer in it, for a
+        """The data key, 32 bytes. KeyWrapperError, without any part of the answer, for a
         failure."""
         check_context(_OWNER, context)
         key = self._key_to_ask(wrapped.key_id) if wrapped.provider == _PROVIDER else None
@@ -225,7 +226,7 @@ class VaultTransitKeyWrapper:
         return answer
 
     def _key_to_ask(self, key_id: str) -> _Key | None:
-        """One of the configuration's own keys: never a path out of the wrapped key."""
+        """One of the configured keys, never a path from the wrapped key."""
         found = _key_version(key_id)
         return None if found is None else self._keys.get(found["path"])
 
@@ -256,7 +257,7 @@ class VaultTransitKeyWrapper:
         context: Mapping[str, str],
         on_service_date: OnServiceDate | None,
     ) -> bytearray | KeyWrapperError:
-        """In a frame of its own, so that no error's traceback leads to an answer."""
+        """In a separate frame, so that no error's traceback leads to an answer."""
         data = self._call("decrypt", key, {"ciphertext": ciphertext}, context, on_service_date)
         if isinstance(data, KeyWrapperError):
             return data
@@ -295,7 +296,7 @@ class VaultTransitKeyWrapper:
         return data if isinstance(data, dict) else {}
 
     def _has_token(self) -> bool:
-        """Asks the function for the token of this request. What it raises may hold one."""
+        """Calls the function for the token of this request. Its error may contain a token."""
         if self._token is None:
             return True
         try:
@@ -308,8 +309,8 @@ class VaultTransitKeyWrapper:
         return True
 
     def _post(self, url: str, body: dict[str, str]) -> _Answer | ConnectionFailure:
-        """One POST, or why it had no answer, empty where that is unknown. hvac gives the answer
-        itself, or of a 200 its JSON."""
+        """One POST, or why it had no answer, empty if that is unknown. hvac returns the answer
+        itself, or the JSON of a 200."""
         try:
             answer = self._client.adapter.request("post", url, json=body, raise_exception=False)
             if isinstance(answer, dict):
@@ -378,7 +379,7 @@ def _parsed_path(path: str) -> _Key:
 
 
 def _own_client(address: object, token: str | None, timeout: float) -> VaultClient:
-    # Its text is in no message: it may hold a password.
+    # No message contains its text, which may hold a password.
     if _address(text(_OWNER, "address", address, 2_048)) is None:
         raise ValueError(
             f"{_OWNER}: address must be an https:// URL, or an http:// one of loopback"

@@ -1,4 +1,4 @@
-# The first plan, with nothing known of what it is yet to make.
+# The first plan, in which no resource exists yet.
 
 mock_provider "azurerm" {}
 

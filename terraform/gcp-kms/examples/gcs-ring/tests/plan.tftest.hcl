@@ -1,4 +1,4 @@
-# Planned as for the first time: what Google makes up, such as the rescuer's address, is not known yet.
+# Planned as for the first time: values that Google generates, such as the rescuer's address, are not known yet.
 
 mock_provider "google" {
   override_during = plan
