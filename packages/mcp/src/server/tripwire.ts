@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { internalError, invalidRequestStateError, type WireError } from '../boundary/refusal.ts';
+import { errorAnswer, internalError, invalidRequestStateError } from '../boundary/refusal.ts';
 
 // A property of the transport, like the mark of a protected server.
 const WATCHER = Symbol('sealring.watcher');
@@ -49,7 +49,7 @@ export function watch(transport: unknown, watcher: Watcher): void {
     const deliver = transport.onmessage;
     const onmessage = (message: unknown, extra?: unknown): void => {
       if (transport[WATCHER]?.mayEnter(message) !== false) deliver?.call(transport, message, extra);
-      else send(answer(message, invalidRequestStateError())).catch(() => undefined);
+      else send(errorAnswer(member(message, 'id'), invalidRequestStateError())).catch(() => undefined);
     };
     Object.assign(transport, { onmessage });
     return start();
@@ -72,12 +72,7 @@ function outgoing(transport: WatchedTransport, message: unknown): unknown {
     return { ...Object(message), result: { ...Object(result), requestState: state.slice(mark.length) } };
   }
   transport[WATCHER]?.tripped();
-  return answer(message, internalError());
-}
-
-function answer(message: unknown, { code, message: text, data }: WireError): unknown {
-  const error = { code, message: text, ...(data === undefined ? {} : { data }) };
-  return { jsonrpc: '2.0', id: member(message, 'id'), error };
+  return errorAnswer(member(message, 'id'), internalError());
 }
 
 function isTransport(value: unknown): value is WatchedTransport {

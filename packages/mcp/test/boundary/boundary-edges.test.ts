@@ -270,23 +270,19 @@ describe('prepare', () => {
   test.each([
     ['of a codec without prepare', {}],
     ['of one whose prepare returns nothing', { prepare: () => undefined }],
-  ])('%s', (_name, prepared) => {
-    expect(prepareFor(requestOf(), prepared, 'token')).toBe(true);
+    ['of one whose prepare returns a promise', { prepare: async () => {} }],
+  ])('%s succeeds', async (_name, prepared) => {
+    expect(await prepareFor(requestOf(), prepared, 'token')).toBe(true);
   });
 
-  test('reports a prepare that throws, and treats the key as not looked up', () => {
+  test('reports a prepare that throws, and treats the key as not looked up', async () => {
     const warnings: string[] = [];
     const prepare = () => {
       throw new RangeError('canary');
     };
-    expect(prepareFor(requestOf({ warn: (message) => void warnings.push(message) }), { prepare }, 'token')).toBe(false);
+    const request = requestOf({ warn: (message) => void warnings.push(message) });
+    expect(await prepareFor(request, { prepare }, 'token')).toBe(false);
     expect(warnings).toEqual(['codec.prepare failed (RangeError)']);
-  });
-
-  test('waits for a prepare that returns a promise', async () => {
-    const pending = prepareFor(requestOf(), { prepare: async () => {} }, 'token');
-    expect(pending).toBeInstanceOf(Promise);
-    expect(await pending).toBe(true);
   });
 });
 
