@@ -63,9 +63,6 @@ function report(policy: SecurityPolicy, clientId: string): void {
   reportedByPolicy.set(policy, reported);
   if (reported.has(client)) return;
   reported.add(client);
-  if (reported.size > MAX_CLIENTS) {
-    const [oldest] = reported;
-    if (oldest !== undefined) reported.delete(oldest);
-  }
+  for (const oldest of reported) if (reported.size > MAX_CLIENTS) reported.delete(oldest);
   principalWithoutSubject.emit({ client });
 }
