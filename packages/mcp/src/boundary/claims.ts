@@ -86,14 +86,12 @@ export function readClaims(payload: Uint8Array, expected: ClaimsExpected): ReadC
 }
 
 function parse(payload: Uint8Array): object {
-  let value: unknown;
   try {
-    value = JSON.parse(utf8.decode(payload));
+    // A value without members has no claims.
+    return Object(JSON.parse(utf8.decode(payload)));
   } catch {
     throw new Refusal('malformed');
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Refusal('malformed');
-  return value;
 }
 
 /**

@@ -36,12 +36,8 @@ export function surrogatePass(text: string): Uint8Array {
   const parts: Uint8Array[] = [];
   for (const character of text) {
     const unit = character.charCodeAt(0);
-    const lone = character.length === 1 && unit >= 0xd800 && unit <= 0xdfff;
-    parts.push(
-      lone
-        ? Uint8Array.of(0xe0 | (unit >> 12), 0x80 | ((unit >> 6) & 0x3f), 0x80 | (unit & 0x3f))
-        : Buffer.from(character),
-    );
+    const bytes = [0xe0 | (unit >> 12), 0x80 | ((unit >> 6) & 0x3f), 0x80 | (unit & 0x3f)];
+    parts.push(character.isWellFormed() ? Buffer.from(character) : Uint8Array.from(bytes));
   }
   return Buffer.concat(parts);
 }

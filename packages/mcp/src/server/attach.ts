@@ -83,14 +83,15 @@ export function protectRequestState<T extends McpServer | Server>(
   return server;
 }
 
-const MCP_SERVER_METHODS = ['registerTool', 'connect'];
 /** Of the `Server` of both; the one of 1.x has no `getNegotiatedProtocolVersion`. */
 const METHODS_OF_SDK_1 = ['setRequestHandler', 'assertCanSetRequestHandler', 'connect'];
 const SERVER_METHODS = [...METHODS_OF_SDK_1, 'getNegotiatedProtocolVersion'];
 
 // By shape: `instanceof` fails across the SDK's ESM and CJS builds.
 function attachable(server: unknown): AttachableServer {
-  const inner: unknown = hasMethods(server, MCP_SERVER_METHODS) ? Reflect.get(Object(server), 'server') : server;
+  const inner: unknown = hasMethods(server, ['registerTool', 'connect'])
+    ? Reflect.get(Object(server), 'server')
+    : server;
   if (isAttachable(inner)) return inner;
   if (hasMethods(inner, METHODS_OF_SDK_1)) {
     throw optionTypeError(

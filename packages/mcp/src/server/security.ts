@@ -127,23 +127,21 @@ export class RequestStateSecurity {
   }
 }
 
-const KNOWN = [
-  'keys',
-  'codec',
-  'ttlSeconds',
-  'audience',
-  'bindPrincipal',
-  'singleUse',
-  'onInvalid',
-  'maxTokenLength',
-  'requireSubject',
-  'futureSkewSeconds',
-  'clock',
-  'onReject',
-];
-
 function readPolicy(options: unknown): SecurityPolicy {
-  const given = knownOptions(OWNER, options, KNOWN);
+  const given = knownOptions(OWNER, options, [
+    'keys',
+    'codec',
+    'ttlSeconds',
+    'audience',
+    'bindPrincipal',
+    'singleUse',
+    'onInvalid',
+    'maxTokenLength',
+    'requireSubject',
+    'futureSkewSeconds',
+    'clock',
+    'onReject',
+  ]);
   const {
     ttlSeconds: ttl = DEFAULT_TTL_SECONDS,
     audience,
