@@ -11,7 +11,7 @@ import { hasMethods, knownOptions } from '../shared/option-checks.ts';
 import { policyOf, resolveAudience } from './policy.ts';
 import type { RequestStateSecurity } from './security.ts';
 import { ServerGuard } from './server-guard.ts';
-import { carriedBy, type Watcher, watch } from './tripwire.ts';
+import { carriesState, type Watcher, watch } from './tripwire.ts';
 import { noteAttached } from './unattached-warning.ts';
 
 const OWNER = 'protectRequestState';
@@ -177,7 +177,7 @@ class Interposed implements Watcher {
     const isFallbackGuarded = this.#guardFallback();
     const method: unknown = Reflect.get(Object(message), 'method');
     // Other methods ignore it, as in the MCP Python SDK.
-    if (!isCarrierMethod(method) || carriedBy(message) === undefined) return true;
+    if (!isCarrierMethod(method) || !carriesState(message)) return true;
     if (this.#methods.has(method) || (isFallbackGuarded && !hasHandler(this.#server, method))) return true;
     this.#guard.reject('inbound', method, new Refusal('unverified requestState'));
     return false;

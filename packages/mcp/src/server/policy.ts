@@ -38,7 +38,7 @@ export function rememberPolicy(security: object, policy: SecurityPolicy): void {
 
 /** @throws {TypeError} for a value that is not a `RequestStateSecurity`. */
 export function policyOf(security: unknown): SecurityPolicy {
-  const policy = typeof security === 'object' && security !== null ? policies.get(security) : undefined;
+  const policy = policies.get(Object(security));
   if (policy === undefined)
     throw optionTypeError(
       `security must be a RequestStateSecurity, such as new RequestStateSecurity({ codec }), got ${show(security)}`,

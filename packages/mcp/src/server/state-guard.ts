@@ -75,8 +75,7 @@ export class StateGuard {
   complete(method: CarrierMethod, result: unknown, carried: boolean): unknown {
     if (typeof result !== 'object' || result === null) return result;
     // Not an input_required result, so no client would send it back: it would only reveal the plaintext.
-    const hasState = Object.hasOwn(result, 'requestState') && Reflect.get(result, 'requestState') !== undefined;
-    if (hasState || isPrinted(result)) {
+    if (ownMember(result, 'requestState') !== undefined || isPrinted(result)) {
       throw this.refuseOutbound(method, new Refusal('unsealed requestState'));
     }
     // The only method with cacheable results. This one depends on the state, which is not part of a cache's key.

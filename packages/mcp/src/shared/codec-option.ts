@@ -42,7 +42,7 @@ export function codecReason(error: unknown): 'malformed' | 'unknown key' | 'auth
 }
 
 // Listed here, because a codec may use another copy of @sealring/core. Other text of an error is never repeated.
-const SEAL_UNAVAILABLE: readonly string[] = [
+const SEAL_UNAVAILABLE: readonly unknown[] = [
   'no active key',
   'KMS check too old',
   'ring read too old',
@@ -63,7 +63,7 @@ export function sealUnavailableReason(error: Error): SealUnavailableReason | und
 }
 
 function isSealUnavailableReason(value: unknown): value is SealUnavailableReason {
-  return typeof value === 'string' && SEAL_UNAVAILABLE.includes(value);
+  return SEAL_UNAVAILABLE.includes(value);
 }
 
 /** Handles the promise of an async function that was given in place of a synchronous one: its rejection must not end the process. */
