@@ -6,11 +6,11 @@
  * @packageDocumentation
  */
 
+export type { SingleUseStore } from '@sealring/core';
 export { compactJson } from './boundary/compact-json.ts';
 export { type MemorySingleUseOptions, memorySingleUse } from './boundary/memory-single-use.ts';
 export { REJECT_REASONS, type RejectEvent, type RejectReason } from './boundary/refusal.ts';
 export { CARRIER_METHODS, type CarrierMethod } from './boundary/request-identity.ts';
-export type { SingleUseStore } from './boundary/single-use.ts';
 export {
   type FetchHandler,
   type FetchPrincipal,

@@ -52,4 +52,6 @@ describe('isMcpError', () => {
 test('MCP_ERROR_CODES lists the code of every error class', () => {
   const codes = errorsOf(mcp).map(({ code }) => code);
   expect(codes.toSorted()).toEqual(mcp.MCP_ERROR_CODES);
+  const page = 'https://github.com/sealring/sealring/blob/main/docs/errors.md';
+  for (const { name, help } of errorsOf(mcp)) expect(help).toBe(`${page}#${name.toLowerCase()}`);
 });

@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { types } from 'node:util';
+import type { SingleUseStore } from '@sealring/core';
 import { decodeBase64url, MAX_TOKEN_LENGTH } from '@sealring/core/format-secrets';
 import { codecReason, type PreparedCodec, swallow } from '../shared/codec-option.ts';
 import { checkPrincipal, mintClaims, type ReadClaims, readClaims } from './claims.ts';
@@ -7,7 +8,6 @@ import { PRINCIPAL_SALT_BYTES, principalClaim } from './principal-claim.ts';
 import { saltSource } from './random-salt.ts';
 import { asRefusal, errorName, Refusal } from './refusal.ts';
 import { type CarrierMethod, type RequestIdentity, requestIdentity } from './request-identity.ts';
-import type { SingleUseStore } from './single-use.ts';
 
 const ID_BYTES = 16;
 // The salt only hides that two principals are equal, so a repeat on a cloned machine does no harm.
@@ -89,14 +89,12 @@ export class RequestStateBoundary implements Boundary {
     if (typeof wire !== 'string') throw new Refusal('non-string requestState');
     // Not decoded at all: an attacker chooses the token, and no codec accepts one of this length.
     if (wire.length > MAX_TOKEN_LENGTH) throw new Refusal('malformed');
-    const prepared = prepareFor(request, this.#policy.codec, wire);
-    const payload = this.#unseal(wire, typeof prepared === 'boolean' ? prepared : await prepared);
-    const nowSeconds = this.#policy.nowSeconds();
-    const { identity } = request;
+    const prepared = await prepareFor(request, this.#policy.codec, wire);
+    const payload = this.#unseal(wire, prepared);
     const claims = readClaims(payload, {
-      nowSeconds,
+      nowSeconds: this.#policy.nowSeconds(),
       futureSkewSeconds: this.#policy.futureSkewSeconds,
-      identity,
+      identity: request.identity,
       audience: this.#audience,
     });
     const principal = boundPrincipal(request);
@@ -177,37 +175,24 @@ export class RequestStateBoundary implements Boundary {
 
 /**
  * Prepares the codec to unseal `token` synchronously, or, without a token, to seal.
- * @returns whether that succeeded; not a promise when there is nothing to wait for. A failure does not refuse the token:
- *   the unseal does.
+ * @returns whether that succeeded. A failure does not refuse the token: the unseal does.
+ * @throws the signal's reason when the client has disconnected.
  */
-export function prepareFor(
+export async function prepareFor(
   request: BoundaryRequest,
-  codec: Pick<PreparedCodec, 'prepare'>,
+  codec: Pick<PreparedCodec, 'prepare'> | undefined,
   token: string | undefined,
-): boolean | Promise<boolean> {
-  if (typeof codec.prepare !== 'function') return true;
+): Promise<boolean> {
+  const { signal } = request;
+  let failure: string | undefined;
   try {
-    const pending = codec.prepare(token, { signal: request.signal });
-    return pending === undefined ? true : settled(request, pending);
+    await codec?.prepare?.(token, { signal });
   } catch (error) {
-    return unprepared(request, error);
+    failure = errorName(error);
   }
-}
-
-async function settled(request: BoundaryRequest, pending: PromiseLike<void>): Promise<boolean> {
-  let prepared = true;
-  try {
-    await pending;
-  } catch (error) {
-    prepared = unprepared(request, error);
-  }
-  request.signal.throwIfAborted();
-  return prepared;
-}
-
-function unprepared(request: BoundaryRequest, error: unknown): false {
-  if (!request.signal.aborted) request.warn(`codec.prepare failed (${errorName(error)})`);
-  return false;
+  signal.throwIfAborted();
+  if (failure !== undefined) request.warn(`codec.prepare failed (${failure})`);
+  return failure === undefined;
 }
 
 /** @throws {Refusal} when the principal cannot be determined. */

@@ -1,4 +1,3 @@
-import { isAscii } from 'node:buffer';
 import { compactJson } from './compact-json.ts';
 import { principalMatches } from './principal-claim.ts';
 import { principalDifference } from './principal-difference.ts';
@@ -32,13 +31,12 @@ export function mintClaims(input: ClaimsInput): Uint8Array {
   const times = `"iat":${pythonFloat(nowSeconds)},"exp":${pythonFloat(nowSeconds + input.ttlSeconds)}`;
   // The name of a method and base64url need no escaping.
   const bound = `"m":"${identity.method}","t":${compactJson(identity.target)},"a":"${identity.digest}"`;
-  const audienceMember = audience === null ? '' : `,"aud":${compactJson(audience)}`;
-  const principalMember = principal === null ? '' : `,"p":"${principal}"`;
-  const idMember = id === null ? '' : `,"j":"${id}"`;
-  return Buffer.from(
-    `{"v":${VERSION},${times},${bound},"s":${compactJson(input.state)}${audienceMember}${principalMember}${idMember}}`,
-    'latin1',
-  );
+  const optional = member('aud', audience) + member('p', principal) + member('j', id);
+  return Buffer.from(`{"v":${VERSION},${times},${bound},"s":${compactJson(input.state)}${optional}}`);
+}
+
+function member(name: string, text: string | null): string {
+  return text === null ? '' : `,"${name}":${compactJson(text)}`;
 }
 
 // Python's time.time() is a float, so a whole second is written as 1795000000.0.
@@ -88,20 +86,12 @@ export function readClaims(payload: Uint8Array, expected: ClaimsExpected): ReadC
 }
 
 function parse(payload: Uint8Array): object {
-  let value: unknown;
   try {
-    value = JSON.parse(textOf(payload));
+    // A value without members has no claims.
+    return Object(JSON.parse(utf8.decode(payload)));
   } catch {
     throw new Refusal('malformed');
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Refusal('malformed');
-  return value;
-}
-
-/** Python and this boundary write ASCII; anything else must be valid UTF-8. */
-function textOf(payload: Uint8Array): string {
-  if (!isAscii(payload)) return utf8.decode(payload);
-  return Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength).toString('latin1');
 }
 
 /**

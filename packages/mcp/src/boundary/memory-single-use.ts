@@ -1,9 +1,8 @@
-import type { Clock } from '@sealring/core';
+import type { Clock, SingleUseStore } from '@sealring/core';
 import { checkClaim, claimLifeMs, clockSkewMsOf, numberWithin } from '@sealring/core/adapter';
 import { readClock } from '../shared/clock-option.ts';
 import { SingleUseStoreFullError } from '../shared/errors.ts';
 import { knownOptions } from '../shared/option-checks.ts';
-import type { SingleUseStore } from './single-use.ts';
 
 const OWNER = 'memorySingleUse';
 const DEFAULT_MAX_TOKENS = 100_000;

@@ -1,7 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { decodeBase64url } from '@sealring/core/format-secrets';
 
-const LABEL = Buffer.from('mcp/request-state/principal:', 'latin1');
+const LABEL = Buffer.from('mcp/request-state/principal:');
 /** Bytes of the salt in a principal claim. */
 export const PRINCIPAL_SALT_BYTES = 8;
 const TAG_BYTES = 16;
@@ -32,16 +32,12 @@ function claimBytes(principal: string, salt: Uint8Array): Buffer {
 
 /** Encodes as Python's `encode('utf-8', 'surrogatepass')` does: a lone surrogate becomes the three bytes of its code unit. */
 export function surrogatePass(text: string): Uint8Array {
-  if (text.isWellFormed()) return Buffer.from(text, 'utf8');
+  if (text.isWellFormed()) return Buffer.from(text);
   const parts: Uint8Array[] = [];
   for (const character of text) {
     const unit = character.charCodeAt(0);
-    const lone = character.length === 1 && unit >= 0xd800 && unit <= 0xdfff;
-    parts.push(
-      lone
-        ? Uint8Array.of(0xe0 | (unit >> 12), 0x80 | ((unit >> 6) & 0x3f), 0x80 | (unit & 0x3f))
-        : Buffer.from(character),
-    );
+    const bytes = [0xe0 | (unit >> 12), 0x80 | ((unit >> 6) & 0x3f), 0x80 | (unit & 0x3f)];
+    parts.push(character.isWellFormed() ? Buffer.from(character) : Uint8Array.from(bytes));
   }
   return Buffer.concat(parts);
 }

@@ -6,43 +6,32 @@ type Part = string | null;
 type Parts = readonly [client: string, issuer: Part, subject: Part];
 
 /** How the principal of a state differs from that of the request. For the log only: it does not reveal the parts. */
-export type PrincipalDifference = VariantDifference | UnknownDifference | MissingDifference;
-
-type VariantDifference =
-  | 'the state was sealed without an issuer'
-  | 'the state was sealed without a subject'
-  | 'the state was sealed without an issuer and a subject'
+export type PrincipalDifference =
+  | `the state was sealed ${Sealed}`
   | 'the issuers differ in a trailing slash'
-  | 'the state was sealed with the subject as client id'
-  | 'the state was sealed with the subject as client id and without an issuer'
-  | 'issuer and subject are swapped';
-
-type UnknownDifference =
-  | 'the client, the issuer or the user differs'
-  | 'the client, the issuer or the user differs; the request has no issuer'
-  | 'the client, the issuer or the user differs; the request has no subject'
-  | 'the client, the issuer or the user differs; the request has neither issuer nor subject';
-
-type MissingDifference =
+  | 'issuer and subject are swapped'
+  | `the client, the issuer or the user differs${'' | '; the request has no issuer'}`
+  | `the client, the issuer or the user differs; the request has ${'no subject' | 'neither issuer nor subject'}`
   | 'the state has a principal, but the request has none'
   | 'the request has a principal, but the state has none';
 
+type Sealed =
+  | `without ${'an issuer' | 'a subject' | 'an issuer and a subject'}`
+  | `with the subject as client id${'' | ' and without an issuer'}`;
+
 /** The principals that a state of the same user has when another server determines the parts in another way. */
-const VARIANTS: readonly (readonly [VariantDifference, (parts: Parts) => Parts])[] = [
-  ['the state was sealed without an issuer', ([client, , subject]) => [client, null, subject]],
-  ['the state was sealed without a subject', ([client, issuer]) => [client, issuer, null]],
-  ['the state was sealed without an issuer and a subject', ([client]) => [client, null, null]],
-  ['the issuers differ in a trailing slash', ([client, issuer, subject]) => [client, otherSlash(issuer), subject]],
-  [
-    'the state was sealed with the subject as client id',
-    ([client, issuer, subject]) => [subject ?? client, issuer, subject],
-  ],
-  [
-    'the state was sealed with the subject as client id and without an issuer',
-    ([client, , subject]) => [subject ?? client, null, subject],
-  ],
-  ['issuer and subject are swapped', ([client, issuer, subject]) => [client, subject, issuer]],
-];
+function variantsOf([client, issuer, subject]: Parts): readonly (readonly [PrincipalDifference, Parts])[] {
+  const id = subject ?? client;
+  return [
+    ['the state was sealed without an issuer', [client, null, subject]],
+    ['the state was sealed without a subject', [client, issuer, null]],
+    ['the state was sealed without an issuer and a subject', [client, null, null]],
+    ['the issuers differ in a trailing slash', [client, otherSlash(issuer), subject]],
+    ['the state was sealed with the subject as client id', [id, issuer, subject]],
+    ['the state was sealed with the subject as client id and without an issuer', [id, null, subject]],
+    ['issuer and subject are swapped', [client, subject, issuer]],
+  ];
+}
 
 /**
  * Returns how `principal` differs from the one that `claim` was made for, or undefined when `principal` is not that of an
@@ -51,12 +40,12 @@ const VARIANTS: readonly (readonly [VariantDifference, (parts: Parts) => Parts])
 export function principalDifference(claim: string, principal: string): PrincipalDifference | undefined {
   const parts = partsOf(principal);
   if (parts === undefined) return undefined;
-  const matches = VARIANTS.filter(([, variant]) => principalMatches(claim, compactJson(variant(parts))));
+  const matches = variantsOf(parts).filter(([, variant]) => principalMatches(claim, compactJson(variant)));
   return matches[0]?.[0] ?? unknownDifference(parts);
 }
 
 /** By what the request lacks: a part that only the state has cannot be guessed. */
-function unknownDifference([, issuer, subject]: Parts): UnknownDifference {
+function unknownDifference([, issuer, subject]: Parts): PrincipalDifference {
   const differs = 'the client, the issuer or the user differs';
   if (issuer !== null) return subject === null ? `${differs}; the request has no subject` : differs;
   return subject === null

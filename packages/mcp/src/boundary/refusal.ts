@@ -110,3 +110,8 @@ export function invalidRequestStateError(): WireError {
 export function internalError(): WireError {
   return Object.assign(new Error('Internal error'), { code: -32603 });
 }
+
+/** The answer to a request, as JSON-RPC. */
+export function errorAnswer(id: unknown, { code, message, data }: WireError): object {
+  return { jsonrpc: '2.0', id: id ?? null, error: { code, message, ...(data && { data }) } };
+}

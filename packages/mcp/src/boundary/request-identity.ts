@@ -16,7 +16,7 @@ const DIGEST_BYTES = 16;
 
 /** Whether the boundary acts on this method. */
 export function isCarrierMethod(method: unknown): method is CarrierMethod {
-  return method === 'tools/call' || method === 'prompts/get' || method === 'resources/read';
+  return CARRIER_METHODS.some((carrier) => carrier === method);
 }
 
 /** What a token is bound to in a request. */

@@ -1,5 +1,5 @@
 import type { BoundaryRequest, Round } from '../boundary/boundary.ts';
-import { Refusal, type WireError } from '../boundary/refusal.ts';
+import { Refusal } from '../boundary/refusal.ts';
 import { type CarrierMethod, isCarrierMethod, type RequestIdentity } from '../boundary/request-identity.ts';
 import { isInputRequired, type StateGuard, withoutState } from '../server/state-guard.ts';
 import { ownMember } from '../shared/own-member.ts';
@@ -111,11 +111,6 @@ export function hasId(message: unknown): boolean {
 export function carriesState(message: unknown): boolean {
   const state = ownMember(ownMember(message, 'params'), 'requestState');
   return state !== undefined && state !== null;
-}
-
-/** The answer to a request, as JSON-RPC. */
-export function errorAnswer(id: unknown, { code, message, data }: WireError): object {
-  return { jsonrpc: '2.0', id: id ?? null, error: { code, message, ...(data === undefined ? {} : { data }) } };
 }
 
 /** Whether a value is a message of JSON-RPC. */

@@ -3,8 +3,6 @@ import { mayHaveState } from './lenient-reading.ts';
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
-/** What some clients, such as older ones in Python, take for the end of a line. JSON has them in texts only. */
-const LINE_ENDS = /[\u0085\u2028\u2029]/g;
 
 /** How the events of a stream are handled. */
 interface Rewriting {
@@ -98,9 +96,10 @@ async function rewriteEvent(event: Uint8Array, { rewrite, unreadable }: Rewritin
   if (rewritten === message && !mayHaveState(text)) return event;
   if (mayHaveState(others.join('\n'))) return replaced();
   try {
-    // Of two members with one name, the client gets the one that was checked.
+    // Of two members with one name, the client gets the one that was checked. Some clients, such as older ones in Python,
+    // take these characters, which JSON has in texts only, for the end of a line.
     const json = printExactly(rewritten).replaceAll(
-      LINE_ENDS,
+      /[\u0085\u2028\u2029]/g,
       (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`,
     );
     return Buffer.from([...others, `data: ${json}`, '', ''].join('\n'));

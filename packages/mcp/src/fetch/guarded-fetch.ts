@@ -1,7 +1,7 @@
-import { internalError, invalidRequestStateError, Refusal, type WireError } from '../boundary/refusal.ts';
+import { errorAnswer, internalError, invalidRequestStateError, Refusal, type WireError } from '../boundary/refusal.ts';
 import type { StateGuard } from '../server/state-guard.ts';
 import { ownMember } from '../shared/own-member.ts';
-import { Call, carrierMethodOf, carriesState, errorAnswer, hasId, isRpc, messagesIn } from './call.ts';
+import { Call, carrierMethodOf, carriesState, hasId, isRpc, messagesIn } from './call.ts';
 import { rewriteEvents } from './event-stream.ts';
 import { parseExactly, printExactly } from './exact-json.ts';
 import { isMisleading, mayHaveState } from './lenient-reading.ts';

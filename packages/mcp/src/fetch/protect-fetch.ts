@@ -1,5 +1,5 @@
 import type { AuthInfo } from '@modelcontextprotocol/server';
-import { integerWithin, optionTypeError, show } from '@sealring/core/adapter';
+import { integerWithin, optionTypeError, wrongType } from '@sealring/core/adapter';
 import { policyOf, resolveAudience, type SecurityPolicy } from '../server/policy.ts';
 import { authenticatedPrincipal } from '../server/principal.ts';
 import { accessTokenPrincipal, refuseNoSubject } from '../server/principal-binder.ts';
@@ -69,7 +69,7 @@ export function protectFetch<Rest extends readonly unknown[] = readonly []>(
   security: RequestStateSecurity,
   options: ProtectFetchOptions<Rest> = {},
 ): (request: Request, ...rest: Rest) => Promise<Response> {
-  if (!isFunction(handler)) throw optionTypeError(`${OWNER}: handler must be a function, got ${show(handler)}`);
+  if (!isFunction(handler)) throw wrongType(OWNER, 'handler', 'a function', handler);
   const policy = policyOf(security);
   const known = ['audience', 'bindPrincipal', 'maxRequestBytes', 'maxResponseBytes', 'onerror'];
   const {
@@ -107,12 +107,10 @@ function principalOption<Rest extends readonly unknown[]>(
   bindPrincipal: ProtectFetchOptions<Rest>['bindPrincipal'],
 ): NonNullable<ProtectFetchOptions<Rest>['bindPrincipal']> | undefined {
   if (isFunction(bindPrincipal)) return bindPrincipal;
-  if (bindPrincipal !== undefined && bindPrincipal !== null) {
-    throw optionTypeError(`${OWNER}: bindPrincipal must be a function or null, got ${show(bindPrincipal)}`);
-  }
   if (bindPrincipal === undefined && policy.bindPrincipal !== null) {
     throw optionTypeError(`${OWNER}: bindPrincipal is required; set null for states that belong to no user`);
   }
+  if ((bindPrincipal ?? null) !== null) throw wrongType(OWNER, 'bindPrincipal', 'a function or null', bindPrincipal);
   if (policy.requireSubject) throw optionTypeError(`${OWNER}: requireSubject: true requires a function bindPrincipal`);
   return undefined;
 }

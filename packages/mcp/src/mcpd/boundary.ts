@@ -29,7 +29,7 @@ export class McpdBoundary implements Boundary {
   }
 
   async prepare(request: BoundaryRequest): Promise<void> {
-    if (this.#policy.ring !== undefined) await prepareFor(request, this.#policy.ring, undefined);
+    await prepareFor(request, this.#policy.ring, undefined);
   }
 
   async unseal(
@@ -38,7 +38,7 @@ export class McpdBoundary implements Boundary {
   ): Promise<{ readonly state: string; readonly round: Round | undefined }> {
     if (typeof wire !== 'string') throw new Refusal('non-string requestState');
     const { states, ring } = this.#policy;
-    if (ring !== undefined) await prepareFor(request, ring, wire);
+    await prepareFor(request, ring, wire);
     const state = states.decode(wire, requesterOf(request));
     if (state === null) throw new Refusal('authentication failed');
     return { state, round: undefined };

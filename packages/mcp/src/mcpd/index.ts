@@ -5,8 +5,8 @@
  * @packageDocumentation
  */
 
+export type { SingleUseStore } from '@sealring/core';
 export type { RejectEvent, RejectReason } from '../boundary/refusal.ts';
-export type { SingleUseStore } from '../boundary/single-use.ts';
 export type { OnInvalid } from '../server/policy.ts';
 export {
   type RequestStatePolicyOptions,

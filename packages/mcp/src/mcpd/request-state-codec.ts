@@ -1,7 +1,7 @@
 import { type KeyObject, randomBytes } from 'node:crypto';
 import { types } from 'node:util';
 import type { Clock, KmsCodec } from '@sealring/core';
-import { flag, oneOf, optionRangeError, optionTypeError, show } from '@sealring/core/adapter';
+import { flag, oneOf, optionRangeError, optionTypeError, show, text, wrongType } from '@sealring/core/adapter';
 import { MAX_TOKEN_LENGTH } from '@sealring/core/format-secrets';
 import { readClock } from '../shared/clock-option.ts';
 import { checkLifetime } from '../shared/codec-option.ts';
@@ -133,8 +133,8 @@ export function createMcpdRequestStateCodec(options: McpdRequestStateCodecOption
 
   return Object.freeze({
     encode(state: string, who: McpdRequester): string {
-      if (typeof state !== 'string') throw optionTypeError(`${OWNER}: state must be a string, got ${show(state)}`);
-      if (!state.isWellFormed()) throw optionTypeError(`${OWNER}: state must not have a lone surrogate`);
+      if (!text(OWNER, 'state', state).isWellFormed())
+        throw optionTypeError(`${OWNER}: state must not have a lone surrogate`);
       if (state === '') throw optionRangeError(`${OWNER}: state must not be empty; send no requestState instead`);
       const material = materialOf(binding, who);
       if (material === undefined)
@@ -194,15 +194,10 @@ function materialOf(binding: McpdBinding, who: unknown): string | undefined {
 }
 
 function readRequester(binding: McpdBinding, who: unknown): { readonly subject: string; readonly target: string } {
-  if (typeof who !== 'object' || who === null)
-    throw optionTypeError(`${OWNER}: who must be an object, got ${show(who)}`);
-  const subject: unknown = Reflect.get(who, 'subject');
-  const target: unknown = Reflect.get(who, 'target');
-  if (typeof subject !== 'string')
-    throw optionTypeError(`${OWNER}: who.subject must be a string, got ${show(subject)}`);
+  if (typeof who !== 'object' || who === null) throw wrongType(OWNER, 'who', 'an object', who);
+  const subject = text(OWNER, 'who.subject', Reflect.get(who, 'subject'));
   if (binding !== 'authSubjectAndTool') return { subject, target: '' };
-  if (typeof target !== 'string') throw optionTypeError(`${OWNER}: who.target must be a string, got ${show(target)}`);
-  return { subject, target };
+  return { subject, target: text(OWNER, 'who.target', Reflect.get(who, 'target')) };
 }
 
 function readKeys(given: Record<string, unknown>, ttlSeconds: number): LiveKeys<McpdKeys> {
@@ -257,7 +252,7 @@ function ringOf(name: string, codec: unknown): LiveKeys<McpdKeys> {
 
 function readKey(name: string, value: unknown): KeyObject {
   if (typeof value !== 'string' && !types.isUint8Array(value)) {
-    throw optionTypeError(`${OWNER}: ${name} must be a Uint8Array or a string, got ${show(value)}`);
+    throw wrongType(OWNER, name, 'a Uint8Array or a string', value);
   }
   if (typeof value === 'string' && !value.isWellFormed()) {
     throw optionTypeError(`${OWNER}: ${name} must not have a lone surrogate`);
@@ -270,8 +265,7 @@ function readKey(name: string, value: unknown): KeyObject {
 }
 
 function readTtl(ttlSeconds: unknown = DEFAULT_TTL_SECONDS): number {
-  if (typeof ttlSeconds !== 'number')
-    throw optionTypeError(`${OWNER}: ttlSeconds must be a number, got ${show(ttlSeconds)}`);
+  if (typeof ttlSeconds !== 'number') throw wrongType(OWNER, 'ttlSeconds', 'a number', ttlSeconds);
   if (!(Number.isSafeInteger(ttlSeconds) && ttlSeconds > 0)) {
     throw optionRangeError(`${OWNER}: ttlSeconds must be a whole number above 0, got ${ttlSeconds}`);
   }

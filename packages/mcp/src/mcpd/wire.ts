@@ -55,7 +55,7 @@ export function deriveMcpdKeys(secret: KeyObject, revision: McpdRevision): McpdK
 export function mintMcpd(mode: McpdMode, keys: McpdKeys, claims: McpdClaims, material: string): string {
   const tag = bindTag(keys, material);
   // Members in the order in which mcp.d writes them; it reads them in any order.
-  const payload = Buffer.from(JSON.stringify({ b: tag, exp: claims.exp, s: claims.state }), 'utf8');
+  const payload = Buffer.from(JSON.stringify({ b: tag, exp: claims.exp, s: claims.state }));
   if (mode === 'signed') {
     const signer = keys.revision === 'current' ? keys.payload : keys.bind;
     return `${SIGNED_PREFIX}${payload.toString('base64url')}.${macOf(signer, payload)}`;
@@ -63,7 +63,7 @@ export function mintMcpd(mode: McpdMode, keys: McpdKeys, claims: McpdClaims, mat
   const hash = createHmac('sha256', keys.nonce).update(payload).digest();
   const nonce = randomBytes(NONCE_BYTES).map((byte, i) => byte ^ (hash[i] ?? 0));
   const cipher = createCipheriv('aes-256-gcm', keys.cipher, nonce, FULL_TAG);
-  cipher.setAAD(Buffer.from(tag, 'latin1'));
+  cipher.setAAD(Buffer.from(tag));
   const ciphertext = Buffer.concat([cipher.update(payload), cipher.final()]);
   return ENCRYPTED_PREFIX + Buffer.concat([nonce, ciphertext, cipher.getAuthTag()]).toString('base64url');
 }
@@ -104,7 +104,7 @@ function encryptedOpener(token: string, material: string): Opener | undefined {
   if (sealed === undefined || sealed.length < NONCE_BYTES + TAG_BYTES) return undefined;
   return (keys) => {
     const decipher = createDecipheriv('aes-256-gcm', keys.cipher, sealed.subarray(0, NONCE_BYTES), FULL_TAG);
-    decipher.setAAD(Buffer.from(bindTag(keys, material), 'latin1'));
+    decipher.setAAD(Buffer.from(bindTag(keys, material)));
     decipher.setAuthTag(sealed.subarray(-TAG_BYTES));
     const payload = decipher.update(sealed.subarray(NONCE_BYTES, -TAG_BYTES));
     try {
@@ -131,7 +131,7 @@ function readPayload(payload: Buffer, tag: string): McpdClaims | undefined {
 }
 
 function bindTag(keys: McpdKeys, material: string): string {
-  return createHmac('sha256', keys.bind).update(material, 'utf8').digest('hex');
+  return createHmac('sha256', keys.bind).update(material).digest('hex');
 }
 
 function macOf(key: KeyObject, payload: Buffer): string {

@@ -8,10 +8,10 @@ import {
   type RequestIdentity,
 } from '../boundary/request-identity.ts';
 import { hasMethods, knownOptions } from '../shared/option-checks.ts';
-import { policyOf, resolveAudience, type SecurityPolicy } from './policy.ts';
+import { policyOf, resolveAudience } from './policy.ts';
 import type { RequestStateSecurity } from './security.ts';
 import { ServerGuard } from './server-guard.ts';
-import { carriedBy, type Watcher, watch } from './tripwire.ts';
+import { carriesState, type Watcher, watch } from './tripwire.ts';
 import { noteAttached } from './unattached-warning.ts';
 
 const OWNER = 'protectRequestState';
@@ -76,20 +76,22 @@ export function protectRequestState<T extends McpServer | Server>(
   const { defaultAudience, adopt = false } = knownOptions(OWNER, options, ['defaultAudience', 'adopt']);
   const audience = resolveAudience(OWNER, 'defaultAudience', policy, defaultAudience);
   const registered = handlersToAdopt(target, flag(OWNER, 'adopt', adopt));
-  interpose(target, policy, audience, registered);
+  const interposed = new Interposed(target, new ServerGuard(target, policy, policy.boundaryFor(audience)));
+  if (registered !== undefined) interposed.adopt(registered);
   target[PROTECTED] = true;
   noteAttached(security);
   return server;
 }
 
-const MCP_SERVER_METHODS = ['registerTool', 'connect'];
 /** Of the `Server` of both; the one of 1.x has no `getNegotiatedProtocolVersion`. */
 const METHODS_OF_SDK_1 = ['setRequestHandler', 'assertCanSetRequestHandler', 'connect'];
-const SERVER_METHODS = ['setRequestHandler', 'assertCanSetRequestHandler', 'getNegotiatedProtocolVersion', 'connect'];
+const SERVER_METHODS = [...METHODS_OF_SDK_1, 'getNegotiatedProtocolVersion'];
 
 // By shape: `instanceof` fails across the SDK's ESM and CJS builds.
 function attachable(server: unknown): AttachableServer {
-  const inner: unknown = hasMethods(server, MCP_SERVER_METHODS) ? Reflect.get(Object(server), 'server') : server;
+  const inner: unknown = hasMethods(server, ['registerTool', 'connect'])
+    ? Reflect.get(Object(server), 'server')
+    : server;
   if (isAttachable(inner)) return inner;
   if (hasMethods(inner, METHODS_OF_SDK_1)) {
     throw optionTypeError(
@@ -117,11 +119,10 @@ function handlersToAdopt(server: AttachableServer, adopt: boolean): Registered |
   if (server.transport !== undefined)
     throw optionTypeError(`${OWNER}: this server is already connected; protect it before you connect it`);
   const methods = CARRIER_METHODS.filter((method) => hasHandler(server, method));
-  const [method] = methods;
-  if (method === undefined) return undefined;
+  if (methods.length === 0) return undefined;
   if (!adopt) {
     throw optionTypeError(
-      `${OWNER}: this server already has a handler for ${method}; protect it before you register handlers, or set adopt: true`,
+      `${OWNER}: this server already has a handler for ${methods[0]}; protect it before you register handlers, or set adopt: true`,
     );
   }
   const { _requestHandlers: registered } = server;
@@ -140,43 +141,26 @@ function hasHandler(server: AttachableServer, method: CarrierMethod): boolean {
   }
 }
 
-function interpose(
-  server: AttachableServer,
-  policy: SecurityPolicy,
-  audience: string | null,
-  registered: Registered | undefined,
-): void {
-  const interposed = new Interposed(server, new ServerGuard(server, policy, policy.boundaryFor(audience)));
-  if (registered !== undefined) interposed.adopt(registered);
-  server.setRequestHandler = (method, schemasOrHandler, maybeHandler) => {
-    interposed.setRequestHandler(method, schemasOrHandler, maybeHandler);
-  };
-  server.connect = (transport) => interposed.connect(transport);
-}
-
 /** Wraps the methods through which handlers and messages reach one server. */
 class Interposed implements Watcher {
   readonly #server: AttachableServer;
   readonly #guard: ServerGuard;
   readonly #setRequestHandler: AttachableServer['setRequestHandler'];
-  readonly #connect: AttachableServer['connect'];
   /** The methods whose handler was registered through this object. */
-  readonly #methods: CarrierMethod[] = [];
+  readonly #methods = new Set<CarrierMethod>();
 
   constructor(server: AttachableServer, guard: ServerGuard) {
     this.#server = server;
     this.#guard = guard;
     this.#setRequestHandler = server.setRequestHandler.bind(server);
-    this.#connect = server.connect.bind(server);
+    server.setRequestHandler = (...given) => this.#register(...given);
+    const connect = server.connect.bind(server);
+    server.connect = async (transport) => {
+      this.#guardFallback();
+      watch(transport, this);
+      await connect(transport);
+    };
     this.#guardFallback();
-  }
-
-  setRequestHandler(method: unknown, schemasOrHandler: unknown, maybeHandler: unknown): void {
-    const [second, third] = isCarrierMethod(method)
-      ? this.#guarded(method, schemasOrHandler, maybeHandler)
-      : [schemasOrHandler, maybeHandler];
-    this.#setRequestHandler(method, second, third);
-    if (isCarrierMethod(method) && !this.#methods.includes(method)) this.#methods.push(method);
   }
 
   /** Guards handlers as the SDK stored them: with its checks, and with its rounds in process for clients of the 2025 era. */
@@ -184,23 +168,17 @@ class Interposed implements Watcher {
     for (const method of CARRIER_METHODS) {
       const handler = registered.get(method);
       if (!isHandler(handler)) continue;
-      registered.set(method, this.#unparsed(method, handler));
-      this.#methods.push(method);
+      registered.set(method, this.#unparsed(method, handler, false));
+      this.#methods.add(method);
     }
-  }
-
-  async connect(transport: unknown): Promise<void> {
-    this.#guardFallback();
-    watch(transport, this);
-    await this.#connect(transport);
   }
 
   mayEnter(message: unknown): boolean {
     const isFallbackGuarded = this.#guardFallback();
     const method: unknown = Reflect.get(Object(message), 'method');
     // Other methods ignore it, as in the MCP Python SDK.
-    if (!isCarrierMethod(method) || carriedBy(message) === undefined) return true;
-    if (this.#methods.includes(method) || (isFallbackGuarded && !hasHandler(this.#server, method))) return true;
+    if (!isCarrierMethod(method) || !carriesState(message)) return true;
+    if (this.#methods.has(method) || (isFallbackGuarded && !hasHandler(this.#server, method))) return true;
     this.#guard.reject('inbound', method, new Refusal('unverified requestState'));
     return false;
   }
@@ -209,27 +187,30 @@ class Interposed implements Watcher {
     this.#guard.reject('outbound', 'unknown', new Refusal('unsealed requestState'));
   }
 
-  #guarded(method: CarrierMethod, schemasOrHandler: unknown, maybeHandler: unknown): readonly [unknown, unknown] {
+  #register(method: unknown, schemasOrHandler: unknown, maybeHandler: unknown): void {
+    if (!isCarrierMethod(method)) return this.#setRequestHandler(method, schemasOrHandler, maybeHandler);
     const guard = this.#guard;
     if (isHandler(schemasOrHandler)) {
-      const handler = (request: unknown, ctx: ServerContext): Promise<unknown> => {
-        const identity = guard.identify(method, paramsOf(request));
-        return guard.run({ method, identity, ctx, isShimmed: true }, schemasOrHandler, request);
-      };
-      return [handler, maybeHandler];
-    }
-    if (!isHandler(maybeHandler)) return [schemasOrHandler, maybeHandler];
-    const handler = ({ identity, parsed }: Identified, ctx: ServerContext): Promise<unknown> =>
-      guard.run({ method, identity, ctx, isShimmed: true }, maybeHandler, parsed);
-    return [identifying(schemasOrHandler, (params) => guard.identify(method, params)), handler];
+      this.#setRequestHandler(method, this.#unparsed(method, schemasOrHandler, true), maybeHandler);
+    } else if (isHandler(maybeHandler)) {
+      const handler = ({ identity, parsed }: Identified, ctx: ServerContext): Promise<unknown> =>
+        guard.run({ method, identity, ctx, isShimmed: true }, maybeHandler, parsed);
+      const schemas = identifying(schemasOrHandler, (params) => guard.identify(method, params));
+      this.#setRequestHandler(method, schemas, handler);
+    } else this.#setRequestHandler(method, schemasOrHandler, maybeHandler);
+    this.#methods.add(method);
   }
 
   /** Guards a handler that gets the request as it was sent. */
-  #unparsed(method: CarrierMethod, handler: Handler): (request: unknown, ctx: ServerContext) => Promise<unknown> {
+  #unparsed(
+    method: CarrierMethod,
+    handler: Handler,
+    isShimmed: boolean,
+  ): (...given: Parameters<Handler>) => Promise<unknown> {
     const guard = this.#guard;
     return (request, ctx) => {
-      const identity = guard.identify(method, paramsOf(request));
-      return guard.run({ method, identity, ctx, isShimmed: false }, handler, request);
+      const identity = guard.identify(method, Reflect.get(Object(request), 'params'));
+      return guard.run({ method, identity, ctx, isShimmed }, handler, request);
     };
   }
 
@@ -244,7 +225,7 @@ class Interposed implements Watcher {
     if (!isHandler(handler) || guardedFallbacks.has(handler)) return true;
     const guarded = async (request: unknown, ctx: ServerContext): Promise<unknown> => {
       const method: unknown = Reflect.get(Object(request), 'method');
-      return isCarrierMethod(method) ? this.#unparsed(method, handler)(request, ctx) : handler(request, ctx);
+      return isCarrierMethod(method) ? this.#unparsed(method, handler, false)(request, ctx) : handler(request, ctx);
     };
     guardedFallbacks.add(guarded);
     return Reflect.set(this.#server, 'fallbackRequestHandler', guarded);
@@ -282,8 +263,4 @@ function isStandard(value: unknown): value is Standard {
 
 function isHandler(value: unknown): value is Handler {
   return typeof value === 'function';
-}
-
-function paramsOf(request: unknown): unknown {
-  return Reflect.get(Object(request), 'params');
 }

@@ -1,5 +1,5 @@
 import type { Implementation, McpServer } from '@modelcontextprotocol/server';
-import { optionRangeError, optionTypeError, show } from '@sealring/core/adapter';
+import { optionRangeError, optionTypeError, text, wrongType } from '@sealring/core/adapter';
 import { knownOptions } from '../shared/option-checks.ts';
 import { protectRequestState } from './attach.ts';
 import type { RequestStateSecurity } from './security.ts';
@@ -43,11 +43,8 @@ export interface ProtectedMcpServerOptions<T extends McpServer = McpServer> {
 export function createProtectedMcpServer<T extends McpServer>(options: ProtectedMcpServerOptions<T>): T {
   knownOptions(OWNER, options, ['McpServer', 'serverInfo', 'security', 'serverOptions']);
   const { McpServer: ServerClass, serverInfo, security, serverOptions } = options;
-  if (typeof ServerClass !== 'function') {
-    throw optionTypeError(`${OWNER}: McpServer must be a class of the SDK, got ${show(ServerClass)}`);
-  }
-  const name: unknown = Reflect.get(Object(serverInfo), 'name');
-  if (typeof name !== 'string') throw optionTypeError(`${OWNER}: serverInfo.name must be a string, got ${show(name)}`);
+  if (typeof ServerClass !== 'function') throw wrongType(OWNER, 'McpServer', 'a class of the SDK', ServerClass);
+  const name = text(OWNER, 'serverInfo.name', Reflect.get(Object(serverInfo), 'name'));
   // The audience would be the same as of every other server without a name.
   if (name === '') throw optionRangeError(`${OWNER}: serverInfo.name must not be empty`);
   if (serverOptions?.requestState?.verify !== undefined) {
@@ -59,11 +56,10 @@ export function createProtectedMcpServer<T extends McpServer>(options: Protected
   const { tools, resources, prompts, ...others } = serverOptions?.capabilities ?? {};
   const server = new ServerClass(serverInfo, { ...serverOptions, capabilities: others });
   protectRequestState(server, security, { defaultAudience: name });
-  if (tools === undefined && resources === undefined && prompts === undefined) return server;
   server.server.registerCapabilities({
-    ...(tools === undefined ? {} : { tools }),
-    ...(resources === undefined ? {} : { resources }),
-    ...(prompts === undefined ? {} : { prompts }),
+    ...(tools && { tools }),
+    ...(resources && { resources }),
+    ...(prompts && { prompts }),
   });
   // To register and remove an entry is the public way to register the handlers of an empty list.
   if (tools !== undefined) server.registerTool(PLACEHOLDER, {}, () => ({ content: [] })).remove();

@@ -1,5 +1,5 @@
 import type { ServerContext } from '@modelcontextprotocol/server';
-import { optionTypeError, show } from '@sealring/core/adapter';
+import { optionTypeError, show, wrongType } from '@sealring/core/adapter';
 import type { Boundary } from '../boundary/boundary.ts';
 import type { RejectEvent } from '../boundary/refusal.ts';
 import { expectAttachment } from './unattached-warning.ts';
@@ -38,7 +38,7 @@ export function rememberPolicy(security: object, policy: SecurityPolicy): void {
 
 /** @throws {TypeError} for a value that is not a `RequestStateSecurity`. */
 export function policyOf(security: unknown): SecurityPolicy {
-  const policy = typeof security === 'object' && security !== null ? policies.get(security) : undefined;
+  const policy = policies.get(Object(security));
   if (policy === undefined)
     throw optionTypeError(
       `security must be a RequestStateSecurity, such as new RequestStateSecurity({ codec }), got ${show(security)}`,
@@ -54,7 +54,7 @@ export function resolveAudience(
   fallback: unknown,
 ): string | null {
   if (fallback !== undefined && fallback !== null && typeof fallback !== 'string') {
-    throw optionTypeError(`${owner}: ${name} must be a string or null, got ${show(fallback)}`);
+    throw wrongType(owner, name, 'a string or null', fallback);
   }
   const audience = ofPolicy === undefined ? fallback : ofPolicy;
   if (audience === undefined) {

@@ -12,14 +12,22 @@ const reportedByPolicy = new WeakMap<SecurityPolicy, Set<string>>();
 
 /**
  * Returns the function that determines the principal of a request. With the default `bindPrincipal`, an access token
- * without a subject is reported once for each client, on the channel `sealring:principal-without-subject`. With
- * `requireSubject` the function throws instead, also for a request without an access token.
+ * without a subject is reported once for each client, on the channel `sealring:principal-without-subject`, and a request
+ * whose access token did not reach the SDK by a process warning. With `requireSubject` the function throws instead, also
+ * for a request without an access token.
  */
 export function principalBinder(policy: SecurityPolicy): (ctx: ServerContext) => unknown {
   const { bindPrincipal } = policy;
   if (bindPrincipal === null) return () => null;
   if (bindPrincipal !== authenticatedPrincipal) return bindPrincipal;
-  return (ctx) => accessTokenPrincipal(policy, ctx);
+  return (ctx) => {
+    const principal = accessTokenPrincipal(policy, ctx);
+    // The user was verified, and put where the SDK does not look, such as on `request.user`; or was never verified.
+    if (principal === null && ctx.http?.req?.headers.has('authorization') === true) {
+      warnNoSubject('a requestState is bound to no user, although its request has an Authorization header');
+    }
+    return principal;
+  };
 }
 
 /** The principal by the default `bindPrincipal`. @throws {TypeError} when `requireSubject` refuses it. */
@@ -36,17 +44,15 @@ export function accessTokenPrincipal(policy: SecurityPolicy, ctx: AuthenticatedC
 /** @throws {TypeError} under `requireSubject`, for a request that has no subject. */
 export function refuseNoSubject(policy: SecurityPolicy): void {
   if (!policy.requireSubject) return;
-  warnNoSubject();
+  warnNoSubject('requireSubject refused a requestState, because the request has no subject');
   throw new TypeError('the request has no subject');
 }
 
-/** Warns once per process: without the warning, nothing on the server shows why every state is refused. */
-function warnNoSubject(): void {
+/** Warns once per process: without the warning, nothing on the server shows why every state is refused, or anyone's. */
+function warnNoSubject(what: string): void {
   warnOnce(
     'SEALRING_NO_SUBJECT',
-    'requireSubject refused a requestState, because the request has no subject. Set request.auth (authInfo of ' +
-      'handler.fetch) to the result of your token verifier, with the user in extra.sub; with protectFetch, ' +
-      'return that result from bindPrincipal. See docs/guides/wire-a-verifier.md. If your server has no users, set bindPrincipal: null',
+    `${what}. Set request.auth (authInfo of handler.fetch) to the result of your token verifier, with the user in extra.sub; with protectFetch, return that result from bindPrincipal. See docs/guides/wire-a-verifier.md. If your server has no users, set bindPrincipal: null`,
   );
 }
 
@@ -57,9 +63,6 @@ function report(policy: SecurityPolicy, clientId: string): void {
   reportedByPolicy.set(policy, reported);
   if (reported.has(client)) return;
   reported.add(client);
-  if (reported.size > MAX_CLIENTS) {
-    const [oldest] = reported;
-    if (oldest !== undefined) reported.delete(oldest);
-  }
+  for (const oldest of reported) if (reported.size > MAX_CLIENTS) reported.delete(oldest);
   principalWithoutSubject.emit({ client });
 }

@@ -1,10 +1,18 @@
 import { randomBytes } from 'node:crypto';
 import type { ServerContext } from '@modelcontextprotocol/server';
-import { AesGcmRequestStateCodec, type Clock, type RequestStateCodec } from '@sealring/core';
-import { flag, numberWithin, oneOf, optionRangeError, optionTypeError, show } from '@sealring/core/adapter';
+import { AesGcmRequestStateCodec, type Clock, type RequestStateCodec, type SingleUseStore } from '@sealring/core';
+import {
+  flag,
+  numberWithin,
+  oneOf,
+  optionRangeError,
+  optionTypeError,
+  show,
+  text,
+  wrongType,
+} from '@sealring/core/adapter';
 import { type BoundaryPolicy, RequestStateBoundary } from '../boundary/boundary.ts';
 import type { RejectEvent } from '../boundary/refusal.ts';
-import type { SingleUseStore } from '../boundary/single-use.ts';
 import { readClock } from '../shared/clock-option.ts';
 import { checkLifetime, type PreparedCodec, readCodec } from '../shared/codec-option.ts';
 import { warnEphemeral } from '../shared/ephemeral-warning.ts';
@@ -119,23 +127,21 @@ export class RequestStateSecurity {
   }
 }
 
-const KNOWN = [
-  'keys',
-  'codec',
-  'ttlSeconds',
-  'audience',
-  'bindPrincipal',
-  'singleUse',
-  'onInvalid',
-  'maxTokenLength',
-  'requireSubject',
-  'futureSkewSeconds',
-  'clock',
-  'onReject',
-];
-
 function readPolicy(options: unknown): SecurityPolicy {
-  const given = knownOptions(OWNER, options, KNOWN);
+  const given = knownOptions(OWNER, options, [
+    'keys',
+    'codec',
+    'ttlSeconds',
+    'audience',
+    'bindPrincipal',
+    'singleUse',
+    'onInvalid',
+    'maxTokenLength',
+    'requireSubject',
+    'futureSkewSeconds',
+    'clock',
+    'onReject',
+  ]);
   const {
     ttlSeconds: ttl = DEFAULT_TTL_SECONDS,
     audience,
@@ -146,11 +152,8 @@ function readPolicy(options: unknown): SecurityPolicy {
   } = given;
   const ttlSeconds = readTtl(ttl);
   const codec = codecOf(given, ttlSeconds);
-  if (audience !== undefined && typeof audience !== 'string') {
-    throw optionTypeError(`${OWNER}: audience must be a string, got ${show(audience)}`);
-  }
   if (bindPrincipal !== null && !isFunction(bindPrincipal)) {
-    throw optionTypeError(`${OWNER}: bindPrincipal must be a function or null, got ${show(bindPrincipal)}`);
+    throw wrongType(OWNER, 'bindPrincipal', 'a function or null', bindPrincipal);
   }
   const needsSubject = flag(OWNER, 'requireSubject', requireSubject);
   if (needsSubject && bindPrincipal !== authenticatedPrincipal) {
@@ -159,7 +162,7 @@ function readPolicy(options: unknown): SecurityPolicy {
   const policy: SecurityPolicy & BoundaryPolicy = {
     codec,
     ttlSeconds,
-    audience,
+    audience: audience === undefined ? undefined : text(OWNER, 'audience', audience),
     bindPrincipal,
     onReject: callback(OWNER, 'onReject', given['onReject']),
     singleUse: readStore(given['singleUse'], codec),
@@ -174,9 +177,7 @@ function readPolicy(options: unknown): SecurityPolicy {
 }
 
 function readTtl(ttlSeconds: unknown): number {
-  if (typeof ttlSeconds !== 'number') {
-    throw optionTypeError(`${OWNER}: ttlSeconds must be a number, got ${show(ttlSeconds)}`);
-  }
+  if (typeof ttlSeconds !== 'number') throw wrongType(OWNER, 'ttlSeconds', 'a number', ttlSeconds);
   if (!(Number.isFinite(ttlSeconds) && ttlSeconds > 0)) {
     throw optionRangeError(`${OWNER}: ttlSeconds must be a finite number above 0, got ${ttlSeconds}`);
   }
@@ -190,7 +191,7 @@ function codecOf({ keys, codec: given }: Record<string, unknown>, ttlSeconds: nu
     );
   }
   if (keys !== undefined) {
-    if (!isKeyList(keys)) throw optionTypeError(`${OWNER}: keys must be an array, got ${show(keys)}`);
+    if (!isKeyList(keys)) throw wrongType(OWNER, 'keys', 'an array', keys);
     return new AesGcmRequestStateCodec(keys);
   }
   const codec = readCodec(OWNER, 'codec', given);
@@ -215,9 +216,7 @@ function checkMargin(store: SingleUseStore, codec: object): void {
   const margin: unknown = store.clockSkewSeconds;
   const skew: unknown = Reflect.get(codec, 'clockSkewSeconds');
   if (margin === undefined) return;
-  if (typeof margin !== 'number') {
-    throw optionTypeError(`${OWNER}: singleUse.clockSkewSeconds must be a number, got ${show(margin)}`);
-  }
+  if (typeof margin !== 'number') throw wrongType(OWNER, 'singleUse.clockSkewSeconds', 'a number', margin);
   if (typeof skew === 'number' && !(margin >= skew)) {
     throw optionRangeError(
       `${OWNER}: singleUse.clockSkewSeconds ${margin} must be at least ${skew}, the clockSkewSeconds of the codec`,

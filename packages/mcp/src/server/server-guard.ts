@@ -53,16 +53,23 @@ export class ServerGuard {
     handler: (request: Request, ctx: ServerContext) => unknown,
     first: Request,
   ): Promise<unknown> {
-    const { signal } = guarded.ctx.mcpReq;
+    const { method, identity, isShimmed, ctx: unguarded } = guarded;
+    const { signal } = unguarded.mcpReq;
     const revision = this.#server.getNegotiatedProtocolVersion();
     const isModern = revision !== undefined && revision >= FIRST_MODERN_REVISION;
-    const isReplayed = guarded.isShimmed && !isModern;
-    const wire: unknown = guarded.ctx.mcpReq.requestState();
+    const isReplayed = isShimmed && !isModern;
+    const wire: unknown = unguarded.mcpReq.requestState();
     // An explicit null counts as absent, as in the MCP Python SDK: a client can omit the member as well.
     const carried = wire !== undefined && wire !== null;
-    const request = new Call(this, guarded);
+    const request: BoundaryRequest = {
+      method,
+      identity,
+      signal,
+      bindPrincipal: () => this.#bindPrincipal(unguarded),
+      warn: (message) => this.#states.report(`${message} on ${method}`),
+    };
     let round: Round | undefined;
-    let { ctx } = guarded;
+    let ctx = unguarded;
     if (wire === null) ctx = withState(ctx, undefined);
     else if (carried && !(isReplayed && this.#isReplay(signal, wire))) {
       const accepted = await this.#states.unseal(request, wire);
@@ -70,12 +77,12 @@ export class ServerGuard {
       round = accepted?.round;
     }
     const result = await handler(first, ctx);
-    if (!isInputRequired(result)) return this.#states.complete(request.method, result, carried && isModern);
+    if (!isInputRequired(result)) return this.#states.complete(method, result, carried && isModern);
     const state: unknown = result['requestState'];
     if (state === undefined) return result;
     signal.throwIfAborted();
     if (typeof state !== 'string') {
-      throw this.#states.refuseOutbound(request.method, new Refusal('non-string requestState'));
+      throw this.#states.refuseOutbound(method, new Refusal('non-string requestState'));
     }
     if (isReplayed) {
       (this.#replays ??= new WeakMap()).set(signal, state);
@@ -83,16 +90,6 @@ export class ServerGuard {
     }
     const token = await this.#states.seal(request, state, round);
     return token === undefined ? withoutState(result) : { ...result, requestState: markSealed(token) };
-  }
-
-  /** The principal of a request by the policy, unchecked. */
-  principalOf(ctx: ServerContext): unknown {
-    return this.#bindPrincipal(ctx);
-  }
-
-  /** Reports to the server's `onerror`. */
-  report(message: string): void {
-    this.#states.report(message);
   }
 
   /** Reports one refusal. */
@@ -103,34 +100,7 @@ export class ServerGuard {
   #isReplay(signal: AbortSignal, wire: unknown): boolean {
     const expected = this.#replays?.get(signal);
     this.#replays?.delete(signal);
-    return expected !== undefined && expected === wire;
-  }
-}
-
-/** The view of a request that the boundary gets. */
-class Call implements BoundaryRequest {
-  readonly #guard: ServerGuard;
-  readonly method: CarrierMethod;
-  readonly identity: RequestIdentity | Refusal;
-  readonly ctx: ServerContext;
-
-  constructor(guard: ServerGuard, { method, identity, ctx }: GuardedRequest) {
-    this.#guard = guard;
-    this.method = method;
-    this.identity = identity;
-    this.ctx = ctx;
-  }
-
-  get signal(): AbortSignal {
-    return this.ctx.mcpReq.signal;
-  }
-
-  bindPrincipal(): unknown {
-    return this.#guard.principalOf(this.ctx);
-  }
-
-  warn(message: string): void {
-    this.#guard.report(`${message} on ${this.method}`);
+    return expected === wire;
   }
 }
 

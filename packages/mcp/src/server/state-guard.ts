@@ -75,8 +75,7 @@ export class StateGuard {
   complete(method: CarrierMethod, result: unknown, carried: boolean): unknown {
     if (typeof result !== 'object' || result === null) return result;
     // Not an input_required result, so no client would send it back: it would only reveal the plaintext.
-    const hasState = Object.hasOwn(result, 'requestState') && Reflect.get(result, 'requestState') !== undefined;
-    if (hasState || isPrinted(result)) {
+    if (ownMember(result, 'requestState') !== undefined || isPrinted(result)) {
       throw this.refuseOutbound(method, new Refusal('unsealed requestState'));
     }
     // The only method with cacheable results. This one depends on the state, which is not part of a cache's key.
@@ -99,12 +98,7 @@ export class StateGuard {
     const { reason, codecReason, source, difference } = refusal;
     const detail = codecReason ?? source ?? difference;
     this.report(`refused ${direction} on ${method}: ${reason}${detail === undefined ? '' : ` (${detail})`}`);
-    const event: RejectEvent = Object.freeze({
-      direction,
-      method,
-      reason,
-      ...(codecReason === undefined ? {} : { codecReason }),
-    });
+    const event: RejectEvent = Object.freeze({ direction, method, reason, ...(codecReason && { codecReason }) });
     boundaryRefused.emit({ direction, method, reason });
     quietly(
       () => this.#policy.onReject?.(event),
@@ -157,12 +151,7 @@ function isPrintedText(text: unknown): boolean {
 
 /** By shape, as the SDK does: this package imports only the types of the SDK. */
 export function isInputRequired(result: unknown): result is Record<string, unknown> {
-  return (
-    typeof result === 'object' &&
-    result !== null &&
-    !Array.isArray(result) &&
-    Reflect.get(result, 'resultType') === 'input_required'
-  );
+  return Reflect.get(Object(result), 'resultType') === 'input_required';
 }
 
 export function withoutState(result: Record<string, unknown>): Record<string, unknown> {

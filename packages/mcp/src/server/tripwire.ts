@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { internalError, invalidRequestStateError, type WireError } from '../boundary/refusal.ts';
+import { errorAnswer, internalError, invalidRequestStateError } from '../boundary/refusal.ts';
+import { hasMethods } from '../shared/option-checks.ts';
 
 // A property of the transport, like the mark of a protected server.
 const WATCHER = Symbol('sealring.watcher');
@@ -49,18 +50,18 @@ export function watch(transport: unknown, watcher: Watcher): void {
     const deliver = transport.onmessage;
     const onmessage = (message: unknown, extra?: unknown): void => {
       if (transport[WATCHER]?.mayEnter(message) !== false) deliver?.call(transport, message, extra);
-      else send(answer(message, invalidRequestStateError())).catch(() => undefined);
+      else send(errorAnswer(member(message, 'id'), invalidRequestStateError())).catch(() => undefined);
     };
     Object.assign(transport, { onmessage });
     return start();
   };
 }
 
-/** The unchecked `requestState` of a request; undefined if it has none, or if the message is not a request. */
-export function carriedBy(message: unknown): unknown {
-  const id = member(message, 'id');
-  // The SDK passes it to a handler for requests only.
-  return id === undefined || id === null ? undefined : (member(member(message, 'params'), 'requestState') ?? undefined);
+/** Whether a message is a request with a `requestState`: the SDK passes it to a handler for requests only. */
+export function carriesState(message: unknown): boolean {
+  return [member(message, 'id'), member(member(message, 'params'), 'requestState')].every(
+    (one) => (one ?? null) !== null,
+  );
 }
 
 function outgoing(transport: WatchedTransport, message: unknown): unknown {
@@ -68,20 +69,16 @@ function outgoing(transport: WatchedTransport, message: unknown): unknown {
   if (member(result, 'resultType') !== 'input_required') return message;
   const state = member(result, 'requestState');
   if (state === undefined) return message;
-  if (typeof state === 'string' && mark !== undefined && state.startsWith(mark)) {
-    return { ...Object(message), result: { ...Object(result), requestState: state.slice(mark.length) } };
+  const marked = markSealed('');
+  if (typeof state === 'string' && state.startsWith(marked)) {
+    return { ...Object(message), result: { ...Object(result), requestState: state.slice(marked.length) } };
   }
   transport[WATCHER]?.tripped();
-  return answer(message, internalError());
-}
-
-function answer(message: unknown, { code, message: text, data }: WireError): unknown {
-  const error = { code, message: text, ...(data === undefined ? {} : { data }) };
-  return { jsonrpc: '2.0', id: member(message, 'id'), error };
+  return errorAnswer(member(message, 'id'), internalError());
 }
 
 function isTransport(value: unknown): value is WatchedTransport {
-  return typeof member(value, 'send') === 'function' && typeof member(value, 'start') === 'function';
+  return hasMethods(value, ['send', 'start']);
 }
 
 function member(value: unknown, key: string): unknown {

@@ -17,7 +17,6 @@ export function expectAttachment(security: object): void {
 
 /** Records that `security` protects a server. */
 export function noteAttached(security: object): void {
-  if (waiting.size === 0) return;
   clearTimeout(waiting.get(security));
   if (waiting.delete(security) && waiting.size === 0) process.off('exit', warnAtExit);
 }
@@ -32,20 +31,15 @@ const WARNING = {
 };
 
 function warn(): void {
-  if (warned) return;
-  forgetAll();
+  warned = true;
+  for (const timer of waiting.values()) clearTimeout(timer);
+  waiting.clear();
+  process.off('exit', warnAtExit);
   process.emitWarning(WARNING.text, WARNING);
 }
 
 /** Emits the warning synchronously: {@link process.emitWarning} would wait for a tick that no longer comes. */
 function warnAtExit(): void {
   const { text, type: name, code } = WARNING;
-  if (!warned) process.emit('warning', Object.assign(new Error(text), { name, code }));
-}
-
-function forgetAll(): void {
-  warned = true;
-  for (const timer of waiting.values()) clearTimeout(timer);
-  waiting.clear();
-  process.off('exit', warnAtExit);
+  process.emit('warning', Object.assign(new Error(text), { name, code }));
 }

@@ -77,7 +77,7 @@ const LOOK_MS = 2_000;
  * Precedes the envelope in a sealed token. The codec may also serve a boundary, whose claims have an `exp` and a `p` too:
  * without this mark, a token of the boundary would be accepted here, and the handler would get its principal claim.
  */
-const MARK = Buffer.from('sealring/v1/typescript\0', 'latin1');
+const MARK = Buffer.from('sealring/v1/typescript\0');
 
 /** Tokens of a codec, with the envelope as their payload. */
 export class SealedTokens implements EnvelopeTokens {
@@ -98,8 +98,7 @@ export class SealedTokens implements EnvelopeTokens {
   ): Promise<string> {
     // There is no key for a bind tag, so the text is salted and hashed, like the principal of the boundary.
     const b = bound === undefined ? undefined : principalClaim(bound, randomBytes(PRINCIPAL_SALT_BYTES));
-    const envelope = Buffer.from(printEnvelope(payload, exp, b), 'utf8');
-    const marked = Buffer.concat([MARK, envelope]);
+    const marked = Buffer.concat([MARK, Buffer.from(printEnvelope(payload, exp, b))]);
     let token: unknown;
     try {
       token = await sealPrepared(this.#codec, signal, () => this.#tokens.seal(marked));

@@ -24,13 +24,13 @@ export function hasSignedShape(token: string): boolean {
 }
 
 export function signToken(key: KeyObject, envelope: string): string {
-  const signed = PREFIX + Buffer.from(envelope, 'utf8').toString('base64url');
+  const signed = PREFIX + Buffer.from(envelope).toString('base64url');
   return `${signed}.${macOf(key, signed)}`;
 }
 
 /** The keyed hash of the bound text in an envelope: the text itself is not in the token. */
 export function bindTag(key: KeyObject, bound: string): string {
-  const mac = createHmac('sha256', key).update(BIND_LABEL + bound, 'utf8');
+  const mac = createHmac('sha256', key).update(BIND_LABEL + bound);
   return mac.digest().subarray(0, BIND_TAG_BYTES).toString('base64url');
 }
 
@@ -56,7 +56,7 @@ export function verifyToken(
 }
 
 function macOf(key: KeyObject, signed: string): string {
-  return createHmac('sha256', key).update(signed, 'utf8').digest('base64url');
+  return createHmac('sha256', key).update(signed).digest('base64url');
 }
 
 /** Whether the SDK's decoder accepts the text: otherwise the reason is `malformed` there, and not `mac`. */

@@ -74,7 +74,8 @@ describe('readClaims', () => {
   test('refuses a time that is NaN, on either side', () => {
     const bytes = mintClaims(INPUT);
     expect(reasonOf(() => readClaims(bytes, { ...EXPECTED, nowSeconds: Number.NaN }))).toBe('minted in the future');
-    expect(() => mintClaims({ ...INPUT, nowSeconds: Number.NaN })).toThrow(RangeError);
+    for (const nowSeconds of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])
+      expect(() => mintClaims({ ...INPUT, nowSeconds })).toThrow(RangeError);
   });
 
   test('accepts a time in the future up to the configured tolerance, to the second', () => {

@@ -46,7 +46,12 @@ describe('memorySingleUse', () => {
     const store = memorySingleUse({ clock: steppedClock() });
     const claims = Array.from({ length: 100_000 }, (_, i) => store.claim(`token ${i}`, inSeconds(600)));
     expect((await Promise.all(claims)).every(Boolean)).toBe(true);
-    await expect(store.claim('one more', inSeconds(600))).rejects.toMatchObject({ name: 'SingleUseStoreFullError' });
+    await expect(store.claim('one more', inSeconds(600))).rejects.toMatchObject({
+      name: 'SingleUseStoreFullError',
+      code: 'ERR_SINGLE_USE_STORE_FULL',
+      message: 'memorySingleUse: the store holds 100000 tokens, and none of them has expired',
+      help: 'https://github.com/sealring/sealring/blob/main/docs/errors.md#singleusestorefullerror',
+    });
   });
 
   test('rejects claims when it is full, evicts nothing, and accepts claims again after tokens expired (F23)', async () => {
@@ -134,18 +139,6 @@ describe('memorySingleUse', () => {
       Array.from({ length: 999 }, () => REFUSED),
     );
     expect(calls).toHaveLength(2);
-  });
-
-  test('rejects with an error that has a code and a link to its explanation', async () => {
-    const store = memorySingleUse({ maxTokens: 1, clock: steppedClock() });
-    await store.claim('a', inSeconds(600));
-    const error: unknown = await store.claim('b', inSeconds(600)).catch((thrown: unknown) => thrown);
-    expect(error).toMatchObject({
-      name: 'SingleUseStoreFullError',
-      code: 'ERR_SINGLE_USE_STORE_FULL',
-      message: 'memorySingleUse: the store holds 1 tokens, and none of them has expired',
-      help: 'https://github.com/sealring/sealring/blob/main/docs/errors.md#singleusestorefullerror',
-    });
   });
 
   test('makes room for a burst when tokens have expired within the last second', async () => {

@@ -3,13 +3,13 @@ import { expect, test } from 'vitest';
 import { rewriteEvents } from '../../src/fetch/event-stream.ts';
 
 /** What leaves for these chunks, as text, where every message with a member `secret` is replaced. */
-async function rewritten(chunks: readonly Uint8Array[]): Promise<string> {
+async function rewritten(chunks: readonly Uint8Array[], maxEventBytes = 1_000_000): Promise<string> {
   const hide = async (message: unknown): Promise<unknown> =>
     Object.hasOwn(Object(message), 'secret') ? { hidden: true } : message;
   const rewriting = {
     rewrite: hide,
     unreadable: () => ({ hidden: true }),
-    maxEventBytes: 1_000_000,
+    maxEventBytes,
     tooLarge: () => {},
   };
   const source = new ReadableStream<Uint8Array>({
@@ -70,6 +70,14 @@ test.each([
   ['a comment', ': {"requestState":"secret"}\n\n'],
 ])('an event with a state and without JSON is replaced: %s', async (_name, event) => {
   expect(await rewritten([Buffer.from(`id: 1\n\n${event}`)])).toBe('id: 1\n\ndata: {"hidden":true}\n\n');
+});
+
+test('a stream fails at an event of more bytes than the limit, in however many chunks they come', async () => {
+  const chunks = (...texts: readonly string[]) => texts.map((one) => Buffer.from(one));
+  for (const fitting of [['data: 1234'], ['data: ', '1234'], ['data: 12345\n\ndata: 6789']])
+    expect(await rewritten(chunks(...fitting), 10)).toBe(fitting.join(''));
+  for (const large of [['data: 12345'], ['data: ', '12345'], ['data: 1\n\ndata:', '123456']])
+    await expect(rewritten(chunks(...large), 10)).rejects.toThrow('more than 10 bytes');
 });
 
 test('a message that is replaced contains no line separator that Python splits at', async () => {

@@ -27,6 +27,27 @@ test('integers of any size survive parsing and printing, and texts that look lik
   );
 });
 
+test.each([
+  ['1234567890123456e2', 123456789012345600],
+  ['1234567890123456E2', 123456789012345600],
+  ['1234567890123456.5', 1234567890123456.5],
+  ['5e-1234567890123456', 0],
+  ['0.1234567890123456789', 0.12345678901234568],
+  ['[-12345678901234567890]', [-12345678901234567890n]],
+  ['{"a":12345678901234567890}', { a: 12345678901234567890n }],
+  ['9007199254740991', 9007199254740991],
+  ['9007199254740992', 9007199254740992n],
+])('%s is read as the number that it is', (sent, read) => {
+  expect(parseExactly(sent)).toEqual(read);
+});
+
+test.each(['1e400', '-1E+400', '[1e0000000000400]', '1'.repeat(5_000), '{1234567890123456:1}', '{"a":}'])(
+  '%s is not JSON that a double holds',
+  (sent) => {
+    expect(() => parseExactly(sent)).toThrow(SyntaxError);
+  },
+);
+
 test('a text cannot be mistaken for an integer', () => {
   const sent = '["0b6e9c1e-8f7a-4c55-9a55-111111111111-12345678901234567890",12345678901234567890]';
   expect(printExactly(parseExactly(sent))).toBe(sent);

@@ -84,7 +84,7 @@ const bindPrincipal = async (request: Request) => {
   return user === undefined ? null : signedIn(user);
 };
 
-/** A protected handler on a socket of the loopback interface. */
+/** A protected handler, also on a socket of the loopback interface. */
 export async function serveProtected(
   handler: FetchHandler,
   policy: Partial<RequestStateSecurityOptions> = {},
@@ -93,20 +93,21 @@ export async function serveProtected(
   const events: RejectEvent[] = [];
   const errors: string[] = [];
   const security = new RequestStateSecurity({ codec, onReject: (event) => void events.push(event), ...Object(policy) });
-  const served = await serveFetch(
-    protectFetch(handler, security, {
-      audience: 'desk',
-      bindPrincipal,
-      onerror: ({ message }) => void errors.push(message),
-      ...options,
-    }),
-  );
+  const guarded = protectFetch(handler, security, {
+    audience: 'desk',
+    bindPrincipal,
+    onerror: ({ message }) => void errors.push(message),
+    ...options,
+  });
+  const served = await serveFetch(guarded);
   const post: Served['post'] = async (message, { user = 'ada', method = 'tools/call', headers, raw, signal } = {}) => {
     const params: unknown = Reflect.get(Object(message), 'params');
     const name = [Reflect.get(Object(params), 'name'), Reflect.get(Object(params), 'uri')].find(
       (one) => typeof one === 'string',
     );
-    const response = await fetch(served.url, {
+    // In process, unless the client leaves: what a socket changes, the clients of `served.url` show.
+    const send = signal === undefined ? guarded : fetch;
+    const request = new Request(served.url, {
       method: 'POST',
       headers: {
         'content-type': 'application/json',
@@ -118,9 +119,10 @@ export async function serveProtected(
         ...headers,
       },
       body: raw ?? JSON.stringify(message),
-      ...(signal === undefined ? {} : { signal }),
+      signal: signal ?? null,
       ...(raw instanceof ReadableStream ? { duplex: 'half' } : {}),
     });
+    const response = await send(request);
     return { status: response.status, text: await response.text() };
   };
   return {

@@ -46,18 +46,6 @@ describe.each(Object.keys(FRAMEWORKS))('protectFetch around %s', (name) => {
     expect(events).toEqual([]);
   });
 
-  test.each([
-    ['a plaintext state', { requestState: 'asked:A1' }, 'ada', 'malformed'],
-    ['other arguments', { arguments: { order: 'A2' } }, 'ada', 'request binding'],
-    ['another user', {}, 'mallory', 'principal'],
-  ])('refuses %s', async (_name, change, user, reason) => {
-    const desk = await serve();
-    const requestState = tokenOf(Object(await desk.ask(REFUND)));
-    expect(requestState).toMatch(/^v1\./);
-    expect(await desk.ask({ ...REFUND, requestState, ...change }, { user })).toMatchObject({ error: REFUSED });
-    expect(desk.events).toEqual([{ direction: 'inbound', method: 'tools/call', reason }]);
-  });
-
   test('serves a client of a 2025 revision, which sends no state', async () => {
     const { url } = await serve();
     const client = new Client({ name: 'guest', version: '1.0.0' }, { versionNegotiation: { mode: 'legacy' } });

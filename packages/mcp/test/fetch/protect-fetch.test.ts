@@ -269,11 +269,8 @@ describe('a request that tries to pass by the boundary', () => {
     ['a control character in front', `\f${sent}`],
     ['two byte order marks', `\uFEFF\uFEFF${sent}`],
     ['two values', `${sent}\n${sent}`],
-    ['a member that Go takes for requestState', sent.replace('requestState', 'RequestState')],
     ['a member that Go takes for requestState, beyond ASCII', sent.replace('requestState', 'reque\u017FtState')],
-    ['a member that pydantic takes for requestState', sent.replace('requestState', 'request_state')],
     ['a second value of the arguments', sent.replace('"requestState"', '"Arguments":{"order":"A2"},$&')],
-    ['a member that Go takes for params', sent.replace('params', 'Params')],
     ['a member that Go takes for the method, without jsonrpc', JSON.stringify({ Method: 'tools/call', id: 1 })],
     ['a batch within a batch', `[[${sent}]]`],
     [
@@ -294,8 +291,6 @@ describe('a request that tries to pass by the boundary', () => {
     ],
     ['white space beyond ASCII in front', `\u00A0\u3000${sent}`],
     ['a comment of Perl in front', `# ${sent}\n${sent}`],
-    ['a number that would become null', sent.replace('"A1"', '1e400')],
-    ['an integer of 5000 digits', sent.replace('"A1"', '1'.repeat(5_000))],
     [
       'arguments nested 100 000 deep',
       sent.replace('"A1"', `${'['.repeat(100_000)}${']'.repeat(100_000)}`).replace(/,"requestState":"[^"]*"/, ''),
@@ -471,7 +466,7 @@ describe('sizes and streams', () => {
     const headers = { 'content-type': 'text/event-stream' };
     const handler = answering(() => new Response(`data: 1\n\ndata: ${'x'.repeat(2_000)}`, { headers }));
     await using served = await serveProtected(handler, {}, { maxResponseBytes: 1_000 });
-    await expect(served.ask(REFUND)).rejects.toThrow('terminated');
+    await expect(served.ask(REFUND)).rejects.toThrow('more than 1000 bytes');
     expect(served.errors).toEqual(['requestState: an answer has more than 1000 bytes']);
   });
 

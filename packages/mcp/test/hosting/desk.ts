@@ -27,8 +27,6 @@ export const ISSUER = 'https://idp.example';
 export interface DeskSettings {
   /** 32 bytes, hexadecimal; the same for a fleet. */
   readonly key: string;
-  /** How far this desk's clock is ahead of everybody else's. Seconds. */
-  readonly clockAheadSeconds?: number;
   readonly singleUse?: boolean;
   /** Every echo is held, before it is unsealed, until its client has left. */
   readonly holdsEchoes?: boolean;
@@ -57,10 +55,9 @@ export function deskFactory(settings: DeskSettings, tell: (told: Told) => void):
 }
 
 function securityOf(settings: DeskSettings, tell: (told: Told) => void): RequestStateSecurity {
-  const { key, clockAheadSeconds = 0, holdsEchoes, worksFor } = settings;
+  const { key, holdsEchoes, worksFor } = settings;
   return new RequestStateSecurity({
     codec: new ToldCodec(new AesGcmRequestStateCodec([Buffer.from(key, 'hex')]), holdsEchoes === true, tell),
-    clock: { wallMs: () => Date.now() + clockAheadSeconds * 1000, monotonicNs: () => process.hrtime.bigint() },
     ...(worksFor === undefined
       ? { requireSubject: true }
       : { bindPrincipal: () => compactJson([CLIENT_ID, ISSUER, worksFor]) }),

@@ -1,6 +1,6 @@
 import { createHmac, hkdfSync } from 'node:crypto';
 import { inspect } from 'node:util';
-import { AesGcmRequestStateCodec, CodecClosedError, SealUnavailableError } from '@sealring/core';
+import { CodecClosedError, SealUnavailableError } from '@sealring/core';
 import { formatSecretsOf } from '@sealring/core/format-secrets';
 import * as fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
@@ -135,13 +135,6 @@ describe.each(MODES)('%s', (mode) => {
     expect(bound.decode(bound.encode('1', { subject: 'u\ufffd' }), { subject: 'u\ud800' })).toBe(null);
     expect(() => bound.encode('1', { subject: 'u\ud800' })).toThrow(RangeError);
     expect(() => bound.encode('\ud800', { subject: 'u' })).toThrow(TypeError);
-  });
-
-  test('an invalid requester is a TypeError', () => {
-    for (const who of [undefined, null, 'alice', {}, { subject: 7 }, { subject: 'alice' }]) {
-      expect(() => loosely(states).encode('1', who)).toThrow(TypeError);
-      expect(() => loosely(states).decode('v1.', who)).toThrow(TypeError);
-    }
   });
 
   test('with a ring: every member accepts tokens through a rotation, and tokens of revoked keys are refused', async () => {
@@ -336,17 +329,13 @@ describe('the options of createMcpdRequestStateCodec', () => {
   test.each<[string, unknown, string]>([
     ['null', null, 'TypeError'],
     ['an unknown one', { key: KEY, bindTo: 'none' }, 'TypeError'],
-    ['a key that is no bytes', { key: 32 }, 'TypeError'],
     ['an array for a key', { key: Array.from({ length: 32 }, () => 7) }, 'TypeError'],
     ['a text without a UTF-8 form', { key: `${KEY}\ud800` }, 'TypeError'],
     ['31 bytes', { key: new Uint8Array(31) }, 'RangeError'],
     ['an empty key, which is not the same as none', { key: '' }, 'RangeError'],
-    ['a codec without a ring', { codec: new AesGcmRequestStateCodec([KEY]) }, 'TypeError'],
     ['a codec that is none', { codec: KEY }, 'TypeError'],
     ['both', { key: KEY, codec: {} }, 'TypeError'],
-    ['alsoAccept alone', { alsoAccept: KEY }, 'TypeError'],
     ['a key beside a key', { key: KEY, alsoAccept: KEY }, 'TypeError'],
-    ['an unknown mode', { key: KEY, mode: 'plain' }, 'RangeError'],
     ['an unknown binding', { key: KEY, binding: 'tool' }, 'RangeError'],
     ['an unknown revision', { key: KEY, revision: '2026-07' }, 'RangeError'],
     ['no life', { key: KEY, ttlSeconds: 0 }, 'RangeError'],

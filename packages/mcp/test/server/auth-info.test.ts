@@ -14,14 +14,14 @@ describe('authInfoOf', () => {
       exp: 2e9 + 0.9,
       scope: ' read  write ',
     };
-    expect(authInfoOf({ token, claims })).toEqual({
+    expect(authInfoOf({ token, claims })).toStrictEqual({
       token,
       clientId: 'shop',
       scopes: ['read', 'write'],
       expiresAt: 2e9,
       extra: { iss: 'https://login.example', sub: 'ada' },
     });
-    expect(authInfoOf({ token, claims: {} })).toEqual({ token, clientId: 'unknown', scopes: [], extra: {} });
+    expect(authInfoOf({ token, claims: {} })).toStrictEqual({ token, clientId: 'unknown', scopes: [], extra: {} });
   });
 
   test.each([

@@ -276,7 +276,9 @@ describe('watch', () => {
 
   test('ignores a value that is not a transport', () => {
     const { watcher } = wired();
-    for (const value of [undefined, null, {}, { send: 'text' }]) expect(() => watch(value, watcher)).not.toThrow();
+    const [send, start] = [async () => {}, async () => {}];
+    for (const value of [undefined, null, {}, { send: 'text', start }, { send }, { start }])
+      expect(() => watch(value, watcher)).not.toThrow();
   });
 });
 

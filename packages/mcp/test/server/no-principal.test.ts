@@ -1,4 +1,4 @@
-import { McpServer, type ServerContext } from '@modelcontextprotocol/server';
+import { McpServer } from '@modelcontextprotocol/server';
 import { AesGcmRequestStateCodec } from '@sealring/core';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { exchange } from '../support/exchange.ts';
@@ -57,26 +57,45 @@ describe('requireSubject', () => {
   });
 
   test('emits one process warning with what to configure', async () => {
-    vi.resetModules();
-    const { principalBinder } = await import('../../src/server/principal-binder.ts');
-    const { policyOf } = await import('../../src/server/policy.ts');
-    const { RequestStateSecurity } = await import('../../src/index.ts');
-    const bind = principalBinder(policyOf(new RequestStateSecurity({ codec, requireSubject: true })));
-    const nobody: ServerContext = Object({ http: undefined });
-    for (let i = 0; i < 3; i++) expect(() => bind(nobody)).toThrow(TypeError);
-    const told = emitWarning.mock.calls.filter(([, warning]) => Object(warning).code === 'SEALRING_NO_SUBJECT');
-    expect(told).toHaveLength(1);
-    for (const word of [
-      'request.auth',
-      'authInfo',
-      'extra.sub',
-      'bindPrincipal: null',
-      'docs/guides/wire-a-verifier.md',
-    ]) {
-      expect(told[0]?.[0]).toContain(word);
-    }
+    const { bind, warnings } = await freshBinder({ requireSubject: true });
+    for (let i = 0; i < 3; i++) expect(() => bind(Object({ http: undefined }))).toThrow(TypeError);
+    expect(warnings()).toHaveLength(1);
+    for (const words of [/^requireSubject refused/, /request\.auth .*authInfo/, /extra\.sub/, /bindPrincipal: null$/])
+      expect(warnings()[0]).toMatch(words);
+    expect(warnings()[0]).toContain('docs/guides/wire-a-verifier.md');
   });
 });
+
+test.each([
+  [{ authorization: 'Bearer canary' }, 1],
+  [{}, 0],
+])(
+  'without requireSubject, a request without authInfo and with the headers %j gives %i warnings',
+  async (sent, count) => {
+    const { bind, warnings } = await freshBinder({});
+    const req = new Request('http://127.0.0.1/mcp', { headers: sent });
+    for (const http of [undefined, {}, { req }, { req }]) expect(bind(Object({ http }))).toBe(null);
+    const authInfo = { token: 't', clientId: 'web', scopes: [] };
+    expect(bind(Object({ http: { req, authInfo } }))).toBe('["web",null,null]');
+    expect(
+      warnings().filter((warning) => /^a requestState is bound to no user.*request\.auth/.test(warning)),
+    ).toHaveLength(count);
+    expect(warnings().join()).not.toContain('canary');
+  },
+);
+
+/** The binder of a policy, in a process that has not warned yet. */
+async function freshBinder(options: object) {
+  vi.resetModules();
+  const { principalBinder } = await import('../../src/server/principal-binder.ts');
+  const { policyOf } = await import('../../src/server/policy.ts');
+  const { RequestStateSecurity } = await import('../../src/index.ts');
+  const warnings = (): string[] =>
+    emitWarning.mock.calls
+      .filter(([, one]) => Object(one).code === 'SEALRING_NO_SUBJECT')
+      .map(([text]) => String(text));
+  return { bind: principalBinder(policyOf(new RequestStateSecurity({ codec, ...options }))), warnings };
+}
 
 test('createProtectedMcpServer rejects an empty server name, which every unnamed server would share as audience', async () => {
   const { createProtectedMcpServer, RequestStateSecurity } = await import('../../src/index.ts');

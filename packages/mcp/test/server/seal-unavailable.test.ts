@@ -47,7 +47,7 @@ describe('sealing a first round when no key may seal (F50)', () => {
     const order: unknown[] = [];
     const outcome = await exchange(CALL, { codec: awaiting(2, order, word) }, undefined, ask);
     expect(outcome.error).toEqual(NOT_SEALED);
-    expect(outcome.events).toEqual([
+    expect(outcome.events).toStrictEqual([
       { direction: 'outbound', method: 'tools/call', reason: 'seal unavailable', ...told },
     ]);
     expect(outcome.errors.map(({ message }) => message)).toEqual([

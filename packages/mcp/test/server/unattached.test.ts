@@ -3,57 +3,71 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
-const run = promisify(execFile);
 const source = fileURLToPath(new URL('../../src/index.ts', import.meta.url));
-const mcpd = fileURLToPath(new URL('../../src/mcpd/index.ts', import.meta.url));
-const HEAD = `
-  import { randomBytes } from 'node:crypto';
-  import { McpServer } from '@modelcontextprotocol/server';
-  const { createProtectedMcpServer, RequestStateSecurity } = await import(${JSON.stringify(source)});
-  const { createMcpdRequestStateSecurity } = await import(${JSON.stringify(mcpd)});
-  const security = new RequestStateSecurity({ keys: [randomBytes(32)] });
-  const serverInfo = { name: 'a', version: '1.0.0' };
-  const attach = () => createProtectedMcpServer({ McpServer, serverInfo, security });
-`;
 
-/** What a program prints on standard error; how often it warns of a policy without a server. */
-async function warningsOf(program: string): Promise<number> {
-  const args = ['--input-type=module', '--eval', HEAD + program];
-  const { stderr } = await run(process.execPath, args, { cwd: fileURLToPath(new URL('.', import.meta.url)) });
-  return stderr.split('SEALRING_UNATTACHED').length - 1;
-}
+test('a program that ends with a policy that protects no server prints the warning', async () => {
+  const program = `const { RequestStateSecurity } = await import(${JSON.stringify(source)});
+    new RequestStateSecurity({ keys: [new Uint8Array(32).map((_, at) => at)] });`;
+  const args = ['--input-type=module', '--eval', program];
+  const { stderr } = await promisify(execFile)(process.execPath, args);
+  expect(stderr.split('SEALRING_UNATTACHED')).toHaveLength(2);
+});
 
 describe('the warning for a policy that protects no server', () => {
-  test.each([
-    ['at the end of a program', '', 1],
-    ['where it is ended', 'process.exit(0);', 1],
-    ['once for several', 'new RequestStateSecurity({ keys: [randomBytes(32)] }); createMcpdRequestStateSecurity();', 1],
-    ['not for one that is attached', 'attach();', 0],
-    ['also beside one that is attached', 'attach(); new RequestStateSecurity({ keys: [randomBytes(32)] });', 1],
-  ])('%s', async (_name, program, count) => {
-    expect(await warningsOf(program)).toBe(count);
-  });
+  const emitWarning = vi.spyOn(process, 'emitWarning');
+  let module: typeof import('../../src/server/unattached-warning.ts');
+  let before: readonly unknown[];
+  const atExit = () => process.listeners('exit').filter((listener) => !before.includes(listener));
+  const warning = { code: 'SEALRING_UNATTACHED' };
 
-  beforeEach(() => void vi.resetModules());
+  beforeEach(async () => {
+    vi.useFakeTimers();
+    emitWarning.mockReset().mockImplementation(() => {});
+    before = process.listeners('exit');
+    vi.resetModules();
+    module = await import('../../src/server/unattached-warning.ts');
+  });
   afterEach(() => {
     vi.useRealTimers();
-    vi.restoreAllMocks();
+    for (const listener of atExit()) process.off('exit', listener);
   });
 
-  test('is emitted after a minute, without keeping the process alive', async () => {
-    vi.useFakeTimers();
-    const emitWarning = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
-    const { expectAttachment, noteAttached } = await import('../../src/server/unattached-warning.ts');
+  test('is emitted after a minute, once for several policies, and not again', () => {
     const [attached, waiting, other] = [{}, {}, {}];
-    for (const security of [attached, waiting, other]) expectAttachment(security);
-    noteAttached(attached);
+    for (const security of [attached, waiting, other]) module.expectAttachment(security);
+    expect(atExit()).toHaveLength(1);
+    module.noteAttached(attached);
     vi.advanceTimersByTime(59_999);
     expect(emitWarning).not.toHaveBeenCalled();
     vi.advanceTimersByTime(60_001);
-    expectAttachment({});
-    vi.advanceTimersByTime(120_000);
+    expect([atExit(), vi.getTimerCount()]).toEqual([[], 0]);
+    module.expectAttachment({});
+    expect([atExit(), vi.getTimerCount()]).toEqual([[], 0]);
     expect(emitWarning.mock.calls).toMatchObject([
-      [expect.stringContaining('createProtectedMcpServer'), { type: 'SealringWarning', code: 'SEALRING_UNATTACHED' }],
+      [expect.stringMatching(/createProtectedMcpServer.*first request$/), { ...warning, type: 'SealringWarning' }],
     ]);
+  });
+
+  test('is emitted at the end of the process while a policy waits, and not once all are attached', () => {
+    const [one, other] = [{}, {}];
+    for (const security of [one, other]) module.expectAttachment(security);
+    for (const security of [one, one, {}]) module.noteAttached(security);
+    const emit = vi.spyOn(process, 'emit').mockReturnValue(process);
+    for (const listener of atExit()) listener(0);
+    const { calls } = emit.mock;
+    emit.mockRestore();
+    expect(calls).toMatchObject([['warning', { ...warning, name: 'SealringWarning' }]]);
+    module.noteAttached(other);
+    expect([atExit(), vi.getTimerCount()]).toEqual([[], 0]);
+    module.expectAttachment({});
+    expect(atExit()).toHaveLength(1);
+  });
+
+  test('is left out on a runtime that has no timers outside a request', () => {
+    vi.stubGlobal('setTimeout', () => {
+      throw new Error('no timers');
+    });
+    expect(() => module.expectAttachment({})).not.toThrow();
+    vi.unstubAllGlobals();
   });
 });

@@ -54,7 +54,7 @@ export function modern(params: Record<string, unknown>): Record<string, unknown>
 
 export interface HttpServer extends AsyncDisposable {
   readonly url: string;
-  /** Sends one 2026-07-28 request over a real socket and returns the answer. */
+  /** Sends one 2026-07-28 request and returns the answer: in process, or with a signal over the socket. */
   call(method: string, params: Record<string, unknown>, options?: CallOptions): Promise<Answer>;
 }
 
@@ -63,17 +63,22 @@ interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-/** A real HTTP server on a free port of the loopback interface. `Authorization: Bearer NAME` signs NAME in, `client:ID` an OAuth client without a subject. */
+/** Who an `Authorization: Bearer NAME` signs in: NAME, or with `client:ID` an OAuth client without a subject. */
+function authOf(authorization: string | null | undefined): AuthInfo | undefined {
+  const user = /^Bearer (.+)$/.exec(authorization ?? '')?.[1];
+  const clientId = /^client:(.+)$/.exec(user ?? '')?.[1];
+  if (clientId !== undefined) return { token: 'access-token', clientId, scopes: [] };
+  return user === undefined ? undefined : signedIn(user);
+}
+
+/** A server of the SDK, also on a free port of the loopback interface. */
 export async function serveHttp(factory: McpServerFactory): Promise<HttpServer> {
   const mcp = createMcpHandler(factory);
   const handle = toNodeHandler(mcp);
   const http = createServer((request, response) => {
-    const user = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1];
     const { method = 'GET', url: path = '/' } = request;
-    const client = /^client:(.+)$/.exec(user ?? '')?.[1];
-    const authInfo = client === undefined ? signedIn(user) : { token: 'access-token', clientId: client, scopes: [] };
-    const auth = user === undefined ? {} : { auth: authInfo };
-    void handle(Object.assign(request, { method, url: path }, auth), response);
+    const auth = authOf(request.headers.authorization);
+    void handle(Object.assign(request, { method, url: path }, auth && { auth }), response);
   });
   await new Promise<void>((listening) => http.listen(0, '127.0.0.1', listening));
   const address: AddressInfo | string | null = http.address();
@@ -84,7 +89,10 @@ export async function serveHttp(factory: McpServerFactory): Promise<HttpServer> 
     url,
     async call(method, params, options) {
       lastId += 1;
-      return await call(url, lastId, method, params, options);
+      if (options?.signal !== undefined) return await call(url, lastId, method, params, options);
+      const request = requestOf(url, lastId, method, params, options);
+      const authInfo = authOf(request.headers.get('authorization'));
+      return JSON.parse(await (await mcp.fetch(request, authInfo && { authInfo })).text());
     },
     async [Symbol.asyncDispose]() {
       await mcp.close();
@@ -100,11 +108,21 @@ export async function call(
   id: number,
   method: string,
   params: Record<string, unknown>,
-  { user, signal }: CallOptions = {},
+  options?: CallOptions,
 ): Promise<Answer> {
-  const response = await fetch(url, {
+  return JSON.parse(await (await fetch(requestOf(url, id, method, params, options))).text());
+}
+
+function requestOf(
+  url: string,
+  id: number,
+  method: string,
+  params: Record<string, unknown>,
+  { user, signal }: CallOptions = {},
+): Request {
+  return new Request(url, {
     method: 'POST',
-    ...(signal === undefined ? {} : { signal }),
+    signal: signal ?? null,
     headers: {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
@@ -115,7 +133,6 @@ export async function call(
     },
     body: JSON.stringify({ jsonrpc: '2.0', id, method, params: modern(params) }),
   });
-  return JSON.parse(await response.text());
 }
 
 export interface Connection {

@@ -126,17 +126,11 @@ describe('with a key, it is the codec of the TypeScript SDK', () => {
 describe('the options of createRequestStateCodec', () => {
   const codec = new AesGcmRequestStateCodec([KEY]);
   test.each<[string, unknown, string]>([
-    ['nothing', undefined, 'TypeError'],
     ['neither key nor codec', {}, 'TypeError'],
     ['both', { key: KEY, codec }, 'TypeError'],
     ['an unknown one', { key: KEY, ttl: 5 }, 'TypeError'],
-    ['no codec', { codec: {} }, 'TypeError'],
     ['a wire without a codec', { key: KEY, wire: 'signed' }, 'TypeError'],
     ['an unknown wire', { codec, wire: 'open' }, 'RangeError'],
-    ['a wire that is no text', { codec, wire: 1 }, 'TypeError'],
-    ['a signed wire over a codec without a ring', { codec, wire: 'signed' }, 'TypeError'],
-    ['the same as alsoAccept', { key: KEY, alsoAccept: codec, wire: 'signed' }, 'TypeError'],
-    ['a key beside a key', { key: KEY, alsoAccept: KEY }, 'TypeError'],
     ['a codec beside a codec', { codec, alsoAccept: codec }, 'TypeError'],
     ['a short key in alsoAccept', { codec, alsoAccept: 'x'.repeat(31) }, 'RangeError'],
     ['a short key', { key: new Uint8Array(31) }, 'RangeError'],
@@ -171,12 +165,6 @@ describe('the options of createRequestStateCodec', () => {
       const token = await createRequestStateCodec({ key: KEY, bind: () => text }).mint(1, alice);
       expect(await reasonOf(states.verify(token, alice))).toBe('Error: bind');
     }
-  });
-
-  test('a token that would be too long is not minted (F30)', async () => {
-    const states = createRequestStateCodec({ key: KEY });
-    await expect(states.mint('x'.repeat(200_000))).rejects.toThrow(RangeError);
-    expect(await states.verify(await states.mint('x'.repeat(190_000)), alice)).toHaveLength(190_000);
   });
 });
 
@@ -272,17 +260,6 @@ describe('with a codec, tokens are encrypted, and their keys rotate', () => {
       expect(await reasonOf(states.verify('token', alice))).toMatch(/the codec failed/);
     }
   });
-
-  test('a key that could not be looked up is not an unknown key (F9)', async () => {
-    const codec = {
-      seal: () => 'token',
-      prepare: () => Promise.reject(new Error('canary')),
-      unseal: () => {
-        throw new InvalidRequestState('unknown key');
-      },
-    };
-    expect(await reasonOf(createRequestStateCodec({ codec }).verify('token', alice))).toMatch(/the codec failed/);
-  });
 });
 
 describe('the user’s own codec', () => {
@@ -306,7 +283,7 @@ describe('the user’s own codec', () => {
     expect(Reflect.get(Object(handed[3]), 'signal')).toBe(signal);
   });
 
-  test('whose prepare failed is named by the class of the error (F9)', async () => {
+  test('whose prepare failed has not refused an unknown key, and is named by the class of the error (F9)', async () => {
     const unseal = () => {
       throw new InvalidRequestState('unknown key');
     };

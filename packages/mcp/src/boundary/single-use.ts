@@ -1,1 +1,0 @@
-export type { SingleUseStore } from '@sealring/core';
