@@ -9,7 +9,15 @@ import {
   type RingEntry,
   type RingWrap,
 } from '../src/ring/document.ts';
-import { isTombstone, type Judgement, revokedKey, signersOf, unwrappedKey } from '../src/ring/facts.ts';
+import {
+  isSameFact,
+  isTombstone,
+  type Judgement,
+  revocable,
+  revokedKey,
+  signersOf,
+  unwrappedKey,
+} from '../src/ring/facts.ts';
 import { learn, lineagesOf, withUnwrapped } from '../src/ring/learn.ts';
 import { createSnapshot, isUsable, type RingKey, type RingSnapshot } from '../src/ring/snapshot.ts';
 import { documentOf, lacks } from '../src/ring/written-document.ts';
@@ -280,10 +288,18 @@ describe('a known key', () => {
     ]);
   });
 
+  test('keeps a wrap beside one that differs in its signature or its MAC alone', () => {
+    const signed = wrapBy(two, { signature: Buffer.from([1]) });
+    const facts = [signed, wrapBy(two, { signature: Buffer.from([2]) }), wrapBy(two), { ...signed, mac: junkMac }];
+    for (const fact of facts)
+      expect(facts.map((other) => isSameFact(fact, other))).toEqual(facts.map((other) => other === fact));
+  });
+
   test('has at most 16 wraps (F23)', () => {
     const wraps = Array.from({ length: 16 }, (_, i) => wrapBy(two, { keyId: `v${i}` }));
     const learned = learn(known, documentWith({ ...second, wraps }), judgementOf()).known;
     expect(keyOf(learned, two).wraps).toHaveLength(16);
+    expect(learn(learned, documentWith({ ...second, wraps }), judgementOf()).known).toBe(learned);
     expect(keyOf(learned, two).wraps[0]).toMatchObject({ keyId: 'k', isUnwrapped: true });
   });
 
@@ -366,6 +382,17 @@ describe('revoking a key', () => {
     expect([...(revoked?.revocation?.by.keys() ?? [])]).toEqual([one.id, two.id]);
   });
 
+  test('is possible for known and carried keys, each once, and for none that is revoked already or of a ring that was left', () => {
+    const [left, gone, held] = known.keys.map((key, i) => ({
+      ...key,
+      isLeft: i === 0,
+      revocation: i === 1 ? { at: T0, by: new Map() } : undefined,
+    })) as [RingKey, RingKey, RingKey];
+    const [carried, unreadable] = [entryBy(four, []), entryBy(newestKey, [])];
+    const all = createSnapshot([left, gone, held], [carried, third], [unreadable]);
+    expect(revocable(all).map(({ id }) => id)).toEqual([three.id, four.id, newestKey.id]);
+  });
+
   test('fails for a key that was never unwrapped and is newer than all others', () => {
     const refused = learn(known, documentWith(entryBy(four, [one])), judgementOf({ isPinnedOut: () => true })).known;
     expect(revokedKey(RING, keyOf(refused, four), T0, signersOf(refused.keys, new Map()))).toBeUndefined();
@@ -390,7 +417,8 @@ describe('a document lacks', () => {
   });
 
   test('the right times of a key', () => {
-    expect(lacksOf(documentWith(first, entryBy(two, [one], { opensUntil: two.opensUntil + HOUR })))).toBe(true);
+    for (const time of ['created', 'activates', 'sealsUntil', 'opensUntil'] as const)
+      expect(lacksOf(documentWith(first, entryBy(two, [one], { [time]: two[time] + HOUR })))).toBe(true);
   });
 
   test('a voucher that is known', () => {

@@ -103,7 +103,7 @@ describe('the remains of a data key (F22)', () => {
     const secrets: Buffer[] = [];
     const made = buffersMadeBy(() => {
       held = new DataKey(dataKey, 'payments');
-      for (const format of formats) secrets.push(held.secret(format));
+      for (const format of [...formats, ...formats]) secrets.push(held.secret(format));
       held.deriveTokenKey(randomBytes(18));
     });
     const canaries = [dataKey, ...secrets].map((bytes) => Buffer.from(bytes));
@@ -208,7 +208,7 @@ describe('no output shows a key (F21)', () => {
         for (const canary of bytes.flatMap(textsOf)) expect(text).not.toContain(canary);
       }
     }
-    expect(JSON.parse(JSON.stringify(held))).toEqual({ id: held.id });
+    expect(JSON.parse(JSON.stringify([held, held.authenticator]))).toEqual([{ id: held.id }, { id: held.id }]);
   });
 
   test('errors of an overwritten key contain its id only', () => {
@@ -271,19 +271,22 @@ describe('the envelope key cache (F23)', () => {
   });
 
   test('overwrites a key that is dropped, with its authenticator (F22)', () => {
-    const [one, two] = [cache.take(randomBytes(32)), cache.take(randomBytes(32))];
+    const { dataKey, held: one } = newKey();
+    const two = cache.take(randomBytes(32));
     cache.drop(one.id);
     cache.drop('none');
     expect([isDestroyed(one), isDestroyed(two), cache.size]).toEqual([true, false, 1]);
     expect(() => one.authenticator.mac('a fact')).toThrow(GONE);
+    expect(canAuthenticate(cache.take(dataKey))).toBe(true);
   });
 
   test('overwrites everything when it is cleared (F22)', () => {
-    const keys = Array.from({ length: 5 }, () => cache.take(randomBytes(32)));
+    const keys = Array.from({ length: 5 }, newKey);
     cache.clear();
     expect(cache.size).toBe(0);
-    expect(keys.every(isDestroyed)).toBe(true);
-    for (const { authenticator } of keys) expect(() => authenticator.mac('a fact')).toThrow(GONE);
+    expect(keys.every(({ held }) => isDestroyed(held))).toBe(true);
+    for (const { held } of keys) expect(() => held.authenticator.mac('a fact')).toThrow(GONE);
+    expect(keys.every(({ dataKey }) => canAuthenticate(cache.take(dataKey)))).toBe(true);
   });
 });
 

@@ -209,6 +209,8 @@ describe('native tokens', () => {
     const stranger = newKey();
     expect(outcome(tokens, native([stranger]).seal(state, now))).toBe('unknown key');
     expect(tokens.source.misses).toEqual([stranger.id]);
+    expect(tokens.keyIdOf(native([stranger]).seal(state, now))).toBe(stranger.id);
+    expect(() => tokens.keyIdOf(`sr1.${stranger.id}`)).toThrow('malformed');
   });
 
   test('are decoded into their parts, short ones and long ones', () => {
@@ -233,9 +235,27 @@ describe('tokens of the Python SDK', () => {
     const secret = createHmac('sha512', dataKey).update(message).digest().subarray(0, 32);
     const peer = new AesGcmRequestStateCodec([secret]);
     const tokens = python([held]);
-    expect(Buffer.from(peer.unseal(tokens.seal(state, now))).toString()).toBe('state');
+    const token = tokens.seal(state, now);
+    expect(Buffer.from(peer.unseal(token)).toString()).toBe('state');
     expect(outcome(tokens, peer.seal(state))).toBe(`state under ${held.id}`);
+    expect([[newKey(), held], [newKey()], []].map((keys) => tokens.keyIdOf(token, keys.map(usable)))).toEqual([
+      held.id,
+      '',
+      '',
+    ]);
   });
+
+  test.each([false, true])(
+    'have a nonce that is the output of the generator, and of the payload too where hedge is %j (F2)',
+    (hedge) => {
+      const held = newKey();
+      const tokens = new PythonTokens(sourceOf([held]), { random: (fill) => void fill.fill(7), hedge }, MAX_LENGTH);
+      const hedgeKey = createHmac('sha256', held.secret('python')).update('sealring/python/hedge').digest();
+      const hash = createHmac('sha256', hedgeKey).update(state).digest().subarray(0, 12);
+      const nonce = Buffer.from(tokens.seal(state, now).slice(3), 'base64url').subarray(4, 16);
+      expect(nonce).toEqual(hedge ? Buffer.from(hash.map((byte) => byte ^ 7)) : Buffer.alloc(12, 7));
+    },
+  );
 
   test('have a nonce of 12 bytes from the random source each (F1)', () => {
     const drawn: Buffer[] = [];
