@@ -1,5 +1,3 @@
-import { sameRow } from './foreign-errors.ts';
-
 /** What the errors that all AWS services share mean to one adapter. */
 export interface AwsErrorRows<Row> {
   /** The caller lacks a permission. */
@@ -62,13 +60,6 @@ const NAMES: Readonly<Record<keyof AwsErrorRows<unknown>, readonly string[]>> = 
  * credential errors of the AWS SDK for JavaScript.
  */
 export function awsErrorRows<const Row>(rows: AwsErrorRows<Row>): Record<string, Row> {
-  return {
-    ...sameRow(NAMES.denied, rows.denied),
-    ...sameRow(NAMES.credentials, rows.credentials),
-    ...sameRow(NAMES.expired, rows.expired),
-    ...sameRow(NAMES.clock, rows.clock),
-    ...sameRow(NAMES.request, rows.request),
-    ...sameRow(NAMES.throttled, rows.throttled),
-    ...sameRow(NAMES.busy, rows.busy),
-  };
+  const meanings = Object.keys(NAMES) as (keyof typeof NAMES)[];
+  return Object.fromEntries(meanings.flatMap((meaning) => NAMES[meaning].map((name) => [name, rows[meaning]])));
 }

@@ -18,7 +18,7 @@ export function property(holder: unknown, name: string): unknown {
 
 /** An HTTP status, 100 to 599; undefined for anything else. */
 export function statusOf(value: unknown): number | undefined {
-  return typeof value === 'number' && Number.isInteger(value) && value >= 100 && value <= 599 ? value : undefined;
+  return typeof value === 'number' && value >= 100 && value <= 599 && value % 1 === 0 ? value : undefined;
 }
 
 /**

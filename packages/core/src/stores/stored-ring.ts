@@ -159,11 +159,14 @@ const KINDS: readonly RingStoreErrorKind[] = ['unavailable', 'denied', 'corrupt'
 /** By name: a store may carry its own copy of the classes. A foreign error's text may hold credentials. */
 function ours(error: unknown): Error {
   if (error instanceof RingConflictError || error instanceof RingStoreError) return error;
-  if (error instanceof Error && error.name === 'RingConflictError') return new RingConflictError();
-  const kind = KINDS.find((known) => error instanceof Error && 'kind' in error && error.kind === known);
-  if (error instanceof Error && error.name === 'RingStoreError' && kind !== undefined) {
-    const revision = 'revision' in error && typeof error.revision === 'string' ? { revision: error.revision } : {};
-    return new RingStoreError(kind, 'reported by the store', revision);
+  type Facts = Partial<Record<'name' | 'kind' | 'revision', unknown>>;
+  const { name, kind, revision } = (error instanceof Error ? error : {}) as Facts;
+  if (name === 'RingConflictError') return new RingConflictError();
+  const known = KINDS.find((each) => each === kind);
+  if (name === 'RingStoreError' && known !== undefined) {
+    return new RingStoreError(known, 'reported by the store', {
+      revision: typeof revision === 'string' ? revision : undefined,
+    });
   }
   return new RingStoreError('unavailable', 'the store threw an error of another class');
 }
