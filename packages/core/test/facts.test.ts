@@ -46,6 +46,12 @@ function knowing(...keys: readonly (readonly [TestKey, RingEntry])[]): RingSnaps
   return learn(createSnapshot(held, []), documentWith(...keys.map(([, entry]) => entry)), judgementOf()).known;
 }
 
+/** A key without vouchers, as its publisher or a member that unwrapped it knows it. */
+function ownKey(key: TestKey): RingKey {
+  const entry = entryBy(key, []);
+  return unwrappedKey(RING, entry, key.held, entry.wraps[0], 0);
+}
+
 const first = entryBy(one, []);
 const second = entryBy(two, [one]);
 const third = entryBy(three, [one, two]);
@@ -544,32 +550,17 @@ describe('a written document', () => {
 
   test('drops carried entries first if there are more than 64 keys (F23)', () => {
     const many = Array.from({ length: 64 }, (_, i) => testKey(i + 1));
-    const full = createSnapshot(
-      many
-        .map((key) => unwrappedKey(RING, entryBy(key, []), key.held, undefined, 0))
-        .map((key, i) => ({
-          ...key,
-          wraps: entryBy(many[i] as TestKey, []).wraps.map((wrap) => ({ ...wrap, isUnwrapped: true })),
-        })),
-      [entryBy(testKey(70), [one])],
-    );
+    const full = createSnapshot(many.map(ownKey), [entryBy(testKey(70), [one])]);
     const { entries } = written(full, undefined);
     expect(entries).toHaveLength(64);
     expect(entries.some(({ id }) => id === testKey(70).id)).toBe(false);
   });
 
   test('keeps, with room for one revoked key, first the one that links keys in use, then one written as live, then one that is there, then the latest (F23)', () => {
-    const [root, link, heir, older, later] = [1, 2, 3, 4, 5].map((i) => testKey(i)) as [
-      TestKey,
-      TestKey,
-      TestKey,
-      TestKey,
-      TestKey,
-    ];
+    const [root, link, heir, older, later] = [one, two, three, four, newestKey];
     const fillers = Array.from({ length: 61 }, (_, i) => testKey(i + 6));
     const ringKeyOf = (key: TestKey, ids: readonly string[], revokedAt?: number) => ({
-      ...unwrappedKey(RING, entryBy(key, []), key.held, undefined, 0),
-      wraps: entryBy(key, []).wraps.map((wrap) => ({ ...wrap, isUnwrapped: true })),
+      ...ownKey(key),
       ancestors: { ids, mac: ancestorsMacOf(RING, ids, key.held.authenticator) },
       ...(revokedAt === undefined ? {} : { revoked: true, revocation: { at: revokedAt, by: new Map() } }),
     });
@@ -603,16 +594,8 @@ describe('a written document', () => {
     const newest = inUse.at(-1) ?? expired;
     const past = signersWith(expired);
     const before = createSnapshot([
-      ...inUse.map((key) => ({
-        ...unwrappedKey(RING, entryBy(key, []), key.held, undefined, 0),
-        wraps: entryBy(key, []).wraps.map((wrap) => ({ ...wrap, isUnwrapped: true })),
-      })),
-      {
-        ...unwrappedKey(RING, entryBy(genuine, []), genuine.held, undefined, 0),
-        wraps: entryBy(genuine, []).wraps.map((wrap) => ({ ...wrap, isUnwrapped: true })),
-        revoked: true,
-        revocation: revocationBy(genuine.id, [genuine]),
-      },
+      ...inUse.map(ownKey),
+      { ...ownKey(genuine), revoked: true, revocation: revocationBy(genuine.id, [genuine]) },
     ]);
     const keptOf = (by: readonly TestKey[], readOf: (claimed: RingEntry) => RingDocument): readonly string[] => {
       // The later of the two revocations.
@@ -637,10 +620,8 @@ describe('a written document', () => {
       Array.from({ length: 15 }, (_, i) => wrapBy(key, { keyId: `v${i}`, wrapped: Buffer.alloc(1_500) }));
     const rich = createSnapshot(
       many.map((key) => {
-        const entry = entryBy(key, []);
-        const wraps = entry.wraps.map((wrap) => ({ ...wrap, isUnwrapped: true }));
-        const more = wrapsOf(key).map((wrap) => ({ ...wrap, isUnwrapped: false }));
-        return { ...unwrappedKey(RING, entry, key.held, undefined, 0), wraps: [...wraps, ...more] };
+        const own = ownKey(key);
+        return { ...own, wraps: [...own.wraps, ...wrapsOf(key).map((wrap) => ({ ...wrap, isUnwrapped: false }))] };
       }),
       [],
     );
