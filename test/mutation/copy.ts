@@ -50,7 +50,7 @@ export interface Copy {
   readonly trials: string;
   /** What is known of each change: its source, and a hint. */
   readonly sources: string;
-  /** The tests that failed in earlier runs, by the text of the change. */
+  /** The tests that failed in earlier runs, by the text of the change, and those that were far too slow. */
   readonly hints: string;
 }
 

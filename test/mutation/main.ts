@@ -21,8 +21,9 @@ Scores go to test/mutation/scores.json and the hardening guide; what no test fai
 `;
 
 const ROOT = new URL('../../', import.meta.url);
-/** A trial that lasts longer is a loop without an end. */
-const HANGS_AFTER_MS = 15_000;
+/** A trial that lasts longer is a loop without an end, or so many times as long as the slowest test of its pass. */
+const HANGS_AFTER_MS = 6_000;
+const HUNG = 10;
 /**
  * The quickest tests are tried first, since each pass is left only what those before it let live; tests longer than the
  * last are never tried. Milliseconds.
@@ -64,12 +65,13 @@ if (values.help || !isOnePackage || !Number.isInteger(workers) || workers < 1) {
 const { sources, changes } = await withMutants(ROOT, files);
 const copy = copyOf(ROOT, name);
 const found = values.resume ? foundBefore() : [];
-const hints = existsSync(copy.hints) ? JSON.parse(readFileSync(copy.hints, 'utf8')) : {};
+const { hints, slow } = existsSync(copy.hints) ? JSON.parse(readFileSync(copy.hints, 'utf8')) : { hints: {}, slow: [] };
 makeCopy(copy, ROOT, name, sources);
 const known = {
   files: Object.fromEntries(changes.map(({ id, file }) => [id, file])),
   hints: Object.fromEntries(changes.map(({ id, text }) => [id, hints[text]])),
   imports: importsOf(copy),
+  slow,
 };
 writeFileSync(copy.sources, JSON.stringify(known));
 for (const trial of found) new Trials(copy.trials).add(trial);
@@ -137,7 +139,7 @@ async function tryAll(pass: Pass): Promise<boolean> {
   const watch = setInterval(() => {
     const now = seen.refresh();
     if (now !== undefined) [last, since] = [now, performance.now()];
-    if (last?.outcome !== 'start' || performance.now() - since < HANGS_AFTER_MS) return;
+    if (last?.outcome !== 'start' || performance.now() - since < Math.max(HANGS_AFTER_MS, HUNG * slowest)) return;
     hung = true;
     seen.add({ ...last, outcome: 'hung' });
     run.kill();
@@ -240,7 +242,8 @@ function report(): void {
   }
   const textOf = new Map(changes.map(({ id, text }) => [id, text]));
   for (const { mutant, test } of trials.found) hints[textOf.get(mutant) ?? ''] = test;
-  writeFileSync(copy.hints, JSON.stringify(hints));
+  const tooSlow = [...new Set([...slow, ...trials.slowerThan(2 * LONGEST_TEST_MS)])];
+  writeFileSync(copy.hints, JSON.stringify({ hints, slow: tooSlow }));
   const sorted = Object.fromEntries(Object.entries(scores).toSorted(([a], [b]) => (a < b ? -1 : 1)));
   writeFileSync(SCORES, `${JSON.stringify(sorted, null, 2)}\n`);
   publishTables();

@@ -22,7 +22,10 @@ interface Switches {
   currentTestId: string | undefined;
   hitCount: number | undefined;
   hitLimit: number;
-  mutantCoverage?: { readonly static: object; readonly perTest: Readonly<Record<string, object>> };
+  mutantCoverage?: {
+    readonly static: object;
+    readonly perTest: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  };
 }
 
 const {
@@ -37,7 +40,7 @@ const switches: Switches = {
   activeMutant: undefined,
   currentTestId: undefined,
   hitCount: undefined,
-  hitLimit: 2_000_000,
+  hitLimit: Number.POSITIVE_INFINITY,
 };
 Reflect.set(globalThis, '__stryker__', switches);
 
@@ -84,6 +87,7 @@ export default class MutationRunner extends TestRunner {
     switches.activeMutant = this.#attempt === 'mutant' ? this.#underTest : undefined;
     switches.currentTestId = this.#attempt === 'first' ? nameOf(test) : undefined;
     switches.hitCount = 0;
+    switches.hitLimit = this.#limitOf(test);
     this.#startedAt = performance.now();
     super.onBeforeTryTask(test, options);
   }
@@ -105,7 +109,7 @@ export default class MutationRunner extends TestRunner {
     const name = nameOf(test);
     if (this.#attempt === 'first') {
       const took = performance.now() - this.#startedAt;
-      const met = Object.keys(switches.mutantCoverage?.perTest[name] ?? {});
+      const met = switches.mutantCoverage?.perTest[name] ?? {};
       if (!failed) trials.add({ test: name, mutant: '', outcome: 'took', ms: took, met });
       this.#attempt = 'mutant';
       return;
@@ -119,6 +123,12 @@ export default class MutationRunner extends TestRunner {
     trials.add({ test: name, mutant, outcome: failed ? 'doubtful' : 'killed' });
     if (failed) this.#queue = [];
     this.#attempt = 'mutant';
+  }
+
+  /** A change that is met so much more often than usual is a loop without an end. */
+  #limitOf(test: RunnerTask): number {
+    if (this.#attempt !== 'mutant') return Number.POSITIVE_INFINITY;
+    return 1_000 + 100 * trials.hits(nameOf(test), this.#underTest ?? '');
   }
 
   #next(test: RunnerTask): string | undefined {

@@ -26,8 +26,8 @@ export interface Trial {
   readonly outcome: Outcome;
   /** With `took`. */
   readonly ms?: number;
-  /** With `took`: the changes that the test meets. */
-  readonly met?: readonly string[];
+  /** With `took`: the changes that the test meets, and how often. */
+  readonly met?: Readonly<Record<string, number>>;
 }
 
 /** The tests that are tried: those that last longer than `quickestMs`, and at most `slowestMs`. */
@@ -47,6 +47,8 @@ export interface Sources {
   readonly hints: Readonly<Record<string, string>>;
   /** The sources that each file of tests imports. */
   readonly imports: Readonly<Record<string, readonly string[]>>;
+  /** Tests that were far too slow in an earlier run. */
+  readonly slow: readonly string[];
 }
 
 /** What was tried so far: a file of lines, so that it outlives a process that hangs. */
@@ -57,11 +59,11 @@ export class Trials {
   readonly #tried = new Set<string>();
   readonly #alone = new Map<string, string[]>();
   readonly #took = new Map<string, number>();
-  readonly #met = new Map<string, readonly string[]>();
+  readonly #met = new Map<string, Readonly<Record<string, number>>>();
   readonly #survivedMs = new Map<string, number>();
   #read = 0;
 
-  constructor(path: string, sources: Sources = { files: {}, hints: {}, imports: {} }) {
+  constructor(path: string, sources: Sources = { files: {}, hints: {}, imports: {}, slow: [] }) {
     this.#path = path;
     this.#sources = sources;
   }
@@ -79,16 +81,26 @@ export class Trials {
     return this.#alone.get(mutant) ?? [];
   }
 
-  /** Whether a test ran as it is. */
+  /** Whether a test ran as it is, in this run or one before. */
   isKnown(test: string): boolean {
-    return this.#met.has(test);
+    return this.#met.has(test) || this.#sources.slow?.includes(test) === true;
+  }
+
+  /** The tests that take longer than that, in milliseconds. */
+  slowerThan(ms: number): readonly string[] {
+    return [...this.#took].filter(([, took]) => took > ms).map(([test]) => test);
+  }
+
+  /** How often a test meets a change. */
+  hits(test: string, mutant: string): number {
+    return this.#met.get(test)?.[mutant] ?? 0;
   }
 
   /** The changes that a test is to be tried with in a pass. */
   toTry(test: string, { quickestMs, slowestMs }: Pass): readonly string[] {
     const took = this.#took.get(test) ?? 0;
     const isOfPass = took > quickestMs && took <= slowestMs;
-    const met = isOfPass || slowestMs === 0 ? (this.#met.get(test) ?? []) : [];
+    const met = isOfPass || slowestMs === 0 ? Object.keys(this.#met.get(test) ?? {}) : [];
     return met.filter((mutant) => (isOfPass || this.#sources.hints[mutant] === test) && !this.isSettled(test, mutant));
   }
 
