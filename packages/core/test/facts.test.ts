@@ -16,6 +16,7 @@ import {
   revocable,
   revokedKey,
   signersOf,
+  tombstone,
   unwrappedKey,
 } from '../src/ring/facts.ts';
 import { learn, lineagesOf, withUnwrapped } from '../src/ring/learn.ts';
@@ -446,6 +447,18 @@ describe('a document lacks', () => {
     const others = many.map((key) => entryBy(key, []));
     expect(lacksOf(documentWith(...others, entry), all)).toBe(false);
     expect(lacksOf(documentWith(...others, { ...entry, vouchers: spoilt }), all)).toBe(true);
+    // Where others may be able to check the rest, one right voucher is enough.
+    const unknown = Array.from({ length: 7 }, (_, i) => [junkId(i), junkMac] as const);
+    const full = new Map([...[...entry.vouchers].slice(0, 1), ...unknown]);
+    expect(lacksOf(documentWith(...others, { ...entry, vouchers: full }), all)).toBe(false);
+  });
+
+  test('the ancestors of a key, if they are known', () => {
+    for (const ancestors of [undefined, { ids: [stranger.id], mac: junkMac }]) {
+      const document = documentWith(first, { ...second, ancestors });
+      expect(lacksOf(document)).toBe(true);
+      expect(lacksOf(document, knowing([one, first], [two, { ...second, ancestors }]))).toBe(false);
+    }
   });
 
   test('a known wrap, while there is room for it', () => {
@@ -538,6 +551,9 @@ describe('a written document', () => {
     const read = { ...first, revoked: revocationBy(one.id, [stranger]) };
     const [entry] = written(revoked, documentWith(read)).entries;
     expect(new Set(entry?.revoked?.by.keys())).toEqual(new Set([one.id, two.id, stranger.id]));
+    const claims = [revocationBy(one.id, [stranger]), { at: T0, by: new Map([[two.id, junkMac]]) }];
+    const kept = claims.map((claim) => written(known, documentWith({ ...first, revoked: claim })).entries[0]?.revoked);
+    expect(kept).toEqual([claims[0], undefined]);
   });
 
   test('has carried entries, and neither expired keys nor those of another ring', () => {
@@ -588,6 +604,37 @@ describe('a written document', () => {
     expect(keptOf(root, undefined)).toEqual([later.id]);
   });
 
+  test('drops revoked keys before carried entries if there are more than 64 keys (F23)', () => {
+    const inUse = Array.from({ length: 62 }, (_, i) => ownKey(testKey(i + 10)));
+    const revoked = [one, two].map((key) => ({ ...ownKey(key), revocation: revocationBy(key.id, [key]) }));
+    const { entries } = written(createSnapshot([...inUse, ...revoked], [third]), undefined);
+    expect(entries).toHaveLength(64);
+    expect([one, two, three].map(({ id }) => entries.some((entry) => entry.id === id))).toEqual([false, true, true]);
+  });
+
+  test('drops, over 256 KiB, first carried entries, then keys of which only the revocation is known, then foreign wraps (F23)', () => {
+    const wrapsOf = (key: TestKey, count: number, isUnwrapped: boolean) =>
+      Array.from({ length: count }, (_, i) => ({
+        ...wrapBy(key, { keyId: `${isUnwrapped} ${i}`, wrapped: Buffer.alloc(1_500) }),
+        isUnwrapped,
+      }));
+    const carried = entryBy(four, [], { wraps: wrapsOf(four, 15, false) });
+    const revoked = tombstone(entryBy(one, [], { wraps: wrapsOf(one, 8, false) }), revocationBy(one.id, [three]));
+    const keptOf = (count: number, foreign: number) => {
+      const inUse = Array.from({ length: count }, (_, i) => testKey(i + 10)).map((key) => ({
+        ...ownKey(key),
+        wraps: [...wrapsOf(key, 14, true), ...wrapsOf(key, foreign, false)],
+      }));
+      const { entries } = written(createSnapshot([...inUse, revoked], [carried]), undefined);
+      const has = ({ id }: TestKey) => entries.some((entry) => entry.id === id);
+      return [has(four), has(one), entries.find(({ id }) => id === testKey(10).id)?.wraps.length];
+    };
+    expect(keptOf(6, 1)).toEqual([true, true, 15]);
+    expect(keptOf(7, 1)).toEqual([false, true, 15]);
+    expect(keptOf(8, 1)).toEqual([false, false, 15]);
+    expect(keptOf(8, 2)).toEqual([false, false, 14]);
+  });
+
   test('drops, with room for one revoked key, first a key that was never unwrapped and that only expired keys certify', () => {
     const [genuine, junk, expired] = [testKey(1), testKey(2), testKey(3)];
     const inUse = Array.from({ length: 63 }, (_, i) => testKey(i + 4));
@@ -621,13 +668,15 @@ describe('a written document', () => {
     const rich = createSnapshot(
       many.map((key) => {
         const own = ownKey(key);
-        return { ...own, wraps: [...own.wraps, ...wrapsOf(key).map((wrap) => ({ ...wrap, isUnwrapped: false }))] };
+        const wraps = key.id === one.id ? [] : own.wraps;
+        return { ...own, wraps: [...wraps, ...wrapsOf(key).map((wrap) => ({ ...wrap, isUnwrapped: false }))] };
       }),
       [],
     );
     const { entries } = written(rich, undefined);
     expect(entries).toHaveLength(20);
-    for (const { wraps } of entries) expect(wraps.map(({ keyId }) => keyId)).toEqual(['k']);
+    // An entry has one wrap at least.
+    for (const { id, wraps } of entries) expect(wraps.map(({ keyId }) => keyId)).toEqual([id === one.id ? 'v0' : 'k']);
   });
 });
 
