@@ -19,38 +19,17 @@ export interface AwsErrorRows<Row> {
   readonly busy: Row;
 }
 
-const NAMES: Readonly<Record<keyof AwsErrorRows<unknown>, readonly string[]>> = {
-  denied: ['AccessDenied', 'AccessDeniedException', 'NotAuthorized', 'OptInRequired'],
-  credentials: [
-    'IncompleteSignature',
-    'IncompleteSignatureException',
-    'InvalidClientTokenId',
-    'InvalidSignatureException',
-    'MissingAuthenticationToken',
-    'MissingAuthenticationTokenException',
-    'UnrecognizedClientException',
-  ],
-  expired: ['CredentialsProviderError', 'ExpiredToken', 'ExpiredTokenException', 'TokenProviderError'],
-  clock: ['RequestExpired', 'RequestTimeTooSkewed'],
-  request: ['ValidationError', 'ValidationException'],
-  throttled: [
-    'LimitExceededException',
-    'RequestLimitExceeded',
-    'RequestThrottled',
-    'RequestThrottledException',
-    'Throttling',
-    'ThrottledException',
-    'ThrottlingException',
-    'TooManyRequestsException',
-  ],
-  busy: [
-    'InternalFailure',
-    'InternalServerError',
-    'RequestTimeout',
-    'RequestTimeoutException',
-    'ServiceUnavailable',
-    'ServiceUnavailableException',
-  ],
+const NAMES: Readonly<Record<keyof AwsErrorRows<unknown>, string>> = {
+  denied: 'AccessDenied AccessDeniedException NotAuthorized OptInRequired',
+  credentials: `IncompleteSignature IncompleteSignatureException InvalidClientTokenId InvalidSignatureException
+    MissingAuthenticationToken MissingAuthenticationTokenException UnrecognizedClientException`,
+  expired: 'CredentialsProviderError ExpiredToken ExpiredTokenException TokenProviderError',
+  clock: 'RequestExpired RequestTimeTooSkewed',
+  request: 'ValidationError ValidationException',
+  throttled: `LimitExceededException RequestLimitExceeded RequestThrottled RequestThrottledException Throttling
+    ThrottledException ThrottlingException TooManyRequestsException`,
+  busy: `InternalFailure InternalServerError RequestTimeout RequestTimeoutException ServiceUnavailable
+    ServiceUnavailableException`,
 };
 
 /**
@@ -61,5 +40,7 @@ const NAMES: Readonly<Record<keyof AwsErrorRows<unknown>, readonly string[]>> = 
  */
 export function awsErrorRows<const Row>(rows: AwsErrorRows<Row>): Record<string, Row> {
   const meanings = Object.keys(NAMES) as (keyof typeof NAMES)[];
-  return Object.fromEntries(meanings.flatMap((meaning) => NAMES[meaning].map((name) => [name, rows[meaning]])));
+  return Object.fromEntries(
+    meanings.flatMap((meaning) => NAMES[meaning].split(/\s+/).map((name) => [name, rows[meaning]])),
+  );
 }
