@@ -9,10 +9,11 @@ import { basename } from 'node:path';
 type Outcome = 'start' | 'survived' | 'killed' | 'doubtful' | 'hung' | 'loaded' | 'took';
 
 /**
- * A change that tests ran so long with, and did not fail for, is tried again only by the tests of its own file, which are
- * named like it or import it: hardly any other finds it.
+ * A change that tests ran so long with, and did not fail for, is tried again only by the tests that import its file, then
+ * only by those that are named like it: hardly any other finds it.
  */
 const LONGEST_MS = 1_500;
+const LONGEST_OF_IMPORTERS_MS = 5_000;
 
 /** Whether a file of tests is named like a source: `ring-view.test.ts` like `view.ts`. */
 export function isNamedLike(tests: string, source: string): boolean {
@@ -83,7 +84,7 @@ export class Trials {
 
   /** Whether a test ran as it is, in this run or one before. */
   isKnown(test: string): boolean {
-    return this.#met.has(test) || this.#sources.slow?.includes(test) === true;
+    return this.#met.has(test) || this.#sources.slow.includes(test);
   }
 
   /** The tests that take longer than that, in milliseconds. */
@@ -128,9 +129,13 @@ export class Trials {
 
   /** Whether there is nothing more to learn of this change from this test. */
   isSettled(test: string, mutant: string): boolean {
-    const isOften =
-      !this.isOwn(fileOf(test), this.#sources.files[mutant] ?? '-') && (this.#survivedMs.get(mutant) ?? 0) > LONGEST_MS;
-    return isOften || this.#killed.has(mutant) || this.#tried.has(`${mutant} ${test}`);
+    return this.#killed.has(mutant) || this.#tried.has(`${mutant} ${test}`) || this.#isOften(fileOf(test), mutant);
+  }
+
+  #isOften(tests: string, mutant: string): boolean {
+    const source = this.#sources.files[mutant] ?? '-';
+    const most = this.isOwn(tests, source) ? LONGEST_OF_IMPORTERS_MS : LONGEST_MS;
+    return !isNamedLike(tests, source) && (this.#survivedMs.get(mutant) ?? 0) > most;
   }
 
   /** Reads what other processes added. @returns the last trial. */
