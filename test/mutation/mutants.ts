@@ -25,7 +25,8 @@ interface CallPath {
  * The words of an error are for people: a test holds its kind (docs: Contributing). A name that makes an error is a
  * class or one of these.
  */
-const MAKES_AN_ERROR = /(?:Error|Refusal|InvalidRequestState|Finding)$|^(?:corrupt|failure|refusal|codecFailure|wrongType|outOfRange)$/;
+const MAKES_AN_ERROR =
+  /(?:Error|Refusal|InvalidRequestState|Finding)$|^(?:corrupt|failure|refusal|codecFailure|wrongType|outOfRange)$/;
 
 const wordsOfErrors = {
   shouldIgnore(path: unknown): string | undefined {

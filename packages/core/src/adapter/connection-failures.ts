@@ -81,9 +81,9 @@ export function connectionFailure(error: unknown): ConnectionFailure | undefined
   if (property(error, 'message') === NO_REGION_MESSAGE) return NO_REGION;
   for (const name of ['code', 'name']) {
     for (const each of errors) {
-      const code = property(each, name);
-      const hint = typeof code === 'string' ? BY_CODE.get(code) : undefined;
-      if (typeof code === 'string' && hint !== undefined) return { code, hint };
+      const code = property(each, name) as string;
+      const hint = BY_CODE.get(code);
+      if (hint !== undefined) return { code, hint };
     }
   }
   return undefined;
@@ -103,10 +103,10 @@ export function unreachable(error: unknown, service: string): StoreFailure<'unav
 
 /** The error itself first. */
 function causesOf(error: unknown): readonly unknown[] {
-  const found: unknown[] = [];
-  for (let each = error; each !== undefined && each !== null && found.length < MAX_DEPTH; ) {
-    found.push(each);
-    each = property(each, 'cause') ?? property(property(each, 'errors'), '0');
+  const found = [error];
+  while (found.length < MAX_DEPTH) {
+    const last = found.at(-1);
+    found.push(property(last, 'cause') ?? property(property(last, 'errors'), '0'));
   }
   return found;
 }

@@ -7,7 +7,7 @@ import type { StoreFailure } from './failures.ts';
  * key: getters count as absent, and so does everything in a proxy. Never throws.
  */
 export function property(holder: unknown, name: string): unknown {
-  if ((typeof holder !== 'object' && typeof holder !== 'function') || holder === null) return undefined;
+  if (typeof holder !== 'object' && typeof holder !== 'function') return undefined;
   for (let object: object | null = holder; object !== null; object = Object.getPrototypeOf(object)) {
     if (types.isProxy(object)) return undefined;
     const found = Object.getOwnPropertyDescriptor(object, name);
