@@ -1,5 +1,5 @@
-import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { cpSync, globSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** Tests that are left out: where they are, and why. */
@@ -48,8 +48,10 @@ export interface Copy {
   /** The package in it. */
   readonly folder: string;
   readonly trials: string;
-  /** The source of each change. */
+  /** What is known of each change: its source, and a hint. */
   readonly sources: string;
+  /** The tests that failed in earlier runs, by the text of the change, and those that were far too slow. */
+  readonly hints: string;
 }
 
 /** Where the copy of a package is, or will be. */
@@ -60,6 +62,7 @@ export function copyOf(repository: URL, name: string): Copy {
     folder: join(root, 'packages', name),
     trials: join(root, 'trials.jsonl'),
     sources: join(root, 'sources.json'),
+    hints: fileURLToPath(new URL(`.cache/mutants/${name}.hints.json`, repository)),
   };
 }
 
@@ -79,6 +82,18 @@ export function makeCopy(
   linkAll(join(original, 'packages', name), folder, [...own, 'vitest.config.ts', '.turbo']);
   for (const part of own) cpSync(join(original, 'packages', name, part), join(folder, part), { recursive: true });
   for (const [file, source] of sources) writeFileSync(join(root, file), source);
+}
+
+/** The sources that each file of tests imports, from the root of the repository. */
+export function importsOf({ root, folder }: Copy): Record<string, readonly string[]> {
+  const files = globSync('test/**/*.test.ts', { cwd: folder });
+  return Object.fromEntries(
+    files.map((file) => {
+      const imports = readFileSync(join(folder, file), 'utf8').matchAll(/ from '(\.[^']+)';/g);
+      const paths = Array.from(imports, ([, path = '']) => join(folder, dirname(file), path).slice(root.length));
+      return [file, paths];
+    }),
+  );
 }
 
 /** The options of vitest for its tests: the package's own, with the addresses of servers that run already. */

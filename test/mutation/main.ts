@@ -4,29 +4,36 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type MutationScore, publishTables, SCORES } from '../support/hardening-tables.ts';
-import { copyOf, makeCopy, testOptions } from './copy.ts';
+import { copyOf, importsOf, makeCopy, testOptions } from './copy.ts';
 import { type SourceChange, withMutants } from './mutants.ts';
-import { isNamedLike, type Trial, Trials } from './trials.ts';
+import { FIRST_PASS, isNamedLike, type Pass, type Trial, Trials } from './trials.ts';
 
-const USAGE = `Usage: npm run mutants -- [--resume] [--workers N] packages/NAME/src/FILE.ts ...
+const USAGE = `Usage: npm run mutants -- [--resume] [--own] [--workers N] packages/NAME/src/FILE.ts ...
 
 Breaks files of one package, one small change at a time, in a copy under .cache, and sees whether a test fails.
 A pattern is a file too: packages/core/src/formats/*.ts, 'packages/redis/src/**/*.ts'.
 
   --resume     keep what the last run of the same sources found: for when tests were added since
+  --own        only the files of tests that are named like a source or import it: quicker, and a lower score
   --workers N  run N files of tests at a time (default: 2)
 
 Scores go to test/mutation/scores.json and the hardening guide; what no test fails for is printed.
 `;
 
 const ROOT = new URL('../../', import.meta.url);
-/** A trial that lasts longer is a loop without an end. */
-const HANGS_AFTER_MS = 15_000;
+/** A trial that lasts longer is a loop without an end, or so many times as long as the slowest test of its pass. */
+const HANGS_AFTER_MS = 6_000;
+const HUNG = 10;
 /**
  * The quickest tests are tried first, since each pass is left only what those before it let live; tests longer than the
  * last are never tried. Milliseconds.
  */
-const PASSES = [4, 15, 60, 300, 1_500] as const;
+const LONGEST_TEST_MS = 1_500;
+const LIMITS = [0, 4, 15, 60, 300, LONGEST_TEST_MS] as const;
+const PASSES: readonly Pass[] = [
+  FIRST_PASS,
+  ...LIMITS.slice(1).map((slowestMs, index) => ({ quickestMs: LIMITS[index] ?? 0, slowestMs })),
+];
 /** A test that takes so many times as long as the slowest of its pass, or two seconds, is one that does not end. */
 const LATE = 6;
 
@@ -41,6 +48,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     help: { type: 'boolean', default: false },
+    own: { type: 'boolean', default: false },
     resume: { type: 'boolean', default: false },
     workers: { type: 'string', default: '2' },
   },
@@ -57,8 +65,15 @@ if (values.help || !isOnePackage || !Number.isInteger(workers) || workers < 1) {
 const { sources, changes } = await withMutants(ROOT, files);
 const copy = copyOf(ROOT, name);
 const found = values.resume ? foundBefore() : [];
+const { hints, slow } = existsSync(copy.hints) ? JSON.parse(readFileSync(copy.hints, 'utf8')) : { hints: {}, slow: [] };
 makeCopy(copy, ROOT, name, sources);
-writeFileSync(copy.sources, JSON.stringify(Object.fromEntries(changes.map(({ id, file }) => [id, file]))));
+const known = {
+  files: Object.fromEntries(changes.map(({ id, file }) => [id, file])),
+  hints: Object.fromEntries(changes.map(({ id, text }) => [id, hints[text]])),
+  imports: importsOf(copy),
+  slow,
+};
+writeFileSync(copy.sources, JSON.stringify(known));
 for (const trial of found) new Trials(copy.trials).add(trial);
 const { default: config } = await import(new URL(`packages/${name}/vitest.config.ts`, ROOT).href);
 const provide: Record<string, unknown> = {};
@@ -70,11 +85,12 @@ try {
   const runner = fileURLToPath(new URL('runner.ts', import.meta.url));
   writeConfig('vitest.config.mjs', { ...options, maxWorkers: workers, runner });
   writeConfig('plain.config.mjs', { ...options, testTimeout: 20_000, isolate: false });
-  for (const [index, slowest] of PASSES.entries()) {
+  for (const pass of PASSES) {
     const began = performance.now();
-    while (!(await tryAll(PASSES[index - 1] ?? 0, slowest)));
+    while (!(await tryAll(pass)));
     const killed = `${killedOf(changes).length} of ${changes.length} killed`;
-    process.stdout.write(`with tests of at most ${slowest} ms: ${killed} (${minutesSince(began)} min)\n`);
+    const tests = pass === FIRST_PASS ? 'that failed before' : `of at most ${pass.slowestMs} ms`;
+    process.stdout.write(`with tests ${tests}: ${killed} (${minutesSince(began)} min)\n`);
   }
   await tryAlone();
   report();
@@ -105,22 +121,25 @@ function writeConfig(file: string, test: object): void {
 }
 
 /** Runs the tests with every change that is still alive. False when it had to be ended. */
-async function tryAll(quickest: number, slowest: number): Promise<boolean> {
+async function tryAll(pass: Pass): Promise<boolean> {
   const env = {
     MUTATION_TRIALS: copy.trials,
     MUTATION_SOURCES: copy.sources,
-    MUTATION_QUICKEST_MS: String(quickest),
-    MUTATION_SLOWEST_MS: String(slowest),
+    MUTATION_QUICKEST_MS: String(pass.quickestMs),
+    MUTATION_SLOWEST_MS: String(pass.slowestMs),
   };
-  const run = startVitest([`--testTimeout=${Math.max(2_000, LATE * slowest)}`], env);
-  const seen = new Trials(copy.trials);
+  const seen = new Trials(copy.trials, known);
   let last = seen.refresh();
+  const tests = pass === FIRST_PASS ? firstFiles(seen) : seen.filesToTry(pass);
+  if (tests.length === 0) return true;
+  const slowest = pass === FIRST_PASS ? LONGEST_TEST_MS : pass.slowestMs;
+  const run = startVitest([...tests, `--testTimeout=${Math.max(2_000, LATE * slowest)}`], env);
   let since = performance.now();
   let hung = false;
   const watch = setInterval(() => {
     const now = seen.refresh();
     if (now !== undefined) [last, since] = [now, performance.now()];
-    if (last?.outcome !== 'start' || performance.now() - since < HANGS_AFTER_MS) return;
+    if (last?.outcome !== 'start' || performance.now() - since < Math.max(HANGS_AFTER_MS, HUNG * slowest)) return;
     hung = true;
     seen.add({ ...last, outcome: 'hung' });
     run.kill();
@@ -130,9 +149,14 @@ async function tryAll(quickest: number, slowest: number): Promise<boolean> {
   return !hung;
 }
 
+/** The files of tests to begin with. */
+function firstFiles(trials: Trials): readonly string[] {
+  return Object.keys(known.imports).filter((tests) => !values.own || files.some((file) => trials.isOwn(tests, file)));
+}
+
 /** What runs while a module loads, or is in doubt, is changed for a whole process, in which whole files of tests run. */
 async function tryAlone(): Promise<void> {
-  const trials = new Trials(copy.trials);
+  const trials = new Trials(copy.trials, known);
   trials.refresh();
   const left = changes.filter(({ id }) => !trials.isKilled(id) && trials.filesFor(id).length > 0);
   if (left.length === 0) return;
@@ -151,10 +175,11 @@ async function tryAlone(): Promise<void> {
   await Promise.all(Array.from({ length: workers }, work));
 }
 
-/** The files of tests that are named like the source, and the quickest of the others. */
+/** The files of tests that are named like the source, and the quickest of those that import it and of the others. */
 function chosenOf(trials: Trials, { id, file }: SourceChange): readonly string[] {
   const timeOf = (tests: string): number => (isNamedLike(tests, file) ? 0 : trials.tookFile(tests));
-  const tests = [...new Set(trials.filesFor(id))].toSorted((a, b) => timeOf(a) - timeOf(b));
+  const rankOf = (tests: string): number => (trials.isOwn(tests, file) ? 0 : 1);
+  const tests = [...new Set(trials.filesFor(id))].toSorted((a, b) => rankOf(a) - rankOf(b) || timeOf(a) - timeOf(b));
   const upTo = (index: number): number => tests.slice(0, index + 1).reduce((sum, test) => sum + timeOf(test), 0);
   return tests.filter((_, index) => index === 0 || upTo(index) <= LOADED_TESTS_MS);
 }
@@ -202,6 +227,9 @@ function killedOf(some: readonly SourceChange[]): readonly SourceChange[] {
 }
 
 function report(): void {
+  const trials = new Trials(copy.trials);
+  trials.refresh();
+  if (trials.found.length === 0) throw new Error(`no test failed for any change: see ${copy.root}vitest.log`);
   const scores: Record<string, MutationScore> = existsSync(SCORES) ? JSON.parse(readFileSync(SCORES, 'utf8')) : {};
   for (const file of files) {
     const mine = changes.filter((change) => change.file === file);
@@ -212,6 +240,10 @@ function report(): void {
     process.stdout.write(`${file}: ${killed.size} of ${mine.length} killed\n`);
     for (const survivor of survivors) process.stdout.write(`  ${survivor}\n`);
   }
+  const textOf = new Map(changes.map(({ id, text }) => [id, text]));
+  for (const { mutant, test } of trials.found) hints[textOf.get(mutant) ?? ''] = test;
+  const tooSlow = [...new Set([...slow, ...trials.slowerThan(2 * LONGEST_TEST_MS)])];
+  writeFileSync(copy.hints, JSON.stringify({ hints, slow: tooSlow }));
   const sorted = Object.fromEntries(Object.entries(scores).toSorted(([a], [b]) => (a < b ? -1 : 1)));
   writeFileSync(SCORES, `${JSON.stringify(sorted, null, 2)}\n`);
   publishTables();

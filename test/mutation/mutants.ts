@@ -12,6 +12,8 @@ export interface SourceChange {
   readonly column: number;
   /** What was there was replaced by this. */
   readonly replacement: string;
+  /** The same wherever it is in the file: the file, the line and what becomes of it. */
+  readonly text: string;
 }
 
 /** What a babel path is, as far as it is looked at. */
@@ -23,7 +25,8 @@ interface CallPath {
  * The words of an error are for people: a test holds its kind (docs: Contributing). A name that makes an error is a
  * class or one of these.
  */
-const MAKES_AN_ERROR = /(?:Error|Refusal|InvalidRequestState|Finding)$|^(?:corrupt|failure|refusal|codecFailure)$/;
+const MAKES_AN_ERROR =
+  /(?:Error|Refusal|InvalidRequestState|Finding)$|^(?:corrupt|failure|refusal|codecFailure|wrongType|outOfRange)$/;
 
 const wordsOfErrors = {
   shouldIgnore(path: unknown): string | undefined {
@@ -48,21 +51,28 @@ export async function withMutants(
   const given = files.map((name) => ({ name, mutate: true, content: readFileSync(new URL(name, root), 'utf8') }));
   const options = { plugins: null, excludedMutations: [], ignorers: [wordsOfErrors], noHeader: false };
   const result = await new Instrumenter(logger).instrument(given, options);
+  const linesOf = new Map(given.map(({ name, content }) => [name, content.split('\n')]));
   return {
     sources: new Map(result.files.map(({ name, content }) => [name, content])),
     // What is not to be tried comes with a status already.
-    changes: result.mutants.filter(({ status }) => status === undefined).map(changeOf),
+    changes: result.mutants.filter(({ status }) => status === undefined).map((mutant) => changeOf(mutant, linesOf)),
   };
 }
 
-function changeOf({ id, fileName, location, replacement }: Mutant): SourceChange {
+function changeOf(
+  { id, fileName, location, replacement }: Mutant,
+  linesOf: ReadonlyMap<string, readonly string[]>,
+): SourceChange {
+  const line = linesOf.get(fileName)?.[location.start.line] ?? '';
+  const becomes = replacement.replaceAll(/\s+/g, ' ');
   // Babel counts lines from 0 here, and columns too.
   return {
     id,
     file: fileName,
     line: location.start.line + 1,
     column: location.start.column + 1,
-    replacement: replacement.replaceAll(/\s+/g, ' '),
+    replacement: becomes,
+    text: `${fileName} ${line.trim()} ${location.start.column - line.search(/\S/)} ${becomes}`,
   };
 }
 

@@ -7,12 +7,12 @@ import {
   TestRunner,
   type TestTryOptions,
 } from 'vitest';
-import { Trials } from './trials.ts';
+import { type Pass, Trials } from './trials.ts';
 
 /*
- * A vitest runner that runs each test once as it is, to see which changes of the source it meets, and then once more
- * for each of those that no test has failed for yet. In one process, with the hooks of the test around every run: a
- * process for each change would take a hundred times as long.
+ * A vitest runner that runs each test once as it is, in the first pass, to see which changes of the source it meets, and
+ * then once for each of those that no test has failed for yet. In one process, with the hooks of the test around every
+ * run: a process for each change would take a hundred times as long.
  *
  * A change may leave something behind in the process. So after each failure the test runs as it is again: if that fails
  * too, the failure shows nothing, and this process learns no more from the test.
@@ -22,7 +22,10 @@ interface Switches {
   currentTestId: string | undefined;
   hitCount: number | undefined;
   hitLimit: number;
-  mutantCoverage?: { readonly static: object; readonly perTest: Readonly<Record<string, object>> };
+  mutantCoverage?: {
+    readonly static: object;
+    readonly perTest: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  };
 }
 
 const {
@@ -31,14 +34,13 @@ const {
   MUTATION_QUICKEST_MS = '0',
   MUTATION_SLOWEST_MS = '50',
 } = process.env;
-const QUICKEST_MS = Number(MUTATION_QUICKEST_MS);
-const SLOWEST_MS = Number(MUTATION_SLOWEST_MS);
+const PASS: Pass = { quickestMs: Number(MUTATION_QUICKEST_MS), slowestMs: Number(MUTATION_SLOWEST_MS) };
 const trials = new Trials(MUTATION_TRIALS, JSON.parse(readFileSync(MUTATION_SOURCES, 'utf8')));
 const switches: Switches = {
   activeMutant: undefined,
   currentTestId: undefined,
   hitCount: undefined,
-  hitLimit: 2_000_000,
+  hitLimit: Number.POSITIVE_INFINITY,
 };
 Reflect.set(globalThis, '__stryker__', switches);
 
@@ -47,7 +49,8 @@ type Attempt = 'first' | 'mutant' | 'check';
 export default class MutationRunner extends TestRunner {
   #attempt: Attempt = 'first';
   #startedAt = 0;
-  #queue: string[] = [];
+  /** Left for the test; undefined where that is not known yet. */
+  #queue: string[] | undefined;
   #underTest: string | undefined;
 
   /** One at a time, since there is one switch for all tests of a process, and only those that this pass is for. */
@@ -70,7 +73,8 @@ export default class MutationRunner extends TestRunner {
     await super.onBeforeRunTask(test);
     if (test.type !== 'test') return;
     trials.refresh();
-    this.#attempt = 'first';
+    this.#attempt = trials.isKnown(nameOf(test)) ? 'mutant' : 'first';
+    this.#queue = undefined;
     test.retry = 0;
     test.repeats = 1_000_000;
   }
@@ -83,6 +87,7 @@ export default class MutationRunner extends TestRunner {
     switches.activeMutant = this.#attempt === 'mutant' ? this.#underTest : undefined;
     switches.currentTestId = this.#attempt === 'first' ? nameOf(test) : undefined;
     switches.hitCount = 0;
+    switches.hitLimit = this.#limitOf(test);
     this.#startedAt = performance.now();
     super.onBeforeTryTask(test, options);
   }
@@ -103,12 +108,9 @@ export default class MutationRunner extends TestRunner {
   #learn(test: RunnerTestCase, failed: boolean): void {
     const name = nameOf(test);
     if (this.#attempt === 'first') {
-      // As it was at first: under load it may take longer now, and then no pass would be for it.
-      const known = trials.took(name);
-      const took = known ?? performance.now() - this.#startedAt;
-      const met = Object.keys(switches.mutantCoverage?.perTest[name] ?? {});
-      if (known === undefined) trials.add({ test: name, mutant: '', outcome: 'took', ms: took });
-      this.#queue = failed || took > SLOWEST_MS ? [] : met;
+      const took = performance.now() - this.#startedAt;
+      const met = switches.mutantCoverage?.perTest[name] ?? {};
+      if (!failed) trials.add({ test: name, mutant: '', outcome: 'took', ms: took, met });
       this.#attempt = 'mutant';
       return;
     }
@@ -123,27 +125,32 @@ export default class MutationRunner extends TestRunner {
     this.#attempt = 'mutant';
   }
 
+  /** A change that is met so much more often than usual is a loop without an end. */
+  #limitOf(test: RunnerTask): number {
+    if (this.#attempt !== 'mutant') return Number.POSITIVE_INFINITY;
+    return 1_000 + 100 * trials.hits(nameOf(test), this.#underTest ?? '');
+  }
+
   #next(test: RunnerTask): string | undefined {
     trials.refresh();
     const name = nameOf(test);
-    for (;;) {
-      const mutant = this.#queue.shift();
-      if (mutant === undefined) return undefined;
+    this.#queue ??= trials.toTry(name, PASS).toReversed();
+    for (let mutant = this.#queue.pop(); mutant !== undefined; mutant = this.#queue.pop()) {
       if (trials.isSettled(name, mutant)) continue;
       trials.add({ test: name, mutant, outcome: 'start' });
       return mutant;
     }
+    return undefined;
   }
 }
 
 /** Leaves out what is known to be for another pass. @returns whether something is left. */
 function readyForPass(task: RunnerTask): boolean {
   task.concurrent = false;
-  const took = task.type === 'test' ? trials.took(nameOf(task)) : undefined;
   const isLeft =
     task.type === 'suite'
       ? task.tasks.map(readyForPass).includes(true)
-      : took === undefined || (took > QUICKEST_MS && took <= SLOWEST_MS);
+      : !trials.isKnown(nameOf(task)) || trials.toTry(nameOf(task), PASS).length > 0;
   if (!isLeft) task.mode = 'skip';
   return isLeft;
 }

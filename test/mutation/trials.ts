@@ -3,15 +3,17 @@ import { basename } from 'node:path';
 
 /**
  * `start`: it has not ended. `doubtful`: the test failed without the change too, after it. `loaded`: a file of tests met
- * it outside of all tests, which most often is while a module loads. `took`: how long the test lasts as it is.
+ * it outside of all tests, which most often is while a module loads. `took`: how long the test lasts as it is, and what
+ * it meets.
  */
 type Outcome = 'start' | 'survived' | 'killed' | 'doubtful' | 'hung' | 'loaded' | 'took';
 
 /**
- * A change that tests ran so long with, and did not fail for, is tried again only by the tests of its own file: hardly
- * any other finds it.
+ * A change that tests ran so long with, and did not fail for, is tried again only by the tests that import its file, then
+ * only by those that are named like it: hardly any other finds it.
  */
 const LONGEST_MS = 1_500;
+const LONGEST_OF_IMPORTERS_MS = 5_000;
 
 /** Whether a file of tests is named like a source: `ring-view.test.ts` like `view.ts`. */
 export function isNamedLike(tests: string, source: string): boolean {
@@ -25,21 +27,44 @@ export interface Trial {
   readonly outcome: Outcome;
   /** With `took`. */
   readonly ms?: number;
+  /** With `took`: the changes that the test meets, and how often. */
+  readonly met?: Readonly<Record<string, number>>;
+}
+
+/** The tests that are tried: those that last longer than `quickestMs`, and at most `slowestMs`. */
+export interface Pass {
+  readonly quickestMs: number;
+  readonly slowestMs: number;
+}
+
+/** The first pass: each test runs as it is, and with the changes that it failed for in the last run. */
+export const FIRST_PASS: Pass = { quickestMs: 0, slowestMs: 0 };
+
+/** What is known of the changes when a run begins. */
+export interface Sources {
+  /** Where each change is. */
+  readonly files: Readonly<Record<string, string>>;
+  /** The test that failed for it in the last run. */
+  readonly hints: Readonly<Record<string, string>>;
+  /** The sources that each file of tests imports. */
+  readonly imports: Readonly<Record<string, readonly string[]>>;
+  /** Tests that were far too slow in an earlier run. */
+  readonly slow: readonly string[];
 }
 
 /** What was tried so far: a file of lines, so that it outlives a process that hangs. */
 export class Trials {
   readonly #path: string;
-  /** Where each change is. */
-  readonly #sources: Readonly<Record<string, string>>;
+  readonly #sources: Sources;
   readonly #killed = new Map<string, Trial>();
   readonly #tried = new Set<string>();
   readonly #alone = new Map<string, string[]>();
   readonly #took = new Map<string, number>();
+  readonly #met = new Map<string, Readonly<Record<string, number>>>();
   readonly #survivedMs = new Map<string, number>();
   #read = 0;
 
-  constructor(path: string, sources: Readonly<Record<string, string>> = {}) {
+  constructor(path: string, sources: Sources = { files: {}, hints: {}, imports: {}, slow: [] }) {
     this.#path = path;
     this.#sources = sources;
   }
@@ -57,9 +82,33 @@ export class Trials {
     return this.#alone.get(mutant) ?? [];
   }
 
-  /** Milliseconds of a test as it is, where that is known. */
-  took(test: string): number | undefined {
-    return this.#took.get(test);
+  /** Whether a test ran as it is, in this run or one before. */
+  isKnown(test: string): boolean {
+    return this.#met.has(test) || this.#sources.slow.includes(test);
+  }
+
+  /** The tests that take longer than that, in milliseconds. */
+  slowerThan(ms: number): readonly string[] {
+    return [...this.#took].filter(([, took]) => took > ms).map(([test]) => test);
+  }
+
+  /** How often a test meets a change. */
+  hits(test: string, mutant: string): number {
+    return this.#met.get(test)?.[mutant] ?? 0;
+  }
+
+  /** The changes that a test is to be tried with in a pass. */
+  toTry(test: string, { quickestMs, slowestMs }: Pass): readonly string[] {
+    const took = this.#took.get(test) ?? 0;
+    const isOfPass = took > quickestMs && took <= slowestMs;
+    const met = isOfPass || slowestMs === 0 ? Object.keys(this.#met.get(test) ?? {}) : [];
+    return met.filter((mutant) => (isOfPass || this.#sources.hints[mutant] === test) && !this.isSettled(test, mutant));
+  }
+
+  /** The files of tests that have something to try in a pass. */
+  filesToTry(pass: Pass): readonly string[] {
+    const tests = [...this.#met.keys()].filter((test) => this.toTry(test, pass).length > 0);
+    return [...new Set(tests.map(fileOf))];
   }
 
   /** Milliseconds of all tests of a file. */
@@ -73,11 +122,20 @@ export class Trials {
     return [...this.#killed.values()];
   }
 
+  /** Whether a file of tests is for a source. */
+  isOwn(tests: string, source: string): boolean {
+    return isNamedLike(tests, source) || (this.#sources.imports[tests] ?? []).includes(source);
+  }
+
   /** Whether there is nothing more to learn of this change from this test. */
   isSettled(test: string, mutant: string): boolean {
-    const isOwn = isNamedLike(fileOf(test), this.#sources[mutant] ?? '-');
-    const isOften = !isOwn && (this.#survivedMs.get(mutant) ?? 0) > LONGEST_MS;
-    return isOften || this.#killed.has(mutant) || this.#tried.has(`${mutant} ${test}`);
+    return this.#killed.has(mutant) || this.#tried.has(`${mutant} ${test}`) || this.#isOften(fileOf(test), mutant);
+  }
+
+  #isOften(tests: string, mutant: string): boolean {
+    const source = this.#sources.files[mutant] ?? '-';
+    const most = this.isOwn(tests, source) ? LONGEST_OF_IMPORTERS_MS : LONGEST_MS;
+    return !isNamedLike(tests, source) && (this.#survivedMs.get(mutant) ?? 0) > most;
   }
 
   /** Reads what other processes added. @returns the last trial. */
@@ -85,8 +143,9 @@ export class Trials {
     const lines = this.#newText().split('\n').filter(Boolean);
     const trials = lines.map((line): Trial => JSON.parse(line));
     for (const trial of trials) {
-      const { test, mutant, outcome, ms } = trial;
+      const { test, mutant, outcome, ms, met } = trial;
       if (ms !== undefined) this.#took.set(test, ms);
+      if (met !== undefined) this.#met.set(test, met);
       if (outcome === 'killed' || outcome === 'hung') this.#killed.set(mutant, trial);
       if (outcome === 'survived')
         this.#survivedMs.set(mutant, (this.#survivedMs.get(mutant) ?? 0) + (this.#took.get(test) ?? 0));

@@ -14,6 +14,7 @@ import {
   rightCertificates,
   rightVouchers,
   voucherOf,
+  vouchersBy,
   wrapMacOf,
 } from '../src/ring/certificates.ts';
 import {
@@ -106,6 +107,23 @@ describe('a voucher', () => {
     expect([...rightVouchers(RING, entry, signersWith(oldest, middle)).keys()]).toEqual([oldest.id, middle.id]);
     expect([...rightVouchers(RING, entry, signersWith(middle, stranger)).keys()]).toEqual([middle.id]);
     expect(isVouched(RING, entry, signersWith(oldest))).toBe(true);
+  });
+
+  test('is made by the newest eight of the older keys at most, and neither made nor right by one of a ring that was left', () => {
+    const keys = Array.from({ length: 12 }, (_, i) => testKey(i + 1));
+    const later = entryBy(testKey(11), []);
+    const left = signerOf(testKey(6));
+    const signers = new Map([...signersWith(...keys), [left.id, { ...left, isLeft: true }]]);
+    const idsOf = (...numbers: readonly number[]) => numbers.map((n) => testKey(n).id);
+    const madeBesides = (...known: readonly number[]) => {
+      const vouchers = vouchersBy(RING, later, signersWith(...known.map((n) => testKey(n))));
+      return [...vouchersBy(RING, later, signers, vouchers).keys()];
+    };
+    expect(madeBesides()).toEqual(idsOf(10, 9, 8, 7, 5, 4, 3, 2));
+    expect(madeBesides(1, 3, 4, 5, 6, 7, 8)).toEqual(idsOf(8, 7, 6, 5, 4, 3, 1, 10));
+    expect(madeBesides(1, 2, 3, 4, 5, 6, 7, 8)).toEqual(idsOf(8, 7, 6, 5, 4, 3, 2, 1));
+    const vouchers = vouchersBy(RING, later, signersWith(testKey(5), testKey(6)));
+    expect([...rightVouchers(RING, { ...later, vouchers }, signers).keys()]).toEqual(idsOf(5));
   });
 
   test('by an unknown key is ignored', () => {

@@ -9,7 +9,16 @@ import {
   type RingEntry,
   type RingWrap,
 } from '../src/ring/document.ts';
-import { isTombstone, type Judgement, revokedKey, signersOf, unwrappedKey } from '../src/ring/facts.ts';
+import {
+  isSameFact,
+  isTombstone,
+  type Judgement,
+  revocable,
+  revokedKey,
+  signersOf,
+  tombstone,
+  unwrappedKey,
+} from '../src/ring/facts.ts';
 import { learn, lineagesOf, withUnwrapped } from '../src/ring/learn.ts';
 import { createSnapshot, isUsable, type RingKey, type RingSnapshot } from '../src/ring/snapshot.ts';
 import { documentOf, lacks } from '../src/ring/written-document.ts';
@@ -36,6 +45,12 @@ const stranger = testKey(99);
 function knowing(...keys: readonly (readonly [TestKey, RingEntry])[]): RingSnapshot {
   const held = keys.map(([key, entry]) => unwrappedKey(RING, entry, key.held, entry.wraps[0], 0));
   return learn(createSnapshot(held, []), documentWith(...keys.map(([, entry]) => entry)), judgementOf()).known;
+}
+
+/** A key without vouchers, as its publisher or a member that unwrapped it knows it. */
+function ownKey(key: TestKey): RingKey {
+  const entry = entryBy(key, []);
+  return unwrappedKey(RING, entry, key.held, entry.wraps[0], 0);
 }
 
 const first = entryBy(one, []);
@@ -280,10 +295,18 @@ describe('a known key', () => {
     ]);
   });
 
+  test('keeps a wrap beside one that differs in its signature or its MAC alone', () => {
+    const signed = wrapBy(two, { signature: Buffer.from([1]) });
+    const facts = [signed, wrapBy(two, { signature: Buffer.from([2]) }), wrapBy(two), { ...signed, mac: junkMac }];
+    for (const fact of facts)
+      expect(facts.map((other) => isSameFact(fact, other))).toEqual(facts.map((other) => other === fact));
+  });
+
   test('has at most 16 wraps (F23)', () => {
     const wraps = Array.from({ length: 16 }, (_, i) => wrapBy(two, { keyId: `v${i}` }));
     const learned = learn(known, documentWith({ ...second, wraps }), judgementOf()).known;
     expect(keyOf(learned, two).wraps).toHaveLength(16);
+    expect(learn(learned, documentWith({ ...second, wraps }), judgementOf()).known).toBe(learned);
     expect(keyOf(learned, two).wraps[0]).toMatchObject({ keyId: 'k', isUnwrapped: true });
   });
 
@@ -366,6 +389,17 @@ describe('revoking a key', () => {
     expect([...(revoked?.revocation?.by.keys() ?? [])]).toEqual([one.id, two.id]);
   });
 
+  test('is possible for known and carried keys, each once, and for none that is revoked already or of a ring that was left', () => {
+    const [left, gone, held] = known.keys.map((key, i) => ({
+      ...key,
+      isLeft: i === 0,
+      revocation: i === 1 ? { at: T0, by: new Map() } : undefined,
+    })) as [RingKey, RingKey, RingKey];
+    const [carried, unreadable] = [entryBy(four, []), entryBy(newestKey, [])];
+    const all = createSnapshot([left, gone, held], [carried, third], [unreadable]);
+    expect(revocable(all).map(({ id }) => id)).toEqual([three.id, four.id, newestKey.id]);
+  });
+
   test('fails for a key that was never unwrapped and is newer than all others', () => {
     const refused = learn(known, documentWith(entryBy(four, [one])), judgementOf({ isPinnedOut: () => true })).known;
     expect(revokedKey(RING, keyOf(refused, four), T0, signersOf(refused.keys, new Map()))).toBeUndefined();
@@ -390,7 +424,8 @@ describe('a document lacks', () => {
   });
 
   test('the right times of a key', () => {
-    expect(lacksOf(documentWith(first, entryBy(two, [one], { opensUntil: two.opensUntil + HOUR })))).toBe(true);
+    for (const time of ['created', 'activates', 'sealsUntil', 'opensUntil'] as const)
+      expect(lacksOf(documentWith(first, entryBy(two, [one], { [time]: two[time] + HOUR })))).toBe(true);
   });
 
   test('a voucher that is known', () => {
@@ -412,6 +447,18 @@ describe('a document lacks', () => {
     const others = many.map((key) => entryBy(key, []));
     expect(lacksOf(documentWith(...others, entry), all)).toBe(false);
     expect(lacksOf(documentWith(...others, { ...entry, vouchers: spoilt }), all)).toBe(true);
+    // Where others may be able to check the rest, one right voucher is enough.
+    const unknown = Array.from({ length: 7 }, (_, i) => [junkId(i), junkMac] as const);
+    const full = new Map([...[...entry.vouchers].slice(0, 1), ...unknown]);
+    expect(lacksOf(documentWith(...others, { ...entry, vouchers: full }), all)).toBe(false);
+  });
+
+  test('the ancestors of a key, if they are known', () => {
+    for (const ancestors of [undefined, { ids: [stranger.id], mac: junkMac }]) {
+      const document = documentWith(first, { ...second, ancestors });
+      expect(lacksOf(document)).toBe(true);
+      expect(lacksOf(document, knowing([one, first], [two, { ...second, ancestors }]))).toBe(false);
+    }
   });
 
   test('a known wrap, while there is room for it', () => {
@@ -504,6 +551,9 @@ describe('a written document', () => {
     const read = { ...first, revoked: revocationBy(one.id, [stranger]) };
     const [entry] = written(revoked, documentWith(read)).entries;
     expect(new Set(entry?.revoked?.by.keys())).toEqual(new Set([one.id, two.id, stranger.id]));
+    const claims = [revocationBy(one.id, [stranger]), { at: T0, by: new Map([[two.id, junkMac]]) }];
+    const kept = claims.map((claim) => written(known, documentWith({ ...first, revoked: claim })).entries[0]?.revoked);
+    expect(kept).toEqual([claims[0], undefined]);
   });
 
   test('has carried entries, and neither expired keys nor those of another ring', () => {
@@ -516,32 +566,17 @@ describe('a written document', () => {
 
   test('drops carried entries first if there are more than 64 keys (F23)', () => {
     const many = Array.from({ length: 64 }, (_, i) => testKey(i + 1));
-    const full = createSnapshot(
-      many
-        .map((key) => unwrappedKey(RING, entryBy(key, []), key.held, undefined, 0))
-        .map((key, i) => ({
-          ...key,
-          wraps: entryBy(many[i] as TestKey, []).wraps.map((wrap) => ({ ...wrap, isUnwrapped: true })),
-        })),
-      [entryBy(testKey(70), [one])],
-    );
+    const full = createSnapshot(many.map(ownKey), [entryBy(testKey(70), [one])]);
     const { entries } = written(full, undefined);
     expect(entries).toHaveLength(64);
     expect(entries.some(({ id }) => id === testKey(70).id)).toBe(false);
   });
 
   test('keeps, with room for one revoked key, first the one that links keys in use, then one written as live, then one that is there, then the latest (F23)', () => {
-    const [root, link, heir, older, later] = [1, 2, 3, 4, 5].map((i) => testKey(i)) as [
-      TestKey,
-      TestKey,
-      TestKey,
-      TestKey,
-      TestKey,
-    ];
+    const [root, link, heir, older, later] = [one, two, three, four, newestKey];
     const fillers = Array.from({ length: 61 }, (_, i) => testKey(i + 6));
     const ringKeyOf = (key: TestKey, ids: readonly string[], revokedAt?: number) => ({
-      ...unwrappedKey(RING, entryBy(key, []), key.held, undefined, 0),
-      wraps: entryBy(key, []).wraps.map((wrap) => ({ ...wrap, isUnwrapped: true })),
+      ...ownKey(key),
       ancestors: { ids, mac: ancestorsMacOf(RING, ids, key.held.authenticator) },
       ...(revokedAt === undefined ? {} : { revoked: true, revocation: { at: revokedAt, by: new Map() } }),
     });
@@ -569,22 +604,45 @@ describe('a written document', () => {
     expect(keptOf(root, undefined)).toEqual([later.id]);
   });
 
+  test('drops revoked keys before carried entries if there are more than 64 keys (F23)', () => {
+    const inUse = Array.from({ length: 62 }, (_, i) => ownKey(testKey(i + 10)));
+    const revoked = [one, two].map((key) => ({ ...ownKey(key), revocation: revocationBy(key.id, [key]) }));
+    const { entries } = written(createSnapshot([...inUse, ...revoked], [third]), undefined);
+    expect(entries).toHaveLength(64);
+    expect([one, two, three].map(({ id }) => entries.some((entry) => entry.id === id))).toEqual([false, true, true]);
+  });
+
+  test('drops, over 256 KiB, first carried entries, then keys of which only the revocation is known, then foreign wraps (F23)', () => {
+    const wrapsOf = (key: TestKey, count: number, isUnwrapped: boolean) =>
+      Array.from({ length: count }, (_, i) => ({
+        ...wrapBy(key, { keyId: `${isUnwrapped} ${i}`, wrapped: Buffer.alloc(1_500) }),
+        isUnwrapped,
+      }));
+    const carried = entryBy(four, [], { wraps: wrapsOf(four, 15, false) });
+    const revoked = tombstone(entryBy(one, [], { wraps: wrapsOf(one, 8, false) }), revocationBy(one.id, [three]));
+    const keptOf = (count: number, foreign: number) => {
+      const inUse = Array.from({ length: count }, (_, i) => testKey(i + 10)).map((key) => ({
+        ...ownKey(key),
+        wraps: [...wrapsOf(key, 14, true), ...wrapsOf(key, foreign, false)],
+      }));
+      const { entries } = written(createSnapshot([...inUse, revoked], [carried]), undefined);
+      const has = ({ id }: TestKey) => entries.some((entry) => entry.id === id);
+      return [has(four), has(one), entries.find(({ id }) => id === testKey(10).id)?.wraps.length];
+    };
+    expect(keptOf(6, 1)).toEqual([true, true, 15]);
+    expect(keptOf(7, 1)).toEqual([false, true, 15]);
+    expect(keptOf(8, 1)).toEqual([false, false, 15]);
+    expect(keptOf(8, 2)).toEqual([false, false, 14]);
+  });
+
   test('drops, with room for one revoked key, first a key that was never unwrapped and that only expired keys certify', () => {
     const [genuine, junk, expired] = [testKey(1), testKey(2), testKey(3)];
     const inUse = Array.from({ length: 63 }, (_, i) => testKey(i + 4));
     const newest = inUse.at(-1) ?? expired;
     const past = signersWith(expired);
     const before = createSnapshot([
-      ...inUse.map((key) => ({
-        ...unwrappedKey(RING, entryBy(key, []), key.held, undefined, 0),
-        wraps: entryBy(key, []).wraps.map((wrap) => ({ ...wrap, isUnwrapped: true })),
-      })),
-      {
-        ...unwrappedKey(RING, entryBy(genuine, []), genuine.held, undefined, 0),
-        wraps: entryBy(genuine, []).wraps.map((wrap) => ({ ...wrap, isUnwrapped: true })),
-        revoked: true,
-        revocation: revocationBy(genuine.id, [genuine]),
-      },
+      ...inUse.map(ownKey),
+      { ...ownKey(genuine), revoked: true, revocation: revocationBy(genuine.id, [genuine]) },
     ]);
     const keptOf = (by: readonly TestKey[], readOf: (claimed: RingEntry) => RingDocument): readonly string[] => {
       // The later of the two revocations.
@@ -609,16 +667,16 @@ describe('a written document', () => {
       Array.from({ length: 15 }, (_, i) => wrapBy(key, { keyId: `v${i}`, wrapped: Buffer.alloc(1_500) }));
     const rich = createSnapshot(
       many.map((key) => {
-        const entry = entryBy(key, []);
-        const wraps = entry.wraps.map((wrap) => ({ ...wrap, isUnwrapped: true }));
-        const more = wrapsOf(key).map((wrap) => ({ ...wrap, isUnwrapped: false }));
-        return { ...unwrappedKey(RING, entry, key.held, undefined, 0), wraps: [...wraps, ...more] };
+        const own = ownKey(key);
+        const wraps = key.id === one.id ? [] : own.wraps;
+        return { ...own, wraps: [...wraps, ...wrapsOf(key).map((wrap) => ({ ...wrap, isUnwrapped: false }))] };
       }),
       [],
     );
     const { entries } = written(rich, undefined);
     expect(entries).toHaveLength(20);
-    for (const { wraps } of entries) expect(wraps.map(({ keyId }) => keyId)).toEqual(['k']);
+    // An entry has one wrap at least.
+    for (const { id, wraps } of entries) expect(wraps.map(({ keyId }) => keyId)).toEqual([id === one.id ? 'v0' : 'k']);
   });
 });
 

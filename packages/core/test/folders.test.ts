@@ -19,7 +19,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   stores: ['base', 'contracts', 'adapter', 'ring'],
   tokens: ['base', 'contracts', 'formats', 'keys', 'ring'],
   member: ['base', 'contracts', 'adapter', 'keys', 'ring', 'kms', 'stores'],
-  codec: ['base', 'contracts', 'formats', 'keys', 'ring', 'kms', 'stores', 'tokens', 'member'],
+  codec: ['base', 'contracts', 'adapter', 'formats', 'keys', 'ring', 'kms', 'stores', 'tokens', 'member'],
 };
 
 const FOLDERS = Object.keys(MAY_IMPORT);

@@ -27,10 +27,3 @@ test('with hedge, two payloads never have one nonce on the Python wire under a s
   expect(new Set(tokens.map(nonceOf)).size).toBe(100);
   expect(tokens.map((token) => open(member, token))).toEqual(tokens.map((_, n) => `state ${n}`));
 });
-
-test('without hedge, a nonce of the Python wire is the output of the generator', async () => {
-  const { stick, random } = stuckGenerator();
-  const member = await fleet.start({ format: 'python', random });
-  stick();
-  expect(nonceOf(seal(member, 'one'))).toBe('07'.repeat(12));
-});

@@ -1,4 +1,4 @@
-import { createHmac, randomBytes, randomFillSync } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import { inspect } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -16,14 +16,12 @@ import {
 import { decodeToken } from '../src/formats/sealring-token.ts';
 import { DataKey } from '../src/keys/data-key.ts';
 import { EnvelopeKeyCache, MAX_TOKEN_KEYS } from '../src/keys/envelope-key-cache.ts';
-import type { UsableKey } from '../src/ring/snapshot.ts';
-import { SealringTokens } from '../src/tokens/token-formats.ts';
-import { createSealingState } from '../src/tokens/token-sealer.ts';
+import { isOverwritten } from './support/overwritten.ts';
+import { sourceOf, tokensOver } from './support/tokens.ts';
 
 /** What every use of an overwritten key says. */
 const GONE = /was overwritten/;
 const START = 1_795_000_000_000;
-const HOUR = 3_600_000;
 const moment: Moment = Object.freeze({ wallMs: START, steadyMs: 1_000 });
 
 /** The owner of the keys that a test makes. */
@@ -35,15 +33,6 @@ beforeEach(() => {
 function newKey(): { readonly dataKey: Buffer; readonly held: DataKey } {
   const dataKey = randomBytes(32);
   return { dataKey, held: cache.take(Buffer.from(dataKey)) };
-}
-
-function isDestroyed(held: DataKey): boolean {
-  try {
-    held.copyBytes().fill(0);
-    return false;
-  } catch {
-    return true;
-  }
 }
 
 function canAuthenticate({ authenticator }: DataKey): boolean {
@@ -103,7 +92,7 @@ describe('the remains of a data key (F22)', () => {
     const secrets: Buffer[] = [];
     const made = buffersMadeBy(() => {
       held = new DataKey(dataKey, 'payments');
-      for (const format of formats) secrets.push(held.secret(format));
+      for (const format of [...formats, ...formats]) secrets.push(held.secret(format));
       held.deriveTokenKey(randomBytes(18));
     });
     const canaries = [dataKey, ...secrets].map((bytes) => Buffer.from(bytes));
@@ -208,7 +197,7 @@ describe('no output shows a key (F21)', () => {
         for (const canary of bytes.flatMap(textsOf)) expect(text).not.toContain(canary);
       }
     }
-    expect(JSON.parse(JSON.stringify(held))).toEqual({ id: held.id });
+    expect(JSON.parse(JSON.stringify([held, held.authenticator]))).toEqual([{ id: held.id }, { id: held.id }]);
   });
 
   test('errors of an overwritten key contain its id only', () => {
@@ -254,7 +243,7 @@ describe('the envelope key cache (F23)', () => {
     cache.retain(ids(held), ids(limited));
     expect(cache.size).toBe(held.length);
     for (const key of keys) {
-      expect(isDestroyed(key)).toBe(!held.includes(key));
+      expect(isOverwritten(key)).toBe(!held.includes(key));
       expect(cache.get(key.id)).toBe(held.includes(key) ? key : undefined);
       expect(canAuthenticate(key)).toBe(held.includes(key) || limited.includes(key));
     }
@@ -271,60 +260,24 @@ describe('the envelope key cache (F23)', () => {
   });
 
   test('overwrites a key that is dropped, with its authenticator (F22)', () => {
-    const [one, two] = [cache.take(randomBytes(32)), cache.take(randomBytes(32))];
+    const { dataKey, held: one } = newKey();
+    const two = cache.take(randomBytes(32));
     cache.drop(one.id);
     cache.drop('none');
-    expect([isDestroyed(one), isDestroyed(two), cache.size]).toEqual([true, false, 1]);
+    expect([isOverwritten(one), isOverwritten(two), cache.size]).toEqual([true, false, 1]);
     expect(() => one.authenticator.mac('a fact')).toThrow(GONE);
+    expect(canAuthenticate(cache.take(dataKey))).toBe(true);
   });
 
   test('overwrites everything when it is cleared (F22)', () => {
-    const keys = Array.from({ length: 5 }, () => cache.take(randomBytes(32)));
+    const keys = Array.from({ length: 5 }, newKey);
     cache.clear();
     expect(cache.size).toBe(0);
-    expect(keys.every(isDestroyed)).toBe(true);
-    for (const { authenticator } of keys) expect(() => authenticator.mac('a fact')).toThrow(GONE);
+    expect(keys.every(({ held }) => isOverwritten(held))).toBe(true);
+    for (const { held } of keys) expect(() => held.authenticator.mac('a fact')).toThrow(GONE);
+    expect(keys.every(({ dataKey }) => canAuthenticate(cache.take(dataKey)))).toBe(true);
   });
 });
-
-/** Native tokens over some keys in a cache: the first one seals. */
-function tokensOver(...keys: readonly DataKey[]) {
-  const times = { created: 0, activates: 0, sealsUntil: START + HOUR, opensUntil: START + 2 * HOUR };
-  const usable = (held: DataKey): UsableKey => ({
-    id: held.id,
-    ...times,
-    revoked: false,
-    revocation: undefined,
-    vouchers: new Map(),
-    wraps: [],
-    held,
-    authenticator: held.authenticator,
-    sealsFromSteadyMs: 0,
-    isLeft: false,
-  });
-  const [first] = keys;
-  if (first === undefined) throw new Error('give a key');
-  const state = createSealingState({
-    random: (fill) => void randomFillSync(fill),
-    hedge: false,
-    kernelEntropy: () => new Uint8Array(0),
-  });
-  const tokens = new SealringTokens(
-    {
-      sealingKey: () => usable(first),
-      unsealingKey: (id) => {
-        const held = keys.find((key) => key.id === id);
-        return held === undefined ? undefined : usable(held);
-      },
-      unsealingKeys: () => keys.map(usable),
-      noteUnknownKey: () => undefined,
-    },
-    state,
-    cache,
-    { purpose: undefined, maxTokenLength: 262_144 },
-  );
-  return { tokens };
-}
 
 /** Bytes on V8's heap that something reaches. */
 function bytesHeld(): number {
@@ -336,7 +289,7 @@ function bytesHeld(): number {
 describe('what is remembered of a token (F23)', () => {
   test('is only its header, and the token itself is released', () => {
     const { dataKey, held } = newKey();
-    const { tokens } = tokensOver(held);
+    const tokens = tokensOver(sourceOf([held]), { cache });
     const source = tokenKeySource(dataKey, 'payments');
     const payload = Buffer.alloc(150_000);
     const openOne = (): void => {
@@ -356,7 +309,7 @@ describe('what is remembered of a token (F23)', () => {
 describe('remembered token keys (F5)', () => {
   test('are added only for headers of which a token authenticated', () => {
     const { dataKey, held } = newKey();
-    const { tokens } = tokensOver(held);
+    const tokens = tokensOver(sourceOf([held]), { cache });
     const refused = (token: string) => expect(() => tokens.open(token, moment)).toThrow(InvalidRequestState);
     for (let i = 0; i < 5_000; i++) {
       // The right key, and a header and body that nobody sealed.
@@ -378,7 +331,7 @@ describe('remembered token keys (F5)', () => {
 
   test('have at most 10 000 headers over all keys, dropped from the key that has most, oldest first', () => {
     const [one, two] = [newKey(), newKey()];
-    const { tokens } = tokensOver(one.held, two.held);
+    const tokens = tokensOver(sourceOf([one.held, two.held]), { cache });
     const total = () => one.held.tokenKeyCount + two.held.tokenKeyCount;
     expect(MAX_TOKEN_KEYS).toBe(10_000);
     // Stands for ten thousand clients: what differs is the header alone.
@@ -407,7 +360,7 @@ describe('remembered token keys (F5)', () => {
 
   test('are looked up by the whole header: another salt, commitment or key id is another token key (F4)', () => {
     const { held } = newKey();
-    const { tokens } = tokensOver(held);
+    const tokens = tokensOver(sourceOf([held]), { cache });
     const token = tokens.seal(Buffer.from('state'), moment);
     const { words } = decodeToken(token);
     expect(held.knownTokenKey(words)).toBeUndefined();
@@ -421,7 +374,7 @@ describe('remembered token keys (F5)', () => {
 
   test('replace each other if their salts start alike: both unseal, and the one remembered last is known', () => {
     const { dataKey, held } = newKey();
-    const { tokens } = tokensOver(held);
+    const tokens = tokensOver(sourceOf([held]), { cache });
     const source = tokenKeySource(dataKey, 'payments');
     const [one, two] = [1, 2].map((last) => sealWith(deriveTokenKey(source, Buffer.alloc(18).fill(last, 4))));
     if (one === undefined || two === undefined) throw new Error('there are two');

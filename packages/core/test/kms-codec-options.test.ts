@@ -168,16 +168,6 @@ describe('a wrong option of createKmsCodec is rejected, naming option and value'
     expect(await refusedWith(options, refusal)).toEqual(as(refusal));
   });
 
-  test('a master key that is short, not bytes, or one byte repeated is refused where it is given (F17)', () => {
-    expect(() => localKeyWrapper({ masterKey: 'c2hvcnQ=' })).toThrow(RangeError);
-    expect(() => localKeyWrapper({ masterKey: 'c2hvcnQ=' })).toThrow(/masterKey.*32.*5/);
-    expect(() => localKeyWrapper({ masterKey: new Uint8Array(31).fill(3) })).toThrow(RangeError);
-    expect(() => localKeyWrapper({ masterKey: new Uint8Array(32) })).toThrow(RangeError);
-    for (const masterKey of [32, Array.from(MASTER), undefined, null, {}]) {
-      expect(() => localKeyWrapper({ masterKey: masterKey as string })).toThrow(TypeError);
-    }
-  });
-
   test('an option of the policy beside the policy is refused with its place', () => {
     expect(() => checkOptions({ keyWrapper, ring: memoryRing(), rotateEverySeconds: 86_400 })).toThrow(
       'createKmsCodec: "rotateEverySeconds" belongs in policy: { rotateEverySeconds }',

@@ -263,7 +263,11 @@ describe('a document is refused', () => {
       const parse = () => parseEdited((each) => void (each['ring'] = ring));
       expect(parse).toThrow(refused('corrupt'));
     }
-    expect(parseEdited(() => undefined).ring).toBe(RING);
+    for (const ring of ['', null, 5, undefined, [RING]]) {
+      const text = edited((each) => void (each['ring'] = ring));
+      expect(() => parseDocument(text)).toThrow(refused('corrupt'));
+    }
+    expect([parseEdited(() => undefined).ring, parseDocument(edited(() => undefined)).ring]).toEqual([RING, RING]);
   });
 
   test.each<readonly [string, Parameters<typeof edited>[0], Parameters<typeof edited>[0]]>([
@@ -296,6 +300,7 @@ describe('a document is refused', () => {
       null,
       5,
       [],
+      [CLAIM],
       {},
     ]) {
       const parse = () => parseEdited((each) => void (each['claim'] = claim));
@@ -314,6 +319,9 @@ describe('a document is refused', () => {
     '2026-11-21T23:60:00Z',
     '2026-11-21T23:59:60Z',
     '2026-11-21T03:00:00.000Z',
+    '2026-11-21T03:00:00.123Z',
+    '+012026-11-21T03:00:00Z',
+    ['2026-11-21T03:00:00Z'],
     '2026-11-21T03:00:00+00:00',
     '2026-11-21T03:00:00z',
     '2026-11-21t03:00:00Z',

@@ -14,16 +14,8 @@ import { InvalidRequestState } from '../src/contracts/codec.ts';
 import { derivePythonKey } from '../src/formats/python.ts';
 import { decodeToken } from '../src/formats/sealring-token.ts';
 import { DataKey } from '../src/keys/data-key.ts';
-import { EnvelopeKeyCache } from '../src/keys/envelope-key-cache.ts';
-import type { UsableKey } from '../src/ring/snapshot.ts';
-import {
-  formatOf,
-  type KeySource,
-  PythonTokens,
-  SealringTokens,
-  type TokenFormat,
-} from '../src/tokens/token-formats.ts';
-import { createSealingState } from '../src/tokens/token-sealer.ts';
+import { formatOf, PythonTokens, type TokenFormat } from '../src/tokens/token-formats.ts';
+import { sourceOf, tokensOver, usable } from './support/tokens.ts';
 
 const RING = 'payments';
 const MAX_LENGTH = 256 * 1024;
@@ -31,43 +23,14 @@ const now: Moment = Object.freeze({ wallMs: 1_795_000_000_000, steadyMs: 5_000 }
 const random = (fill: Uint8Array): void => void randomFillSync(fill);
 const state = Buffer.from('state');
 
-function usable(held: DataKey): UsableKey {
-  const times = { created: 0, activates: 0, sealsUntil: Infinity, opensUntil: Infinity };
-  const facts = { revoked: false, revocation: undefined, vouchers: new Map(), wraps: [] };
-  return {
-    id: held.id,
-    ...times,
-    ...facts,
-    held,
-    authenticator: held.authenticator,
-    sealsFromSteadyMs: 0,
-    isLeft: false,
-  };
-}
-
-/** A source of some keys, of which the first seals; remembers what it was told of. */
-function sourceOf(keys: readonly DataKey[]): KeySource & { readonly misses: (string | undefined)[] } {
-  const misses: (string | undefined)[] = [];
-  return {
-    misses,
-    sealingKey: () => usable(keys[0] as DataKey),
-    unsealingKey: (id) => keys.filter((key) => key.id === id).map(usable)[0],
-    unsealingKeys: () => keys.map(usable),
-    noteUnknownKey: (id) => void misses.push(id),
-  };
-}
-
 function native(keys: readonly DataKey[], options: { purpose?: string; maxTokenLength?: number } = {}) {
-  const source = sourceOf(keys);
-  const sealing = createSealingState({ random, hedge: false, kernelEntropy: () => new Uint8Array(0) });
-  const { purpose, maxTokenLength = MAX_LENGTH } = options;
-  const cache = new EnvelopeKeyCache(RING);
-  return Object.assign(new SealringTokens(source, sealing, cache, { purpose, maxTokenLength }), { source });
+  return tokensOver(sourceOf(keys), options);
 }
 
 function python(keys: readonly DataKey[], maxTokenLength: number = MAX_LENGTH) {
   const source = sourceOf(keys);
-  return Object.assign(new PythonTokens(source, { random, hedge: false }, maxTokenLength), { source });
+  const { misses } = source;
+  return Object.assign(new PythonTokens(source, { random, hedge: false }, maxTokenLength), { misses });
 }
 
 function newKey(): DataKey {
@@ -208,7 +171,9 @@ describe('native tokens', () => {
     const tokens = native([newKey()]);
     const stranger = newKey();
     expect(outcome(tokens, native([stranger]).seal(state, now))).toBe('unknown key');
-    expect(tokens.source.misses).toEqual([stranger.id]);
+    expect(tokens.misses).toEqual([stranger.id]);
+    expect(tokens.keyIdOf(native([stranger]).seal(state, now))).toBe(stranger.id);
+    expect(() => tokens.keyIdOf(`sr1.${stranger.id}`)).toThrow('malformed');
   });
 
   test('are decoded into their parts, short ones and long ones', () => {
@@ -233,9 +198,27 @@ describe('tokens of the Python SDK', () => {
     const secret = createHmac('sha512', dataKey).update(message).digest().subarray(0, 32);
     const peer = new AesGcmRequestStateCodec([secret]);
     const tokens = python([held]);
-    expect(Buffer.from(peer.unseal(tokens.seal(state, now))).toString()).toBe('state');
+    const token = tokens.seal(state, now);
+    expect(Buffer.from(peer.unseal(token)).toString()).toBe('state');
     expect(outcome(tokens, peer.seal(state))).toBe(`state under ${held.id}`);
+    expect([[newKey(), held], [newKey()], []].map((keys) => tokens.keyIdOf(token, keys.map(usable)))).toEqual([
+      held.id,
+      '',
+      '',
+    ]);
   });
+
+  test.each([false, true])(
+    'have a nonce that is the output of the generator, and of the payload too where hedge is %j (F2)',
+    (hedge) => {
+      const held = newKey();
+      const tokens = new PythonTokens(sourceOf([held]), { random: (fill) => void fill.fill(7), hedge }, MAX_LENGTH);
+      const hedgeKey = createHmac('sha256', held.secret('python')).update('sealring/python/hedge').digest();
+      const hash = createHmac('sha256', hedgeKey).update(state).digest().subarray(0, 12);
+      const nonce = Buffer.from(tokens.seal(state, now).slice(3), 'base64url').subarray(4, 16);
+      expect(nonce).toEqual(hedge ? Buffer.from(hash.map((byte) => byte ^ 7)) : Buffer.alloc(12, 7));
+    },
+  );
 
   test('have a nonce of 12 bytes from the random source each (F1)', () => {
     const drawn: Buffer[] = [];
@@ -281,7 +264,7 @@ describe('tokens of the Python SDK', () => {
         expect(outcome(tokens, changed(token))).toBe('authentication failed');
       }
       // The key is known: reading the ring once more would bring nothing.
-      expect(tokens.source.misses).toEqual([]);
+      expect(tokens.misses).toEqual([]);
     }
   });
 
@@ -289,7 +272,7 @@ describe('tokens of the Python SDK', () => {
     const tokens = python([newKey(), newKey()]);
     const opened = results(deciphers, 'update');
     expect(outcome(tokens, python([newKey()]).seal(state, now))).toBe('unknown key');
-    expect(tokens.source.misses).toEqual([undefined]);
+    expect(tokens.misses).toEqual([undefined]);
     expect(opened()).toEqual([]);
   });
 });

@@ -1,5 +1,3 @@
-import { sameRow } from './foreign-errors.ts';
-
 /** What the errors that all AWS services share mean to one adapter. */
 export interface AwsErrorRows<Row> {
   /** The caller lacks a permission. */
@@ -21,38 +19,17 @@ export interface AwsErrorRows<Row> {
   readonly busy: Row;
 }
 
-const NAMES: Readonly<Record<keyof AwsErrorRows<unknown>, readonly string[]>> = {
-  denied: ['AccessDenied', 'AccessDeniedException', 'NotAuthorized', 'OptInRequired'],
-  credentials: [
-    'IncompleteSignature',
-    'IncompleteSignatureException',
-    'InvalidClientTokenId',
-    'InvalidSignatureException',
-    'MissingAuthenticationToken',
-    'MissingAuthenticationTokenException',
-    'UnrecognizedClientException',
-  ],
-  expired: ['CredentialsProviderError', 'ExpiredToken', 'ExpiredTokenException', 'TokenProviderError'],
-  clock: ['RequestExpired', 'RequestTimeTooSkewed'],
-  request: ['ValidationError', 'ValidationException'],
-  throttled: [
-    'LimitExceededException',
-    'RequestLimitExceeded',
-    'RequestThrottled',
-    'RequestThrottledException',
-    'Throttling',
-    'ThrottledException',
-    'ThrottlingException',
-    'TooManyRequestsException',
-  ],
-  busy: [
-    'InternalFailure',
-    'InternalServerError',
-    'RequestTimeout',
-    'RequestTimeoutException',
-    'ServiceUnavailable',
-    'ServiceUnavailableException',
-  ],
+const NAMES: Readonly<Record<keyof AwsErrorRows<unknown>, string>> = {
+  denied: 'AccessDenied AccessDeniedException NotAuthorized OptInRequired',
+  credentials: `IncompleteSignature IncompleteSignatureException InvalidClientTokenId InvalidSignatureException
+    MissingAuthenticationToken MissingAuthenticationTokenException UnrecognizedClientException`,
+  expired: 'CredentialsProviderError ExpiredToken ExpiredTokenException TokenProviderError',
+  clock: 'RequestExpired RequestTimeTooSkewed',
+  request: 'ValidationError ValidationException',
+  throttled: `LimitExceededException RequestLimitExceeded RequestThrottled RequestThrottledException Throttling
+    ThrottledException ThrottlingException TooManyRequestsException`,
+  busy: `InternalFailure InternalServerError RequestTimeout RequestTimeoutException ServiceUnavailable
+    ServiceUnavailableException`,
 };
 
 /**
@@ -62,13 +39,8 @@ const NAMES: Readonly<Record<keyof AwsErrorRows<unknown>, readonly string[]>> = 
  * credential errors of the AWS SDK for JavaScript.
  */
 export function awsErrorRows<const Row>(rows: AwsErrorRows<Row>): Record<string, Row> {
-  return {
-    ...sameRow(NAMES.denied, rows.denied),
-    ...sameRow(NAMES.credentials, rows.credentials),
-    ...sameRow(NAMES.expired, rows.expired),
-    ...sameRow(NAMES.clock, rows.clock),
-    ...sameRow(NAMES.request, rows.request),
-    ...sameRow(NAMES.throttled, rows.throttled),
-    ...sameRow(NAMES.busy, rows.busy),
-  };
+  const meanings = Object.keys(NAMES) as (keyof typeof NAMES)[];
+  return Object.fromEntries(
+    meanings.flatMap((meaning) => NAMES[meaning].split(/\s+/).map((name) => [name, rows[meaning]])),
+  );
 }

@@ -9,12 +9,8 @@ const SET_BY_FACTORY: readonly string[] = ['keyWrapper', 'closeKeyWrappers'];
  * @throws {TypeError} unless it is an object without the options that the factory sets itself.
  */
 export function checkFactoryOptions(owner: string, options: unknown): void {
-  const names = typeof options === 'object' && options !== null ? Object.keys(options) : [];
-  refuseUnknownOptions(
-    owner,
-    options,
-    names.filter((name) => !SET_BY_FACTORY.includes(name)),
-  );
+  const names = Object.keys(Object(options)).filter((name) => !SET_BY_FACTORY.includes(name));
+  refuseUnknownOptions(owner, options, names);
 }
 
 /**

@@ -29,7 +29,7 @@ export async function readBody(body: unknown, declaredBytes: unknown): Promise<O
     chunks.push(chunk);
   }
   if (typeof declaredBytes === 'number' && length !== declaredBytes) return { failure: SHORT };
-  return { answer: Buffer.concat(chunks, length) };
+  return { answer: Buffer.concat(chunks) };
 }
 
 /**
@@ -40,9 +40,9 @@ export async function readBody(body: unknown, declaredBytes: unknown): Promise<O
 export function decodeDocument(bytes: Buffer, holder: string): Outcome<string, StoreFailure> {
   if (bytes.length === 0) return { failure: { kind: 'corrupt', detail: `the ${holder} is empty` } };
   if (!isUtf8(bytes)) return { failure: { kind: 'corrupt', detail: `the ${holder} is not UTF-8` } };
-  return { answer: bytes.toString('utf8') };
+  return { answer: bytes.toString() };
 }
 
 function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
-  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
+  return typeof (value as Partial<AsyncIterable<unknown>> | null | undefined)?.[Symbol.asyncIterator] === 'function';
 }

@@ -47,7 +47,7 @@ export function keyWrapperError(
   const { kind, ...facts } = failure;
   const lacks = kind === 'denied' && facts.code !== undefined && permission !== undefined;
   const hint = facts.hint ?? (lacks ? `the caller lacks ${permission}` : undefined);
-  return new KeyWrapperError(kind, { provider, operation, ...facts, ...(hint !== undefined && { hint }), attempts });
+  return new KeyWrapperError(kind, { provider, operation, ...facts, hint, attempts });
 }
 
 /** The error for a wrapped key, or an answer of the service, that failed a check. `hint` is a fixed text. */
@@ -63,5 +63,5 @@ export const TOO_LARGE: StoreFailure<'too-large'> = Object.freeze({
 
 /** The error for {@link TOO_LARGE}; `revision` of what is stored, where the answer named it. */
 export function tooLarge(revision?: string): RingStoreError {
-  return new RingStoreError(TOO_LARGE.kind, TOO_LARGE.detail, revision === undefined ? {} : { revision });
+  return new RingStoreError(TOO_LARGE.kind, TOO_LARGE.detail, { revision });
 }

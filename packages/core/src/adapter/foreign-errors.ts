@@ -7,7 +7,7 @@ import type { StoreFailure } from './failures.ts';
  * key: getters count as absent, and so does everything in a proxy. Never throws.
  */
 export function property(holder: unknown, name: string): unknown {
-  if ((typeof holder !== 'object' && typeof holder !== 'function') || holder === null) return undefined;
+  if (typeof holder !== 'object' && typeof holder !== 'function') return undefined;
   for (let object: object | null = holder; object !== null; object = Object.getPrototypeOf(object)) {
     if (types.isProxy(object)) return undefined;
     const found = Object.getOwnPropertyDescriptor(object, name);
@@ -18,7 +18,7 @@ export function property(holder: unknown, name: string): unknown {
 
 /** An HTTP status, 100 to 599; undefined for anything else. */
 export function statusOf(value: unknown): number | undefined {
-  return typeof value === 'number' && Number.isInteger(value) && value >= 100 && value <= 599 ? value : undefined;
+  return typeof value === 'number' && value >= 100 && value <= 599 && value % 1 === 0 ? value : undefined;
 }
 
 /**

@@ -113,12 +113,11 @@ export function copyWrapped(
  * @throws {KeyWrapperError} `corrupt` for one of another provider or another KMS key, or not 1 to `maxBytes` bytes long.
  */
 export function readWrappedKey(provider: string, wrappedKey: unknown, rules: WrappedKeyRules): WrappedKey {
-  if (typeof wrappedKey !== 'object' || wrappedKey === null) {
-    throw new TypeError(`${provider}: a wrapped key is an object, got ${show(wrappedKey)}`);
-  }
-  const { provider: maker, keyId, wrapped } = wrappedKey as Readonly<Record<keyof WrappedKey, unknown>>;
+  const { provider: maker, keyId, wrapped } = Object(wrappedKey) as Readonly<Record<keyof WrappedKey, unknown>>;
   if (typeof maker !== 'string' || typeof keyId !== 'string' || !types.isUint8Array(wrapped)) {
-    throw new TypeError(`${provider}: a wrapped key has a provider, a keyId and wrapped bytes`);
+    throw new TypeError(
+      `${provider}: a wrapped key has a provider, a keyId and wrapped bytes, got ${show(wrappedKey)}`,
+    );
   }
   if (maker !== provider) throw corrupt(provider, 'unwrap', 'the wrapped key is of another provider');
   // A service reports these as a malformed request, which would look like a configuration error.

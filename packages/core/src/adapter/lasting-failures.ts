@@ -7,52 +7,31 @@ export type Patience =
   /** Until the timeout of the start: it may pass. */
   | 'long';
 
-const LASTING: ReadonlySet<string> = new Set([
+const LASTING: ReadonlySet<string> = codes(
   // The place of the ring does not exist, or a folder of its path is a file.
-  'ENOENT',
-  'ENOTDIR',
-  'NoSuchBucket',
-  'ResourceNotFoundException',
-  'ContainerNotFound',
-  'notFound',
-  '3D000',
-  '3F000',
-  '42P01',
+  'ENOENT ENOTDIR NoSuchBucket ResourceNotFoundException ContainerNotFound notFound 3D000 3F000 42P01',
   // It is in another region, or no region is set.
-  'AuthorizationHeaderMalformed',
-  'IllegalLocationConstraintException',
-  'PermanentRedirect',
-  'RegionMissing',
+  'AuthorizationHeaderMalformed IllegalLocationConstraintException PermanentRedirect RegionMissing',
   // The certificate does not show that this is the intended server.
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_GET_ISSUER_CERT',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-  'ERR_TLS_CERT_ALTNAME_INVALID',
-  'HOSTNAME_MISMATCH',
-  'ERR_SSL_WRONG_VERSION_NUMBER',
-  'ERR_SSL_PACKET_LENGTH_TOO_LONG',
-  'ERR_SSL_UNKNOWN_PROTOCOL',
-  'ERR_POSTGRES_NO_TLS',
-  'ERR_AZURE_CHALLENGE_RESOURCE',
-]);
+  `DEPTH_ZERO_SELF_SIGNED_CERT SELF_SIGNED_CERT_IN_CHAIN UNABLE_TO_GET_ISSUER_CERT
+   UNABLE_TO_GET_ISSUER_CERT_LOCALLY UNABLE_TO_VERIFY_LEAF_SIGNATURE ERR_TLS_CERT_ALTNAME_INVALID
+   HOSTNAME_MISMATCH ERR_SSL_WRONG_VERSION_NUMBER ERR_SSL_PACKET_LENGTH_TOO_LONG ERR_SSL_UNKNOWN_PROTOCOL
+   ERR_POSTGRES_NO_TLS ERR_AZURE_CHALLENGE_RESOURCE`,
+);
 
-const LASTING_IF_STARTED: ReadonlySet<string> = new Set([
-  'ENOTFOUND',
-  'CredentialsProviderError',
-  'TokenProviderError',
-  'ExpiredToken',
-  'ExpiredTokenException',
-  'AggregateAuthenticationError',
-  'AuthenticationRequiredError',
-  'ChainedTokenCredentialError',
-  'CredentialUnavailableError',
-]);
+const LASTING_IF_STARTED: ReadonlySet<string> = codes(
+  `ENOTFOUND CredentialsProviderError TokenProviderError ExpiredToken ExpiredTokenException
+   AggregateAuthenticationError AuthenticationRequiredError ChainedTokenCredentialError
+   CredentialUnavailableError`,
+);
 
 /** How long a start waits for a failure with this code to pass. The codes are those that adapters list. */
 export function patienceWith(code: string | undefined): Patience {
   if (code === undefined) return 'long';
   if (LASTING.has(code)) return 'none';
   return LASTING_IF_STARTED.has(code) ? 'short' : 'long';
+}
+
+function codes(...lines: readonly string[]): ReadonlySet<string> {
+  return new Set(lines.flatMap((line) => line.split(/\s+/)));
 }

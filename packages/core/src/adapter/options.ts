@@ -127,9 +127,9 @@ export function objectWith<T extends object>(
   method: keyof T & string,
   wanted: string,
 ): T {
-  const isObject = typeof value === 'object' && value !== null;
-  if (!isObject || typeof Reflect.get(value, method) !== 'function') throw wrongType(owner, name, wanted, value);
-  return value as T;
+  const given = value as T | null | undefined;
+  if (typeof given?.[method] !== 'function') throw wrongType(owner, name, wanted, value);
+  return given;
 }
 
 /**

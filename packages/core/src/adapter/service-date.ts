@@ -3,13 +3,12 @@ export type OnServiceDate = ((date: Date) => void) | undefined;
 
 /** Gives `onServiceDate` the `Date` header of an answer (RFC 9110, section 6.6.1), if it is a date. */
 export function noteDateHeader(header: unknown, onServiceDate: OnServiceDate): void {
-  if (onServiceDate === undefined || typeof header !== 'string') return;
-  noteServiceTime(Date.parse(header), onServiceDate);
+  if (typeof header === 'string') noteServiceTime(Date.parse(header), onServiceDate);
 }
 
 /** Gives `onServiceDate` the time of a service, milliseconds since the epoch, if it is a number. */
 export function noteServiceTime(ms: unknown, onServiceDate: OnServiceDate): void {
-  if (typeof ms === 'number' && Number.isFinite(ms)) onServiceDate?.(new Date(ms));
+  if (Number.isFinite(ms)) onServiceDate?.(new Date(ms as number));
 }
 
 /** The part of a command of the AWS SDK (any version 3) that gives access to the answer. */
@@ -40,7 +39,5 @@ export function noteDateOf<Command extends object>(command: Command, onServiceDa
 }
 
 function hasMiddleware(command: object): command is WithMiddleware {
-  if (!('middlewareStack' in command)) return false;
-  const stack = command.middlewareStack;
-  return typeof stack === 'object' && stack !== null && 'add' in stack && typeof stack.add === 'function';
+  return typeof (command as Partial<WithMiddleware>).middlewareStack?.add === 'function';
 }

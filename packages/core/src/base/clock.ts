@@ -137,5 +137,5 @@ const drawnBytes = new Uint8Array(drawn.buffer);
 /** A uniform number in [0, 1) with 32 bits, from the injected source. */
 export function uniform(random: RandomSource): number {
   random(drawnBytes);
-  return (drawn[0] ?? 0) / 2 ** 32;
+  return (drawn[0] as number) / 2 ** 32;
 }

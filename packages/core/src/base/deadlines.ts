@@ -65,21 +65,16 @@ export class Deadlines {
       this.#live.add(close);
       signal?.addEventListener('abort', abort);
       const asked = momentOf(this.#clock);
-      started(start, call.signal).then(
-        (answer) => {
-          // In a process that was stopped, an answer may come before the timer that is overdue.
-          const isLate = isOver || ageMs(asked, momentOf(this.#clock)) > waitMs;
-          if (!isOver && isLate) fail(errorOf('late'));
-          if (isLate) discard?.(answer);
-          else {
-            end();
-            resolve(answer);
-          }
-        },
-        (error: unknown) => {
-          if (!isOver) fail(error);
-        },
-      );
+      started(start, call.signal).then((answer) => {
+        // In a process that was stopped, an answer may come before the timer that is overdue.
+        const isLate = isOver || ageMs(asked, momentOf(this.#clock)) > waitMs;
+        if (!isOver && isLate) fail(errorOf('late'));
+        if (isLate) discard?.(answer);
+        else {
+          end();
+          resolve(answer);
+        }
+      }, fail);
     });
   }
 }

@@ -107,7 +107,7 @@ export function secretBytes(owner: string, name: string, value: unknown, minByte
   let bytes: Buffer;
   if (typeof value === 'string') {
     if (!value.isWellFormed()) throw optionTypeError(`${owner}: ${name} is a string with a lone surrogate`);
-    bytes = unpooled(Buffer.from(value, 'utf8'));
+    bytes = unpooled(Buffer.from(value));
   } else if (types.isUint8Array(value)) {
     bytes = unpooled(value);
   } else {

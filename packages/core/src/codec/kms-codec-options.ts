@@ -1,3 +1,4 @@
+import { signalOf } from '../adapter/options.ts';
 import { type Clock, type RandomSource, systemClock, systemRandom } from '../base/clock.ts';
 import {
   finiteNumber,
@@ -147,7 +148,7 @@ export function checkOptions(given: unknown): CheckedOptions {
     ),
     clock: checkClock(defaulted(options.clock, systemClock)),
     random: checkRandom(defaulted(options.random, systemRandom)),
-    signal: checkSignal(options.signal),
+    signal: signalOf(OWNER, options.signal),
   });
 }
 
@@ -164,9 +165,7 @@ function checkWrappers(given: unknown, role: string, trustStore: boolean): reado
 function checkWrapper(given: unknown, role: string, trustStore: boolean): KeyWrapper {
   const wrapper = given as Partial<KeyWrapper> | null | undefined;
   if (
-    typeof wrapper !== 'object' ||
-    wrapper === null ||
-    typeof wrapper.wrap !== 'function' ||
+    typeof wrapper?.wrap !== 'function' ||
     typeof wrapper.unwrap !== 'function' ||
     typeof wrapper.supports?.context !== 'boolean' ||
     typeof wrapper.supports.authenticated !== 'boolean'
@@ -192,13 +191,7 @@ function checkWrapper(given: unknown, role: string, trustStore: boolean): KeyWra
 
 function checkStore(given: unknown): RingStore {
   const store = given as Partial<RingStore> | null | undefined;
-  if (
-    typeof store !== 'object' ||
-    store === null ||
-    typeof store.read !== 'function' ||
-    typeof store.write !== 'function' ||
-    typeof store.kind !== 'string'
-  ) {
+  if (typeof store?.read !== 'function' || typeof store.write !== 'function' || typeof store.kind !== 'string') {
     throw optionTypeError(`${OWNER}: ring must have kind, read and write, as fileRing(path) has, got ${show(given)}`);
   }
   return store as RingStore;
@@ -226,8 +219,8 @@ function checkDate(given: unknown): Date | undefined {
 }
 
 function checkClock(given: unknown): Clock {
-  const clock: Partial<Clock> | null = typeof given === 'object' ? given : null;
-  if (clock === null || typeof clock.wallMs !== 'function' || typeof clock.monotonicNs !== 'function') {
+  const clock = given as Partial<Clock> | null | undefined;
+  if (typeof clock?.wallMs !== 'function' || typeof clock.monotonicNs !== 'function') {
     throw optionTypeError(`${OWNER}: clock must have wallMs and monotonicNs, got ${show(given)}`);
   }
   return clock as Clock;
@@ -236,13 +229,6 @@ function checkClock(given: unknown): Clock {
 function checkRandom(given: unknown): RandomSource {
   if (typeof given !== 'function') throw optionTypeError(`${OWNER}: random must be a function, got ${show(given)}`);
   return given as RandomSource;
-}
-
-function checkSignal(given: unknown): AbortSignal | undefined {
-  if (given !== undefined && !(given instanceof AbortSignal)) {
-    throw optionTypeError(`${OWNER}: signal must be an AbortSignal, got ${show(given)}`);
-  }
-  return given;
 }
 
 function flag(name: string, given: unknown): boolean {

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { signalOf } from '../adapter/options.ts';
 import { type Moment, pause } from '../base/clock.ts';
 import { label, refuseUnknownOptions, show } from '../base/options.ts';
 import { InvalidRequestState } from '../contracts/codec.ts';
@@ -130,12 +131,10 @@ export class RingCodec implements KmsCodec {
   prepare(token?: string, options: { readonly signal?: AbortSignal } = {}): Promise<void> | undefined {
     this.#assertOpen();
     refuseUnknownOptions('prepare', options, ['signal']);
-    if (options.signal !== undefined && !(options.signal instanceof AbortSignal)) {
-      throw new TypeError(`prepare: signal must be an AbortSignal, got ${show(options.signal)}`);
-    }
+    const signal = signalOf('prepare', options.signal);
     const now = this.#keeper.view.now();
     const id = typeof token === 'string' && formatOf(token) === 'sealring' ? keyIdText(token) : undefined;
-    return this.#keeper.causedReads.isWorthWaitingFor(id, now) ? this.#prepared(now, options.signal) : undefined;
+    return this.#keeper.causedReads.isWorthWaitingFor(id, now) ? this.#prepared(now, signal) : undefined;
   }
 
   async #prepared(now: Moment, given: AbortSignal | undefined): Promise<void> {

@@ -22,8 +22,8 @@ export function subKey(dataKey: Uint8Array, label: DerivationLabel, ring: string
 
 /** What the HMAC of a sub-key is computed over, before its tail. */
 export function subKeyInput(label: DerivationLabel, ring: string): Buffer {
-  const name = Buffer.from(ring, 'utf8');
+  const name = Buffer.from(ring);
   const length = Buffer.alloc(2);
   length.writeUInt16BE(name.length);
-  return Buffer.concat([Buffer.from(`sealring/v1/${label}\0`, 'ascii'), length, name]);
+  return Buffer.concat([Buffer.from(`sealring/v1/${label}\0`), length, name]);
 }

@@ -65,7 +65,7 @@ export function sealPython(key: PythonKey, nonce: Uint8Array, payload: Uint8Arra
   if (payload.length > PYTHON_MAX_PAYLOAD_BYTES) {
     throw new RangeError(`payload must be at most ${PYTHON_MAX_PAYLOAD_BYTES} bytes, got ${payload.length}`);
   }
-  const cipher = createCipheriv('aes-256-gcm', key.key, nonce, { authTagLength: TAG_BYTES });
+  const cipher = createCipheriv('aes-256-gcm', key.key, nonce);
   cipher.setAAD(key.additionalData);
   const ciphertext = cipher.update(payload);
   cipher.final();

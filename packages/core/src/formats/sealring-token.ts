@@ -18,7 +18,7 @@ const BODY_START = SEALRING_PREFIX.length + 60;
 
 /** 28 bytes of nonce and tag around an empty payload are 38 characters. */
 const SHORTEST_TOKEN = BODY_START + 38;
-export const PREFIX_BYTES: Buffer = Buffer.from(SEALRING_PREFIX, 'ascii');
+export const PREFIX_BYTES: Buffer = Buffer.from(SEALRING_PREFIX);
 export const SALT_START: number = PREFIX_BYTES.length + KEY_ID_BYTES;
 export const COMMITMENT_START: number = SALT_START + SALT_BYTES;
 export const AAD_BYTES: number = COMMITMENT_START + COMMITMENT_BYTES;

@@ -120,7 +120,7 @@ export function unsealingTokenKey(
 function deriveBlock({ key, input }: TokenKeySource, salt: Uint8Array, purpose: string | undefined): Buffer {
   input.set(salt, input.length - SALT_BYTES);
   const mac = createHmac('sha512', key).update(input);
-  if (purpose !== undefined) mac.update(`\0${purpose}`, 'ascii');
+  if (purpose !== undefined) mac.update(`\0${purpose}`);
   return mac.digest();
 }
 
@@ -131,7 +131,7 @@ export function sealSealring(
   payload: Uint8Array,
   tagOut: Uint8Array,
 ): string {
-  const cipher = createCipheriv('aes-256-gcm', tokenKey.key, nonce, FULL_TAG);
+  const cipher = createCipheriv('aes-256-gcm', tokenKey.key, nonce);
   cipher.setAAD(tokenKey.aad);
   const ciphertext = cipher.update(payload);
   cipher.final();

@@ -93,10 +93,7 @@ export class DataKey {
   }
 
   forgetOldestTokenKey(): void {
-    for (const word of this.#tokenKeys.keys()) {
-      this.#tokenKeys.delete(word);
-      return;
-    }
+    this.#tokenKeys.delete(this.#tokenKeys.keys().next().value as number);
   }
 
   /** The first 32 bytes of sub(label): the secret that a token format starts from. Not to be kept. */

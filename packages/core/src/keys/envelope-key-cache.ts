@@ -17,7 +17,6 @@ export class EnvelopeKeyCache {
   readonly #ring: string;
   readonly #dataKeys = new Map<string, DataKey>();
   readonly #authenticators = new Map<string, RingAuthenticator>();
-  #tokenKeysAtMost = 0;
 
   constructor(ring: string) {
     this.#ring = ring;
@@ -70,17 +69,13 @@ export class EnvelopeKeyCache {
 
   /** Makes room for one more token key, taking from the key that has most. To be called before each is remembered. */
   makeRoomForTokenKey(): void {
-    // Counted up in between: keys that left since then only make the true number smaller.
-    if (this.#tokenKeysAtMost < MAX_TOKEN_KEYS) {
-      this.#tokenKeysAtMost += 1;
-      return;
+    let total = 0;
+    let most: DataKey | undefined;
+    for (const key of this.#dataKeys.values()) {
+      total += key.tokenKeyCount;
+      if (key.tokenKeyCount > (most?.tokenKeyCount ?? 0)) most = key;
     }
-    const held = [...this.#dataKeys.values()];
-    let total = held.reduce((sum, key) => sum + key.tokenKeyCount, 0);
-    for (; total >= MAX_TOKEN_KEYS; total--) {
-      held.reduce((most, key) => (key.tokenKeyCount > most.tokenKeyCount ? key : most)).forgetOldestTokenKey();
-    }
-    this.#tokenKeysAtMost = total + 1;
+    if (total >= MAX_TOKEN_KEYS) most?.forgetOldestTokenKey();
   }
 
   /** Data keys that are held. */

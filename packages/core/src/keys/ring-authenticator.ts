@@ -2,9 +2,6 @@ import { createHmac } from 'node:crypto';
 import { unpooled } from '../base/options.ts';
 import { subKey } from '../formats/derivation.ts';
 
-/** MACs that one authenticator remembers: of a full ring's keys, its wraps and revocations. About 300 bytes each. */
-const MAX_MACS = 128;
-
 /**
  * Authenticates facts of the ring with one data key: the `ring-mac` sub-key, and nothing that seals or unseals.
  * It outlives its data key, because a revoked or expired key may be the only one that links the next key to the ring.
@@ -13,8 +10,6 @@ export class RingAuthenticator {
   /** That of the data key. */
   readonly id: string;
   readonly #secret: Buffer;
-  // The same few facts are checked at every read of the ring.
-  readonly #macs = new Map<string, Buffer>();
   #isOverwritten = false;
 
   constructor(id: string, dataKey: Uint8Array, ring: string) {
@@ -24,23 +19,16 @@ export class RingAuthenticator {
     block.fill(0);
   }
 
-  /** HMAC-SHA-256 of an ASCII text, 32 bytes; not to be changed. */
+  /** HMAC-SHA-256 of an ASCII text, 32 bytes. */
   mac(text: string): Buffer {
     if (this.#isOverwritten) throw new Error(`the ring authenticator of data key ${this.id} was overwritten`);
-    let mac = this.#macs.get(text);
-    if (mac === undefined) {
-      mac = createHmac('sha256', this.#secret).update(text, 'ascii').digest();
-      if (this.#macs.size >= MAX_MACS) this.#macs.clear();
-      this.#macs.set(text, mac);
-    }
-    return mac;
+    return createHmac('sha256', this.#secret).update(text).digest();
   }
 
   /** Overwrites the sub-key. Every later use throws. */
   destroy(): void {
     this.#isOverwritten = true;
     this.#secret.fill(0);
-    this.#macs.clear();
   }
 
   toJSON(): object {

@@ -186,7 +186,7 @@ function authenticated(keyId: string, options: WrapOptions): Buffer {
       throw optionTypeError(`${OWNER}: context[${JSON.stringify(name)}] must be a string, got ${show(value)}`);
     }
   }
-  return Buffer.from(canonicalJson({ context, keyId, provider: PROVIDER }, { sortKeys: true }), 'latin1');
+  return Buffer.from(canonicalJson({ context, keyId, provider: PROVIDER }, { sortKeys: true }));
 }
 
 function refuseAborted(operation: KeyWrapperErrorSummary['operation'], options: WrapOptions): void {
@@ -195,7 +195,7 @@ function refuseAborted(operation: KeyWrapperErrorSummary['operation'], options: 
 
 function seal(master: MasterKey, dataKey: Uint8Array, additionalData: Uint8Array): WrappedKey {
   const nonce = randomBytes(NONCE_BYTES);
-  const cipher = createCipheriv('aes-256-gcm', master.key, nonce, { authTagLength: TAG_BYTES });
+  const cipher = createCipheriv('aes-256-gcm', master.key, nonce);
   cipher.setAAD(additionalData);
   const wrapped = new Uint8Array(WRAPPED_BYTES);
   wrapped.set(nonce, 0);

@@ -1,4 +1,9 @@
-import { KEY_WRAPPER_ERROR_KINDS, type KeyWrapper, KeyWrapperError } from '../contracts/key-wrapper.ts';
+import {
+  KEY_WRAPPER_ERROR_KINDS,
+  type KeyWrapper,
+  KeyWrapperError,
+  type KeyWrapperErrorKind,
+} from '../contracts/key-wrapper.ts';
 import type { RingWrap } from '../ring/document.ts';
 import { isOwn, type WrapperCalls } from './wrapper-calls.ts';
 
@@ -16,7 +21,7 @@ export async function firstOf<T extends { readonly dataKey: Uint8Array }>(asked:
     }
     return first;
   } catch (error) {
-    throw error instanceof AggregateError ? allOf(error.errors) : error;
+    throw allOf((error as AggregateError).errors);
   }
 }
 
@@ -30,10 +35,10 @@ export function allOf(failures: readonly unknown[]): unknown {
   if (failures.length === 1 || known.length < failures.length) return first;
   const kinds = known.map(({ kind }) => kind);
   // The mildest error decides the kind.
-  const kind = KEY_WRAPPER_ERROR_KINDS.find((candidate) => kinds.includes(candidate)) ?? 'unavailable';
+  const kind = KEY_WRAPPER_ERROR_KINDS.find((candidate) => kinds.includes(candidate)) as KeyWrapperErrorKind;
   return new KeyWrapperError(kind, {
     provider: known.map(({ summary }) => summary.provider).join(', '),
-    operation: known[0]?.summary.operation ?? 'unwrap',
+    operation: (known[0] as KeyWrapperError).summary.operation,
     causes: known,
   });
 }

@@ -1,4 +1,4 @@
-import type { KeyWrapperErrorKind } from '../contracts/key-wrapper.ts';
+import { KeyWrapperError, type KeyWrapperErrorKind } from '../contracts/key-wrapper.ts';
 
 /*
  * A refusal by the KMS means that this fleet may no longer use the key. While a change of permissions propagates,
@@ -23,6 +23,11 @@ export const ARMED: KillSwitch = Object.freeze({ refusals: Object.freeze([]), tr
 /** Whether an error of this kind is a refusal: an answer about the permission to use the key, not about availability. */
 export function isRefusal(kind: KeyWrapperErrorKind): boolean {
   return kind === 'denied' || kind === 'not-found' || kind === 'disabled';
+}
+
+/** Whether an error is a refusal by the KMS. */
+export function isRefused(error: unknown): boolean {
+  return error instanceof KeyWrapperError && isRefusal(error.kind);
 }
 
 /** The switch after one refusal at `nowMs` of a clock that never steps back. */

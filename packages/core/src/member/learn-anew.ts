@@ -7,7 +7,7 @@ import { type RingDocument, type RingEntry, timesOf } from '../ring/document.ts'
 import { isFromTheFuture, isTombstone, type Judgement, signersOf, unwrappedKey } from '../ring/facts.ts';
 import { learn, lineagesOf } from '../ring/learn.ts';
 import { createSnapshot, isUsable, type RingSnapshot } from '../ring/snapshot.ts';
-import { isRefusal } from './kill-switch.ts';
+import { isRefused } from './kill-switch.ts';
 
 /** Entries of a document that are unwrapped at once. */
 const BATCH = 4;
@@ -128,15 +128,17 @@ class Attempt {
     const failed = live.flatMap((entry) => (this.#failures.has(entry.id) ? [this.#failures.get(entry.id)] : []));
     const passing = failed.find(mayPass);
     if (passing !== undefined) throw passing;
-    const { keys } = this.learned();
-    if (failed.length > 0 && !keys.some(isUsable)) throw failed.find(isRefused) ?? failed[0];
-    if (!keys.some(isUsable) && live.some((entry) => this.keyOf(entry) !== undefined && this.#isFromTheFuture(entry))) {
+    if (this.learned().keys.some(isUsable)) return;
+    if (failed.length > 0) throw failed.find(isRefused) ?? failed[0];
+    const judgement = this.#o.judgement();
+    if (live.some((entry) => this.keyOf(entry) !== undefined && isFromTheFuture(entry, judgement))) {
       throw new RingStoreError(
         'unavailable',
         "the keys of the ring were created in the future by this machine's clock",
       );
     }
-    if (live.length === 0 && this.#document.entries.some((entry) => this.#isPinnedOutLive(entry))) {
+    // Those that have not expired are refused by the pin.
+    if (live.length === 0 && this.entries.some(({ opensUntil }) => judgement.nowMs < opensUntil)) {
       throw new RingStoreError('corrupt', 'the ring holds no live key that may be used');
     }
   }
@@ -147,15 +149,6 @@ class Attempt {
     const refused = this.entries.filter((entry) => this.isLive(entry)).map(({ id }) => this.#failures.get(id));
     const refusal = refused.find(isRefused);
     if (refusal !== undefined && this.entries.every((entry) => this.keyOf(entry) === undefined)) throw refusal;
-  }
-
-  #isFromTheFuture(entry: RingEntry): boolean {
-    return isFromTheFuture(entry, this.#o.judgement());
-  }
-
-  #isPinnedOutLive(entry: RingEntry): boolean {
-    const { nowMs, isPinnedOut } = this.#o.judgement();
-    return nowMs < entry.opensUntil && isPinnedOut(entry);
   }
 
   /**
@@ -206,15 +199,11 @@ function memoryOf(entry: RingEntry): string {
   return [entry.id, ...timesOf(entry)].join('/');
 }
 
-function isRefused(failure: unknown): boolean {
-  return failure instanceof KeyWrapperError && isRefusal(failure.kind);
-}
-
 function mayPass(failure: unknown): boolean {
   return !(failure instanceof KeyWrapperError) || failure.kind === 'throttled' || failure.kind === 'unavailable';
 }
 
 /** Whether the ring that a member learned has no usable key: every key has expired or is revoked. */
 export function isDead(known: RingSnapshot, nowMs: number): boolean {
-  return !known.keys.some((key) => !isTombstone(key) && isUsable(key) && nowMs < key.opensUntil);
+  return !known.keys.some((key) => isUsable(key) && nowMs < key.opensUntil);
 }

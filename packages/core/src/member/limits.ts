@@ -78,7 +78,7 @@ export class Limits {
 
   /** Why sealing is not allowed; undefined when it is. */
   sealBlock(now: Moment): SealUnavailableReason | undefined {
-    if (this.#killSwitch.trippedAt !== undefined) return 'key refused by the kms';
+    if (this.isStopped) return 'key refused by the kms';
     if (this.#sealUntil !== undefined && !hasPassed(this.#sealUntil, now)) return undefined;
     const isChecked = this.#kmsCheckUntil !== undefined && !hasPassed(this.#kmsCheckUntil, now);
     return isChecked ? 'ring read too old' : 'KMS check too old';

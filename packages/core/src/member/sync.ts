@@ -8,7 +8,7 @@ import { type RingDocument, type RingEntry } from '../ring/document.ts';
 import { isFromTheFuture, isTombstone, unwrappedKey } from '../ring/facts.ts';
 import { belongs, learn, withUnwrapped } from '../ring/learn.ts';
 import { createSnapshot, isUsable, type RingKey, type RingSnapshot } from '../ring/snapshot.ts';
-import { isRefusal } from './kill-switch.ts';
+import { isRefused } from './kill-switch.ts';
 import type { KmsCheck } from './kms-check.ts';
 import { isDead, type LearnAnewOptions, learnAnew, pastSigners } from './learn-anew.ts';
 import type { MemberParts } from './parts.ts';
@@ -261,10 +261,6 @@ export class RingSync {
 
 function isCorrupt(failure: unknown): boolean {
   return failure instanceof KeyWrapperError && failure.kind === 'corrupt';
-}
-
-function isRefused(failure: unknown): boolean {
-  return failure instanceof KeyWrapperError && isRefusal(failure.kind);
 }
 
 function providersOf(entry: RingEntry): string {

@@ -61,7 +61,7 @@ export class RingView {
 
   /** @throws {CodecClosedError} after close, and before the ring was first read. */
   get snapshot(): RingSnapshot {
-    if (this.#closed || this.#snapshot === undefined) throw new CodecClosedError();
+    if (this.#snapshot === undefined) throw new CodecClosedError();
     return this.#snapshot;
   }
 
@@ -141,7 +141,7 @@ export class RingView {
   }
 
   canUnseal(now: Moment): boolean {
-    if (this.#closed || this.#snapshot === undefined || !this.limits.mayUnseal(now)) return false;
+    if (this.#snapshot === undefined || !this.limits.mayUnseal(now)) return false;
     return liveKeys(this.#snapshot, this.wallMs(now)).some(isUsable);
   }
 
@@ -151,7 +151,7 @@ export class RingView {
   }
 
   canSeal(now: Moment): boolean {
-    if (this.#closed || this.#snapshot === undefined || this.sealBlock(now) !== undefined) return false;
+    if (this.#snapshot === undefined || this.sealBlock(now) !== undefined) return false;
     return sealingKeyOf(this.#snapshot, this.wallMs(now), now.steadyMs, this.#sealedWith) !== undefined;
   }
 

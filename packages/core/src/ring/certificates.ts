@@ -40,7 +40,7 @@ export function isNewer(
   a: { readonly created: number; readonly id: string },
   b: { readonly created: number; readonly id: string },
 ): boolean {
-  return a.created === b.created ? a.id > b.id : a.created > b.created;
+  return a.created > b.created || (a.created === b.created && a.id > b.id);
 }
 
 /** For `toSorted`: newest first by {@link isNewer}. */
@@ -63,9 +63,9 @@ export function vouchersBy(
   signers: Signers,
   known: Macs = new Map(),
 ): Macs {
-  if (known.size >= MAX_VOUCHERS) return known;
-  const mayVouch = (signer: Signer): boolean => signer.isLeft !== true && isNewer(entry, signer);
-  const older = [...signers.values()].filter((signer) => mayVouch(signer) && !known.has(signer.id));
+  const older = [...signers.values()].filter(
+    (signer) => signer.isLeft !== true && isNewer(entry, signer) && !known.has(signer.id),
+  );
   const added = older.toSorted(newestFirst).slice(0, MAX_VOUCHERS - known.size);
   return new Map([
     ...known,
@@ -104,9 +104,8 @@ function textOfRevocation(ring: string, id: string, at: number): string {
 
 /** The vouchers of an entry that are right under a known key of this ring. */
 export function rightVouchers(ring: string, entry: RingEntry, signers: Signers): Macs {
-  const right = rightOnes(entry.vouchers, signers, () => textOfKey(ring, entry));
-  for (const id of right.keys()) if (signers.get(id)?.isLeft === true) right.delete(id);
-  return right;
+  const ours = new Map([...signers].filter(([, { isLeft }]) => isLeft !== true));
+  return rightOnes(entry.vouchers, ours, () => textOfKey(ring, entry));
 }
 
 /**
@@ -115,12 +114,8 @@ export function rightVouchers(ring: string, entry: RingEntry, signers: Signers):
  * authenticated.
  */
 export function isVouched(ring: string, entry: RingEntry, signers: Signers): boolean {
-  const named = entry.ancestors?.ids ?? [];
-  return named.some((id) => entry.vouchers.has(id)) && areNamed(rightVouchers(ring, entry, signers), named);
-}
-
-function areNamed(vouchers: Macs, named: readonly string[]): boolean {
-  return named.some((id) => vouchers.has(id));
+  const vouchers = rightVouchers(ring, entry, signers);
+  return entry.ancestors?.ids.some((id) => vouchers.has(id)) === true;
 }
 
 export function isRightWrap(ring: string, wrap: RingWrap, own: RingAuthenticator): boolean {

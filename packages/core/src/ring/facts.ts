@@ -25,6 +25,8 @@ import { type KnownWrap, type RingKey, type RingSnapshot } from './snapshot.ts';
 /** How far `created` may be ahead of what the clocks allow: each key of a full ring is a second newer than the last. */
 const CREATED_TOLERANCE_MS: number = MAX_RING_KEYS * 1_000;
 
+const NO_BYTES = new Uint8Array(0);
+
 /** What the check of a document needs besides the document. */
 export interface Judgement {
   readonly ring: string;
@@ -166,9 +168,7 @@ export function hasSameTimes(a: KeyTimes, b: KeyTimes): boolean {
 }
 
 export function isSameFact(a: RingWrap, b: RingWrap): boolean {
-  const sameSignature =
-    a.signature === undefined || b.signature === undefined
-      ? a.signature === b.signature
-      : Buffer.compare(a.signature, b.signature) === 0;
+  // A signature has one byte at least.
+  const sameSignature = Buffer.compare(a.signature ?? NO_BYTES, b.signature ?? NO_BYTES) === 0;
   return sameWrap(a, b) && sameSignature && Buffer.compare(a.mac, b.mac) === 0;
 }

@@ -49,8 +49,7 @@ export function learn(
   for (const entry of entries) {
     const key = keys.get(entry.id);
     if (entry.revoked === undefined || key === undefined) continue;
-    const learned = withRevocation(ring, key, entry.revoked, signersOf(keys.values(), past));
-    if (learned !== key) keys.set(key.id, learned);
+    keys.set(key.id, withRevocation(ring, key, entry.revoked, signersOf(keys.values(), past)));
   }
   const signers = signersOf(keys.values(), past);
   // A member that started from a document without the older keys learns them from their successors.

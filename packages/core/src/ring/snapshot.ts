@@ -94,7 +94,7 @@ export function sealingKeyOf(
   steadyMs: number,
   lastSealed: string | undefined,
 ): UsableKey | undefined {
-  const last = lastSealed === undefined ? undefined : snapshot.byId.get(lastSealed);
+  const last = snapshot.byId.get(lastSealed ?? '');
   const notBefore = last?.revoked === true ? undefined : last;
   let late: UsableKey | undefined;
   for (let i = snapshot.keys.length - 1; i >= 0; i--) {

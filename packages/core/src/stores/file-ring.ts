@@ -92,7 +92,7 @@ async function readFile(file: string): Promise<StoredRing | undefined> {
     if (bytes === undefined) throw tooLarge(revision);
     if (bytes.length === 0) throw new RingStoreError('corrupt', 'the file is empty', { revision });
     if (!isUtf8(bytes)) throw new RingStoreError('corrupt', 'not UTF-8', { revision });
-    return { document: bytes.toString('utf8'), revision: revisionOf(bytes) };
+    return { document: bytes.toString(), revision: revisionOf(bytes) };
   } finally {
     await handle.close();
   }
@@ -169,7 +169,7 @@ async function replace(
     if (name.startsWith(temporaryPrefix)) await removeIfPresent(join(directory, name));
   }
   await expectRevision(file, expected);
-  const bytes = Buffer.from(document, 'utf8');
+  const bytes = Buffer.from(document);
   const temporary = join(directory, temporaryPrefix + randomBytes(9).toString('base64url'));
   try {
     await writeDurably(temporary, bytes);

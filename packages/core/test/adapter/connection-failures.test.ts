@@ -20,6 +20,7 @@ describe('connectionFailure', () => {
     ['EPROTO', /TLS handshake/],
     ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', /client certificate/],
     ['HPE_INVALID_CONSTANT', /not HTTP/],
+    ['AbortError', /aborted/],
   ])('explains %s', (code, hint) => {
     expect(connectionFailure(errorWith({ code }))).toEqual({ code, hint: expect.stringMatching(hint) });
   });

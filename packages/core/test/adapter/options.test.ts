@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { checkFactoryOptions, startTimeoutMsOf } from '../../src/adapter/codec-options.ts';
+import { corrupt, keyWrapperError, type ServiceFailure, tooLarge } from '../../src/adapter/failures.ts';
 import {
   checkCallback,
   flag,
@@ -113,4 +115,30 @@ describe('options of an adapter', () => {
       new RangeError(`owner: x must be a name, got "${'y'.repeat(120)}"`),
     );
   });
+});
+
+test('a factory refuses what is not an object, and the options that it sets itself', () => {
+  for (const options of [{ keyWrapper: 1 }, { closeKeyWrappers: true }, null, undefined, 'ring', []])
+    expect(() => checkFactoryOptions('factory', options)).toThrow(TypeError);
+  expect(() => checkFactoryOptions('factory', { ring: 1, policy: {} })).not.toThrow();
+  expect([startTimeoutMsOf(undefined), startTimeoutMsOf({ startTimeoutSeconds: 7 })]).toEqual([120_000, 7_000]);
+  expect(() => startTimeoutMsOf(5)).toThrow(TypeError);
+});
+
+test('the error of a key wrapper names the permission only where the service denied with a code that has no hint', () => {
+  const hintOf = (failure: ServiceFailure, permission?: string) =>
+    keyWrapperError('kms', 'wrap', { failure, permission, attempts: 2 }).summary.hint;
+  const denied = { kind: 'denied', code: 'AccessDenied' } as const;
+  expect(hintOf(denied, 'Encrypt')).toBe('the caller lacks Encrypt');
+  expect(hintOf({ ...denied, hint: 'other' }, 'Encrypt')).toBe('other');
+  for (const failure of [{ kind: 'denied' }, { ...denied, kind: 'throttled' }] as const)
+    expect(hintOf(failure, 'Encrypt')).toBeUndefined();
+  expect(hintOf(denied)).toBeUndefined();
+  const facts = { provider: 'kms', operation: 'wrap', code: 'AccessDenied', attempts: 2 };
+  expect(keyWrapperError('kms', 'wrap', { failure: denied, attempts: 2 }).summary).toMatchObject(facts);
+  expect(corrupt('kms', 'unwrap', 'text')).toMatchObject({
+    kind: 'corrupt',
+    summary: { operation: 'unwrap', hint: 'text' },
+  });
+  expect(tooLarge('revision')).toMatchObject({ kind: 'too-large', revision: 'revision' });
 });

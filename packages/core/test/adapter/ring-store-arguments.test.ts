@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { checkClaim, checkRead, checkWatcher, checkWrite } from '../../src/adapter/ring-store-arguments.ts';
+import {
+  checkClaim,
+  checkRead,
+  checkWatcher,
+  checkWrite,
+  claimLifeMs,
+  clockSkewMsOf,
+} from '../../src/adapter/ring-store-arguments.ts';
 import { MAX_DOCUMENT_BYTES } from '../../src/contracts/ring-store.ts';
 
 const OWNER = 'aRing';
@@ -117,4 +124,10 @@ describe('the arguments of a claim', () => {
   ])('%o until %o is refused', (id, expiresAt, type) => {
     expect(() => checkClaim(OWNER, id, expiresAt)).toThrow(type);
   });
+});
+
+test('a claim is remembered until it expires, and for the clock skew of the ring beyond that', () => {
+  expect([clockSkewMsOf(OWNER, undefined), clockSkewMsOf(OWNER, 60)]).toEqual([300_000, 60_000]);
+  expect(() => clockSkewMsOf(OWNER, null)).toThrow(/clockSkewSeconds/);
+  expect(claimLifeMs(new Date(5_000), 300, 1_000.5)).toBe(4_300);
 });

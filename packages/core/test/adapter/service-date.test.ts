@@ -34,3 +34,15 @@ test('a command without middleware is left unchanged', () => {
     expect(JSON.stringify(command)).toBe(before);
   }
 });
+
+test('the date of an answer to a command is passed on, and the answer returned', async () => {
+  const added: unknown[][] = [];
+  const command = { middlewareStack: { add: (...given: unknown[]) => void added.push(given) } };
+  const dates: Date[] = [];
+  expect(noteDateOf(command, (date) => dates.push(date))).toBe(command);
+  const [[middleware, options]] = added as [[(next: unknown) => (args: unknown) => Promise<unknown>, unknown]];
+  expect(options).toEqual({ step: 'deserialize', priority: 'low', name: 'sealringServiceDate' });
+  const answers = [{ response: { headers: { date: 'Thu, 01 Jan 1970 00:00:01 GMT' } } }, { response: {} }, {}];
+  for (const answer of answers) expect(await middleware(async () => answer)('x')).toBe(answer);
+  expect(dates).toEqual([new Date(1_000)]);
+});
