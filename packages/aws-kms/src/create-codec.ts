@@ -1,5 +1,5 @@
 import { createKmsCodec, type KmsCodec, type KmsCodecOptions } from '@sealring/core';
-import { checkFactoryOptions } from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 import { awsKmsKeyWrapper } from './key-wrapper.ts';
 import type { AwsKmsKeyWrapperOptions } from './options.ts';
 
@@ -28,7 +28,7 @@ export interface AwsKmsCodecOptions
  * ```
  */
 export async function createAwsKmsCodec(options: AwsKmsCodecOptions): Promise<KmsCodec> {
-  checkFactoryOptions('createAwsKmsCodec', options);
+  option.checkFactoryOptions('createAwsKmsCodec', options);
   const { keyId, client, alsoUnwrap, multiRegion, callTimeoutSeconds, maxAttempts = 1, ...codecOptions } = options;
   const keyWrapper = awsKmsKeyWrapper({ keyId, client, alsoUnwrap, multiRegion, callTimeoutSeconds, maxAttempts });
   return createKmsCodec({ ...codecOptions, keyWrapper, closeKeyWrappers: true });

@@ -1,13 +1,4 @@
-import {
-  awsErrorRows,
-  connectionFailure,
-  findRow,
-  kindOfStatus,
-  property,
-  requestIdOf,
-  type ServiceFailure,
-  statusOf,
-} from '@sealring/core/adapter';
+import { type ServiceFailure, vendorError } from '@sealring/core/adapter';
 
 /** One row of {@link ERROR_TABLE}. */
 export type ErrorRow = Pick<ServiceFailure, 'kind' | 'hint'>;
@@ -22,7 +13,7 @@ const REQUEST = 'KMS does not accept the request: check keyId and its region';
  * Sources: the "Errors" of GenerateDataKey, Encrypt and Decrypt and the "Common errors" of the AWS KMS API reference.
  */
 export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
-  ...awsErrorRows<ErrorRow>({
+  ...vendorError.awsErrorRows<ErrorRow>({
     denied: { kind: 'denied' },
     credentials: { kind: 'denied', hint: CREDENTIALS },
     // Not `denied`, whatever their status: expired credentials or a wrong clock do not show that the permission to
@@ -77,11 +68,14 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
  * policies send it, arrives as a `SyntaxError`. Anything else is `unavailable`.
  */
 export function classify(error: unknown): ServiceFailure {
-  const metadata = property(error, '$metadata');
-  const status = statusOf(property(metadata, 'httpStatusCode'));
-  const requestId = requestIdOf(property(metadata, 'requestId'));
-  const found = findRow(ERROR_TABLE, [property(error, 'name'), property(error, 'code')]);
+  const metadata = vendorError.property(error, '$metadata');
+  const status = vendorError.statusOf(vendorError.property(metadata, 'httpStatusCode'));
+  const requestId = vendorError.requestIdOf(vendorError.property(metadata, 'requestId'));
+  const found = vendorError.findRow(ERROR_TABLE, [
+    vendorError.property(error, 'name'),
+    vendorError.property(error, 'code'),
+  ]);
   if (found !== undefined) return { ...found.row, code: found.code, status, requestId };
-  const unreachable = status === undefined ? connectionFailure(error) : undefined;
-  return { kind: kindOfStatus(status), ...unreachable, status, requestId };
+  const unreachable = status === undefined ? vendorError.connectionFailure(error) : undefined;
+  return { kind: vendorError.kindOfStatus(status), ...unreachable, status, requestId };
 }

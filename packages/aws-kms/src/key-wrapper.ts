@@ -1,22 +1,6 @@
 import { DecryptCommand, EncryptCommand, GenerateDataKeyCommand, KMSClient } from '@aws-sdk/client-kms';
-import type { KeyWrapper, WrapOptions, WrappedKey } from '@sealring/core';
-import {
-  type Calls,
-  type CheckedWrapOptions,
-  copyDataKey,
-  copyWrapped,
-  corrupt,
-  type KeyWrapperOperation,
-  keyWrapperCalls,
-  keyWrapperError,
-  noteDateOf,
-  overwrite,
-  property,
-  readWrapOptions,
-  readWrappedKey,
-  type ServiceFailure,
-  takeDataKey,
-} from '@sealring/core/adapter';
+import type { KeyWrapper, KeyWrapperOperation, WrapOptions, WrappedKey } from '@sealring/core';
+import { type Calls, keyWrapping, type ServiceFailure, serviceDate, vendorError } from '@sealring/core/adapter';
 import type { AwsKmsClient, AwsKmsCommand } from './client.ts';
 import { classify } from './error-table.ts';
 import { type KeyName, mayMean, parseKeyArn } from './key-name.ts';
@@ -82,34 +66,34 @@ class AwsKmsKeyWrapper implements KeyWrapper {
     this.#settings = settings;
     this.#client = settings.client ?? ownClient(settings);
     this.#own = settings.client === undefined ? (this.#client as KMSClient) : undefined;
-    this.#calls = keyWrapperCalls(settings, classify);
+    this.#calls = keyWrapping.calls(settings, classify);
   }
 
   async generate(options: WrapOptions): Promise<{ readonly dataKey: Uint8Array; readonly wrapped: WrappedKey }> {
-    const { context: EncryptionContext, ...call } = readWrapOptions(PROVIDER, options);
+    const { context: EncryptionContext, ...call } = keyWrapping.readWrapOptions(PROVIDER, options);
     const command = new GenerateDataKeyCommand({ KeyId: this.keyId, KeySpec: 'AES_256', EncryptionContext });
     const answer = await this.#call('generate', command, call);
     try {
       return { wrapped: this.#wrappedKeyOf('generate', answer), dataKey: this.#takeDataKey('generate', answer) };
     } finally {
-      overwrite(property(answer, 'Plaintext'));
+      keyWrapping.overwrite(vendorError.property(answer, 'Plaintext'));
     }
   }
 
   async wrap(dataKey: Uint8Array, options: WrapOptions): Promise<WrappedKey> {
-    const { context: EncryptionContext, ...call } = readWrapOptions(PROVIDER, options);
-    const Plaintext = copyDataKey(PROVIDER, dataKey, this.supports);
+    const { context: EncryptionContext, ...call } = keyWrapping.readWrapOptions(PROVIDER, options);
+    const Plaintext = keyWrapping.copyDataKey(PROVIDER, dataKey, this.supports);
     try {
       const command = new EncryptCommand({ KeyId: this.keyId, Plaintext, EncryptionContext });
       return this.#wrappedKeyOf('wrap', await this.#call('wrap', command, call));
     } finally {
-      overwrite(Plaintext);
+      keyWrapping.overwrite(Plaintext);
     }
   }
 
   async unwrap(wrapped: WrappedKey, options: WrapOptions): Promise<Uint8Array> {
-    const { context: EncryptionContext, ...call } = readWrapOptions(PROVIDER, options);
-    const { keyId: recorded, wrapped: CiphertextBlob } = readWrappedKey(PROVIDER, wrapped, {
+    const { context: EncryptionContext, ...call } = keyWrapping.readWrapOptions(PROVIDER, options);
+    const { keyId: recorded, wrapped: CiphertextBlob } = keyWrapping.readWrappedKey(PROVIDER, wrapped, {
       maxBytes: MAX_WRAPPED_BYTES,
       owns: (keyId) => this.#mayAsk(keyId),
     });
@@ -117,10 +101,15 @@ class AwsKmsKeyWrapper implements KeyWrapper {
     const KeyId = this.#settings.alsoUnwrap.find((arn) => arn === recorded) ?? this.keyId;
     const answer = await this.#call('unwrap', new DecryptCommand({ KeyId, CiphertextBlob, EncryptionContext }), call);
     try {
-      if (this.#isAnswerFor(recorded, KeyId, property(answer, 'KeyId'))) return this.#takeDataKey('unwrap', answer);
-      throw corrupt(PROVIDER, 'unwrap', 'KMS answered for a key other than the one that the wrapped key names');
+      if (this.#isAnswerFor(recorded, KeyId, vendorError.property(answer, 'KeyId')))
+        return this.#takeDataKey('unwrap', answer);
+      throw keyWrapping.corrupt(
+        PROVIDER,
+        'unwrap',
+        'KMS answered for a key other than the one that the wrapped key names',
+      );
     } finally {
-      overwrite(property(answer, 'Plaintext'));
+      keyWrapping.overwrite(vendorError.property(answer, 'Plaintext'));
     }
   }
 
@@ -148,32 +137,37 @@ class AwsKmsKeyWrapper implements KeyWrapper {
   }
 
   #wrappedKeyOf(operation: KeyWrapperOperation, answer: unknown): WrappedKey {
-    const keyId = property(answer, 'KeyId');
+    const keyId = vendorError.property(answer, 'KeyId');
     if (typeof keyId !== 'string' || !mayMean(this.#settings.keyName, keyId, false)) {
-      throw corrupt(PROVIDER, operation, 'KMS answered for a key other than keyId');
+      throw keyWrapping.corrupt(PROVIDER, operation, 'KMS answered for a key other than keyId');
     }
-    const wrapped = copyWrapped(PROVIDER, operation, property(answer, 'CiphertextBlob'), MAX_WRAPPED_BYTES);
+    const wrapped = keyWrapping.copyWrapped(
+      PROVIDER,
+      operation,
+      vendorError.property(answer, 'CiphertextBlob'),
+      MAX_WRAPPED_BYTES,
+    );
     return { provider: PROVIDER, keyId, wrapped };
   }
 
   #takeDataKey(operation: KeyWrapperOperation, answer: unknown): Uint8Array {
-    return takeDataKey(PROVIDER, operation, property(answer, 'Plaintext'), this.supports);
+    return keyWrapping.takeDataKey(PROVIDER, operation, vendorError.property(answer, 'Plaintext'), this.supports);
   }
 
   async #call(
     operation: KeyWrapperOperation,
     command: AwsKmsCommand,
-    { signal, onServiceDate }: Omit<CheckedWrapOptions, 'context'>,
+    { signal, onServiceDate }: Omit<keyWrapping.CheckedWrapOptions, 'context'>,
   ): Promise<unknown> {
-    noteDateOf(command, onServiceDate);
+    serviceDate.noteDateOf(command, onServiceDate);
     const outcome = await this.#calls.run<unknown>(
       signal,
       async (abortSignal) => ({ answer: await this.#client.send(command, { abortSignal }) }),
-      (late) => overwrite(property(late, 'Plaintext')),
+      (late) => keyWrapping.overwrite(vendorError.property(late, 'Plaintext')),
     );
     if ('answer' in outcome) return outcome.answer;
     const failure = outcome.failure.kind === 'not-found' ? await this.#withRegion(outcome.failure) : outcome.failure;
-    throw keyWrapperError(PROVIDER, operation, { ...outcome, failure, permission: PERMISSIONS[operation] });
+    throw keyWrapping.errorOf(PROVIDER, operation, { ...outcome, failure, permission: PERMISSIONS[operation] });
   }
 
   /** The commonest cause of a missing key is a region other than the one where the key is. */

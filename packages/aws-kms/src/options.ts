@@ -1,15 +1,4 @@
-import {
-  flag,
-  integerWithin,
-  listOf,
-  objectWith,
-  optionRangeError,
-  outOfRange,
-  quote,
-  refuseUnknownOptions,
-  text,
-  timeoutMsOf,
-} from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 import type { AwsKmsClient } from './client.ts';
 import { isMultiRegionId, type KeyName, parseKeyArn, parseKeyName } from './key-name.ts';
 
@@ -65,37 +54,40 @@ const MAX_ALSO_UNWRAP = 64;
  * @throws {RangeError} for a value outside its bounds, a name that KMS has no form for, or options that contradict each other.
  */
 export function readOptions(options: AwsKmsKeyWrapperOptions): Settings {
-  refuseUnknownOptions(OWNER, options, OPTION_NAMES);
+  option.refuseUnknown(OWNER, options, OPTION_NAMES);
   const { keyId, client, alsoUnwrap = [], multiRegion = false, callTimeoutSeconds = 5, maxAttempts = 3 } = options;
-  flag(OWNER, 'multiRegion', multiRegion);
+  option.flag(OWNER, 'multiRegion', multiRegion);
   return Object.freeze({
     keyId,
     keyName: keyNameOf(keyId, multiRegion),
     client: client === undefined ? undefined : clientOf(client),
-    alsoUnwrap: listOf(OWNER, 'alsoUnwrap', alsoUnwrap, 'key ARNs', MAX_ALSO_UNWRAP, replacedKey),
+    alsoUnwrap: option.listOf(OWNER, 'alsoUnwrap', alsoUnwrap, 'key ARNs', MAX_ALSO_UNWRAP, replacedKey),
     multiRegion,
-    timeoutMs: timeoutMsOf(OWNER, callTimeoutSeconds),
-    maxAttempts: integerWithin(OWNER, 'maxAttempts', maxAttempts, 1, 10),
+    timeoutMs: option.timeoutMsOf(OWNER, callTimeoutSeconds),
+    maxAttempts: option.integerWithin(OWNER, 'maxAttempts', maxAttempts, 1, 10),
   });
 }
 
 function keyNameOf(value: unknown, multiRegion: boolean): KeyName {
-  const keyId = text(OWNER, 'keyId', value);
+  const keyId = option.text(OWNER, 'keyId', value);
   const name = parseKeyName(keyId);
-  if (name === undefined) throw outOfRange(OWNER, 'keyId', 'a key ARN, a key id, an alias ARN or alias/…', keyId);
+  if (name === undefined)
+    throw option.outOfRange(OWNER, 'keyId', 'a key ARN, a key id, an alias ARN or alias/…', keyId);
   if (multiRegion && 'id' in name && !isMultiRegionId(name.id)) {
-    throw optionRangeError(`${OWNER}: multiRegion needs a multi-Region key (mrk-…), but keyId is ${quote(keyId)}`);
+    throw option.rangeError(
+      `${OWNER}: multiRegion needs a multi-Region key (mrk-…), but keyId is ${option.quote(keyId)}`,
+    );
   }
   return name;
 }
 
 function clientOf(client: unknown): AwsKmsClient {
-  return objectWith<AwsKmsClient>(OWNER, 'client', client, 'send', 'a KMSClient (an object with send)');
+  return option.objectWith<AwsKmsClient>(OWNER, 'client', client, 'send', 'a KMSClient (an object with send)');
 }
 
 // An alias could later point to another key, and a bare key id does not name the account.
 function replacedKey(name: string, entry: unknown): string {
-  const arn = text(OWNER, name, entry);
-  if (parseKeyArn(arn) === undefined) throw outOfRange(OWNER, name, 'a key ARN', arn);
+  const arn = option.text(OWNER, name, entry);
+  if (parseKeyArn(arn) === undefined) throw option.outOfRange(OWNER, name, 'a key ARN', arn);
   return arn;
 }

@@ -1,5 +1,5 @@
 import type { KeyWrapperErrorKind } from '@sealring/core';
-import { awsErrorRows } from '@sealring/core/adapter';
+import { vendorError } from '@sealring/core/adapter';
 import { describe, expect, test } from 'vitest';
 import { classify, ERROR_TABLE, type ErrorRow } from '../src/error-table.ts';
 
@@ -41,7 +41,7 @@ describe('adapter rule 2: errors are classified by name and status', () => {
 
   test('every row of the table is listed in this test, and each meaning that AWS services share once', () => {
     const named = new Set(ROWS.map(({ name }) => name));
-    const shared = awsErrorRows<string>(MEANINGS);
+    const shared = vendorError.awsErrorRows<string>(MEANINGS);
     expect(Object.keys(ERROR_TABLE).filter((name) => !named.has(name) && !Object.hasOwn(shared, name))).toEqual([]);
     expect(new Set([...named].map((name) => shared[name]))).toEqual(new Set([undefined, ...Object.values(MEANINGS)]));
   });

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { types } from 'node:util';
-import { decodeDocument, type Outcome, readBody, type StoreFailure } from '@sealring/core/adapter';
+import { type Outcome, ringStorage, type StoreFailure } from '@sealring/core/adapter';
 
 /**
  * Reads the body of an answer, and verifies its checksum.
@@ -14,13 +14,13 @@ export async function readDocument(
   declaredBytes: unknown,
   md5: unknown,
 ): Promise<Outcome<string, StoreFailure>> {
-  const outcome = await readBody(body, declaredBytes);
+  const outcome = await ringStorage.readBody(body, declaredBytes);
   if ('failure' in outcome) return outcome;
   const { transactionalContentMD5: expected } = checksumOf(outcome.answer);
   if (types.isUint8Array(md5) && expected?.equals(md5) === false) {
     return { failure: { kind: 'unavailable', detail: 'the document was damaged in transit' } };
   }
-  return decodeDocument(outcome.answer, 'blob');
+  return ringStorage.decodeDocument(outcome.answer, 'blob');
 }
 
 /** The checksum that Blob Storage keeps: MD5, 16 bytes. None where this machine's policy (FIPS) forbids MD5. */

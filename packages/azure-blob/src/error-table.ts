@@ -1,5 +1,5 @@
 import type { RingStoreErrorKind } from '@sealring/core';
-import { errorTable, property, type StoreFailure, storeFailure } from '@sealring/core/adapter';
+import { type StoreFailure, vendorError } from '@sealring/core/adapter';
 
 /** `absent`: the blob does not exist. `conflict`: the condition of a write did not hold. */
 export interface Failure extends StoreFailure<RingStoreErrorKind | 'absent' | 'conflict'> {
@@ -17,7 +17,7 @@ const CREDENTIALS = "the credentials are missing, wrong or expired, or this mach
  * "Specifying conditional headers for Blob service operations" (409 and 412); error names of `@azure/identity` and
  * `@azure/core-rest-pipeline`.
  */
-export const ERROR_TABLE: Readonly<Record<string, Failure>> = errorTable<Failure['kind']>([
+export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorTable<Failure['kind']>([
   ['absent', 'the blob does not exist', 'BlobNotFound', 404],
   ['conflict', 'the blob exists already', 'BlobAlreadyExists', 409],
   ['conflict', 'another version is stored', 'ConditionNotMet TargetConditionNotMet', 412],
@@ -75,7 +75,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = errorTable<Failure
   ['unavailable', 'Blob Storage cannot be reached', 'REQUEST_SEND_ERROR'],
 ]);
 
-const BY_STATUS = errorTable<Failure['kind']>([
+const BY_STATUS = vendorError.errorTable<Failure['kind']>([
   ['denied', DENIED, '401 403'],
   ['conflict', 'another version is stored', '412'],
 ]);
@@ -89,5 +89,8 @@ const BY_STATUS = errorTable<Failure['kind']>([
  */
 export function classify(error: unknown): Failure {
   const store = { service: 'Blob Storage', table: ERROR_TABLE, byStatus: BY_STATUS };
-  return storeFailure(store, error, property(error, 'statusCode'), [property(error, 'code'), property(error, 'name')]);
+  return vendorError.storeFailure(store, error, vendorError.property(error, 'statusCode'), [
+    vendorError.property(error, 'code'),
+    vendorError.property(error, 'name'),
+  ]);
 }

@@ -1,14 +1,5 @@
 import { ContainerClient } from '@azure/storage-blob';
-import {
-  objectWith,
-  optionRangeError,
-  quote,
-  refuseUnknownOptions,
-  textWithin,
-  timeoutMsOf,
-  urlWith,
-  wrongType,
-} from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 import type { AzureBlobRingContainer } from './client.ts';
 
 /** Options of {@link azureBlobRing}. */
@@ -52,37 +43,42 @@ const LOOPBACK: readonly string[] = ['127.0.0.1', 'localhost', '[::1]'];
  * @throws {RangeError} for a value outside its bounds, or a credential without a URL.
  */
 export function readOptions(options: AzureBlobRingOptions): Settings {
-  refuseUnknownOptions(OWNER, options, OPTION_NAMES);
+  option.refuseUnknown(OWNER, options, OPTION_NAMES);
   const { callTimeoutSeconds = 5 } = options;
   return {
     blob: blobOf(options.blob),
-    timeoutMs: timeoutMsOf(OWNER, callTimeoutSeconds),
+    timeoutMs: option.timeoutMsOf(OWNER, callTimeoutSeconds),
     container: containerOf(options.container, options.credential),
   };
 }
 
 function containerOf(container: unknown, credential: unknown): AzureBlobRingContainer {
   if (typeof container !== 'string') {
-    if (credential !== undefined) throw optionRangeError(`${OWNER}: credential goes with a container that is a URL`);
+    if (credential !== undefined) throw option.rangeError(`${OWNER}: credential goes with a container that is a URL`);
     const wanted = 'a ContainerClient (an object with getBlockBlobClient) or a URL';
-    return objectWith<AzureBlobRingContainer>(OWNER, 'container', container, 'getBlockBlobClient', wanted);
+    return option.objectWith<AzureBlobRingContainer>(OWNER, 'container', container, 'getBlockBlobClient', wanted);
   }
   const url = urlOf(container);
   if (credential !== undefined && !isCredential(credential)) {
-    throw wrongType(OWNER, 'credential', 'a credential of @azure/identity or a StorageSharedKeyCredential', credential);
+    throw option.wrongType(
+      OWNER,
+      'credential',
+      'a credential of @azure/identity or a StorageSharedKeyCredential',
+      credential,
+    );
   }
   return new ContainerClient(url, credential, { retryOptions: { maxTries: 1 } });
 }
 
 // It may contain a signature, so no message has its text.
 function urlOf(value: string): string {
-  const url = urlWith(OWNER, 'container', value, ['https:', 'http:'], 'an https:// URL');
+  const url = option.urlWith(OWNER, 'container', value, ['https:', 'http:'], 'an https:// URL');
   const { protocol, hostname, pathname } = new URL(url);
   if (protocol === 'http:' && !LOOPBACK.includes(hostname)) {
-    throw optionRangeError(`${OWNER}: container must be an https:// URL, except on this machine`);
+    throw option.rangeError(`${OWNER}: container must be an https:// URL, except on this machine`);
   }
   if (/^\/(?:\/|$)/.test(pathname))
-    throw optionRangeError(`${OWNER}: container must be a URL with the container's name`);
+    throw option.rangeError(`${OWNER}: container must be a URL with the container's name`);
   return url;
 }
 
@@ -93,11 +89,11 @@ function isCredential(value: unknown): value is ContainerClient['credential'] {
 }
 
 function blobOf(value: unknown): string {
-  const blob = textWithin(OWNER, 'blob', value, MAX_BLOB_NAME_LENGTH);
+  const blob = option.textWithin(OWNER, 'blob', value, MAX_BLOB_NAME_LENGTH);
   // A proxy may resolve or drop them, and the name would then be that of another blob.
   if (blob.split(/[/\\]/).some((part) => part === '.' || part === '..') || /[./\\]$/.test(blob)) {
-    throw optionRangeError(
-      `${OWNER}: blob must not have a part . or .., and must not end with a dot or slash, got ${quote(blob)}`,
+    throw option.rangeError(
+      `${OWNER}: blob must not have a part . or .., and must not end with a dot or slash, got ${option.quote(blob)}`,
     );
   }
   return blob;

@@ -1,15 +1,11 @@
-import { RingConflictError, type RingStore, RingStoreError, type StoredRing } from '@sealring/core';
 import {
-  type Calls,
-  checkRead,
-  checkWrite,
-  noteDateHeader,
-  noteServiceTime,
-  type Outcome,
-  property,
+  RingConflictError,
+  type RingStore,
   type RingStoreCallOptions,
-  storeCalls,
-} from '@sealring/core/adapter';
+  RingStoreError,
+  type StoredRing,
+} from '@sealring/core';
+import { type Calls, type Outcome, ringStorage, serviceDate, vendorError } from '@sealring/core/adapter';
 import type { AzureBlobRingBlob } from './client.ts';
 import { checksumOf, readDocument } from './document-body.ts';
 import { classify, type Failure } from './error-table.ts';
@@ -63,17 +59,17 @@ class AzureBlobRing implements RingStore {
   constructor({ container, blob, timeoutMs }: Settings) {
     this.#blob = container.getBlockBlobClient(blob);
     this.#name = blob;
-    this.#calls = storeCalls(timeoutMs, classify);
+    this.#calls = ringStorage.calls(timeoutMs, classify);
   }
 
   get location(): string {
-    const url = property(this.#blob, 'url');
+    const url = vendorError.property(this.#blob, 'url');
     // Without the query, which can contain a signature.
     return typeof url === 'string' ? url.replace(/\?.*/, '') : `azure-blob ${this.#name}`;
   }
 
   async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
-    checkRead(OWNER, options);
+    ringStorage.checkRead(OWNER, options);
     const outcome = await this.#ask(
       options,
       (abortSignal) => this.#blob.download(0, undefined, { abortSignal, maxRetryRequests: 0 }),
@@ -88,7 +84,7 @@ class AzureBlobRing implements RingStore {
     document: string,
     options: RingStoreCallOptions & { readonly expected: string | undefined },
   ): Promise<{ readonly revision: string }> {
-    checkWrite(OWNER, document, options);
+    ringStorage.checkWrite(OWNER, document, options);
     const { expected } = options;
     // No read returns such a revision, so another one is stored; as a condition it could match any.
     if (expected !== undefined && !ETAG.test(expected)) throw new RingConflictError();
@@ -126,11 +122,14 @@ class AzureBlobRing implements RingStore {
         answer = await call(abortSignal);
       } catch (error) {
         // A refusal is an answer too. The SDK keeps its headers as text.
-        noteDateHeader(property(property(error, 'details'), 'date'), options?.onServiceDate);
+        serviceDate.noteDateHeader(
+          vendorError.property(vendorError.property(error, 'details'), 'date'),
+          options?.onServiceDate,
+        );
         throw error;
       }
       const date = field(answer, 'date');
-      noteServiceTime(date instanceof Date ? date.getTime() : undefined, options?.onServiceDate);
+      serviceDate.noteServiceTime(date instanceof Date ? date.getTime() : undefined, options?.onServiceDate);
       return read(answer);
     });
   }

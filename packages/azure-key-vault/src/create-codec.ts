@@ -1,5 +1,5 @@
 import { createKmsCodec, type KmsCodec, type KmsCodecOptions } from '@sealring/core';
-import { checkFactoryOptions, listOf, optionRangeError, signalOf, startTimeoutMsOf } from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 import type { VaultKeyVersionId } from './key-id.ts';
 import { azureKeyVaultKeyWrapper } from './key-wrapper.ts';
 import { type AzureKeyVaultKeyWrapperOptions, readOptions, versionIdOf } from './options.ts';
@@ -50,7 +50,7 @@ export interface AzureKeyVaultCodecOptions
  * ```
  */
 export async function createAzureKeyVaultCodec(options: AzureKeyVaultCodecOptions): Promise<KmsCodec> {
-  checkFactoryOptions(OWNER, options);
+  option.checkFactoryOptions(OWNER, options);
   const {
     keyId,
     credential,
@@ -69,7 +69,7 @@ export async function createAzureKeyVaultCodec(options: AzureKeyVaultCodecOption
   const wrapperOptions = { keyId, ...access, maxAttempts, algorithm, alsoUnwrap };
   // Wrong options are refused before any call.
   const { clients: checkedClients, timeoutMs } = readOptions(wrapperOptions);
-  const startTimeoutMs = startTimeoutMsOf(codecOptions.policy);
+  const startTimeoutMs = option.startTimeoutMsOf(codecOptions.policy);
   const versions = signKeysToFetch({ signKeyId, signPublicKeys, alsoVerify });
   const startedAt = performance.now();
   const pinned =
@@ -79,7 +79,7 @@ export async function createAzureKeyVaultCodec(options: AzureKeyVaultCodecOption
           clients: checkedClients,
           timeoutMs,
           startTimeoutMs,
-          signal: signalOf(OWNER, codecOptions.signal),
+          signal: option.signalOf(OWNER, codecOptions.signal),
         });
   const leftMs = Math.max(LEAST_START_MS, startTimeoutMs - (performance.now() - startedAt));
   const keyWrapper = azureKeyVaultKeyWrapper({ ...wrapperOptions, signKeyId, signPublicKeys: pinned });
@@ -106,9 +106,9 @@ function signKeysToFetch({
 }: SigningOptions): readonly VaultKeyVersionId[] | undefined {
   if (signKeyId === undefined || signPublicKeys !== undefined) {
     if (alsoVerify === undefined) return undefined;
-    throw optionRangeError(`${OWNER}: alsoVerify goes with signKeyId and without signPublicKeys`);
+    throw option.rangeError(`${OWNER}: alsoVerify goes with signKeyId and without signPublicKeys`);
   }
   const check = (name: string, value: unknown): VaultKeyVersionId => versionIdOf(OWNER, name, value);
-  const others = listOf(OWNER, 'alsoVerify', alsoVerify ?? [], 'key identifiers', MAX_ALSO_VERIFY, check);
+  const others = option.listOf(OWNER, 'alsoVerify', alsoVerify ?? [], 'key identifiers', MAX_ALSO_VERIFY, check);
   return [check('signKeyId', signKeyId), ...others];
 }

@@ -1,13 +1,5 @@
-import {
-  connectionFailure,
-  findRow,
-  type KeyWrapperErrorKind,
-  type KeyWrapperOperation,
-  kindOfStatus,
-  property,
-  type ServiceFailure,
-  statusOf,
-} from '@sealring/core/adapter';
+import type { KeyWrapperErrorKind, KeyWrapperOperation } from '@sealring/core';
+import { type ServiceFailure, vendorError } from '@sealring/core/adapter';
 
 /** One row of {@link ERROR_TABLE}. */
 export interface ErrorRow {
@@ -93,28 +85,29 @@ const CHALLENGE: Pick<ServiceFailure, 'code' | 'hint'> = Object.freeze({
  * empty body into a `TypeError`.
  */
 export function classify(error: unknown, operation: KeyWrapperOperation, seen: SeenAnswer): ServiceFailure {
-  const body = property(property(error, 'details'), 'error');
-  const status = statusOf(property(error, 'statusCode')) ?? seen.status;
+  const body = vendorError.property(vendorError.property(error, 'details'), 'error');
+  const status = vendorError.statusOf(vendorError.property(error, 'statusCode')) ?? seen.status;
   const { requestId } = seen;
   const candidates = [
-    property(property(body, 'innerError'), 'code'),
-    property(body, 'code'),
-    property(error, 'code'),
-    property(error, 'name'),
+    vendorError.property(vendorError.property(body, 'innerError'), 'code'),
+    vendorError.property(body, 'code'),
+    vendorError.property(error, 'code'),
+    vendorError.property(error, 'name'),
   ];
   const found =
-    (operation === 'unwrap' ? findRow(UNWRAP_TABLE, candidates) : undefined) ?? findRow(ERROR_TABLE, candidates);
+    (operation === 'unwrap' ? vendorError.findRow(UNWRAP_TABLE, candidates) : undefined) ??
+    vendorError.findRow(ERROR_TABLE, candidates);
   if (found !== undefined) return { ...found.row, code: found.code, status, requestId };
-  if (property(error, 'statusCode') === undefined) {
-    const message = property(error, 'message');
+  if (vendorError.property(error, 'statusCode') === undefined) {
+    const message = vendorError.property(error, 'message');
     const refused = typeof message === 'string' && CHALLENGE_REFUSED.test(message) ? CHALLENGE : undefined;
-    const unanswered = connectionFailure(error) ?? refused;
+    const unanswered = vendorError.connectionFailure(error) ?? refused;
     if (unanswered !== undefined) return { kind: 'unavailable', ...unanswered };
   }
   if (status === 409) return { kind: 'disabled', status, requestId };
   // A body that is cut short is a failure of the network; one that is complete but empty is not.
-  if (seen.status === 200 && property(error, 'code') !== 'PARSE_ERROR') {
+  if (seen.status === 200 && vendorError.property(error, 'code') !== 'PARSE_ERROR') {
     return { kind: 'corrupt', status, requestId, hint: 'the answer is empty or did not come from the vault' };
   }
-  return { kind: kindOfStatus(status), status, requestId };
+  return { kind: vendorError.kindOfStatus(status), status, requestId };
 }

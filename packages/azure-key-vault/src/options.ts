@@ -1,17 +1,5 @@
 import type { KeyObject } from 'node:crypto';
-import {
-  flag,
-  integerWithin,
-  listOf,
-  objectWith,
-  oneOf,
-  optionRangeError,
-  optionTypeError,
-  outOfRange,
-  refuseUnknownOptions,
-  text,
-  timeoutMsOf,
-} from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 import { type AzureCredential, type AzureKeyVaultClients, type AzureWrapAlgorithm, ownClients } from './clients.ts';
 import { parseKeyId, parseVersionId, type VaultKeyId, type VaultKeyVersionId } from './key-id.ts';
 import { type AzureSignPublicKey, readPublicKeys } from './signing.ts';
@@ -89,18 +77,18 @@ const KEY_FORM = 'https://VAULT/keys/NAME or https://VAULT/keys/NAME/VERSION';
  * @throws {RangeError} for a value outside its bounds, or options that contradict each other.
  */
 export function readOptions(options: AzureKeyVaultKeyWrapperOptions): Settings {
-  refuseUnknownOptions(OWNER, options, OPTION_NAMES);
+  option.refuseUnknown(OWNER, options, OPTION_NAMES);
   const { keyId, algorithm = 'RSA-OAEP-256', alsoUnwrap = [], signKeyId, signPublicKeys, maxAttempts = 3 } = options;
   const { clients, timeoutMs } = readAccess(OWNER, options);
   const settings: Settings = {
     keyId: keyIdOf('keyId', keyId),
     clients,
-    algorithm: oneOf(OWNER, 'algorithm', algorithm, ['RSA-OAEP-256', 'A256KW']),
-    alsoUnwrap: listOf(OWNER, 'alsoUnwrap', alsoUnwrap, 'key identifiers', MAX_ALSO_UNWRAP, keyIdOf),
+    algorithm: option.oneOf(OWNER, 'algorithm', algorithm, ['RSA-OAEP-256', 'A256KW']),
+    alsoUnwrap: option.listOf(OWNER, 'alsoUnwrap', alsoUnwrap, 'key identifiers', MAX_ALSO_UNWRAP, keyIdOf),
     signKeyId: signKeyId === undefined ? undefined : versionIdOf(OWNER, 'signKeyId', signKeyId),
     signPublicKeys: signPublicKeys === undefined ? undefined : readPublicKeys(OWNER, signPublicKeys),
     timeoutMs,
-    maxAttempts: integerWithin(OWNER, 'maxAttempts', maxAttempts, 1, 10),
+    maxAttempts: option.integerWithin(OWNER, 'maxAttempts', maxAttempts, 1, 10),
   };
   checkSigning(settings);
   return Object.freeze(settings);
@@ -111,14 +99,14 @@ export function readAccess(
   owner: string,
   { credential, clients, disableChallengeResourceVerification, callTimeoutSeconds = 5 }: AzureKeyVaultAccess,
 ): { readonly clients: AzureKeyVaultClients; readonly timeoutMs: number } {
-  const timeoutMs = timeoutMsOf(owner, callTimeoutSeconds);
+  const timeoutMs = option.timeoutMsOf(owner, callTimeoutSeconds);
   if ((credential === undefined) === (clients === undefined)) {
-    throw optionTypeError(`${owner}: exactly one of credential and clients must be given`);
+    throw option.typeError(`${owner}: exactly one of credential and clients must be given`);
   }
   if (clients === undefined) {
     const wanted = 'a TokenCredential (an object with getToken)';
-    const checked = objectWith<AzureCredential>(owner, 'credential', credential, 'getToken', wanted);
-    const skipsCheck = flag(
+    const checked = option.objectWith<AzureCredential>(owner, 'credential', credential, 'getToken', wanted);
+    const skipsCheck = option.flag(
       owner,
       'disableChallengeResourceVerification',
       disableChallengeResourceVerification ?? false,
@@ -126,37 +114,37 @@ export function readAccess(
     return { clients: ownClients(checked, skipsCheck), timeoutMs };
   }
   if (disableChallengeResourceVerification !== undefined) {
-    throw optionRangeError(`${owner}: disableChallengeResourceVerification requires credential`);
+    throw option.rangeError(`${owner}: disableChallengeResourceVerification requires credential`);
   }
   const wanted = 'an object with keys and cryptography';
-  objectWith<AzureKeyVaultClients>(owner, 'clients', clients, 'keys', wanted);
-  return { clients: objectWith(owner, 'clients', clients, 'cryptography', wanted), timeoutMs };
+  option.objectWith<AzureKeyVaultClients>(owner, 'clients', clients, 'keys', wanted);
+  return { clients: option.objectWith(owner, 'clients', clients, 'cryptography', wanted), timeoutMs };
 }
 
 /** @throws {TypeError | RangeError} for a value that is not an identifier of one version. */
 export function versionIdOf(owner: string, name: string, value: unknown): VaultKeyVersionId {
-  const given = text(owner, name, value);
+  const given = option.text(owner, name, value);
   const id = parseVersionId(given);
-  if (id === undefined) throw outOfRange(owner, name, 'one version, https://VAULT/keys/NAME/VERSION,', given);
+  if (id === undefined) throw option.outOfRange(owner, name, 'one version, https://VAULT/keys/NAME/VERSION,', given);
   return id;
 }
 
 function keyIdOf(name: string, value: unknown): VaultKeyId {
-  const given = text(OWNER, name, value);
+  const given = option.text(OWNER, name, value);
   const id = parseKeyId(given);
-  if (id === undefined) throw outOfRange(OWNER, name, KEY_FORM, given);
+  if (id === undefined) throw option.outOfRange(OWNER, name, KEY_FORM, given);
   return id;
 }
 
 function checkSigning({ algorithm, signKeyId, signPublicKeys }: Settings): void {
   if (signKeyId !== undefined && signPublicKeys === undefined) {
-    throw optionTypeError(
+    throw option.typeError(
       `${OWNER}: signKeyId needs signPublicKeys, because signatures are checked without a call; ` +
         'fetchAzureSignPublicKeys gets them, and createAzureKeyVaultCodec does so by itself',
     );
   }
   if (algorithm === 'A256KW' && signPublicKeys !== undefined) {
-    throw optionRangeError(
+    throw option.rangeError(
       `${OWNER}: signPublicKeys and signKeyId are for RSA-OAEP-256: A256KW wraps need no signature`,
     );
   }

@@ -1,15 +1,6 @@
 import { types } from 'node:util';
-import {
-  corrupt,
-  integerWithin,
-  KeyWrapperError,
-  listOf,
-  optionRangeError,
-  property,
-  refuseUnknownOptions,
-  type ServiceFailure,
-  signalOf,
-} from '@sealring/core/adapter';
+import { KeyWrapperError } from '@sealring/core';
+import { keyWrapping, option, type ServiceFailure, vendorError } from '@sealring/core/adapter';
 import type { AzureKeyVaultClients } from './clients.ts';
 import { isOf, type VaultKeyVersionId } from './key-id.ts';
 import { type AzureKeyVaultAccess, readAccess, versionIdOf } from './options.ts';
@@ -60,21 +51,21 @@ const LAST_ATTEMPT_MS = 15_000;
 export async function fetchAzureSignPublicKeys(
   options: FetchAzureSignPublicKeysOptions,
 ): Promise<readonly AzureSignPublicKey[]> {
-  refuseUnknownOptions(OWNER, options, OPTION_NAMES);
+  option.refuseUnknown(OWNER, options, OPTION_NAMES);
   const { signKeyIds, maxAttempts, signal } = options;
   const { clients, timeoutMs } = readAccess(OWNER, options);
-  const versions = listOf(OWNER, 'signKeyIds', signKeyIds, 'key identifiers', MAX_KEYS, (name, entry) =>
+  const versions = option.listOf(OWNER, 'signKeyIds', signKeyIds, 'key identifiers', MAX_KEYS, (name, entry) =>
     versionIdOf(OWNER, name, entry),
   );
-  if (versions.length === 0) throw optionRangeError(`${OWNER}: signKeyIds must have at least one entry, got none`);
+  if (versions.length === 0) throw option.rangeError(`${OWNER}: signKeyIds must have at least one entry, got none`);
   const limits = {
     timeoutMs,
-    maxAttempts: integerWithin(OWNER, 'maxAttempts', maxAttempts ?? DEFAULT_ATTEMPTS, 1, 10),
+    maxAttempts: option.integerWithin(OWNER, 'maxAttempts', maxAttempts ?? DEFAULT_ATTEMPTS, 1, 10),
   };
   const beganMs = performance.now();
   const mayPass = (): boolean => maxAttempts !== undefined || performance.now() - beganMs < LAST_ATTEMPT_MS;
   const calls = new VaultCalls(limits, mayPass);
-  return fetchAll(versions, clients, calls, signalOf(OWNER, signal));
+  return fetchAll(versions, clients, calls, option.signalOf(OWNER, signal));
 }
 
 /** The deadlines of a start that fetches public keys. */
@@ -138,14 +129,23 @@ function fetchAll(
 
 /** The public key in an answer of `getKey`, whose coordinates the SDK has turned into bytes. */
 function publicKeyIn(answer: unknown, version: VaultKeyVersionId): AzureSignPublicKey {
-  const key = property(answer, 'key');
+  const key = vendorError.property(answer, 'key');
   const coordinate = (name: string): string => {
-    const bytes = property(key, name);
+    const bytes = vendorError.property(key, name);
     return types.isUint8Array(bytes) ? Buffer.from(bytes).toString('base64url') : '';
   };
-  const found = Object.freeze({ kty: 'EC', crv: String(property(key, 'crv')), x: coordinate('x'), y: coordinate('y') });
-  if (!isOf(version, property(answer, 'id')) || publicKeyOf(found) === undefined) {
-    throw corrupt(PROVIDER, 'sign', 'the vault answered with a key other than a P-256 key with that identifier');
+  const found = Object.freeze({
+    kty: 'EC',
+    crv: String(vendorError.property(key, 'crv')),
+    x: coordinate('x'),
+    y: coordinate('y'),
+  });
+  if (!isOf(version, vendorError.property(answer, 'id')) || publicKeyOf(found) === undefined) {
+    throw keyWrapping.corrupt(
+      PROVIDER,
+      'sign',
+      'the vault answered with a key other than a P-256 key with that identifier',
+    );
   }
   return found;
 }

@@ -1,15 +1,6 @@
 import { createHash, createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { types } from 'node:util';
-import {
-  corrupt,
-  listOf,
-  optionRangeError,
-  optionTypeError,
-  property,
-  show,
-  signalOf,
-  wrongType,
-} from '@sealring/core/adapter';
+import { keyWrapping, option, vendorError } from '@sealring/core/adapter';
 import type { AzureCryptographyClient } from './clients.ts';
 import { isOf, type VaultKeyVersionId } from './key-id.ts';
 import { type CallerOptions, PROVIDER, type VaultCalls } from './vault-calls.ts';
@@ -33,20 +24,20 @@ export interface AzureSignPublicKey {
  * @throws {TypeError | RangeError} for a value that is not a P-256 key.
  */
 export function readPublicKeys(owner: string, value: unknown): readonly KeyObject[] {
-  const keys = listOf(owner, 'signPublicKeys', value, 'JSON Web Keys', MAX_PUBLIC_KEYS, (name, entry) => {
-    if (typeof entry !== 'object' || entry === null) throw wrongType(owner, name, 'a JSON Web Key', entry);
+  const keys = option.listOf(owner, 'signPublicKeys', value, 'JSON Web Keys', MAX_PUBLIC_KEYS, (name, entry) => {
+    if (typeof entry !== 'object' || entry === null) throw option.wrongType(owner, name, 'a JSON Web Key', entry);
     const key = publicKeyOf(entry);
     if (key === undefined)
-      throw optionRangeError(`${owner}: ${name} must be a public key on P-256 (kty EC, crv P-256, x, y)`);
+      throw option.rangeError(`${owner}: ${name} must be a public key on P-256 (kty EC, crv P-256, x, y)`);
     return key;
   });
-  if (keys.length === 0) throw optionRangeError(`${owner}: signPublicKeys must have at least one entry, got none`);
+  if (keys.length === 0) throw option.rangeError(`${owner}: signPublicKeys must have at least one entry, got none`);
   return keys;
 }
 
 /** The P-256 key of a JSON Web Key; undefined for anything else. A private part that was included by mistake is not read. */
 export function publicKeyOf(jwk: object): KeyObject | undefined {
-  const [crv, x, y] = ['crv', 'x', 'y'].map((name) => property(jwk, name));
+  const [crv, x, y] = ['crv', 'x', 'y'].map((name) => vendorError.property(jwk, name));
   if (crv !== 'P-256' || typeof x !== 'string' || typeof y !== 'string') return undefined;
   try {
     return createPublicKey({ format: 'jwk', key: { kty: 'EC', crv, x, y } });
@@ -59,8 +50,8 @@ export function publicKeyOf(jwk: object): KeyObject | undefined {
 /** Whether one of the pinned keys made this signature: ES256, r ‖ s of 32 bytes each (RFC 7518, section 3.4). */
 export function isSigned(entry: Uint8Array, signature: Uint8Array, keys: readonly KeyObject[]): boolean {
   if (!types.isUint8Array(entry) || !types.isUint8Array(signature)) {
-    throw optionTypeError(
-      `${PROVIDER}: an entry and its signature are bytes, got ${show(entry)} and ${show(signature)}`,
+    throw option.typeError(
+      `${PROVIDER}: an entry and its signature are bytes, got ${option.show(entry)} and ${option.show(signature)}`,
     );
   }
   return keys.some((key) => verify('sha256', entry, { key, dsaEncoding: 'ieee-p1363' }, signature));
@@ -87,7 +78,7 @@ export class EntrySigner {
 
   /** @throws {KeyWrapperError} `corrupt` also for a signature by a key that is not pinned. */
   async sign(entry: Uint8Array, options: CallerOptions): Promise<Uint8Array> {
-    if (!types.isUint8Array(entry)) throw optionTypeError(`${PROVIDER}: an entry is bytes, got ${show(entry)}`);
+    if (!types.isUint8Array(entry)) throw option.typeError(`${PROVIDER}: an entry is bytes, got ${option.show(entry)}`);
     // A copy: the caller may change the original while the call is pending.
     const signed = new Uint8Array(entry);
     const digest = createHash('sha256').update(signed).digest();
@@ -95,11 +86,15 @@ export class EntrySigner {
       this.#client.sign('ES256', digest, call),
     );
     if (!isOf(this.#keyId, keyId)) {
-      throw corrupt(PROVIDER, 'sign', 'the vault answered for a key other than signKeyId');
+      throw keyWrapping.corrupt(PROVIDER, 'sign', 'the vault answered for a key other than signKeyId');
     }
-    const signature = property(answer, 'result');
+    const signature = vendorError.property(answer, 'result');
     if (!types.isUint8Array(signature) || !isSigned(signed, signature, this.#publicKeys)) {
-      throw corrupt(PROVIDER, 'sign', 'the signature by signKeyId was not made with a key in signPublicKeys');
+      throw keyWrapping.corrupt(
+        PROVIDER,
+        'sign',
+        'the signature by signKeyId was not made with a key in signPublicKeys',
+      );
     }
     return new Uint8Array(signature);
   }
@@ -108,7 +103,7 @@ export class EntrySigner {
 /** Options of `sign`, which are optional as a whole. */
 export function readSignOptions(options: unknown): CallerOptions {
   if (options !== undefined && (typeof options !== 'object' || options === null)) {
-    throw wrongType(PROVIDER, 'options', 'an object', options);
+    throw option.wrongType(PROVIDER, 'options', 'an object', options);
   }
-  return { signal: signalOf(PROVIDER, property(options, 'signal')), onServiceDate: undefined };
+  return { signal: option.signalOf(PROVIDER, vendorError.property(options, 'signal')), onServiceDate: undefined };
 }

@@ -1,15 +1,5 @@
-import {
-  type Calls,
-  type KeyWrapperOperation,
-  keyWrapperCalls,
-  keyWrapperError,
-  noteDateHeader,
-  overwrite,
-  property,
-  requestIdOf,
-  type ServiceFailure,
-  statusOf,
-} from '@sealring/core/adapter';
+import type { KeyWrapperOperation } from '@sealring/core';
+import { type Calls, keyWrapping, type ServiceFailure, serviceDate, vendorError } from '@sealring/core/adapter';
 import type { AzureCallOptions } from './clients.ts';
 import { classify, type SeenAnswer } from './error-table.ts';
 
@@ -46,7 +36,7 @@ export class VaultCalls {
     mayPass?: (failure: ServiceFailure) => boolean,
   ) {
     // Every rejection is classified below, where the answer is known.
-    this.#calls = keyWrapperCalls(limits, () => ({ kind: 'unavailable' }), mayPass);
+    this.#calls = keyWrapping.calls(limits, () => ({ kind: 'unavailable' }), mayPass);
   }
 
   /** @throws {KeyWrapperError} whatever goes wrong. */
@@ -61,18 +51,18 @@ export class VaultCalls {
         const seen = new LastAnswer();
         try {
           const answer = await send({ abortSignal, onResponse: (response) => seen.note(response) });
-          return { answer: { answer, keyId: seen.isKnown ? seen.kid : property(answer, 'keyID') } };
+          return { answer: { answer, keyId: seen.isKnown ? seen.kid : vendorError.property(answer, 'keyID') } };
         } catch (error) {
           return { failure: classify(error, operation, seen) };
         } finally {
-          noteDateHeader(seen.date, onServiceDate);
+          serviceDate.noteDateHeader(seen.date, onServiceDate);
         }
       },
       // The caller has given up, so the key in it is overwritten here.
-      (late) => overwrite(property(late.answer, 'result')),
+      (late) => keyWrapping.overwrite(vendorError.property(late.answer, 'result')),
     );
     if ('answer' in outcome) return outcome.answer;
-    throw keyWrapperError(PROVIDER, operation, { ...outcome, permission: PERMISSIONS[operation] });
+    throw keyWrapping.errorOf(PROVIDER, operation, { ...outcome, permission: PERMISSIONS[operation] });
   }
 
   close(): void {
@@ -92,12 +82,12 @@ class LastAnswer implements SeenAnswer {
   kid: unknown;
 
   note(response: unknown): void {
-    const headers = property(response, 'rawHeaders');
-    const body = property(response, 'parsedBody');
+    const headers = vendorError.property(response, 'rawHeaders');
+    const body = vendorError.property(response, 'parsedBody');
     this.isKnown = true;
-    this.status = statusOf(property(response, 'status'));
-    this.requestId = requestIdOf(property(headers, 'x-ms-request-id'));
-    this.date = property(headers, 'date');
-    this.kid = property(body, 'kid');
+    this.status = vendorError.statusOf(vendorError.property(response, 'status'));
+    this.requestId = vendorError.requestIdOf(vendorError.property(headers, 'x-ms-request-id'));
+    this.date = vendorError.property(headers, 'date');
+    this.kid = vendorError.property(body, 'kid');
   }
 }

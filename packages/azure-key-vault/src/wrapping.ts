@@ -1,23 +1,12 @@
-import type { WrapOptions, WrappedKey } from '@sealring/core';
-import {
-  type ContextSupport,
-  copyDataKey,
-  copyWrapped,
-  corrupt,
-  KeyWrapperError,
-  overwrite,
-  property,
-  readWrapOptions,
-  readWrappedKey,
-  takeDataKey,
-} from '@sealring/core/adapter';
+import { KeyWrapperError, type WrapOptions, type WrappedKey } from '@sealring/core';
+import { keyWrapping, vendorError } from '@sealring/core/adapter';
 import { type AzureCryptographyClient, type AzureWrapAlgorithm, cryptographyClient } from './clients.ts';
 import { formatKeyId, isOf, parseVersionId, type VaultKeyId, type VaultKeyVersionId } from './key-id.ts';
 import type { Settings } from './options.ts';
 import { type CallerOptions, PROVIDER, type VaultCalls } from './vault-calls.ts';
 
 /** Neither RSA-OAEP-256 nor A256KW takes a context: the ring binds it inside the wrapped plaintext. */
-export const SUPPORTS: ContextSupport = Object.freeze({ context: false });
+export const SUPPORTS: keyWrapping.ContextSupport = Object.freeze({ context: false });
 
 /** RSA of 4096 bits, the longest that a vault has. */
 const MAX_WRAPPED_BYTES = 512;
@@ -45,8 +34,8 @@ export class DataKeyWrapping {
   }
 
   async wrap(dataKey: Uint8Array, wrapOptions: WrapOptions): Promise<WrappedKey> {
-    const options = readWrapOptions(PROVIDER, wrapOptions);
-    const plaintext = copyDataKey(PROVIDER, dataKey, SUPPORTS);
+    const options = keyWrapping.readWrapOptions(PROVIDER, wrapOptions);
+    const plaintext = keyWrapping.copyDataKey(PROVIDER, dataKey, SUPPORTS);
     try {
       return await this.#wrapWith(await this.#versionToWrapWith(options), plaintext, options);
     } catch (error) {
@@ -54,13 +43,13 @@ export class DataKeyWrapping {
       if (error instanceof KeyWrapperError) this.#current = undefined;
       throw error;
     } finally {
-      overwrite(plaintext);
+      keyWrapping.overwrite(plaintext);
     }
   }
 
   async unwrap(wrappedKey: WrappedKey, wrapOptions: WrapOptions): Promise<Uint8Array> {
-    const options = readWrapOptions(PROVIDER, wrapOptions);
-    const { keyId: recorded, wrapped } = readWrappedKey(PROVIDER, wrappedKey, {
+    const options = keyWrapping.readWrapOptions(PROVIDER, wrapOptions);
+    const { keyId: recorded, wrapped } = keyWrapping.readWrappedKey(PROVIDER, wrappedKey, {
       maxBytes: MAX_WRAPPED_BYTES,
       owns: (keyId) => this.#find(keyId) !== undefined,
     });
@@ -68,10 +57,14 @@ export class DataKeyWrapping {
     const { answer, keyId } = await this.#calls.call('unwrap', options, (call) =>
       this.#clientOf(version).unwrapKey(this.#algorithm, wrapped, call),
     );
-    const result = property(answer, 'result');
-    if (isOf(version, keyId)) return takeDataKey(PROVIDER, 'unwrap', result, SUPPORTS);
-    overwrite(result);
-    throw corrupt(PROVIDER, 'unwrap', 'the vault answered for a key other than the one that the wrapped key names');
+    const result = vendorError.property(answer, 'result');
+    if (isOf(version, keyId)) return keyWrapping.takeDataKey(PROVIDER, 'unwrap', result, SUPPORTS);
+    keyWrapping.overwrite(result);
+    throw keyWrapping.corrupt(
+      PROVIDER,
+      'unwrap',
+      'the vault answered for a key other than the one that the wrapped key names',
+    );
   }
 
   owns({ provider, keyId }: WrappedKey): boolean {
@@ -83,8 +76,13 @@ export class DataKeyWrapping {
       this.#clientOf(version).wrapKey(this.#algorithm, plaintext, call),
     );
     if (!isOf(version, keyId))
-      throw corrupt(PROVIDER, 'wrap', 'the vault answered for a key version other than the requested one');
-    const wrapped = copyWrapped(PROVIDER, 'wrap', property(answer, 'result'), MAX_WRAPPED_BYTES);
+      throw keyWrapping.corrupt(PROVIDER, 'wrap', 'the vault answered for a key version other than the requested one');
+    const wrapped = keyWrapping.copyWrapped(
+      PROVIDER,
+      'wrap',
+      vendorError.property(answer, 'result'),
+      MAX_WRAPPED_BYTES,
+    );
     return { provider: PROVIDER, keyId: formatKeyId(version), wrapped };
   }
 
@@ -101,8 +99,8 @@ export class DataKeyWrapping {
     const { answer } = await this.#calls.call('wrap', options, (call) =>
       this.#clients.keys(vaultUrl).getKey(name, call),
     );
-    const id = this.#find(property(answer, 'id'), [this.#keyId]);
-    if (id === undefined) throw corrupt(PROVIDER, 'wrap', 'the vault answered for a key other than keyId');
+    const id = this.#find(vendorError.property(answer, 'id'), [this.#keyId]);
+    if (id === undefined) throw keyWrapping.corrupt(PROVIDER, 'wrap', 'the vault answered for a key other than keyId');
     this.#current = { id, until: now + CURRENT_VERSION_MS };
     return id;
   }

@@ -1,4 +1,4 @@
-import { optionRangeError } from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 import { History } from './history.ts';
 import { MAX_MEMBERS, refusalOfMember } from './member-address.ts';
 import { mainPartOf, pageOf } from './page.ts';
@@ -66,7 +66,7 @@ export async function serveDashboard(options: DashboardOptions): Promise<Dashboa
   const { look, members = [], everySeconds = DEFAULT_EVERY_SECONDS, host = '127.0.0.1', port = 0 } = options;
   checkMembers(members);
   if (!(everySeconds >= 1 && everySeconds <= LONGEST_EVERY_SECONDS)) {
-    throw optionRangeError(`${OWNER}: everySeconds must be from 1 to ${LONGEST_EVERY_SECONDS}, got ${everySeconds}`);
+    throw option.rangeError(`${OWNER}: everySeconds must be from 1 to ${LONGEST_EVERY_SECONDS}, got ${everySeconds}`);
   }
   const history = new History();
   // A member that does not answer is shown, and does not end the dashboard.
@@ -93,11 +93,11 @@ export async function serveDashboard(options: DashboardOptions): Promise<Dashboa
 
 function checkMembers(members: readonly URL[]): void {
   if (members.length > MAX_MEMBERS) {
-    throw optionRangeError(`${OWNER}: members must have at most ${MAX_MEMBERS} addresses, got ${members.length}`);
+    throw option.rangeError(`${OWNER}: members must have at most ${MAX_MEMBERS} addresses, got ${members.length}`);
   }
   for (const [index, { href }] of members.entries()) {
     const refusal = refusalOfMember(href);
-    if (refusal !== undefined) throw optionRangeError(`${OWNER}: members[${index}] must ${refusal}`);
+    if (refusal !== undefined) throw option.rangeError(`${OWNER}: members[${index}] must ${refusal}`);
   }
 }
 

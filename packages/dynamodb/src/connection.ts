@@ -1,6 +1,6 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { RingStoreCallOptions } from '@sealring/core';
-import { type Calls, noteDateOf, type Outcome, property, storeCalls } from '@sealring/core/adapter';
+import { type Calls, type Outcome, ringStorage, serviceDate, vendorError } from '@sealring/core/adapter';
 import type { DynamodbStoreClient, DynamodbStoreCommand } from './client.ts';
 import { classify, type Failure } from './error-table.ts';
 import type { Settings } from './options.ts';
@@ -25,7 +25,7 @@ export class Connection {
   constructor({ client, region, timeoutMs }: Settings) {
     this.#client = client ?? new DynamoDBClient({ maxAttempts: 1, ...region });
     this.#isOwn = client === undefined;
-    this.#calls = storeCalls(timeoutMs, classify);
+    this.#calls = ringStorage.calls(timeoutMs, classify);
   }
 
   /** Sends one command that asks for {@link CAPACITY}. Never rejects. */
@@ -33,10 +33,10 @@ export class Connection {
     command: DynamodbStoreCommand,
     { signal, onServiceDate }: RingStoreCallOptions = {},
   ): Promise<Outcome<unknown, Failure>> {
-    noteDateOf(command, onServiceDate);
+    serviceDate.noteDateOf(command, onServiceDate);
     return this.#calls.run(signal, async (abortSignal) => {
       const answer = await this.#client.send(command, { abortSignal });
-      return property(answer, 'ConsumedCapacity') instanceof Object ? { answer } : { failure: FOREIGN };
+      return vendorError.property(answer, 'ConsumedCapacity') instanceof Object ? { answer } : { failure: FOREIGN };
     });
   }
 

@@ -1,5 +1,5 @@
 import type { SingleUseStoreErrorKind } from '@sealring/core';
-import { awsErrorRows, errorTable, property, type StoreFailure, storeFailure } from '@sealring/core/adapter';
+import { type StoreFailure, vendorError } from '@sealring/core/adapter';
 
 /** `conflict`: the condition of a write did not hold. `contended`: another write was in progress. */
 export type Failure = StoreFailure<SingleUseStoreErrorKind | 'conflict' | 'contended'>;
@@ -16,7 +16,7 @@ const THROTTLED = 'DynamoDB throttles: the table or the account is over its capa
  * "Error handling with DynamoDB" of its developer guide.
  */
 export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
-  ...awsErrorRows<Failure>({
+  ...vendorError.awsErrorRows<Failure>({
     denied: { kind: 'denied', detail: DENIED },
     credentials: { kind: 'denied', detail: CREDENTIALS },
     expired: { kind: 'unavailable', detail: CREDENTIALS },
@@ -26,7 +26,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
     throttled: { kind: 'unavailable', detail: THROTTLED },
     busy: { kind: 'unavailable', detail: 'DynamoDB cannot serve requests at the moment' },
   }),
-  ...errorTable<Failure['kind']>([
+  ...vendorError.errorTable<Failure['kind']>([
     ['conflict', 'another version is stored', 'ConditionalCheckFailedException'],
     ['contended', 'another Region wrote at the same time', 'ReplicatedWriteConflictException'],
     ['contended', 'a transaction on the item is under way', 'TransactionConflictException'],
@@ -44,7 +44,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
 });
 
 /** A 403 without a JSON body, as proxies send it, arrives as a `SyntaxError`. */
-const BY_STATUS = errorTable<Failure['kind']>([['denied', DENIED, '401 403']]);
+const BY_STATUS = vendorError.errorTable<Failure['kind']>([['denied', DENIED, '401 403']]);
 
 /**
  * What a rejection of the SDK means. Reads `name`, `code` and `$metadata.httpStatusCode` only: never a message, and
@@ -52,6 +52,9 @@ const BY_STATUS = errorTable<Failure['kind']>([['denied', DENIED, '401 403']]);
  */
 export function classify(error: unknown): Failure {
   const store = { service: 'DynamoDB', table: ERROR_TABLE, byStatus: BY_STATUS };
-  const status = property(property(error, '$metadata'), 'httpStatusCode');
-  return storeFailure(store, error, status, [property(error, 'name'), property(error, 'code')]);
+  const status = vendorError.property(vendorError.property(error, '$metadata'), 'httpStatusCode');
+  return vendorError.storeFailure(store, error, status, [
+    vendorError.property(error, 'name'),
+    vendorError.property(error, 'code'),
+  ]);
 }

@@ -1,12 +1,4 @@
-import {
-  clockSkewMsOf,
-  label,
-  objectWith,
-  outOfRange,
-  refuseUnknownOptions,
-  text,
-  timeoutMsOf,
-} from '@sealring/core/adapter';
+import { option, singleUseStorage } from '@sealring/core/adapter';
 import type { DynamodbStoreClient } from './client.ts';
 
 /** Options of {@link dynamodbSingleUse}: where the table is. */
@@ -49,13 +41,13 @@ const SOURCE_OPTIONS: readonly (keyof DynamodbSingleUseOptions)[] = ['table', 'c
  * @throws {RangeError} for a value outside its bounds.
  */
 export function readRingOptions(owner: string, options: DynamodbRingOptions): Settings & { readonly name: string } {
-  refuseUnknownOptions(owner, options, [...SOURCE_OPTIONS, 'name']);
-  return { ...readSource(owner, options), name: label(owner, 'name', options.name ?? 'default') };
+  option.refuseUnknown(owner, options, [...SOURCE_OPTIONS, 'name']);
+  return { ...readSource(owner, options), name: option.label(owner, 'name', options.name ?? 'default') };
 }
 
 /** @throws {TypeError | RangeError} as {@link readRingOptions} does. */
 export function readSingleUseOptions(owner: string, options: DynamodbSingleUseOptions): Settings {
-  refuseUnknownOptions(owner, options, [...SOURCE_OPTIONS, 'clockSkewSeconds']);
+  option.refuseUnknown(owner, options, [...SOURCE_OPTIONS, 'clockSkewSeconds']);
   return readSource(owner, options);
 }
 
@@ -66,17 +58,23 @@ function readSource(
   owner: string,
   { table, client, callTimeoutSeconds = 5, clockSkewSeconds }: DynamodbSingleUseOptions,
 ): Settings {
-  const arn = TABLE_ARN.exec(text(owner, 'table', table));
-  if (arn === null && !TABLE_NAME.test(table)) throw outOfRange(owner, 'table', "a table's name or ARN", table);
+  const arn = TABLE_ARN.exec(option.text(owner, 'table', table));
+  if (arn === null && !TABLE_NAME.test(table)) throw option.outOfRange(owner, 'table', "a table's name or ARN", table);
   return {
     table,
     client: client === undefined ? undefined : clientOf(owner, client),
     region: arn?.groups,
-    timeoutMs: timeoutMsOf(owner, callTimeoutSeconds),
-    clockSkewMs: clockSkewMsOf(owner, clockSkewSeconds),
+    timeoutMs: option.timeoutMsOf(owner, callTimeoutSeconds),
+    clockSkewMs: singleUseStorage.clockSkewMsOf(owner, clockSkewSeconds),
   };
 }
 
 function clientOf(owner: string, client: unknown): DynamodbStoreClient {
-  return objectWith<DynamodbStoreClient>(owner, 'client', client, 'send', 'a DynamoDBClient (an object with send)');
+  return option.objectWith<DynamodbStoreClient>(
+    owner,
+    'client',
+    client,
+    'send',
+    'a DynamoDBClient (an object with send)',
+  );
 }

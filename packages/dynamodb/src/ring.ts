@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { GetItemCommand, PutItemCommand, type PutItemCommandInput } from '@aws-sdk/client-dynamodb';
 import { RingConflictError, type RingStore, RingStoreError, type StoredRing } from '@sealring/core';
-import { checkRead, checkWrite, MAX_DOCUMENT_BYTES, property, tooLarge } from '@sealring/core/adapter';
+import { ringStorage, vendorError } from '@sealring/core/adapter';
 import { CAPACITY, Connection } from './connection.ts';
 import type { Failure } from './error-table.ts';
 import { type DynamodbRingOptions, readRingOptions } from './options.ts';
@@ -48,15 +48,15 @@ export function dynamodbRing(options: DynamodbRingOptions): RingStore & Required
     location: `dynamodb table ${settings.table}, item ${pk.S}`,
 
     async read(given) {
-      checkRead(OWNER, given);
+      ringStorage.checkRead(OWNER, given);
       const command = new GetItemCommand({ ...CAPACITY, TableName: settings.table, Key: { pk }, ConsistentRead: true });
       const outcome = await connection.send(command, given);
       if ('failure' in outcome) throw refusal(outcome.failure);
-      return storedRing(property(outcome.answer, 'Item'));
+      return storedRing(vendorError.property(outcome.answer, 'Item'));
     },
 
     async write(document, given) {
-      checkWrite(OWNER, document, given);
+      ringStorage.checkWrite(OWNER, document, given);
       const revision = randomBytes(REVISION_BYTES).toString('base64url');
       const command = new PutItemCommand({
         ...CAPACITY,
@@ -105,12 +105,12 @@ function storedRing(item: unknown): StoredRing | undefined {
     const found = { revision: revision || NO_REVISION };
     throw new RingStoreError('corrupt', 'the item has no document and revision that are strings and not empty', found);
   }
-  if (Buffer.byteLength(document) > MAX_DOCUMENT_BYTES) throw tooLarge(revision);
+  if (Buffer.byteLength(document) > ringStorage.MAX_DOCUMENT_BYTES) throw ringStorage.tooLarge(revision);
   return { document, revision };
 }
 
 function textOf(item: unknown, name: string): string {
-  const value = property(property(item, name), 'S');
+  const value = vendorError.property(vendorError.property(item, name), 'S');
   return typeof value === 'string' ? value : '';
 }
 

@@ -1,6 +1,6 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { type SingleUseStore, SingleUseStoreError } from '@sealring/core';
-import { checkClaim, claimLifeMs } from '@sealring/core/adapter';
+import { singleUseStorage } from '@sealring/core/adapter';
 import { CAPACITY, Connection } from './connection.ts';
 import { type DynamodbSingleUseOptions, readSingleUseOptions } from './options.ts';
 
@@ -28,9 +28,9 @@ export function dynamodbSingleUse(options: DynamodbSingleUseOptions): Required<S
     clockSkewSeconds: settings.clockSkewMs / 1_000,
 
     async claim(id, expiresAt) {
-      checkClaim(OWNER, id, expiresAt);
+      singleUseStorage.checkClaim(OWNER, id, expiresAt);
       const nowMs = Date.now();
-      const leftMs = claimLifeMs(expiresAt, settings.clockSkewMs, nowMs);
+      const leftMs = singleUseStorage.claimLifeMs(expiresAt, settings.clockSkewMs, nowMs);
       if (leftMs <= 0) return false;
       const expires = Math.ceil((nowMs + leftMs) / 1000);
       const command = new PutItemCommand({

@@ -1,10 +1,10 @@
-import { awsErrorRows } from '@sealring/core/adapter';
+import { vendorError } from '@sealring/core/adapter';
 import { expect, test } from 'vitest';
 // @boundaries-ignore what tests share is no package
 import { testErrorTable } from '../../../test/support/error-table.ts';
 import { classify, ERROR_TABLE } from '../src/error-table.ts';
 
-const SHARED = awsErrorRows({
+const SHARED = vendorError.awsErrorRows({
   denied: 'denied',
   credentials: 'denied',
   expired: 'unavailable',

@@ -1,5 +1,5 @@
 import { types } from 'node:util';
-import { property } from '@sealring/core/adapter';
+import { vendorError } from '@sealring/core/adapter';
 
 // Implemented here because the SDK has none and zlib.crc32 uses another polynomial.
 
@@ -23,6 +23,6 @@ export function crc32c(bytes: Uint8Array): number {
  * value the SDK decodes to decimal text. A missing checksum does not match.
  */
 export function checksumHolds(bytes: unknown, checksum: unknown): boolean {
-  const value = property(checksum, 'value');
+  const value = vendorError.property(checksum, 'value');
   return types.isUint8Array(bytes) && (value === crc32c(bytes) || value === String(crc32c(bytes)));
 }

@@ -1,5 +1,5 @@
 import { createKmsCodec, type KmsCodec, type KmsCodecOptions } from '@sealring/core';
-import { checkFactoryOptions } from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 import { gcpKmsKeyWrapper } from './key-wrapper.ts';
 import type { GcpKmsKeyWrapperOptions } from './options.ts';
 
@@ -31,7 +31,7 @@ export interface GcpKmsCodecOptions
  * ```
  */
 export async function createGcpKmsCodec(options: GcpKmsCodecOptions): Promise<KmsCodec> {
-  checkFactoryOptions('createGcpKmsCodec', options);
+  option.checkFactoryOptions('createGcpKmsCodec', options);
   const { keyId, client, endpoint, dangerouslyAllowHttp, alsoUnwrap, callTimeoutSeconds, ...others } = options;
   const { maxAttempts = 1, ...codecOptions } = others;
   const access = { client, endpoint, dangerouslyAllowHttp, callTimeoutSeconds, maxAttempts };

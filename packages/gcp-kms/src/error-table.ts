@@ -1,5 +1,5 @@
 import type { KeyWrapperErrorKind } from '@sealring/core';
-import { connectionFailure, findRow, property, type ServiceFailure, sameRow } from '@sealring/core/adapter';
+import { type ServiceFailure, vendorError } from '@sealring/core/adapter';
 
 /** One row of {@link ERROR_TABLE}. */
 export interface ErrorRow {
@@ -39,7 +39,7 @@ export const STATUS_NAMES: readonly string[] = Object.freeze([
  */
 export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   // Violations of a FAILED_PRECONDITION.
-  ...sameRow(['KEY_DISABLED', 'KEY_DESTROY_SCHEDULED', 'KEY_DESTROYED', 'KEY_PENDING_GENERATION'], {
+  ...vendorError.sameRow(['KEY_DISABLED', 'KEY_DESTROY_SCHEDULED', 'KEY_DESTROYED', 'KEY_PENDING_GENERATION'], {
     kind: 'disabled',
     hint: 'the key version is not enabled',
   }),
@@ -53,7 +53,10 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   ACCESS_TOKEN_SCOPE_INSUFFICIENT: { kind: 'denied', hint: 'the access token lacks the scope cloudkms' },
   IAM_PERMISSION_DENIED: { kind: 'denied' },
   SECURITY_POLICY_VIOLATED: { kind: 'denied', hint: 'a VPC Service Controls perimeter blocks the caller' },
-  ...sameRow(['SERVICE_DISABLED', 'BILLING_DISABLED', 'CONSUMER_SUSPENDED'], { kind: 'denied', hint: NO_API }),
+  ...vendorError.sameRow(['SERVICE_DISABLED', 'BILLING_DISABLED', 'CONSUMER_SUSPENDED'], {
+    kind: 'denied',
+    hint: NO_API,
+  }),
 
   PERMISSION_DENIED: { kind: 'denied' },
   UNAUTHENTICATED: { kind: 'denied', hint: CREDENTIALS },
@@ -64,7 +67,7 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   INVALID_ARGUMENT: { kind: 'corrupt' },
 
   // Also of a token source that failed: its status is UNKNOWN.
-  ...sameRow(
+  ...vendorError.sameRow(
     [
       'CANCELLED',
       'UNKNOWN',
@@ -122,11 +125,11 @@ const MAX_ENTRIES = 8;
  * not a gRPC status is `unavailable`; so is a number outside 1 to 16, which a failed token source can return.
  */
 export function classify(error: unknown, operation: 'wrap' | 'unwrap'): ServiceFailure {
-  const code = property(error, 'code');
+  const code = vendorError.property(error, 'code');
   const status = typeof code === 'number' ? STATUS_NAMES[code] : undefined;
   if (status === undefined) return { kind: 'unavailable' };
   const violations = status === 'FAILED_PRECONDITION' ? violationsOf(error) : [];
-  const found = findRow(ERROR_TABLE, [...violations, property(error, 'reason')]);
+  const found = vendorError.findRow(ERROR_TABLE, [...violations, vendorError.property(error, 'reason')]);
   if (found !== undefined) return { ...found.row, code: found.code };
   if (violations.some(isExternal)) return { ...EXTERNAL_MANAGER, code: status };
   const row = operation === 'wrap' && status === 'INVALID_ARGUMENT' ? WRAP_REFUSED : ERROR_TABLE[status];
@@ -134,21 +137,21 @@ export function classify(error: unknown, operation: 'wrap' | 'unwrap'): ServiceF
 }
 
 function noConnection(error: unknown): Pick<ServiceFailure, 'code' | 'hint'> | undefined {
-  const details = property(error, 'details');
+  const details = vendorError.property(error, 'details');
   const found = typeof details === 'string' ? NO_CONNECTION.find(([text]) => text.test(details)) : undefined;
-  return connectionFailure({ code: found?.[1] });
+  return vendorError.connectionFailure({ code: found?.[1] });
 }
 
 function violationsOf(error: unknown): readonly unknown[] {
-  return entriesOf(property(error, 'statusDetails'))
-    .flatMap((detail) => entriesOf(property(detail, 'violations')))
-    .map((violation) => property(violation, 'type'));
+  return entriesOf(vendorError.property(error, 'statusDetails'))
+    .flatMap((detail) => entriesOf(vendorError.property(detail, 'violations')))
+    .map((violation) => vendorError.property(violation, 'type'));
 }
 
 function entriesOf(list: unknown): readonly unknown[] {
-  const length = property(list, 'length');
+  const length = vendorError.property(list, 'length');
   const most = typeof length === 'number' ? Math.min(length, MAX_ENTRIES) : 0;
-  return Array.from({ length: most }, (_, index) => property(list, String(index)));
+  return Array.from({ length: most }, (_, index) => vendorError.property(list, String(index)));
 }
 
 function isExternal(violation: unknown): boolean {

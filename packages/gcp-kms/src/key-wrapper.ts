@@ -1,19 +1,11 @@
-import { canonicalJson, type KeyWrapper, type WrapOptions, type WrappedKey } from '@sealring/core';
 import {
-  type Calls,
-  copyDataKey,
-  copyWrapped,
-  corrupt,
+  canonicalJson,
+  type KeyWrapper,
   type KeyWrapperOperation,
-  keyWrapperCalls,
-  keyWrapperError,
-  overwrite,
-  property,
-  readWrapOptions,
-  readWrappedKey,
-  type ServiceFailure,
-  takeDataKey,
-} from '@sealring/core/adapter';
+  type WrapOptions,
+  type WrappedKey,
+} from '@sealring/core';
+import { type Calls, keyWrapping, type ServiceFailure, vendorError } from '@sealring/core/adapter';
 import type { GcpKmsCallOptions, GcpKmsClient } from './client.ts';
 import { type Connection, givenConnection, makeClient, ownConnection } from './connection.ts';
 import { checksumHolds, crc32c } from './crc32c.ts';
@@ -93,12 +85,12 @@ class GcpKmsKeyWrapper implements KeyWrapper {
       settings.client === undefined
         ? ownConnection(() => makeClient(settings.endpoint))
         : givenConnection(settings.client);
-    this.#calls = keyWrapperCalls(settings, (error) => classify(error, 'unwrap'), mayPass);
+    this.#calls = keyWrapping.calls(settings, (error) => classify(error, 'unwrap'), mayPass);
   }
 
   async wrap(dataKey: Uint8Array, options: WrapOptions): Promise<WrappedKey> {
-    const { context, signal } = readWrapOptions(PROVIDER, options);
-    const plaintext = copyDataKey(PROVIDER, dataKey, this.supports);
+    const { context, signal } = keyWrapping.readWrapOptions(PROVIDER, options);
+    const plaintext = keyWrapping.copyDataKey(PROVIDER, dataKey, this.supports);
     const request = {
       name: this.keyId,
       plaintext,
@@ -111,18 +103,18 @@ class GcpKmsKeyWrapper implements KeyWrapper {
         await this.#call('wrap', signal, (client, callOptions) => client.encrypt(request, callOptions)),
       );
     } finally {
-      overwrite(plaintext);
+      keyWrapping.overwrite(plaintext);
     }
   }
 
   async unwrap(wrapped: WrappedKey, options: WrapOptions): Promise<Uint8Array> {
-    const { context, signal } = readWrapOptions(PROVIDER, options);
-    const { keyId: version, wrapped: bytes } = readWrappedKey(PROVIDER, wrapped, {
+    const { context, signal } = keyWrapping.readWrapOptions(PROVIDER, options);
+    const { keyId: version, wrapped: bytes } = keyWrapping.readWrappedKey(PROVIDER, wrapped, {
       maxBytes: MAX_WRAPPED_BYTES,
       owns: (keyId) => this.#keyToAsk(keyId) !== undefined,
     });
     const ciphertext = bytes.subarray(0, -VERSION_TAG_BYTES);
-    if (ciphertext.length === 0) throw corrupt(PROVIDER, 'unwrap', 'the wrapped key is too short');
+    if (ciphertext.length === 0) throw keyWrapping.corrupt(PROVIDER, 'unwrap', 'the wrapped key is too short');
     const request = {
       // Decrypt takes the key and finds the version in the ciphertext.
       name: this.#keyToAsk(version) as string,
@@ -131,12 +123,12 @@ class GcpKmsKeyWrapper implements KeyWrapper {
       ...authenticated(context),
     };
     const answer = await this.#call('unwrap', signal, (client, callOptions) => client.decrypt(request, callOptions));
-    const plaintext = property(answer, 'plaintext');
-    const isWhole = checksumHolds(plaintext, property(answer, 'plaintextCrc32c'));
-    const dataKey = takeDataKey(PROVIDER, 'unwrap', plaintext, this.supports);
+    const plaintext = vendorError.property(answer, 'plaintext');
+    const isWhole = checksumHolds(plaintext, vendorError.property(answer, 'plaintextCrc32c'));
+    const dataKey = keyWrapping.takeDataKey(PROVIDER, 'unwrap', plaintext, this.supports);
     if (isWhole && versionTagHolds(bytes.subarray(-VERSION_TAG_BYTES), dataKey, version)) return dataKey;
-    overwrite(dataKey);
-    throw corrupt(
+    keyWrapping.overwrite(dataKey);
+    throw keyWrapping.corrupt(
       PROVIDER,
       'unwrap',
       isWhole
@@ -161,24 +153,24 @@ class GcpKmsKeyWrapper implements KeyWrapper {
   }
 
   #wrappedKeyOf(dataKey: Uint8Array, answer: unknown): WrappedKey {
-    const version = property(answer, 'name');
+    const version = vendorError.property(answer, 'name');
     if (typeof version !== 'string' || keyOfVersion(version) !== this.keyId) {
-      throw corrupt(
+      throw keyWrapping.corrupt(
         PROVIDER,
         'wrap',
         'Cloud KMS answered for a key other than keyId, or with another spelling of its name',
       );
     }
     if (
-      property(answer, 'verifiedPlaintextCrc32c') !== true ||
-      property(answer, 'verifiedAdditionalAuthenticatedDataCrc32c') !== true
+      vendorError.property(answer, 'verifiedPlaintextCrc32c') !== true ||
+      vendorError.property(answer, 'verifiedAdditionalAuthenticatedDataCrc32c') !== true
     ) {
-      throw corrupt(PROVIDER, 'wrap', 'Cloud KMS did not verify the checksums of the request');
+      throw keyWrapping.corrupt(PROVIDER, 'wrap', 'Cloud KMS did not verify the checksums of the request');
     }
-    const ciphertext = property(answer, 'ciphertext');
-    const copy = copyWrapped(PROVIDER, 'wrap', ciphertext, MAX_WRAPPED_BYTES - VERSION_TAG_BYTES);
-    if (!checksumHolds(copy, property(answer, 'ciphertextCrc32c'))) {
-      throw corrupt(PROVIDER, 'wrap', 'the checksum of the answer does not match');
+    const ciphertext = vendorError.property(answer, 'ciphertext');
+    const copy = keyWrapping.copyWrapped(PROVIDER, 'wrap', ciphertext, MAX_WRAPPED_BYTES - VERSION_TAG_BYTES);
+    if (!checksumHolds(copy, vendorError.property(answer, 'ciphertextCrc32c'))) {
+      throw keyWrapping.corrupt(PROVIDER, 'wrap', 'the checksum of the answer does not match');
     }
     const wrapped = new Uint8Array([...copy, ...versionTag(dataKey, version)]);
     return { provider: PROVIDER, keyId: version, wrapped };
@@ -192,10 +184,10 @@ class GcpKmsKeyWrapper implements KeyWrapper {
     const outcome = await this.#calls.run<unknown>(
       signal,
       (abortSignal) => this.#attempt(operation, abortSignal, send),
-      (late) => overwrite(property(late, 'plaintext')),
+      (late) => keyWrapping.overwrite(vendorError.property(late, 'plaintext')),
     );
     if ('answer' in outcome) return outcome.answer;
-    throw keyWrapperError(PROVIDER, operation, { ...outcome, permission: PERMISSIONS[operation] });
+    throw keyWrapping.errorOf(PROVIDER, operation, { ...outcome, permission: PERMISSIONS[operation] });
   }
 
   async #attempt(
@@ -213,7 +205,7 @@ class GcpKmsKeyWrapper implements KeyWrapper {
       signal.throwIfAborted();
       // New for every attempt: the SDK writes into them.
       const answer = await send(client, { timeout: this.#settings.timeoutMs, retry: { retryCodes: [] }, signal });
-      return { answer: property(answer, '0') };
+      return { answer: vendorError.property(answer, '0') };
     } catch (error) {
       return { failure: classify(error, operation) };
     }

@@ -1,15 +1,4 @@
-import {
-  endpointUrl,
-  flag,
-  integerWithin,
-  listOf,
-  objectWith,
-  optionRangeError,
-  outOfRange,
-  refuseUnknownOptions,
-  text,
-  timeoutMsOf,
-} from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 import type { GcpKmsClient } from './client.ts';
 import { isKeyName, KEY_NAME_FORM } from './key-name.ts';
 
@@ -73,31 +62,31 @@ const MAX_ALSO_UNWRAP = 64;
  * @throws {RangeError} for a value outside its bounds, or a name that is not a key's.
  */
 export function readOptions(options: GcpKmsKeyWrapperOptions): Settings {
-  refuseUnknownOptions(OWNER, options, OPTION_NAMES);
+  option.refuseUnknown(OWNER, options, OPTION_NAMES);
   const { keyId, client, endpoint, alsoUnwrap = [], callTimeoutSeconds = 5, maxAttempts = 3 } = options;
-  const mayBeHttp = flag(OWNER, 'dangerouslyAllowHttp', options.dangerouslyAllowHttp ?? false);
+  const mayBeHttp = option.flag(OWNER, 'dangerouslyAllowHttp', options.dangerouslyAllowHttp ?? false);
   if (client !== undefined && endpoint !== undefined) {
-    throw optionRangeError(`${OWNER}: endpoint cannot be combined with client: set it on the client`);
+    throw option.rangeError(`${OWNER}: endpoint cannot be combined with client: set it on the client`);
   }
   return Object.freeze({
     keyId: keyNameOf('keyId', keyId),
     client: client === undefined ? undefined : clientOf(client),
-    endpoint: endpoint === undefined ? undefined : endpointUrl(OWNER, 'endpoint', endpoint, mayBeHttp),
-    alsoUnwrap: listOf(OWNER, 'alsoUnwrap', alsoUnwrap, 'key names', MAX_ALSO_UNWRAP, keyNameOf),
-    timeoutMs: timeoutMsOf(OWNER, callTimeoutSeconds),
-    maxAttempts: integerWithin(OWNER, 'maxAttempts', maxAttempts, 1, 10),
+    endpoint: endpoint === undefined ? undefined : option.endpointUrl(OWNER, 'endpoint', endpoint, mayBeHttp),
+    alsoUnwrap: option.listOf(OWNER, 'alsoUnwrap', alsoUnwrap, 'key names', MAX_ALSO_UNWRAP, keyNameOf),
+    timeoutMs: option.timeoutMsOf(OWNER, callTimeoutSeconds),
+    maxAttempts: option.integerWithin(OWNER, 'maxAttempts', maxAttempts, 1, 10),
   });
 }
 
 // With a version, every wrap would be pinned to it, and rotations would go unnoticed.
 function keyNameOf(name: string, value: unknown): string {
-  const keyId = text(OWNER, name, value);
-  if (!isKeyName(keyId)) throw outOfRange(OWNER, name, KEY_NAME_FORM, keyId);
+  const keyId = option.text(OWNER, name, value);
+  if (!isKeyName(keyId)) throw option.outOfRange(OWNER, name, KEY_NAME_FORM, keyId);
   return keyId;
 }
 
 function clientOf(client: unknown): GcpKmsClient {
   const wanted = 'a KeyManagementServiceClient (an object with encrypt and decrypt)';
-  objectWith<GcpKmsClient>(OWNER, 'client', client, 'encrypt', wanted);
-  return objectWith<GcpKmsClient>(OWNER, 'client', client, 'decrypt', wanted);
+  option.objectWith<GcpKmsClient>(OWNER, 'client', client, 'encrypt', wanted);
+  return option.objectWith<GcpKmsClient>(OWNER, 'client', client, 'decrypt', wanted);
 }

@@ -1,4 +1,4 @@
-import { type Outcome, readBody, type StoreFailure, statusOf } from '@sealring/core/adapter';
+import { type Outcome, ringStorage, type StoreFailure, vendorError } from '@sealring/core/adapter';
 
 /** An HTTP answer whose body has not been read. */
 export interface Answer {
@@ -18,12 +18,12 @@ export function answerOf(response: unknown): Answer {
     return typeof value === 'string' ? value : undefined;
   };
   return {
-    status: statusOf(field(response, 'status')),
+    status: vendorError.statusOf(field(response, 'status')),
     header,
     readBody: () => {
       // The length of a compressed body is not that of its bytes.
       const length = header('content-encoding') === undefined ? header('content-length') : undefined;
-      return readBody(field(response, 'data'), length && Number(length));
+      return ringStorage.readBody(field(response, 'data'), length && Number(length));
     },
   };
 }

@@ -1,5 +1,5 @@
 import type { RingStoreErrorKind } from '@sealring/core';
-import { errorTable, type StoreFailure, storeFailure, unreachable } from '@sealring/core/adapter';
+import { type StoreFailure, vendorError } from '@sealring/core/adapter';
 
 /** `not-found`: a 404, of object, bucket, or path. `conflict`: the condition of a write did not hold. */
 export interface Failure extends StoreFailure<Exclude<RingStoreErrorKind, 'absent'> | 'not-found' | 'conflict'> {
@@ -16,7 +16,7 @@ const MISSING = 'the bucket or the object does not exist';
  *
  * Source: "HTTP status and error codes for JSON" of the Cloud Storage documentation.
  */
-export const ERROR_TABLE: Readonly<Record<string, Failure>> = errorTable<Failure['kind']>([
+export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorTable<Failure['kind']>([
   ['conflict', 'another generation is stored', 'conditionNotMet', 412],
   ['conflict', 'another write is under way', 'conflict', 409],
 
@@ -62,7 +62,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = errorTable<Failure
   ],
 ]);
 
-const BY_STATUS = errorTable<Failure['kind']>([
+const BY_STATUS = vendorError.errorTable<Failure['kind']>([
   ['denied', DENIED, '401 403'],
   ['not-found', MISSING, '404'],
   ['conflict', 'another generation is stored', '412'],
@@ -70,7 +70,9 @@ const BY_STATUS = errorTable<Failure['kind']>([
 
 /** What an unsuccessful answer means, by its status and the reason in its body, never by its text. */
 export function failureOf(status: unknown, reason: unknown): Failure {
-  return storeFailure({ service: SERVICE, table: ERROR_TABLE, byStatus: BY_STATUS }, undefined, status, [reason]);
+  return vendorError.storeFailure({ service: SERVICE, table: ERROR_TABLE, byStatus: BY_STATUS }, undefined, status, [
+    reason,
+  ]);
 }
 
 /**
@@ -79,6 +81,9 @@ export function failureOf(status: unknown, reason: unknown): Failure {
  */
 export function classify(error: unknown): Failure {
   return (
-    unreachable(error, SERVICE) ?? { kind: 'unavailable', detail: 'the call failed: no connection, or no credentials' }
+    vendorError.unreachable(error, SERVICE) ?? {
+      kind: 'unavailable',
+      detail: 'the call failed: no connection, or no credentials',
+    }
   );
 }

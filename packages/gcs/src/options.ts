@@ -1,15 +1,4 @@
-import {
-  endpointUrl,
-  flag,
-  optionRangeError,
-  outOfRange,
-  quote,
-  refuseUnknownOptions,
-  text,
-  timeoutMsOf,
-  urlWith,
-  wrongType,
-} from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 import { field } from './answer.ts';
 import type { GcsRingClient } from './client.ts';
 
@@ -66,18 +55,18 @@ const MAX_OBJECT_BYTES = 1_024;
  * @throws {RangeError} for a value outside its bounds, or a client that would not authenticate.
  */
 export function readOptions(options: GcsRingOptions): Settings {
-  refuseUnknownOptions(OWNER, options, OPTION_NAMES);
+  option.refuseUnknown(OWNER, options, OPTION_NAMES);
   const { client, endpoint, callTimeoutSeconds = 5 } = options;
-  const mayBeHttp = flag(OWNER, 'dangerouslyAllowHttp', options.dangerouslyAllowHttp ?? false);
+  const mayBeHttp = option.flag(OWNER, 'dangerouslyAllowHttp', options.dangerouslyAllowHttp ?? false);
   if (client !== undefined && endpoint !== undefined) {
-    throw optionRangeError(`${OWNER}: endpoint cannot be combined with client: set it on the client`);
+    throw option.rangeError(`${OWNER}: endpoint cannot be combined with client: set it on the client`);
   }
   return {
     bucket: bucketOf(options.bucket),
     object: objectOf(options.object),
     client: client === undefined ? undefined : checkClient(client),
-    endpoint: endpoint === undefined ? undefined : endpointUrl(OWNER, 'endpoint', endpoint, mayBeHttp),
-    timeoutMs: timeoutMsOf(OWNER, callTimeoutSeconds),
+    endpoint: endpoint === undefined ? undefined : option.endpointUrl(OWNER, 'endpoint', endpoint, mayBeHttp),
+    timeoutMs: option.timeoutMsOf(OWNER, callTimeoutSeconds),
   };
 }
 
@@ -88,12 +77,12 @@ export function readOptions(options: GcsRingOptions): Settings {
 function checkClient(given: unknown): GcsRingClient {
   const endpoint = field(given, 'apiEndpoint');
   if (typeof endpoint !== 'string' || typeof field(field(given, 'authClient'), 'request') !== 'function') {
-    throw wrongType(OWNER, 'client', 'a Storage (an object with apiEndpoint and authClient.request)', given);
+    throw option.wrongType(OWNER, 'client', 'a Storage (an object with apiEndpoint and authClient.request)', given);
   }
-  urlWith(OWNER, 'apiEndpoint of client', endpoint, ['https:', 'http:'], 'an https:// URL');
+  option.urlWith(OWNER, 'apiEndpoint of client', endpoint, ['https:', 'http:'], 'an https:// URL');
   const client = given as GcsRingClient;
   if (client.customEndpoint === true && client.useAuthWithCustomEndpoint !== true) {
-    throw optionRangeError(
+    throw option.rangeError(
       `${OWNER}: client has its own apiEndpoint and must set useAuthWithCustomEndpoint: true; ` +
         'for an emulator give it an authClient without credentials',
     );
@@ -102,20 +91,22 @@ function checkClient(given: unknown): GcsRingClient {
 }
 
 function bucketOf(value: unknown): string {
-  const bucket = text(OWNER, 'bucket', value);
-  if (!BUCKET_NAME.test(bucket)) throw outOfRange(OWNER, 'bucket', 'a bucket name', bucket);
+  const bucket = option.text(OWNER, 'bucket', value);
+  if (!BUCKET_NAME.test(bucket)) throw option.outOfRange(OWNER, 'bucket', 'a bucket name', bucket);
   return bucket;
 }
 
 function objectOf(value: unknown): string {
-  const object = text(OWNER, 'object', value);
+  const object = option.text(OWNER, 'object', value);
   const bytes = Buffer.byteLength(object);
   if (bytes === 0 || bytes > MAX_OBJECT_BYTES || !object.isWellFormed()) {
-    throw optionRangeError(`${OWNER}: object must be 1 to ${MAX_OBJECT_BYTES} bytes of UTF-8, got ${bytes}`);
+    throw option.rangeError(`${OWNER}: object must be 1 to ${MAX_OBJECT_BYTES} bytes of UTF-8, got ${bytes}`);
   }
   // A proxy may resolve dots, and the name would then be that of another object. The service refuses line breaks.
   if (/[\r\n]/.test(object) || object.split('/').some((part) => part === '.' || part === '..')) {
-    throw optionRangeError(`${OWNER}: object must not have a line break or a part . or .., got ${quote(object)}`);
+    throw option.rangeError(
+      `${OWNER}: object must not have a line break or a part . or .., got ${option.quote(object)}`,
+    );
   }
   return object;
 }

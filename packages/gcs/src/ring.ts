@@ -1,15 +1,11 @@
-import { RingConflictError, type RingStore, RingStoreError, type StoredRing } from '@sealring/core';
 import {
-  type Calls,
-  checkRead,
-  checkWrite,
-  decodeDocument,
-  noteDateHeader,
-  type OnServiceDate,
-  type Outcome,
+  RingConflictError,
+  type RingStore,
   type RingStoreCallOptions,
-  storeCalls,
-} from '@sealring/core/adapter';
+  RingStoreError,
+  type StoredRing,
+} from '@sealring/core';
+import { type Calls, type Outcome, ringStorage, serviceDate } from '@sealring/core/adapter';
 import { type Answer, answerOf, field } from './answer.ts';
 import type { GcsRingClient } from './client.ts';
 import { classify, type Failure, failureOf } from './error-table.ts';
@@ -61,7 +57,7 @@ class GcsRing implements RingStore {
   constructor({ bucket, object, client, endpoint, timeoutMs }: Settings) {
     this.#client = client ?? ownClient(endpoint);
     this.#place = { endpoint: this.#client.apiEndpoint.replace(/\/+$/, ''), bucket, object };
-    this.#calls = storeCalls(timeoutMs, classify);
+    this.#calls = ringStorage.calls(timeoutMs, classify);
   }
 
   get location(): string {
@@ -69,7 +65,7 @@ class GcsRing implements RingStore {
   }
 
   async read(options: RingStoreCallOptions = {}): Promise<StoredRing | undefined> {
-    checkRead(OWNER, options);
+    ringStorage.checkRead(OWNER, options);
     const stored = await this.#get(options);
     if (stored !== undefined) return stored;
     if (await this.#isAbsent(options)) return undefined;
@@ -83,7 +79,7 @@ class GcsRing implements RingStore {
     document: string,
     options: RingStoreCallOptions & { readonly expected: string | undefined },
   ): Promise<{ readonly revision: string }> {
-    checkWrite(OWNER, document, options);
+    ringStorage.checkWrite(OWNER, document, options);
     const { expected } = options;
     // No read returns such a revision, so another one is stored; and it must not become part of the request.
     if (expected !== undefined && !isGeneration(expected)) throw new RingConflictError();
@@ -115,7 +111,7 @@ class GcsRing implements RingStore {
 
   #ask<T>(
     asked: Asked,
-    options: { readonly signal?: AbortSignal | undefined; readonly onServiceDate?: OnServiceDate },
+    options: { readonly signal?: AbortSignal | undefined; readonly onServiceDate?: serviceDate.OnServiceDate },
     read: (answer: Answer) => Promise<Outcome<T, Failure>>,
   ): Promise<Outcome<T, Failure>> {
     return this.#calls.run(options.signal, async (signal) => {
@@ -129,7 +125,7 @@ class GcsRing implements RingStore {
           validateStatus: () => true,
         }),
       );
-      noteDateHeader(answer.header('date'), options.onServiceDate);
+      serviceDate.noteDateHeader(answer.header('date'), options.onServiceDate);
       return answer.status === 200 ? read(answer) : { failure: await explain(answer) };
     });
   }
@@ -150,7 +146,7 @@ async function storedRing(answer: Answer): Promise<Outcome<StoredRing, Failure>>
   if (checksums?.includes(`crc32c=${crc32cOf(body.answer)}`) !== true) {
     return { failure: { kind: 'unavailable', detail: 'the document was damaged in transit' } };
   }
-  const document = decodeDocument(body.answer, 'object');
+  const document = ringStorage.decodeDocument(body.answer, 'object');
   if ('failure' in document) return { failure: { ...document.failure, revision } };
   return { answer: { document: document.answer, revision } };
 }

@@ -1,5 +1,5 @@
 import type { RingStoreErrorKind } from '@sealring/core';
-import { findRow, type StoreFailure, unexplained, unreachable } from '@sealring/core/adapter';
+import { type StoreFailure, vendorError } from '@sealring/core/adapter';
 import { field } from './requests.ts';
 
 /** `not-found`: the object is not there. `conflict`: another write won. */
@@ -66,14 +66,14 @@ export function failureOf(status: number, body: unknown, subject: Subject): Fail
   const [reason, details] = [field(ours, 'reason'), field(ours, 'details')];
   if (status === 404) return notFound(reason, details, subject);
   if (reason === 'Invalid' && status === 422) return invalid(details);
-  const found = findRow(ERROR_TABLE, [reason], (row) => row.status === status);
+  const found = vendorError.findRow(ERROR_TABLE, [reason], (row) => row.status === status);
   if (found !== undefined) {
     return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})`, serviceCode: found.code };
   }
   if (status === 401) return { kind: 'denied', detail: `${CREDENTIALS} (status 401)` };
   if (status === 403) return { kind: 'denied', detail: `${DENIED} (status 403)` };
   if (status === 413) return { kind: 'too-large', detail: `${TOO_LONG} (status 413)` };
-  return unexplained(status);
+  return vendorError.unexplained(status);
 }
 
 function notFound(reason: unknown, details: unknown, { resource, name }: Subject): Failure {
@@ -104,7 +104,7 @@ function invalid(details: unknown): Failure {
 /** What a rejection means: there was no answer, or no credentials were available. Never throws. */
 export function classify(error: unknown): Failure {
   return (
-    unreachable(error, 'the API server') ?? {
+    vendorError.unreachable(error, 'the API server') ?? {
       kind: 'unavailable',
       detail: 'the call failed: no connection, or no credentials',
     }

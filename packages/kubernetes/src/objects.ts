@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
-import { MAX_DOCUMENT_BYTES, type Outcome, TOO_LARGE } from '@sealring/core/adapter';
+import { type Outcome, ringStorage } from '@sealring/core/adapter';
 import type { Failure } from './error-table.ts';
 import type { Settings } from './options.ts';
 import { type Asked, field } from './requests.ts';
@@ -113,7 +113,7 @@ export function versionIn(revision: string): Omit<Held, 'entry'> | undefined {
 /** The document in an entry. */
 export function documentIn(entry: string, { kind }: Place): Outcome<string, Failure> {
   const bytes = Buffer.from(entry, kind === 'Secret' ? 'base64' : 'utf8');
-  if (bytes.length > MAX_DOCUMENT_BYTES) return { failure: TOO_LARGE };
+  if (bytes.length > ringStorage.MAX_DOCUMENT_BYTES) return { failure: ringStorage.TOO_LARGE };
   if (bytes.length === 0) return { failure: { kind: 'corrupt', detail: 'the entry is empty' } };
   if (kind === 'Secret' && bytes.toString('base64') !== entry) {
     return { failure: { kind: 'corrupt', detail: 'the entry is not base64' } };

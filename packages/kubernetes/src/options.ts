@@ -1,4 +1,4 @@
-import { objectWith, oneOf, outOfRange, refuseUnknownOptions, text, timeoutMsOf } from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 import type { KubernetesRingClient } from './client.ts';
 
 /** Options of {@link kubernetesRing}. */
@@ -56,27 +56,27 @@ const MAX_LENGTH = 253;
  * @throws {RangeError} for a value outside its bounds.
  */
 export function readOptions(options: KubernetesRingOptions): Settings {
-  refuseUnknownOptions(OWNER, options, OPTION_NAMES);
+  option.refuseUnknown(OWNER, options, OPTION_NAMES);
   const { kind = 'Secret', key = 'ring', client, callTimeoutSeconds = 5 } = options;
   return Object.freeze({
     namespace: dnsName('namespace', options.namespace, NAMESPACE, 'a DNS label, 1 to 63 characters'),
     name: dnsName('name', options.name, NAME, 'a DNS subdomain, 1 to 253 characters'),
-    kind: oneOf(OWNER, 'kind', kind, ['Secret', 'ConfigMap']),
+    kind: option.oneOf(OWNER, 'kind', kind, ['Secret', 'ConfigMap']),
     key: dnsName('key', key, KEY, '1 to 253 letters, digits, "-", "_" and "."'),
     client: client === undefined ? undefined : checkClient(client),
-    timeoutMs: timeoutMsOf(OWNER, callTimeoutSeconds),
+    timeoutMs: option.timeoutMsOf(OWNER, callTimeoutSeconds),
   });
 }
 
-function dnsName(option: string, value: unknown, form: RegExp, wanted: string): string {
-  const given = text(OWNER, option, value);
-  if (given.length > MAX_LENGTH || !form.test(given)) throw outOfRange(OWNER, option, wanted, given);
+function dnsName(name: string, value: unknown, form: RegExp, wanted: string): string {
+  const given = option.text(OWNER, name, value);
+  if (given.length > MAX_LENGTH || !form.test(given)) throw option.outOfRange(OWNER, name, wanted, given);
   return given;
 }
 
 /** @throws {TypeError} for a value that is not a client. */
 function checkClient(value: unknown): KubernetesRingClient {
   const wanted = 'a KubeConfig (an object with getCurrentCluster and applyToHTTPSOptions)';
-  objectWith<KubernetesRingClient>(OWNER, 'client', value, 'getCurrentCluster', wanted);
-  return objectWith<KubernetesRingClient>(OWNER, 'client', value, 'applyToHTTPSOptions', wanted);
+  option.objectWith<KubernetesRingClient>(OWNER, 'client', value, 'getCurrentCluster', wanted);
+  return option.objectWith<KubernetesRingClient>(OWNER, 'client', value, 'applyToHTTPSOptions', wanted);
 }

@@ -1,15 +1,11 @@
-import { RingConflictError, type RingStore, RingStoreError, type StoredRing } from '@sealring/core';
 import {
-  type Calls,
-  checkRead,
-  checkWatcher,
-  checkWrite,
-  noteDateHeader,
-  type Outcome,
-  Push,
+  RingConflictError,
+  type RingStore,
   type RingStoreCallOptions,
-  storeCalls,
-} from '@sealring/core/adapter';
+  RingStoreError,
+  type StoredRing,
+} from '@sealring/core';
+import { type Calls, type Outcome, Push, ringStorage, serviceDate } from '@sealring/core/adapter';
 import { type ClientSource, clientSource } from './client.ts';
 import { classify, type Failure, failureOf } from './error-table.ts';
 import {
@@ -73,7 +69,7 @@ class KubernetesRing implements RingStore {
   constructor({ client, timeoutMs, ...place }: Settings) {
     this.#client = clientSource(client);
     this.#place = place;
-    this.#calls = storeCalls(timeoutMs, classify);
+    this.#calls = ringStorage.calls(timeoutMs, classify);
     this.#push = new Push({ connect: () => watchListener(this.#client, place), timeoutMs });
   }
 
@@ -82,7 +78,7 @@ class KubernetesRing implements RingStore {
   }
 
   async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
-    checkRead(OWNER, options);
+    ringStorage.checkRead(OWNER, options);
     const held = await this.#get(options?.signal, options?.onServiceDate);
     if (held?.entry === undefined) return undefined;
     const revision = revisionOf(held);
@@ -95,7 +91,7 @@ class KubernetesRing implements RingStore {
     document: string,
     options: RingStoreCallOptions & { readonly expected: string | undefined },
   ): Promise<{ readonly revision: string }> {
-    checkWrite(OWNER, document, options);
+    ringStorage.checkWrite(OWNER, document, options);
     const asked = await this.#writeRequest(document, options);
     const outcome = await this.#ask(asked, options.signal, options.onServiceDate);
     if ('failure' in outcome) {
@@ -112,7 +108,7 @@ class KubernetesRing implements RingStore {
   }
 
   watch(changed: () => void): () => void {
-    checkWatcher(OWNER, changed);
+    ringStorage.checkWatcher(OWNER, changed);
     return this.#push.add(changed);
   }
 
@@ -152,7 +148,7 @@ class KubernetesRing implements RingStore {
       const client = await this.#client();
       if ('failure' in client) return client;
       const response = await send(client.answer, asked, signal);
-      noteDateHeader(response.headers.date, onServiceDate);
+      serviceDate.noteDateHeader(response.headers.date, onServiceDate);
       const answer = await readAnswer(response);
       if ('failure' in answer) return answer;
       const { status, body } = answer.answer;

@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { type MeterProvider, metrics, type TracerProvider, trace } from '@opentelemetry/api';
 import type { Clock, KmsCodec } from '@sealring/core';
-import { label, objectWith, optionRangeError, refuseUnknownOptions } from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 import { ATTRIBUTE } from './attributes.ts';
 import { type ChannelName, createReaders } from './happenings.ts';
 import { HealthGauges, type Observed } from './health-gauges.ts';
@@ -60,11 +60,12 @@ export interface OpenTelemetryBridge extends Disposable {
  * ```
  */
 export function createOpenTelemetryBridge(options: OpenTelemetryBridgeOptions = {}): OpenTelemetryBridge {
-  refuseUnknownOptions(OWNER, options, ['meterProvider', 'tracerProvider']);
+  option.refuseUnknown(OWNER, options, ['meterProvider', 'tracerProvider']);
   const { meterProvider, tracerProvider } = options;
-  if (meterProvider !== undefined) objectWith(OWNER, 'meterProvider', meterProvider, 'getMeter', 'a MeterProvider');
+  if (meterProvider !== undefined)
+    option.objectWith(OWNER, 'meterProvider', meterProvider, 'getMeter', 'a MeterProvider');
   if (tracerProvider !== undefined && tracerProvider !== null) {
-    objectWith(OWNER, 'tracerProvider', tracerProvider, 'getTracer', 'a TracerProvider or null');
+    option.objectWith(OWNER, 'tracerProvider', tracerProvider, 'getTracer', 'a TracerProvider or null');
   }
   const meter = (meterProvider ?? metrics).getMeter(SCOPE, SCOPE_VERSION);
   const tracer = tracerProvider === null ? undefined : (tracerProvider ?? trace).getTracer(SCOPE, SCOPE_VERSION);
@@ -104,14 +105,14 @@ export function createOpenTelemetryBridge(options: OpenTelemetryBridgeOptions = 
 }
 
 function checkObserved(codec: unknown, options: unknown, others: HealthGauges): Observed {
-  const checked = objectWith<Pick<KmsCodec, 'health'>>('observe', 'codec', codec, 'health', 'a KmsCodec');
-  refuseUnknownOptions('observe', options, ['ringName', 'clock']);
+  const checked = option.objectWith<Pick<KmsCodec, 'health'>>('observe', 'codec', codec, 'health', 'a KmsCodec');
+  option.refuseUnknown('observe', options, ['ringName', 'clock']);
   const { ringName = DEFAULT_RING_NAME, clock = SYSTEM } = options as ObserveOptions;
-  const ring = label('observe', 'ringName', ringName);
-  objectWith('observe', 'clock', clock, 'wallMs', 'a Clock');
+  const ring = option.label('observe', 'ringName', ringName);
+  option.objectWith('observe', 'clock', clock, 'wallMs', 'a Clock');
   if (others.has(ring)) {
-    throw optionRangeError(`observe: a codec with the ringName "${ring}" is already observed`);
+    throw option.rangeError(`observe: a codec with the ringName "${ring}" is already observed`);
   }
-  if (others.size >= MAX_OBSERVED) throw optionRangeError(`observe: at most ${MAX_OBSERVED} codecs can be observed`);
+  if (others.size >= MAX_OBSERVED) throw option.rangeError(`observe: at most ${MAX_OBSERVED} codecs can be observed`);
   return { codec: checked, ring, clock };
 }

@@ -1,6 +1,6 @@
 import type { MeterProvider, TracerProvider } from '@opentelemetry/api';
 import type { KmsCodec } from '@sealring/core';
-import { refuseUnknownOptions } from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 import {
   createOpenTelemetryBridge,
   DEFAULT_RING_NAME,
@@ -72,7 +72,7 @@ export class SealringInstrumentation {
 
   /** Keeps the options. It does not enable or disable the instrumentation. */
   setConfig(config: SealringInstrumentationConfig): void {
-    refuseUnknownOptions('SealringInstrumentation', config, ['enabled']);
+    option.refuseUnknown('SealringInstrumentation', config, ['enabled']);
     this.#config = { ...config };
   }
 

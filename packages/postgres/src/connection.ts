@@ -1,4 +1,4 @@
-import { type Outcome, storeCalls } from '@sealring/core/adapter';
+import { type Outcome, ringStorage } from '@sealring/core/adapter';
 import { Client, Pool } from 'pg';
 import type { PostgresListener, PostgresPool, PostgresQuery } from './client.ts';
 import { classify, type Failure } from './error-table.ts';
@@ -20,7 +20,7 @@ export interface Connection {
 export function connectionOf({ source, timeoutMs, createListener }: Settings): Connection {
   const own = typeof source === 'string' ? ownPool(source, timeoutMs) : undefined;
   const pool = own ?? (source as PostgresPool);
-  const calls = storeCalls(timeoutMs, classify);
+  const calls = ringStorage.calls(timeoutMs, classify);
   return {
     createListener: createListener ?? listenerLike(pool.options, timeoutMs),
     query: (signal, query) => calls.run(signal, async (ended) => ({ answer: await queryOnce(pool, query, ended) })),

@@ -1,4 +1,4 @@
-import { errorTable, property, type StoreFailure, storeFailure } from '@sealring/core/adapter';
+import { type StoreFailure, vendorError } from '@sealring/core/adapter';
 
 /** What a failed call means; `serviceCode` is the SQLSTATE, if it is a row of {@link ERROR_TABLE}. */
 export type Failure = StoreFailure;
@@ -6,7 +6,7 @@ export type Failure = StoreFailure;
 /**
  * Maps a SQLSTATE to a kind (PostgreSQL documentation, appendix A, "PostgreSQL Error Codes"). Any other code is `unavailable`.
  */
-export const ERROR_TABLE: Readonly<Record<string, Failure>> = errorTable<Failure['kind']>([
+export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorTable<Failure['kind']>([
   ['denied', 'the server refused the user', '28000 28P01'],
   ['denied', 'the user lacks a permission on the table', '42501'],
 
@@ -29,12 +29,17 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = errorTable<Failure
 
 /** `pg` has no code for this; the whole text is compared, and never copied. */
 const NO_TLS_MESSAGE = 'The server does not support SSL connections';
-const NO_TLS = errorTable<'unavailable'>([
+const NO_TLS = vendorError.errorTable<'unavailable'>([
   ['unavailable', 'the server does not use TLS: check sslmode and the address', 'ERR_POSTGRES_NO_TLS'],
 ]);
 
 /** What a rejection of `pg` means. */
 export function classify(error: unknown): Failure {
-  const code = property(error, 'message') === NO_TLS_MESSAGE ? 'ERR_POSTGRES_NO_TLS' : property(error, 'code');
-  return storeFailure({ service: 'the server', table: { ...ERROR_TABLE, ...NO_TLS } }, error, undefined, [code]);
+  const code =
+    vendorError.property(error, 'message') === NO_TLS_MESSAGE
+      ? 'ERR_POSTGRES_NO_TLS'
+      : vendorError.property(error, 'code');
+  return vendorError.storeFailure({ service: 'the server', table: { ...ERROR_TABLE, ...NO_TLS } }, error, undefined, [
+    code,
+  ]);
 }

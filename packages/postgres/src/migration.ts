@@ -1,4 +1,4 @@
-import { MAX_DOCUMENT_BYTES, refuseUnknownOptions } from '@sealring/core/adapter';
+import { option, ringStorage } from '@sealring/core/adapter';
 import { tableOf } from './options.ts';
 
 /** The tables to create; a missing name is the default of the store that uses it. */
@@ -20,14 +20,14 @@ const LOCK = 5_387_104_662;
  */
 export function schemaSql(tables: PostgresTables = {}): string {
   const owner = 'schemaSql';
-  refuseUnknownOptions(owner, tables, ['ring', 'singleUse']);
+  option.refuseUnknown(owner, tables, ['ring', 'singleUse']);
   const ring = tableOf(owner, 'ring', tables.ring ?? 'sealring_ring');
   const singleUse = tableOf(owner, 'singleUse', tables.singleUse ?? 'sealring_single_use');
   const index = singleUse.replace(/^.*\./, '').replace(/"$/, '_expires_at"');
   return `SELECT pg_advisory_xact_lock(${LOCK});
 CREATE TABLE IF NOT EXISTS ${ring} (
   name text PRIMARY KEY,
-  document text NOT NULL CHECK (octet_length(document) BETWEEN 1 AND ${MAX_DOCUMENT_BYTES}),
+  document text NOT NULL CHECK (octet_length(document) BETWEEN 1 AND ${ringStorage.MAX_DOCUMENT_BYTES}),
   -- Random, not counted: a row that was deleted, or restored from a backup, must not repeat one.
   revision uuid NOT NULL DEFAULT gen_random_uuid()
 );

@@ -1,15 +1,4 @@
-import {
-  checkCallback,
-  clockSkewMsOf,
-  label,
-  objectWith,
-  optionTypeError,
-  outOfRange,
-  refuseUnknownOptions,
-  text,
-  timeoutMsOf,
-  urlWith,
-} from '@sealring/core/adapter';
+import { option, singleUseStorage } from '@sealring/core/adapter';
 import type { PostgresListener, PostgresPool } from './client.ts';
 
 /** Where the server is: exactly one of the two. */
@@ -73,20 +62,20 @@ export function readSingleUseOptions(options: unknown): Settings {
 }
 
 function readOptions(owner: string, options: unknown, known: readonly string[], fallback: string): Settings {
-  refuseUnknownOptions(owner, options, known);
+  option.refuseUnknown(owner, options, known);
   const given = options as Readonly<Record<string, unknown>>;
   const { pool, connectionString, createListener } = given;
   const { callTimeoutSeconds = 5, table = fallback, name = 'default' } = given;
   if ((pool === undefined) === (connectionString === undefined)) {
-    throw optionTypeError(`${owner}: give either pool or connectionString`);
+    throw option.typeError(`${owner}: give either pool or connectionString`);
   }
-  checkCallback(owner, 'createListener', createListener);
+  option.checkCallback(owner, 'createListener', createListener);
   return {
     source: pool === undefined ? urlOf(owner, connectionString) : poolOf(owner, pool),
-    timeoutMs: timeoutMsOf(owner, callTimeoutSeconds),
+    timeoutMs: option.timeoutMsOf(owner, callTimeoutSeconds),
     table: tableOf(owner, 'table', table),
-    name: label(owner, 'name', name),
-    clockSkewMs: clockSkewMsOf(owner, given['clockSkewSeconds']),
+    name: option.label(owner, 'name', name),
+    clockSkewMs: singleUseStorage.clockSkewMsOf(owner, given['clockSkewSeconds']),
     createListener: createListener as (() => PostgresListener) | undefined,
   };
 }
@@ -98,16 +87,16 @@ const TABLE = /^(?:[a-z_][a-z0-9_]{0,47}\.)?[a-z_][a-z0-9_]{0,47}$/;
  * The name of a table, quoted. Identifiers cannot be parameters of a statement, so only listed characters are allowed.
  * @throws {TypeError | RangeError}
  */
-export function tableOf(owner: string, option: string, value: unknown): string {
-  const name = text(owner, option, value);
-  if (!TABLE.test(name)) throw outOfRange(owner, option, 'table or schema.table of [a-z0-9_]', name);
-  return `"${name.replace('.', '"."')}"`;
+export function tableOf(owner: string, name: string, value: unknown): string {
+  const table = option.text(owner, name, value);
+  if (!TABLE.test(table)) throw option.outOfRange(owner, name, 'table or schema.table of [a-z0-9_]', table);
+  return `"${table.replace('.', '"."')}"`;
 }
 
 function poolOf(owner: string, pool: unknown): PostgresPool {
-  return objectWith<PostgresPool>(owner, 'pool', pool, 'connect', 'a pg.Pool');
+  return option.objectWith<PostgresPool>(owner, 'pool', pool, 'connect', 'a pg.Pool');
 }
 
 function urlOf(owner: string, url: unknown): string {
-  return urlWith(owner, 'connectionString', url, ['postgres:', 'postgresql:'], 'a postgres:// URL');
+  return option.urlWith(owner, 'connectionString', url, ['postgres:', 'postgresql:'], 'a postgres:// URL');
 }

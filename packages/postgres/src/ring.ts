@@ -1,15 +1,5 @@
 import { RingConflictError, type RingStore, RingStoreError, type StoredRing } from '@sealring/core';
-import {
-  checkRead,
-  checkWatcher,
-  checkWrite,
-  MAX_DOCUMENT_BYTES,
-  noteServiceTime,
-  type Outcome,
-  Push,
-  property,
-  tooLarge,
-} from '@sealring/core/adapter';
+import { type Outcome, Push, ringStorage, serviceDate, vendorError } from '@sealring/core/adapter';
 import { connectionOf } from './connection.ts';
 import type { Failure } from './error-table.ts';
 import { type PostgresRingOptions, readRingOptions } from './options.ts';
@@ -53,15 +43,15 @@ export function postgresRing(options: PostgresRingOptions): RingStore {
     location: `postgres table ${table}, row ${name}`,
 
     async read(given) {
-      checkRead(OWNER, given);
-      const values = [name, MAX_DOCUMENT_BYTES];
+      ringStorage.checkRead(OWNER, given);
+      const values = [name, ringStorage.MAX_DOCUMENT_BYTES];
       const row = rowOf(await connection.query(given?.signal, { text: statements.read, values }));
-      noteServiceTime(Number(property(row, 'serverMs')), given?.onServiceDate);
+      serviceDate.noteServiceTime(Number(vendorError.property(row, 'serverMs')), given?.onServiceDate);
       return storedRing(row);
     },
 
     async write(document, given) {
-      checkWrite(OWNER, document, given);
+      ringStorage.checkWrite(OWNER, document, given);
       if (document.includes('\0')) {
         throw new TypeError(`${OWNER}: document has a NUL, which PostgreSQL text cannot hold`);
       }
@@ -83,7 +73,7 @@ export function postgresRing(options: PostgresRingOptions): RingStore {
 
     ...(push && {
       watch(changed: () => void) {
-        checkWatcher(OWNER, changed);
+        ringStorage.checkWatcher(OWNER, changed);
         return push.add(changed);
       },
     }),
@@ -127,22 +117,22 @@ function rowOf(outcome: Outcome<readonly unknown[], Failure>): unknown {
 }
 
 function storedRing(row: unknown): StoredRing | undefined {
-  if (property(row, 'standby') !== false) {
+  if (vendorError.property(row, 'standby') !== false) {
     throw new RingStoreError(
       'unavailable',
       'the server is a standby: a failover is under way, or the address is wrong',
     );
   }
-  if (property(row, 'revision') === null) return undefined;
+  if (vendorError.property(row, 'revision') === null) return undefined;
   const revision = textOf(row, 'revision');
-  if (property(row, 'isTooLarge') !== false) throw tooLarge(revision);
+  if (vendorError.property(row, 'isTooLarge') !== false) throw ringStorage.tooLarge(revision);
   const document = textOf(row, 'document');
   if (document === '') throw new RingStoreError('corrupt', 'the document is empty', { revision });
   return { document, revision };
 }
 
 function textOf(row: unknown, column: string): string {
-  const value = property(row, column);
+  const value = vendorError.property(row, column);
   if (typeof value === 'string') return value;
   throw new RingStoreError('unavailable', 'the statement returned an unexpected answer');
 }

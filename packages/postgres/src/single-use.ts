@@ -1,5 +1,5 @@
 import { type SingleUseStore, SingleUseStoreError } from '@sealring/core';
-import { checkClaim, claimLifeMs } from '@sealring/core/adapter';
+import { singleUseStorage } from '@sealring/core/adapter';
 import { connectionOf } from './connection.ts';
 import { type PostgresSingleUseOptions, readSingleUseOptions } from './options.ts';
 
@@ -34,11 +34,11 @@ export function postgresSingleUse(options: PostgresSingleUseOptions): Required<S
     clockSkewSeconds: settings.clockSkewMs / 1_000,
 
     async claim(id, expiresAt) {
-      checkClaim(OWNER, id, expiresAt);
+      singleUseStorage.checkClaim(OWNER, id, expiresAt);
       if (id.includes('\0')) throw new RangeError(`${OWNER}: id has a NUL, which PostgreSQL text cannot hold`);
       for (let attempt = 1; ; attempt++) {
         // The remaining time by the caller's clock, which also checks the token; the server's may differ.
-        const leftMs = claimLifeMs(expiresAt, settings.clockSkewMs);
+        const leftMs = singleUseStorage.claimLifeMs(expiresAt, settings.clockSkewMs);
         if (leftMs <= 0) return false;
         const outcome = await connection.query(undefined, { text, values: [id, leftMs] });
         if (!('failure' in outcome)) return outcome.answer.length > 0;

@@ -1,4 +1,4 @@
-import { type Outcome, storeCalls } from '@sealring/core/adapter';
+import { type Outcome, ringStorage } from '@sealring/core/adapter';
 import { createClient } from 'redis';
 import type { RedisClient, RedisSendOptions, RedisSubscriber } from './client.ts';
 import { classify, type Failure } from './error-table.ts';
@@ -25,7 +25,7 @@ export interface Connection {
 export function connectionOf({ source, timeoutMs }: Settings): Connection {
   const client = typeof source === 'string' ? new OwnClient(source, timeoutMs) : source;
   const own = client instanceof OwnClient ? client : undefined;
-  const calls = storeCalls(timeoutMs * SHARE_OF_TIMEOUT, classify);
+  const calls = ringStorage.calls(timeoutMs * SHARE_OF_TIMEOUT, classify);
   return {
     client,
     async run(signal, call) {

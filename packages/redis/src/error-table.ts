@@ -1,4 +1,4 @@
-import { errorTable, type StoreFailure, storeFailure } from '@sealring/core/adapter';
+import { type StoreFailure, vendorError } from '@sealring/core/adapter';
 
 /** What a failed call says. */
 export type Failure = StoreFailure;
@@ -7,7 +7,7 @@ export type Failure = StoreFailure;
  * Maps the prefix of an error reply to a kind. The first word of the reply is its code (Redis serialization protocol
  * specification, "Simple errors"); the rest is for humans.
  */
-export const ERROR_TABLE: Readonly<Record<string, Failure>> = errorTable<Failure['kind']>([
+export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorTable<Failure['kind']>([
   ['denied', 'the server refused the login: check user and password', 'NOAUTH WRONGPASS'],
   ['denied', 'the user lacks a permission: check its ACL', 'NOPERM'],
   ['denied', 'the server is in protected mode and refuses other machines', 'DENIED'],
@@ -30,7 +30,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = errorTable<Failure
 ]);
 
 /** Errors of the client itself, by name. */
-const CLIENT_TABLE = errorTable<Failure['kind']>([
+const CLIENT_TABLE = vendorError.errorTable<Failure['kind']>([
   ['unavailable', 'the client is closed, or was never connected', 'ClientClosedError'],
   ['unavailable', 'the client is not connected', 'ClientOfflineError'],
   [
@@ -49,7 +49,7 @@ const CLIENT_TABLE = errorTable<Failure['kind']>([
 export function classify(error: unknown): Failure {
   const table = { ...ERROR_TABLE, ...CLIENT_TABLE };
   const name = error instanceof Error ? error.constructor.name : undefined;
-  return storeFailure({ service: 'the server', table }, error, undefined, [codeOf(error), name]);
+  return vendorError.storeFailure({ service: 'the server', table }, error, undefined, [codeOf(error), name]);
 }
 
 /** The code of an error reply; undefined for anything without one. */

@@ -1,12 +1,4 @@
-import {
-  clockSkewMsOf,
-  objectWith,
-  optionTypeError,
-  refuseUnknownOptions,
-  textWithin,
-  timeoutMsOf,
-  urlWith,
-} from '@sealring/core/adapter';
+import { option, singleUseStorage } from '@sealring/core/adapter';
 import type { RedisClient } from './client.ts';
 
 /** Where the server is: exactly one of the two. */
@@ -66,22 +58,28 @@ function readOptions(
   fallback: string,
   more: readonly string[],
 ): Settings {
-  refuseUnknownOptions(owner, options, ['client', 'url', 'callTimeoutSeconds', nameOption, ...more]);
+  option.refuseUnknown(owner, options, ['client', 'url', 'callTimeoutSeconds', nameOption, ...more]);
   const given = options as Readonly<Record<string, unknown>>;
   const { client, url, callTimeoutSeconds = 5, [nameOption]: name = fallback } = given;
-  if ((client === undefined) === (url === undefined)) throw optionTypeError(`${owner}: give either client or url`);
+  if ((client === undefined) === (url === undefined)) throw option.typeError(`${owner}: give either client or url`);
   return {
     source: client === undefined ? urlOf(owner, url) : clientOf(owner, client),
-    timeoutMs: timeoutMsOf(owner, callTimeoutSeconds),
-    name: textWithin(owner, nameOption, name, MAX_NAME_LENGTH),
-    clockSkewMs: clockSkewMsOf(owner, given['clockSkewSeconds']),
+    timeoutMs: option.timeoutMsOf(owner, callTimeoutSeconds),
+    name: option.textWithin(owner, nameOption, name, MAX_NAME_LENGTH),
+    clockSkewMs: singleUseStorage.clockSkewMsOf(owner, given['clockSkewSeconds']),
   };
 }
 
 function urlOf(owner: string, url: unknown): string {
-  return urlWith(owner, 'url', url, ['redis:', 'rediss:'], 'a redis:// or rediss:// URL');
+  return option.urlWith(owner, 'url', url, ['redis:', 'rediss:'], 'a redis:// or rediss:// URL');
 }
 
 function clientOf(owner: string, client: unknown): RedisClient {
-  return objectWith<RedisClient>(owner, 'client', client, 'sendCommand', 'a Redis client (an object with sendCommand)');
+  return option.objectWith<RedisClient>(
+    owner,
+    'client',
+    client,
+    'sendCommand',
+    'a Redis client (an object with sendCommand)',
+  );
 }

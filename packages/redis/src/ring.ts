@@ -1,16 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { RingConflictError, type RingStore, RingStoreError, type StoredRing } from '@sealring/core';
-import {
-  checkRead,
-  checkWatcher,
-  checkWrite,
-  decodeDocument,
-  MAX_DOCUMENT_BYTES,
-  noteServiceTime,
-  type Outcome,
-  Push,
-  tooLarge,
-} from '@sealring/core/adapter';
+import { type Outcome, Push, ringStorage, serviceDate } from '@sealring/core/adapter';
 import type { RedisClient } from './client.ts';
 import { connectionOf } from './connection.ts';
 import type { Failure } from './error-table.ts';
@@ -54,16 +44,16 @@ export function redisRing(options: RedisRingOptions): RingStore {
     location: locationOf(settings.source, key),
 
     async read(given) {
-      checkRead(OWNER, given);
-      const bound = [String(MAX_DOCUMENT_BYTES)];
+      ringStorage.checkRead(OWNER, given);
+      const bound = [String(ringStorage.MAX_DOCUMENT_BYTES)];
       const outcome = await connection.run(given?.signal, (to, ended) => runScript(to, READ, key, bound, ended));
       const [status, time, revision, document] = fieldsOf(outcome);
-      noteServiceTime(Number.parseInt(String(time), 10) * 1_000, given?.onServiceDate);
+      serviceDate.noteServiceTime(Number.parseInt(String(time), 10) * 1_000, given?.onServiceDate);
       return storedRing(String(status), String(revision), document);
     },
 
     async write(document, given) {
-      checkWrite(OWNER, document, given);
+      ringStorage.checkWrite(OWNER, document, given);
       const { expected, signal } = given;
       const revision = randomBytes(REVISION_BYTES).toString('base64url');
       const values = [expected === undefined ? 'absent' : `=${expected}`, document, revision];
@@ -76,7 +66,7 @@ export function redisRing(options: RedisRingOptions): RingStore {
 
     ...(push && {
       watch(changed: () => void) {
-        checkWatcher(OWNER, changed);
+        ringStorage.checkWatcher(OWNER, changed);
         return push.add(changed);
       },
     }),
@@ -101,7 +91,7 @@ function storedRing(status: string, revision: string, document: unknown): Stored
     case 'foreign':
       throw new RingStoreError('corrupt', 'the key holds something other than a ring', { revision });
     case 'too-large':
-      throw tooLarge(revision);
+      throw ringStorage.tooLarge(revision);
     case 'replica':
       throw new RingStoreError(
         'unavailable',
@@ -111,7 +101,7 @@ function storedRing(status: string, revision: string, document: unknown): Stored
   const bytes = typeof document === 'string' ? Buffer.from(document) : document;
   if (status !== 'held' || !Buffer.isBuffer(bytes))
     throw new RingStoreError('unavailable', 'the script returned an unexpected answer');
-  const read = decodeDocument(bytes, 'key');
+  const read = ringStorage.decodeDocument(bytes, 'key');
   if ('failure' in read) throw new RingStoreError(read.failure.kind, read.failure.detail, { revision });
   return { document: read.answer, revision };
 }

@@ -1,5 +1,5 @@
 import { type SingleUseStore, SingleUseStoreError } from '@sealring/core';
-import { checkClaim, claimLifeMs } from '@sealring/core/adapter';
+import { singleUseStorage } from '@sealring/core/adapter';
 import { connectionOf } from './connection.ts';
 import { type RedisSingleUseOptions, readSingleUseOptions } from './options.ts';
 
@@ -26,9 +26,9 @@ export function redisSingleUse(options: RedisSingleUseOptions): Required<SingleU
     clockSkewSeconds: settings.clockSkewMs / 1_000,
 
     async claim(id, expiresAt) {
-      checkClaim(OWNER, id, expiresAt);
+      singleUseStorage.checkClaim(OWNER, id, expiresAt);
       // The remaining time by the caller's clock, which also checks the token; the server's may differ.
-      const leftMs = claimLifeMs(expiresAt, settings.clockSkewMs);
+      const leftMs = singleUseStorage.claimLifeMs(expiresAt, settings.clockSkewMs);
       if (leftMs <= 0) return false;
       const command = ['SET', settings.name + id, '', 'NX', 'PX', String(leftMs)];
       const outcome = await connection.run(undefined, (client, abortSignal) =>

@@ -1,5 +1,5 @@
 import type { RingStoreErrorKind } from '@sealring/core';
-import { awsErrorRows, errorTable, property, type StoreFailure, storeFailure } from '@sealring/core/adapter';
+import { type StoreFailure, vendorError } from '@sealring/core/adapter';
 
 /** `absent`: the object does not exist. `conflict`: the condition of a write did not hold. */
 export interface Failure extends StoreFailure<RingStoreErrorKind | 'absent' | 'conflict'> {
@@ -25,7 +25,7 @@ const BUSY = 'S3 cannot serve requests at the moment';
  * of the Amazon S3 user guide (409, 412 and the 404 of an object deleted meanwhile).
  */
 export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
-  ...awsErrorRows<Failure>({
+  ...vendorError.awsErrorRows<Failure>({
     denied: { kind: 'denied', detail: DENIED },
     credentials: { kind: 'denied', detail: CREDENTIALS },
     expired: { kind: 'unavailable', detail: CREDENTIALS },
@@ -35,7 +35,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
     throttled: { kind: 'unavailable', detail: BUSY },
     busy: { kind: 'unavailable', detail: BUSY },
   }),
-  ...errorTable<Failure['kind']>([
+  ...vendorError.errorTable<Failure['kind']>([
     ['absent', 'the object does not exist', 'NoSuchKey', 404],
     ['conflict', 'another version is stored', 'PreconditionFailed'],
     ['conflict', 'another write is under way', 'ConditionalRequestConflict'],
@@ -64,7 +64,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   ]),
 });
 
-const BY_STATUS = errorTable<Failure['kind']>([
+const BY_STATUS = vendorError.errorTable<Failure['kind']>([
   ['denied', DENIED, '401 403'],
   ['conflict', 'another version is stored', '412'],
 ]);
@@ -78,13 +78,13 @@ const BY_STATUS = errorTable<Failure['kind']>([
  */
 export function classify(error: unknown): Failure {
   const store = { service: 'S3', table: ERROR_TABLE, byStatus: BY_STATUS };
-  const status = property(property(error, '$metadata'), 'httpStatusCode');
+  const status = vendorError.property(vendorError.property(error, '$metadata'), 'httpStatusCode');
   const codes = [
-    property(error, 'name'),
-    property(error, 'code'),
-    codeOf(property(property(error, '$response'), 'body')),
+    vendorError.property(error, 'name'),
+    vendorError.property(error, 'code'),
+    codeOf(vendorError.property(vendorError.property(error, '$response'), 'body')),
   ];
-  return storeFailure(store, error, status, codes);
+  return vendorError.storeFailure(store, error, status, codes);
 }
 
 /**

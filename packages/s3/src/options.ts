@@ -1,15 +1,4 @@
-import {
-  flag,
-  objectWith,
-  oneOf,
-  optionRangeError,
-  outOfRange,
-  quote,
-  refuseUnknownOptions,
-  text,
-  textMatching,
-  timeoutMsOf,
-} from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 import type { S3RingClient } from './client.ts';
 
 /** How S3 encrypts the object at rest; `x-amz-server-side-encryption`. */
@@ -76,25 +65,27 @@ const MAX_KEY_BYTES = 1_024;
  * @throws {RangeError} for a value outside its bounds, or options that contradict each other.
  */
 export function readOptions(options: S3RingOptions): Settings {
-  refuseUnknownOptions(OWNER, options, OPTION_NAMES);
+  option.refuseUnknown(OWNER, options, OPTION_NAMES);
   const { client, forcePathStyle, callTimeoutSeconds = 5, expectedBucketOwner } = options;
   const { serverSideEncryption, sseKmsKeyId } = options;
   if (client !== undefined && forcePathStyle !== undefined) {
-    throw optionRangeError(`${OWNER}: forcePathStyle cannot be combined with client: set it on the client`);
+    throw option.rangeError(`${OWNER}: forcePathStyle cannot be combined with client: set it on the client`);
   }
   if (sseKmsKeyId !== undefined && !(serverSideEncryption === 'aws:kms' || serverSideEncryption === 'aws:kms:dsse')) {
-    throw optionRangeError(`${OWNER}: sseKmsKeyId needs a serverSideEncryption of aws:kms or aws:kms:dsse`);
+    throw option.rangeError(`${OWNER}: sseKmsKeyId needs a serverSideEncryption of aws:kms or aws:kms:dsse`);
   }
   return {
     bucket: bucketOf(options.bucket),
     key: keyOf(options.key),
     client: client === undefined ? undefined : clientOf(client),
-    forcePathStyle: flag(OWNER, 'forcePathStyle', forcePathStyle ?? false),
-    timeoutMs: timeoutMsOf(OWNER, callTimeoutSeconds),
+    forcePathStyle: option.flag(OWNER, 'forcePathStyle', forcePathStyle ?? false),
+    timeoutMs: option.timeoutMsOf(OWNER, callTimeoutSeconds),
     expectedBucketOwner: expectedBucketOwner === undefined ? undefined : accountOf(expectedBucketOwner),
     serverSideEncryption: serverSideEncryption === undefined ? undefined : encryptionOf(serverSideEncryption),
     sseKmsKeyId:
-      sseKmsKeyId === undefined ? undefined : textMatching(OWNER, 'sseKmsKeyId', sseKmsKeyId, /^[\x21-\x7e]{1,2048}$/),
+      sseKmsKeyId === undefined
+        ? undefined
+        : option.textMatching(OWNER, 'sseKmsKeyId', sseKmsKeyId, /^[\x21-\x7e]{1,2048}$/),
   };
 }
 
@@ -104,32 +95,32 @@ const BUCKET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/;
 const ACCESS_POINT = /^arn:aws[a-z-]*:s3:[a-z0-9-]+:\d{12}:accesspoint\/[a-z0-9-]{3,63}$/;
 
 function bucketOf(value: unknown): string {
-  const bucket = text(OWNER, 'bucket', value);
+  const bucket = option.text(OWNER, 'bucket', value);
   if (BUCKET_NAME.test(bucket) || ACCESS_POINT.test(bucket)) return bucket;
-  throw outOfRange(OWNER, 'bucket', 'a bucket name, or an access point of one Region', bucket);
+  throw option.outOfRange(OWNER, 'bucket', 'a bucket name, or an access point of one Region', bucket);
 }
 
 function keyOf(value: unknown): string {
-  const key = text(OWNER, 'key', value);
+  const key = option.text(OWNER, 'key', value);
   const bytes = Buffer.byteLength(key);
   if (bytes === 0 || bytes > MAX_KEY_BYTES || !key.isWellFormed()) {
-    throw optionRangeError(`${OWNER}: key must be 1 to ${MAX_KEY_BYTES} bytes of UTF-8, got ${bytes}`);
+    throw option.rangeError(`${OWNER}: key must be 1 to ${MAX_KEY_BYTES} bytes of UTF-8, got ${bytes}`);
   }
   // A proxy may resolve them, and the key would then be that of another object.
   if (key.split('/').some((part) => part === '.' || part === '..')) {
-    throw optionRangeError(`${OWNER}: no part of key may be . or .., got ${quote(key)}`);
+    throw option.rangeError(`${OWNER}: no part of key may be . or .., got ${option.quote(key)}`);
   }
   return key;
 }
 
 function clientOf(client: unknown): S3RingClient {
-  return objectWith<S3RingClient>(OWNER, 'client', client, 'send', 'an S3Client (an object with send)');
+  return option.objectWith<S3RingClient>(OWNER, 'client', client, 'send', 'an S3Client (an object with send)');
 }
 
 function accountOf(value: unknown): string {
-  return textMatching(OWNER, 'expectedBucketOwner', value, /^\d{12}$/);
+  return option.textMatching(OWNER, 'expectedBucketOwner', value, /^\d{12}$/);
 }
 
 function encryptionOf(value: unknown): S3Encryption {
-  return oneOf(OWNER, 'serverSideEncryption', value, ENCRYPTIONS);
+  return option.oneOf(OWNER, 'serverSideEncryption', value, ENCRYPTIONS);
 }

@@ -7,17 +7,7 @@ import {
   RingStoreError,
   type StoredRing,
 } from '@sealring/core';
-import {
-  type Calls,
-  checkRead,
-  checkWrite,
-  decodeDocument,
-  noteDateOf,
-  type Outcome,
-  property,
-  readBody,
-  storeCalls,
-} from '@sealring/core/adapter';
+import { type Calls, type Outcome, ringStorage, serviceDate, vendorError } from '@sealring/core/adapter';
 import type { S3RingClient, S3RingCommand } from './client.ts';
 import { classify, type Failure, type Identity } from './error-table.ts';
 import { OWNER, readOptions, type S3RingOptions, type Settings } from './options.ts';
@@ -76,7 +66,7 @@ class S3Ring implements RingStore {
   constructor(settings: Settings) {
     this.#settings = settings;
     this.#client = settings.client ?? new S3Client({ maxAttempts: 1, forcePathStyle: settings.forcePathStyle });
-    this.#calls = storeCalls(settings.timeoutMs, classify);
+    this.#calls = ringStorage.calls(settings.timeoutMs, classify);
   }
 
   get location(): string {
@@ -84,7 +74,7 @@ class S3Ring implements RingStore {
   }
 
   async read(options: RingStoreCallOptions = {}): Promise<StoredRing | undefined> {
-    checkRead(OWNER, options);
+    ringStorage.checkRead(OWNER, options);
     const outcome = await this.#get(options);
     if ('answer' in outcome) return { document: outcome.answer.document, revision: outcome.answer.revision };
     if (outcome.failure.kind === 'absent') return undefined;
@@ -95,7 +85,7 @@ class S3Ring implements RingStore {
     document: string,
     options: RingStoreCallOptions & { readonly expected: string | undefined },
   ): Promise<{ readonly revision: string }> {
-    checkWrite(OWNER, document, options);
+    ringStorage.checkWrite(OWNER, document, options);
     const { expected } = options;
     const condition =
       expected === undefined ? { IfNoneMatch: '*' } : { IfMatch: await this.#etagOf(expected, options) };
@@ -154,7 +144,7 @@ class S3Ring implements RingStore {
     { signal, onServiceDate }: RingStoreCallOptions,
     read: (answer: unknown) => Promise<Outcome<T, Failure>>,
   ): Promise<Outcome<T, Failure>> {
-    noteDateOf(command, onServiceDate);
+    serviceDate.noteDateOf(command, onServiceDate);
     return this.#calls.run(signal, async (abortSignal) => read(await this.#client.send(command, { abortSignal })));
   }
 
@@ -165,9 +155,12 @@ class S3Ring implements RingStore {
 }
 
 async function storedObject(answer: unknown): Promise<Outcome<StoredObject, Failure>> {
-  const body = await readBody(property(answer, 'Body'), property(answer, 'ContentLength'));
-  const outcome = 'failure' in body ? body : decodeDocument(body.answer, 'object');
-  const stored = identityOf(answer, property(property(answer, 'Metadata'), WRITE_ID));
+  const body = await ringStorage.readBody(
+    vendorError.property(answer, 'Body'),
+    vendorError.property(answer, 'ContentLength'),
+  );
+  const outcome = 'failure' in body ? body : ringStorage.decodeDocument(body.answer, 'object');
+  const stored = identityOf(answer, vendorError.property(vendorError.property(answer, 'Metadata'), WRITE_ID));
   if ('failure' in outcome) {
     return outcome.failure.kind === 'unavailable' ? outcome : { failure: { ...outcome.failure, stored } };
   }
@@ -177,9 +170,9 @@ async function storedObject(answer: unknown): Promise<Outcome<StoredObject, Fail
 
 /** Identifies this version of the object. */
 function identityOf(answer: unknown, writeId: unknown): Identity | undefined {
-  const etag = property(answer, 'ETag');
+  const etag = vendorError.property(answer, 'ETag');
   if (typeof etag !== 'string' || etag === '') return undefined;
-  const version = property(answer, 'VersionId');
+  const version = vendorError.property(answer, 'VersionId');
   // `null` is S3's name for an object without a version, given on reading only.
   const versionId = typeof version === 'string' && version !== 'null' ? version : '';
   // A document written by another tool has no id.

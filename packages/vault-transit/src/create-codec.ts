@@ -1,5 +1,5 @@
 import { createKmsCodec, type KmsCodec, type KmsCodecOptions } from '@sealring/core';
-import { checkFactoryOptions } from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 import { vaultTransitKeyWrapper } from './key-wrapper.ts';
 import type { VaultTransitKeyWrapperOptions } from './options.ts';
 
@@ -33,7 +33,7 @@ export interface VaultTransitCodecOptions
  * ```
  */
 export async function createVaultTransitCodec(options: VaultTransitCodecOptions): Promise<KmsCodec> {
-  checkFactoryOptions('createVaultTransitCodec', options);
+  option.checkFactoryOptions('createVaultTransitCodec', options);
   const { address, keyId, mount, namespace, token, client, alsoUnwrap, callTimeoutSeconds, ...others } = options;
   const { dangerouslyAllowHttp, maxAttempts = 1, ...codecOptions } = others;
   const place = { address, dangerouslyAllowHttp, namespace, mount, keyId, alsoUnwrap };

@@ -1,4 +1,4 @@
-import { connectionFailure, kindOfStatus, property, type ServiceFailure, statusOf } from '@sealring/core/adapter';
+import { type ServiceFailure, vendorError } from '@sealring/core/adapter';
 
 /** What a failure means, and what an operator has to change. */
 export type ErrorRow = Pick<ServiceFailure, 'kind' | 'hint'>;
@@ -59,12 +59,12 @@ const REDIRECTED: ErrorRow = Object.freeze({
 
 /** What a request that had no answer means. Never throws, whatever it is given. */
 export function classify(error: unknown): ServiceFailure {
-  return { kind: 'unavailable', ...connectionFailure(error) };
+  return { kind: 'unavailable', ...vendorError.connectionFailure(error) };
 }
 
 /** What an answer other than 200 means, by its status, and by the texts of {@link REFUSALS} where that is 400. */
 export function classifyAnswer(givenStatus: unknown, body: string): ServiceFailure {
-  const status = statusOf(givenStatus);
+  const status = vendorError.statusOf(givenStatus);
   return { ...rowOf(status, body), status };
 }
 
@@ -72,12 +72,12 @@ function rowOf(status: number | undefined, body: string): ErrorRow {
   if (status === undefined) return { kind: 'unavailable' };
   if (status >= 300 && status <= 399) return REDIRECTED;
   const refusal = status === 400 ? refusalIn(body) : undefined;
-  return refusal ?? STATUSES[status] ?? { kind: kindOfStatus(status) };
+  return refusal ?? STATUSES[status] ?? { kind: vendorError.kindOfStatus(status) };
 }
 
 /** Of `{ "errors": ["…"] }`. */
 function refusalIn(body: string): ErrorRow | undefined {
-  const errors = property(parseJson(body), 'errors');
+  const errors = vendorError.property(parseJson(body), 'errors');
   if (!Array.isArray(errors)) return undefined;
   const found = REFUSALS.find(({ text }) => errors.some((error) => typeof error === 'string' && text.test(error)));
   return found && { kind: found.kind, hint: found.hint };

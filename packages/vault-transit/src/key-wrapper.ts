@@ -1,20 +1,11 @@
-import { canonicalJson, type KeyWrapper, type WrapOptions, type WrappedKey } from '@sealring/core';
 import {
-  type Calls,
-  copyDataKey,
-  copyWrapped,
-  corrupt,
+  canonicalJson,
+  type KeyWrapper,
   type KeyWrapperOperation,
-  keyWrapperCalls,
-  keyWrapperError,
-  noteDateHeader,
-  overwrite,
-  property,
-  readWrapOptions,
-  readWrappedKey,
-  type ServiceFailure,
-  takeDataKey,
-} from '@sealring/core/adapter';
+  type WrapOptions,
+  type WrappedKey,
+} from '@sealring/core';
+import { type Calls, keyWrapping, type ServiceFailure, serviceDate, vendorError } from '@sealring/core/adapter';
 import { classify } from './error-table.ts';
 import { bytesOf, keyIdOf, parseKeyId, type TransitKey, versionOf } from './key-path.ts';
 import { readOptions, type Settings, type VaultTransitKeyWrapperOptions } from './options.ts';
@@ -28,7 +19,7 @@ const IGNORED = 'this server ignores associated_data: HashiCorp Vault 1.13 or la
 
 /** A configured key, and the version of it that a wrapped key names. */
 type VersionedKey = TransitKey & { readonly version: string };
-type Checked = ReturnType<typeof readWrapOptions>;
+type Checked = ReturnType<typeof keyWrapping.readWrapOptions>;
 
 /**
  * Wraps 32-byte data keys with a key of the transit engine of HashiCorp Vault or OpenBao: `encrypt` and `decrypt`, by
@@ -82,36 +73,36 @@ class VaultTransitKeyWrapper implements KeyWrapper {
   constructor(settings: Settings) {
     this.keyId = settings.key.path;
     this.#settings = settings;
-    this.#calls = keyWrapperCalls(settings, classify);
+    this.#calls = keyWrapping.calls(settings, classify);
   }
 
   async wrap(dataKey: Uint8Array, options: WrapOptions): Promise<WrappedKey> {
-    const checked = readWrapOptions(PROVIDER, options);
-    const copy = copyDataKey(PROVIDER, dataKey, this.supports);
+    const checked = keyWrapping.readWrapOptions(PROVIDER, options);
+    const copy = keyWrapping.copyDataKey(PROVIDER, dataKey, this.supports);
     const plaintext = base64(copy);
-    overwrite(copy);
+    keyWrapping.overwrite(copy);
     const { key } = this.#settings;
     const data = await this.#call('wrap', `${key.mount}/encrypt/${key.name}`, { plaintext }, checked);
-    return wrappedKeyOf(key, property(data, 'ciphertext'), property(data, 'key_version'));
+    return wrappedKeyOf(key, vendorError.property(data, 'ciphertext'), vendorError.property(data, 'key_version'));
   }
 
   async unwrap(wrapped: WrappedKey, options: WrapOptions): Promise<Uint8Array> {
-    const checked = readWrapOptions(PROVIDER, options);
-    const { keyId, wrapped: bytes } = readWrappedKey(PROVIDER, wrapped, {
+    const checked = keyWrapping.readWrapOptions(PROVIDER, options);
+    const { keyId, wrapped: bytes } = keyWrapping.readWrappedKey(PROVIDER, wrapped, {
       maxBytes: MAX_WRAPPED_BYTES,
       owns: (recorded) => this.#find(recorded) !== undefined,
     });
     const { version, mount, name } = this.#find(keyId) as VersionedKey;
     const ciphertext = Buffer.from(bytes).toString('latin1');
     if (versionOf(ciphertext) !== version) {
-      throw corrupt(
+      throw keyWrapping.corrupt(
         PROVIDER,
         'unwrap',
         'the wrapped key is not a ciphertext of a data key by the version that it names',
       );
     }
     const data = await this.#call('unwrap', `${mount}/decrypt/${name}`, { ciphertext }, checked);
-    return takeDataKey(PROVIDER, 'unwrap', bytesOf(property(data, 'plaintext')), this.supports);
+    return keyWrapping.takeDataKey(PROVIDER, 'unwrap', bytesOf(vendorError.property(data, 'plaintext')), this.supports);
   }
 
   owns({ provider, keyId }: WrappedKey): boolean {
@@ -138,24 +129,28 @@ class VaultTransitKeyWrapper implements KeyWrapper {
   ): Promise<unknown> {
     const whole = { ...body, associated_data: base64(Buffer.from(canonicalJson(context, { sortKeys: true }))) };
     const outcome = await this.#calls.run(signal, (abortSignal) => request(this.#settings, path, whole, abortSignal));
-    if ('failure' in outcome) throw keyWrapperError(PROVIDER, operation, outcome);
+    if ('failure' in outcome) throw keyWrapping.errorOf(PROVIDER, operation, outcome);
     const { data, warnings, date } = outcome.answer;
     // A server that does not know the parameter wraps without the context, with at most a warning ("Endpoint ignored
     // these unrecognized parameters: [associated_data]").
     if (JSON.stringify([warnings]).includes('associated_data')) {
-      throw keyWrapperError(PROVIDER, operation, { failure: { kind: 'denied', hint: IGNORED } });
+      throw keyWrapping.errorOf(PROVIDER, operation, { failure: { kind: 'denied', hint: IGNORED } });
     }
-    noteDateHeader(date, onServiceDate);
+    serviceDate.noteDateHeader(date, onServiceDate);
     return data;
   }
 }
 
 function wrappedKeyOf(key: TransitKey, ciphertext: unknown, keyVersion: unknown): WrappedKey {
   const bytes = typeof ciphertext === 'string' ? Buffer.from(ciphertext) : undefined;
-  const wrapped = copyWrapped(PROVIDER, 'wrap', bytes, MAX_WRAPPED_BYTES);
+  const wrapped = keyWrapping.copyWrapped(PROVIDER, 'wrap', bytes, MAX_WRAPPED_BYTES);
   const version = String(keyVersion);
   if (versionOf(String(ciphertext)) !== version) {
-    throw corrupt(PROVIDER, 'wrap', 'the answer has no ciphertext of a data key by the version that it names');
+    throw keyWrapping.corrupt(
+      PROVIDER,
+      'wrap',
+      'the answer has no ciphertext of a data key by the version that it names',
+    );
   }
   return { provider: PROVIDER, keyId: keyIdOf(key, version), wrapped };
 }

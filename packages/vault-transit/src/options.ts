@@ -1,18 +1,4 @@
-import {
-  endpointUrl,
-  flag,
-  integerWithin,
-  listOf,
-  objectWith,
-  optionRangeError,
-  optionTypeError,
-  outOfRange,
-  refuseUnknownOptions,
-  text,
-  textMatching,
-  timeoutMsOf,
-  wrongType,
-} from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 import { PLATFORM_CLIENT, type VaultClient, type VaultToken } from './client.ts';
 import { KEY_NAME, MOUNT, parseKeyPath, type TransitKey, transitKey } from './key-path.ts';
 
@@ -81,27 +67,27 @@ const TOKEN = /^[\x21-\x7e]{1,8192}$/;
  * @throws {RangeError} for a value outside its bounds.
  */
 export function readOptions(options: VaultTransitKeyWrapperOptions): Settings {
-  refuseUnknownOptions(OWNER, options, OPTION_NAMES);
+  option.refuseUnknown(OWNER, options, OPTION_NAMES);
   const { keyId, mount = 'transit', namespace, alsoUnwrap = [], callTimeoutSeconds = 5, maxAttempts = 3 } = options;
   const { client, token, dangerouslyAllowHttp = false } = options;
   if (client === undefined && token === undefined) {
-    throw optionTypeError(`${OWNER}: token must be given, unless a client adds it`);
+    throw option.typeError(`${OWNER}: token must be given, unless a client adds it`);
   }
   return Object.freeze({
-    address: addressOf(options.address, flag(OWNER, 'dangerouslyAllowHttp', dangerouslyAllowHttp)),
+    address: addressOf(options.address, option.flag(OWNER, 'dangerouslyAllowHttp', dangerouslyAllowHttp)),
     key: transitKey(
       namespace === undefined ? '' : mountPath('namespace', namespace),
       mountPath('mount', mount),
-      textMatching(OWNER, 'keyId', keyId, KEY_NAME),
+      option.textMatching(OWNER, 'keyId', keyId, KEY_NAME),
     ),
-    alsoUnwrap: listOf(OWNER, 'alsoUnwrap', alsoUnwrap, 'paths of transit keys', MAX_ALSO_UNWRAP, replacedKey),
+    alsoUnwrap: option.listOf(OWNER, 'alsoUnwrap', alsoUnwrap, 'paths of transit keys', MAX_ALSO_UNWRAP, replacedKey),
     token: token === undefined ? undefined : tokenOf(token),
     client:
       client === undefined
         ? PLATFORM_CLIENT
-        : objectWith<VaultClient>(OWNER, 'client', client, 'fetch', 'a VaultClient (an object with fetch)'),
-    timeoutMs: timeoutMsOf(OWNER, callTimeoutSeconds),
-    maxAttempts: integerWithin(OWNER, 'maxAttempts', maxAttempts, 1, 10),
+        : option.objectWith<VaultClient>(OWNER, 'client', client, 'fetch', 'a VaultClient (an object with fetch)'),
+    timeoutMs: option.timeoutMsOf(OWNER, callTimeoutSeconds),
+    maxAttempts: option.integerWithin(OWNER, 'maxAttempts', maxAttempts, 1, 10),
   });
 }
 
@@ -111,25 +97,25 @@ export function isToken(token: unknown): token is string {
 }
 
 function addressOf(value: unknown, mayBeHttp: boolean): string {
-  const { origin, pathname } = endpointUrl(OWNER, 'address', value, mayBeHttp);
+  const { origin, pathname } = option.endpointUrl(OWNER, 'address', value, mayBeHttp);
   return `${origin}${pathname}`.replace(/\/+$/, '');
 }
 
 // Vault prints both with a slash at the end.
 function mountPath(name: string, value: unknown): string {
-  return textMatching(OWNER, name, value, MOUNT).replace(/\/$/, '');
+  return option.textMatching(OWNER, name, value, MOUNT).replace(/\/$/, '');
 }
 
 function replacedKey(name: string, value: unknown): TransitKey {
-  const path = text(OWNER, name, value);
+  const path = option.text(OWNER, name, value);
   const key = parseKeyPath(path);
-  if (key === undefined) throw outOfRange(OWNER, name, 'the whole path of a transit key (transit/keys/…)', path);
+  if (key === undefined) throw option.outOfRange(OWNER, name, 'the whole path of a transit key (transit/keys/…)', path);
   return key;
 }
 
 function tokenOf(token: unknown): VaultToken {
   if (typeof token === 'function') return token as VaultToken;
-  if (typeof token !== 'string') throw wrongType(OWNER, 'token', 'a string or a function', token);
-  if (!isToken(token)) throw optionRangeError(`${OWNER}: token must be 1 to 8192 visible ASCII characters`);
+  if (typeof token !== 'string') throw option.wrongType(OWNER, 'token', 'a string or a function', token);
+  if (!isToken(token)) throw option.rangeError(`${OWNER}: token must be 1 to 8192 visible ASCII characters`);
   return token;
 }

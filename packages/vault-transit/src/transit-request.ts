@@ -1,5 +1,5 @@
 import { types } from 'node:util';
-import { type Outcome, overwrite, property, type ServiceFailure } from '@sealring/core/adapter';
+import { keyWrapping, type Outcome, type ServiceFailure, vendorError } from '@sealring/core/adapter';
 import type { VaultResponse, VaultToken } from './client.ts';
 import { classifyAnswer, parseJson } from './error-table.ts';
 import { isToken, type Settings } from './options.ts';
@@ -54,7 +54,9 @@ export async function request(
   // A gateway without a backend may send this.
   if (answer === undefined) return { failure: { kind: 'unavailable', status: 200, hint: 'the answer is not JSON' } };
   const date = response.headers.get('date');
-  return { answer: { data: property(answer, 'data'), warnings: property(answer, 'warnings'), date } };
+  return {
+    answer: { data: vendorError.property(answer, 'data'), warnings: vendorError.property(answer, 'warnings'), date },
+  };
 }
 
 // An error of the function may contain the token.
@@ -78,7 +80,7 @@ async function readText({ body }: VaultResponse): Promise<string | undefined> {
     length += chunk.length;
     if (length > MAX_ANSWER_BYTES) return undefined;
     text += decoder.decode(chunk, { stream: true });
-    overwrite(chunk);
+    keyWrapping.overwrite(chunk);
   }
   return text + decoder.decode();
 }

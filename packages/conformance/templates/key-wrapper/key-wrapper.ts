@@ -1,14 +1,5 @@
 import type { KeyWrapper } from '@sealring/core';
-import {
-  copyDataKey,
-  copyWrapped,
-  keyWrapperCalls,
-  keyWrapperError,
-  overwrite,
-  readWrapOptions,
-  readWrappedKey,
-  takeDataKey,
-} from '@sealring/core/adapter';
+import { keyWrapping } from '@sealring/core/adapter';
 import { decrypt, encrypt, kindOf } from './service.ts';
 
 const PROVIDER = 'my-kms';
@@ -19,7 +10,7 @@ const MAX_BYTES = 1_024;
 export function myKeyWrapper(name: string): KeyWrapper {
   const supports = { context: true, authenticated: true, keyVersions: true };
   // Every call ends by itself, is tried twice where that may help, and at once when its signal aborts.
-  const calls = keyWrapperCalls({ timeoutMs: 5_000, maxAttempts: 2 }, (error) => ({ kind: kindOf(error) }));
+  const calls = keyWrapping.calls({ timeoutMs: 5_000, maxAttempts: 2 }, (error) => ({ kind: kindOf(error) }));
   const owns = (keyId: string): boolean => keyId.startsWith(`${name}#`);
   return {
     provider: PROVIDER,
@@ -28,33 +19,33 @@ export function myKeyWrapper(name: string): KeyWrapper {
     owns: ({ provider, keyId }) => provider === PROVIDER && owns(keyId),
 
     async wrap(dataKey, options) {
-      const copy = copyDataKey(PROVIDER, dataKey, supports);
+      const copy = keyWrapping.copyDataKey(PROVIDER, dataKey, supports);
       try {
-        const { context, signal } = readWrapOptions(PROVIDER, options);
+        const { context, signal } = keyWrapping.readWrapOptions(PROVIDER, options);
         const outcome = await calls.run(signal, async (abortSignal) => ({
           answer: await encrypt(name, copy, textOf(context), abortSignal),
         }));
-        if ('failure' in outcome) throw keyWrapperError(PROVIDER, 'wrap', outcome);
+        if ('failure' in outcome) throw keyWrapping.errorOf(PROVIDER, 'wrap', outcome);
         const { ciphertext, version } = outcome.answer;
-        const wrapped = copyWrapped(PROVIDER, 'wrap', ciphertext, MAX_BYTES);
+        const wrapped = keyWrapping.copyWrapped(PROVIDER, 'wrap', ciphertext, MAX_BYTES);
         return { provider: PROVIDER, keyId: `${name}#${version}`, wrapped };
       } finally {
-        overwrite(copy);
+        keyWrapping.overwrite(copy);
       }
     },
 
     async unwrap(wrappedKey, options) {
-      const { context, signal } = readWrapOptions(PROVIDER, options);
+      const { context, signal } = keyWrapping.readWrapOptions(PROVIDER, options);
       // Before any call: the ring document does not choose which KMS key is asked.
-      const { keyId, wrapped } = readWrappedKey(PROVIDER, wrappedKey, { maxBytes: MAX_BYTES, owns });
+      const { keyId, wrapped } = keyWrapping.readWrappedKey(PROVIDER, wrappedKey, { maxBytes: MAX_BYTES, owns });
       const encrypted = { ciphertext: wrapped, version: keyId.slice(name.length + 1) };
       const outcome = await calls.run(
         signal,
         async (abortSignal) => ({ answer: await decrypt(name, encrypted, textOf(context), abortSignal) }),
-        (late) => overwrite(late),
+        (late) => keyWrapping.overwrite(late),
       );
-      if ('failure' in outcome) throw keyWrapperError(PROVIDER, 'unwrap', outcome);
-      return takeDataKey(PROVIDER, 'unwrap', outcome.answer, supports);
+      if ('failure' in outcome) throw keyWrapping.errorOf(PROVIDER, 'unwrap', outcome);
+      return keyWrapping.takeDataKey(PROVIDER, 'unwrap', outcome.answer, supports);
     },
 
     async close() {

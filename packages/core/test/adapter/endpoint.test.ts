@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { endpointUrl } from '../../src/adapter/endpoint.ts';
+import { endpointUrl } from '../../src/adapter/options.ts';
 
 const read = (value: unknown, mayBeHttp = false): string => endpointUrl('f', 'endpoint', value, mayBeHttp).href;
 

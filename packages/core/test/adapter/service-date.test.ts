@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { noteDateHeader, noteDateOf, noteServiceTime } from '../../src/adapter/index.ts';
+import { noteDateHeader, noteDateOf, noteServiceTime } from '../../src/adapter/service-date.ts';
 
 function told(note: (onServiceDate: (date: Date) => void) => void): string[] {
   const dates: string[] = [];

@@ -1,5 +1,5 @@
 import type { Clock, SingleUseStore } from '@sealring/core';
-import { checkClaim, claimLifeMs, clockSkewMsOf, numberWithin } from '@sealring/core/adapter';
+import { option, singleUseStorage } from '@sealring/core/adapter';
 import { readClock } from '../shared/clock-option.ts';
 import { SingleUseStoreFullError } from '../shared/errors.ts';
 import { knownOptions } from '../shared/option-checks.ts';
@@ -40,8 +40,8 @@ export interface MemorySingleUseOptions {
 export function memorySingleUse(options: MemorySingleUseOptions = {}): SingleUseStore {
   const known = ['maxTokens', 'clockSkewSeconds', 'clock'];
   const { maxTokens = DEFAULT_MAX_TOKENS, clockSkewSeconds, clock } = knownOptions(OWNER, options, known);
-  const max = numberWithin(OWNER, 'maxTokens', maxTokens, 1, LARGEST_MAX_TOKENS);
-  const clockSkewMs = clockSkewMsOf(OWNER, clockSkewSeconds);
+  const max = option.numberWithin(OWNER, 'maxTokens', maxTokens, 1, LARGEST_MAX_TOKENS);
+  const clockSkewMs = singleUseStorage.clockSkewMsOf(OWNER, clockSkewSeconds);
   const nowSeconds = readClock(OWNER, clock);
   /** The time after which each id may be forgotten. Unix milliseconds. */
   const used = new Map<string, number>();
@@ -59,9 +59,9 @@ export function memorySingleUse(options: MemorySingleUseOptions = {}): SingleUse
     clockSkewSeconds: clockSkewMs / 1_000,
 
     async claim(id, expiresAt) {
-      checkClaim(OWNER, id, expiresAt);
+      singleUseStorage.checkClaim(OWNER, id, expiresAt);
       const now = nowSeconds();
-      const lifeMs = claimLifeMs(expiresAt, clockSkewMs, now * 1000);
+      const lifeMs = singleUseStorage.claimLifeMs(expiresAt, clockSkewMs, now * 1000);
       if (lifeMs <= 0 || used.has(id)) return false;
       const full = used.size >= max;
       if (used.size >= sweepAtSize && (!full || Math.abs(now - sweptAtSeconds) >= SWEEP_EVERY_SECONDS)) sweep(now);

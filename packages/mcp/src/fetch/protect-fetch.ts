@@ -1,5 +1,5 @@
 import type { AuthInfo } from '@modelcontextprotocol/server';
-import { integerWithin, optionTypeError, wrongType } from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 import { policyOf, resolveAudience, type SecurityPolicy } from '../server/policy.ts';
 import { authenticatedPrincipal } from '../server/principal.ts';
 import { accessTokenPrincipal, refuseNoSubject } from '../server/principal-binder.ts';
@@ -69,7 +69,7 @@ export function protectFetch<Rest extends readonly unknown[] = readonly []>(
   security: RequestStateSecurity,
   options: ProtectFetchOptions<Rest> = {},
 ): (request: Request, ...rest: Rest) => Promise<Response> {
-  if (!isFunction(handler)) throw wrongType(OWNER, 'handler', 'a function', handler);
+  if (!isFunction(handler)) throw option.wrongType(OWNER, 'handler', 'a function', handler);
   const policy = policyOf(security);
   const known = ['audience', 'bindPrincipal', 'maxRequestBytes', 'maxResponseBytes', 'onerror'];
   const {
@@ -81,8 +81,8 @@ export function protectFetch<Rest extends readonly unknown[] = readonly []>(
   const boundary = policy.boundaryFor(resolveAudience(OWNER, 'audience', policy, audience));
   const report = callback(OWNER, 'onerror', onerror);
   const guarded = new GuardedFetch(new StateGuard(policy, boundary, (error) => report?.(error)), {
-    maxRequestBytes: integerWithin(OWNER, 'maxRequestBytes', maxRequestBytes, 1, LARGEST_MAX_BYTES),
-    maxResponseBytes: integerWithin(OWNER, 'maxResponseBytes', maxResponseBytes, 1, LARGEST_MAX_BYTES),
+    maxRequestBytes: option.integerWithin(OWNER, 'maxRequestBytes', maxRequestBytes, 1, LARGEST_MAX_BYTES),
+    maxResponseBytes: option.integerWithin(OWNER, 'maxResponseBytes', maxResponseBytes, 1, LARGEST_MAX_BYTES),
   });
   const bindPrincipal = principalOption(policy, options.bindPrincipal);
   noteAttached(security);
@@ -98,7 +98,7 @@ export function protectFetch<Rest extends readonly unknown[] = readonly []>(
 /** @throws {TypeError} for a body that was read before: what the handler gets would not be verified. */
 function refuseParsed(request: Request, options: unknown): void {
   if (request.bodyUsed || ownMember(options, 'parsedBody') !== undefined) {
-    throw optionTypeError(`${OWNER}: the body of the request was read before; pass the request as it arrived`);
+    throw option.typeError(`${OWNER}: the body of the request was read before; pass the request as it arrived`);
   }
 }
 
@@ -108,10 +108,11 @@ function principalOption<Rest extends readonly unknown[]>(
 ): NonNullable<ProtectFetchOptions<Rest>['bindPrincipal']> | undefined {
   if (isFunction(bindPrincipal)) return bindPrincipal;
   if (bindPrincipal === undefined && policy.bindPrincipal !== null) {
-    throw optionTypeError(`${OWNER}: bindPrincipal is required; set null for states that belong to no user`);
+    throw option.typeError(`${OWNER}: bindPrincipal is required; set null for states that belong to no user`);
   }
-  if ((bindPrincipal ?? null) !== null) throw wrongType(OWNER, 'bindPrincipal', 'a function or null', bindPrincipal);
-  if (policy.requireSubject) throw optionTypeError(`${OWNER}: requireSubject: true requires a function bindPrincipal`);
+  if ((bindPrincipal ?? null) !== null)
+    throw option.wrongType(OWNER, 'bindPrincipal', 'a function or null', bindPrincipal);
+  if (policy.requireSubject) throw option.typeError(`${OWNER}: requireSubject: true requires a function bindPrincipal`);
   return undefined;
 }
 

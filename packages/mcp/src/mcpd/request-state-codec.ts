@@ -1,7 +1,7 @@
 import { type KeyObject, randomBytes } from 'node:crypto';
 import { types } from 'node:util';
 import type { Clock, KmsCodec } from '@sealring/core';
-import { flag, oneOf, optionRangeError, optionTypeError, show, text, wrongType } from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 import { MAX_TOKEN_LENGTH } from '@sealring/core/format-secrets';
 import { readClock } from '../shared/clock-option.ts';
 import { checkLifetime } from '../shared/codec-option.ts';
@@ -133,18 +133,18 @@ export function createMcpdRequestStateCodec(options: McpdRequestStateCodecOption
 
   return Object.freeze({
     encode(state: string, who: McpdRequester): string {
-      if (!text(OWNER, 'state', state).isWellFormed())
-        throw optionTypeError(`${OWNER}: state must not have a lone surrogate`);
-      if (state === '') throw optionRangeError(`${OWNER}: state must not be empty; send no requestState instead`);
+      if (!option.text(OWNER, 'state', state).isWellFormed())
+        throw option.typeError(`${OWNER}: state must not have a lone surrogate`);
+      if (state === '') throw option.rangeError(`${OWNER}: state must not be empty; send no requestState instead`);
       const material = materialOf(binding, who);
       if (material === undefined)
-        throw optionRangeError(
+        throw option.rangeError(
           `${OWNER}: who.subject and who.target must not have lone surrogates, and who.subject no zero byte`,
         );
       const key = keys.seal;
       // mcp.d's payloads are JSON objects: the bind tag of such a text would be the signature of a forged token.
       if (key.revision !== 'current' && /^\s*\{/.test(material)) {
-        throw optionRangeError(
+        throw option.rangeError(
           `${OWNER}: who.subject must not start with {, because revision ${key.revision} could take it for a payload`,
         );
       }
@@ -152,7 +152,7 @@ export function createMcpdRequestStateCodec(options: McpdRequestStateCodecOption
       const exp = Math.floor(clock()) + ttlSeconds;
       const token = mintMcpd(mode, key, { state, exp }, material);
       if (token.length > MAX_TOKEN_LENGTH) {
-        throw optionRangeError(
+        throw option.rangeError(
           `${OWNER}: a token must not have more than ${MAX_TOKEN_LENGTH} characters, got ${token.length}`,
         );
       }
@@ -172,15 +172,15 @@ export function createMcpdRequestStateCodec(options: McpdRequestStateCodecOption
 }
 
 function modeOf(mode: unknown = 'signed'): McpdMode {
-  return oneOf(OWNER, 'mode', mode, ['signed', 'encrypted']);
+  return option.oneOf(OWNER, 'mode', mode, ['signed', 'encrypted']);
 }
 
 function bindingOf(binding: unknown = 'authSubject'): McpdBinding {
-  return oneOf(OWNER, 'binding', binding, ['authSubject', 'none', 'authSubjectAndTool']);
+  return option.oneOf(OWNER, 'binding', binding, ['authSubject', 'none', 'authSubjectAndTool']);
 }
 
 function revisionOf(revision: unknown = 'current'): McpdRevision {
-  return oneOf(OWNER, 'revision', revision, ['current', '2026-06']);
+  return option.oneOf(OWNER, 'revision', revision, ['current', '2026-06']);
 }
 
 /** The input of a bind tag; undefined for a text whose tag would equal that of another text. */
@@ -194,19 +194,19 @@ function materialOf(binding: McpdBinding, who: unknown): string | undefined {
 }
 
 function readRequester(binding: McpdBinding, who: unknown): { readonly subject: string; readonly target: string } {
-  if (typeof who !== 'object' || who === null) throw wrongType(OWNER, 'who', 'an object', who);
-  const subject = text(OWNER, 'who.subject', Reflect.get(who, 'subject'));
+  if (typeof who !== 'object' || who === null) throw option.wrongType(OWNER, 'who', 'an object', who);
+  const subject = option.text(OWNER, 'who.subject', Reflect.get(who, 'subject'));
   if (binding !== 'authSubjectAndTool') return { subject, target: '' };
-  return { subject, target: text(OWNER, 'who.target', Reflect.get(who, 'target')) };
+  return { subject, target: option.text(OWNER, 'who.target', Reflect.get(who, 'target')) };
 }
 
 function readKeys(given: Record<string, unknown>, ttlSeconds: number): LiveKeys<McpdKeys> {
   const { codec, alsoAccept, revision } = given;
   const key = keyOf(given);
-  if (key !== undefined && codec !== undefined) throw optionTypeError(`${OWNER}: give either key or codec, not both`);
+  if (key !== undefined && codec !== undefined) throw option.typeError(`${OWNER}: give either key or codec, not both`);
   const hasFixedKey = codec === undefined || alsoAccept !== undefined;
   if (!hasFixedKey && revision !== undefined) {
-    throw optionTypeError(`${OWNER}: revision requires a fixed key, in key or alsoAccept`);
+    throw option.typeError(`${OWNER}: revision requires a fixed key, in key or alsoAccept`);
   }
   const ofKey = revisionOf(revision);
   const fixed = (name: string, value: unknown) => fixedKey(deriveMcpdKeys(readKey(name, value), ofKey));
@@ -217,17 +217,17 @@ function readKeys(given: Record<string, unknown>, ttlSeconds: number): LiveKeys<
   }
   if (key !== undefined)
     return joinedKeys(fixed('key', key), alsoAccept === undefined ? undefined : ringOf('alsoAccept', alsoAccept));
-  if (alsoAccept !== undefined) throw optionTypeError(`${OWNER}: alsoAccept requires key or codec`);
+  if (alsoAccept !== undefined) throw option.typeError(`${OWNER}: alsoAccept requires key or codec`);
   return fixed('key', generateEphemeralKey());
 }
 
 /** Replaces an empty key by a random one, if that is allowed. */
 function keyOf({ key, allowEphemeral = false }: Record<string, unknown>): unknown {
-  const isAllowed = flag(OWNER, 'allowEphemeral', allowEphemeral);
+  const isAllowed = option.flag(OWNER, 'allowEphemeral', allowEphemeral);
   const isEmpty = key === '' || (types.isUint8Array(key) && key.length === 0);
   if (!isEmpty) return key;
   if (isAllowed) return generateEphemeralKey();
-  throw optionRangeError(
+  throw option.rangeError(
     `${OWNER}: key is empty; for a random key of this process, leave key out or set allowEphemeral: true`,
   );
 }
@@ -246,28 +246,28 @@ function ringOf(name: string, codec: unknown): LiveKeys<McpdKeys> {
   try {
     return ringKeys(Object(codec), 'mcp.d', derive);
   } catch {
-    throw optionTypeError(`${OWNER}: ${name} must be made by createKmsCodec, got ${show(codec)}`);
+    throw option.typeError(`${OWNER}: ${name} must be made by createKmsCodec, got ${option.show(codec)}`);
   }
 }
 
 function readKey(name: string, value: unknown): KeyObject {
   if (typeof value !== 'string' && !types.isUint8Array(value)) {
-    throw wrongType(OWNER, name, 'a Uint8Array or a string', value);
+    throw option.wrongType(OWNER, name, 'a Uint8Array or a string', value);
   }
   if (typeof value === 'string' && !value.isWellFormed()) {
-    throw optionTypeError(`${OWNER}: ${name} must not have a lone surrogate`);
+    throw option.typeError(`${OWNER}: ${name} must not have a lone surrogate`);
   }
   const bytes = typeof value === 'string' ? new TextEncoder().encode(value) : Uint8Array.from(value);
   if (bytes.length < MIN_KEY_BYTES) {
-    throw optionRangeError(`${OWNER}: ${name} must be at least ${MIN_KEY_BYTES} bytes, got ${bytes.length}`);
+    throw option.rangeError(`${OWNER}: ${name} must be at least ${MIN_KEY_BYTES} bytes, got ${bytes.length}`);
   }
   return secretKey(bytes);
 }
 
 function readTtl(ttlSeconds: unknown = DEFAULT_TTL_SECONDS): number {
-  if (typeof ttlSeconds !== 'number') throw wrongType(OWNER, 'ttlSeconds', 'a number', ttlSeconds);
+  if (typeof ttlSeconds !== 'number') throw option.wrongType(OWNER, 'ttlSeconds', 'a number', ttlSeconds);
   if (!(Number.isSafeInteger(ttlSeconds) && ttlSeconds > 0)) {
-    throw optionRangeError(`${OWNER}: ttlSeconds must be a whole number above 0, got ${ttlSeconds}`);
+    throw option.rangeError(`${OWNER}: ttlSeconds must be a whole number above 0, got ${ttlSeconds}`);
   }
   return ttlSeconds;
 }

@@ -1,5 +1,5 @@
 import type { McpServer, Server, ServerContext } from '@modelcontextprotocol/server';
-import { flag, optionTypeError, show } from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 import { Refusal } from '../boundary/refusal.ts';
 import {
   CARRIER_METHODS,
@@ -75,7 +75,7 @@ export function protectRequestState<T extends McpServer | Server>(
   const policy = policyOf(security);
   const { defaultAudience, adopt = false } = knownOptions(OWNER, options, ['defaultAudience', 'adopt']);
   const audience = resolveAudience(OWNER, 'defaultAudience', policy, defaultAudience);
-  const registered = handlersToAdopt(target, flag(OWNER, 'adopt', adopt));
+  const registered = handlersToAdopt(target, option.flag(OWNER, 'adopt', adopt));
   const interposed = new Interposed(target, new ServerGuard(target, policy, policy.boundaryFor(audience)));
   if (registered !== undefined) interposed.adopt(registered);
   target[PROTECTED] = true;
@@ -94,12 +94,12 @@ function attachable(server: unknown): AttachableServer {
     : server;
   if (isAttachable(inner)) return inner;
   if (hasMethods(inner, METHODS_OF_SDK_1)) {
-    throw optionTypeError(
+    throw option.typeError(
       `${OWNER}: server is of the MCP SDK 1.x (@modelcontextprotocol/sdk), which has no requestState; use @modelcontextprotocol/server 2.0 or later`,
     );
   }
-  throw optionTypeError(
-    `${OWNER}: server must be an McpServer or Server of the MCP SDK 2.0 or later, got ${show(server)}`,
+  throw option.typeError(
+    `${OWNER}: server must be an McpServer or Server of the MCP SDK 2.0 or later, got ${option.show(server)}`,
   );
 }
 
@@ -115,19 +115,19 @@ type Registered = Map<unknown, unknown>;
  * @returns with `adopt`, the list that has these handlers.
  */
 function handlersToAdopt(server: AttachableServer, adopt: boolean): Registered | undefined {
-  if (server[PROTECTED] === true) throw optionTypeError(`${OWNER}: this server is already protected`);
+  if (server[PROTECTED] === true) throw option.typeError(`${OWNER}: this server is already protected`);
   if (server.transport !== undefined)
-    throw optionTypeError(`${OWNER}: this server is already connected; protect it before you connect it`);
+    throw option.typeError(`${OWNER}: this server is already connected; protect it before you connect it`);
   const methods = CARRIER_METHODS.filter((method) => hasHandler(server, method));
   if (methods.length === 0) return undefined;
   if (!adopt) {
-    throw optionTypeError(
+    throw option.typeError(
       `${OWNER}: this server already has a handler for ${methods[0]}; protect it before you register handlers, or set adopt: true`,
     );
   }
   const { _requestHandlers: registered } = server;
   if (!(registered instanceof Map && methods.every((one) => isHandler(registered.get(one))))) {
-    throw optionTypeError(`${OWNER}: adopt: true does not support this version of the SDK; use protectFetch`);
+    throw option.typeError(`${OWNER}: adopt: true does not support this version of the SDK; use protectFetch`);
   }
   return registered;
 }

@@ -1,5 +1,5 @@
 import type { Implementation, McpServer } from '@modelcontextprotocol/server';
-import { optionRangeError, optionTypeError, text, wrongType } from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 import { knownOptions } from '../shared/option-checks.ts';
 import { protectRequestState } from './attach.ts';
 import type { RequestStateSecurity } from './security.ts';
@@ -43,12 +43,12 @@ export interface ProtectedMcpServerOptions<T extends McpServer = McpServer> {
 export function createProtectedMcpServer<T extends McpServer>(options: ProtectedMcpServerOptions<T>): T {
   knownOptions(OWNER, options, ['McpServer', 'serverInfo', 'security', 'serverOptions']);
   const { McpServer: ServerClass, serverInfo, security, serverOptions } = options;
-  if (typeof ServerClass !== 'function') throw wrongType(OWNER, 'McpServer', 'a class of the SDK', ServerClass);
-  const name = text(OWNER, 'serverInfo.name', Reflect.get(Object(serverInfo), 'name'));
+  if (typeof ServerClass !== 'function') throw option.wrongType(OWNER, 'McpServer', 'a class of the SDK', ServerClass);
+  const name = option.text(OWNER, 'serverInfo.name', Reflect.get(Object(serverInfo), 'name'));
   // The audience would be the same as of every other server without a name.
-  if (name === '') throw optionRangeError(`${OWNER}: serverInfo.name must not be empty`);
+  if (name === '') throw option.rangeError(`${OWNER}: serverInfo.name must not be empty`);
   if (serverOptions?.requestState?.verify !== undefined) {
-    throw optionTypeError(
+    throw option.typeError(
       `${OWNER}: serverOptions.requestState.verify must be left out: it would get the sealed token`,
     );
   }

@@ -1,5 +1,5 @@
 import type { ServerContext } from '@modelcontextprotocol/server';
-import { optionTypeError, show, wrongType } from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 import type { Boundary } from '../boundary/boundary.ts';
 import type { RejectEvent } from '../boundary/refusal.ts';
 import { expectAttachment } from './unattached-warning.ts';
@@ -40,8 +40,8 @@ export function rememberPolicy(security: object, policy: SecurityPolicy): void {
 export function policyOf(security: unknown): SecurityPolicy {
   const policy = policies.get(Object(security));
   if (policy === undefined)
-    throw optionTypeError(
-      `security must be a RequestStateSecurity, such as new RequestStateSecurity({ codec }), got ${show(security)}`,
+    throw option.typeError(
+      `security must be a RequestStateSecurity, such as new RequestStateSecurity({ codec }), got ${option.show(security)}`,
     );
   return policy;
 }
@@ -54,11 +54,11 @@ export function resolveAudience(
   fallback: unknown,
 ): string | null {
   if (fallback !== undefined && fallback !== null && typeof fallback !== 'string') {
-    throw wrongType(owner, name, 'a string or null', fallback);
+    throw option.wrongType(owner, name, 'a string or null', fallback);
   }
   const audience = ofPolicy === undefined ? fallback : ofPolicy;
   if (audience === undefined) {
-    throw optionTypeError(
+    throw option.typeError(
       `${owner}: an audience is required, in the policy or in ${name}; set null for tokens without one`,
     );
   }

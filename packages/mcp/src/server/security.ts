@@ -1,16 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { ServerContext } from '@modelcontextprotocol/server';
 import { AesGcmRequestStateCodec, type Clock, type RequestStateCodec, type SingleUseStore } from '@sealring/core';
-import {
-  flag,
-  numberWithin,
-  oneOf,
-  optionRangeError,
-  optionTypeError,
-  show,
-  text,
-  wrongType,
-} from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 import { type BoundaryPolicy, RequestStateBoundary } from '../boundary/boundary.ts';
 import type { RejectEvent } from '../boundary/refusal.ts';
 import { readClock } from '../shared/clock-option.ts';
@@ -153,23 +144,23 @@ function readPolicy(options: unknown): SecurityPolicy {
   const ttlSeconds = readTtl(ttl);
   const codec = codecOf(given, ttlSeconds);
   if (bindPrincipal !== null && !isFunction(bindPrincipal)) {
-    throw wrongType(OWNER, 'bindPrincipal', 'a function or null', bindPrincipal);
+    throw option.wrongType(OWNER, 'bindPrincipal', 'a function or null', bindPrincipal);
   }
-  const needsSubject = flag(OWNER, 'requireSubject', requireSubject);
+  const needsSubject = option.flag(OWNER, 'requireSubject', requireSubject);
   if (needsSubject && bindPrincipal !== authenticatedPrincipal) {
-    throw optionTypeError(`${OWNER}: requireSubject: true requires the default bindPrincipal`);
+    throw option.typeError(`${OWNER}: requireSubject: true requires the default bindPrincipal`);
   }
   const policy: SecurityPolicy & BoundaryPolicy = {
     codec,
     ttlSeconds,
-    audience: audience === undefined ? undefined : text(OWNER, 'audience', audience),
+    audience: audience === undefined ? undefined : option.text(OWNER, 'audience', audience),
     bindPrincipal,
     onReject: callback(OWNER, 'onReject', given['onReject']),
     singleUse: readStore(given['singleUse'], codec),
-    onInvalid: oneOf(OWNER, 'onInvalid', onInvalid, ['reject', 're-elicit', 're-elicit-any']),
+    onInvalid: option.oneOf(OWNER, 'onInvalid', onInvalid, ['reject', 're-elicit', 're-elicit-any']),
     maxTokenLength: readMaxTokenLength(OWNER, given['maxTokenLength']),
     requireSubject: needsSubject,
-    futureSkewSeconds: numberWithin(OWNER, 'futureSkewSeconds', futureSkewSeconds, 0, 3600),
+    futureSkewSeconds: option.numberWithin(OWNER, 'futureSkewSeconds', futureSkewSeconds, 0, 3600),
     nowSeconds: readClock(OWNER, given['clock']),
     boundaryFor: (name) => new RequestStateBoundary(policy, name),
   };
@@ -177,21 +168,21 @@ function readPolicy(options: unknown): SecurityPolicy {
 }
 
 function readTtl(ttlSeconds: unknown): number {
-  if (typeof ttlSeconds !== 'number') throw wrongType(OWNER, 'ttlSeconds', 'a number', ttlSeconds);
+  if (typeof ttlSeconds !== 'number') throw option.wrongType(OWNER, 'ttlSeconds', 'a number', ttlSeconds);
   if (!(Number.isFinite(ttlSeconds) && ttlSeconds > 0)) {
-    throw optionRangeError(`${OWNER}: ttlSeconds must be a finite number above 0, got ${ttlSeconds}`);
+    throw option.rangeError(`${OWNER}: ttlSeconds must be a finite number above 0, got ${ttlSeconds}`);
   }
   return ttlSeconds;
 }
 
 function codecOf({ keys, codec: given }: Record<string, unknown>, ttlSeconds: number): PreparedCodec {
   if ((keys === undefined) === (given === undefined)) {
-    throw optionTypeError(
+    throw option.typeError(
       `${OWNER}: exactly one of keys and codec is required, got ${keys === undefined ? 'neither' : 'both'}`,
     );
   }
   if (keys !== undefined) {
-    if (!isKeyList(keys)) throw wrongType(OWNER, 'keys', 'an array', keys);
+    if (!isKeyList(keys)) throw option.wrongType(OWNER, 'keys', 'an array', keys);
     return new AesGcmRequestStateCodec(keys);
   }
   const codec = readCodec(OWNER, 'codec', given);
@@ -206,7 +197,8 @@ function isKeyList(value: unknown): value is readonly (Uint8Array | string)[] {
 
 function readStore(value: unknown, codec: object): SingleUseStore | undefined {
   if (value === undefined) return undefined;
-  if (!isStore(value)) throw optionTypeError(`${OWNER}: singleUse must have a claim method, got ${show(value)}`);
+  if (!isStore(value))
+    throw option.typeError(`${OWNER}: singleUse must have a claim method, got ${option.show(value)}`);
   checkMargin(value, codec);
   return value;
 }
@@ -216,9 +208,9 @@ function checkMargin(store: SingleUseStore, codec: object): void {
   const margin: unknown = store.clockSkewSeconds;
   const skew: unknown = Reflect.get(codec, 'clockSkewSeconds');
   if (margin === undefined) return;
-  if (typeof margin !== 'number') throw wrongType(OWNER, 'singleUse.clockSkewSeconds', 'a number', margin);
+  if (typeof margin !== 'number') throw option.wrongType(OWNER, 'singleUse.clockSkewSeconds', 'a number', margin);
   if (typeof skew === 'number' && !(margin >= skew)) {
-    throw optionRangeError(
+    throw option.rangeError(
       `${OWNER}: singleUse.clockSkewSeconds ${margin} must be at least ${skew}, the clockSkewSeconds of the codec`,
     );
   }

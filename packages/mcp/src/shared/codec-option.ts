@@ -6,7 +6,7 @@ import {
   type SealUnavailableError,
   type SealUnavailableReason,
 } from '@sealring/core';
-import { optionRangeError, optionTypeError, show } from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 import { hasMethods } from './option-checks.ts';
 
 /** A codec that may have to fetch a key before it can seal or unseal: a KMS codec. */
@@ -21,7 +21,7 @@ export function isCodec(value: unknown): value is PreparedCodec {
 
 /** @throws {TypeError} for a value that is not a codec. */
 export function readCodec(owner: string, name: string, value: unknown): PreparedCodec {
-  if (!isCodec(value)) throw optionTypeError(`${owner}: ${name} must have seal and unseal, got ${show(value)}`);
+  if (!isCodec(value)) throw option.typeError(`${owner}: ${name} must have seal and unseal, got ${option.show(value)}`);
   return value;
 }
 
@@ -32,7 +32,7 @@ export function readCodec(owner: string, name: string, value: unknown): Prepared
 export function checkLifetime(owner: string, codec: object, ttlSeconds: number): void {
   const lifetime: unknown = Reflect.get(codec, 'tokenLifetimeSeconds');
   if (typeof lifetime === 'number' && !(lifetime >= ttlSeconds)) {
-    throw optionRangeError(
+    throw option.rangeError(
       `${owner}: ttlSeconds ${ttlSeconds} is longer than the codec's tokenLifetimeSeconds ${lifetime}`,
     );
   }

@@ -1,8 +1,8 @@
-import { refuseUnknownOptions, wrongType } from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 
 /** @throws {TypeError} unless `options` is an object and `known` has each of its keys. */
 export function knownOptions(owner: string, options: unknown, known: readonly string[]): Record<string, unknown> {
-  refuseUnknownOptions(owner, options, known);
+  option.refuseUnknown(owner, options, known);
   return { ...Object(options) };
 }
 
@@ -17,7 +17,7 @@ export function hasMethods(value: unknown, methods: readonly string[]): boolean 
 /** Reads an optional function. @throws {TypeError} for a value that is neither a function nor undefined. */
 export function callback(owner: string, name: string, value: unknown): Callback | undefined {
   if (value === undefined || isFunction(value)) return value;
-  throw wrongType(owner, name, 'a function', value);
+  throw option.wrongType(owner, name, 'a function', value);
 }
 
 type Callback = (argument: unknown) => unknown;

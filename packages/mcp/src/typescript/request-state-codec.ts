@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto';
 import { types } from 'node:util';
 import type { RequestStateCodec, ServerContext } from '@modelcontextprotocol/server';
 import type { Clock, RequestStateCodec as Codec, KmsCodec } from '@sealring/core';
-import { oneOf, optionRangeError, optionTypeError, show } from '@sealring/core/adapter';
+import { option } from '@sealring/core/adapter';
 import { MAX_TOKEN_LENGTH } from '@sealring/core/format-secrets';
 import { readClock } from '../shared/clock-option.ts';
 import { checkLifetime, type PreparedCodec, readCodec, swallow } from '../shared/codec-option.ts';
@@ -119,7 +119,7 @@ export function createRequestStateCodec<T = unknown>(options: RequestStateCodecO
       const exp = Math.floor(clock()) + ttlSeconds;
       const token = await sealing.seal(payload, exp, boundText(bind, ctx), ctx?.mcpReq?.signal);
       if (token.length > MAX_TOKEN_LENGTH) {
-        throw optionRangeError(
+        throw option.rangeError(
           `${OWNER}: a token must not have more than ${MAX_TOKEN_LENGTH} characters, got ${token.length}`,
         );
       }
@@ -145,7 +145,7 @@ interface Tokens {
 function readTokens(given: Record<string, unknown>): Tokens {
   const { key, codec } = given;
   if ((key === undefined) === (codec === undefined)) {
-    throw optionTypeError(
+    throw option.typeError(
       `${OWNER}: exactly one of key and codec is required, got ${key === undefined ? 'neither' : 'both'}`,
     );
   }
@@ -156,7 +156,7 @@ function tokensOfKey({ key, alsoAccept, wire }: Record<string, unknown>): Tokens
   const own = fixedKey(readKey('key', key));
   const signed = new SignedTokens(own, undefined);
   if (alsoAccept === undefined) {
-    if (wire !== undefined) throw optionTypeError(`${OWNER}: wire requires a codec, in codec or alsoAccept`);
+    if (wire !== undefined) throw option.typeError(`${OWNER}: wire requires a codec, in codec or alsoAccept`);
     return always(signed);
   }
   const codec = readCodec(OWNER, 'alsoAccept', alsoAccept);
@@ -175,7 +175,7 @@ function tokensOfCodec(given: Record<string, unknown>): Tokens {
 }
 
 function wireOf(wire: unknown = 'sealed'): 'sealed' | 'signed' {
-  return oneOf(OWNER, 'wire', wire, ['sealed', 'signed']);
+  return option.oneOf(OWNER, 'wire', wire, ['sealed', 'signed']);
 }
 
 function always(tokens: EnvelopeTokens): Tokens {
@@ -190,7 +190,7 @@ function ringOf(name: string, codec: PreparedCodec): LiveKeys<KeyObject> {
   try {
     return ringKeys(codec, 'typescript', (secret) => secret);
   } catch {
-    throw optionTypeError(`${OWNER}: ${name} must be made by createKmsCodec for wire: 'signed'`);
+    throw option.typeError(`${OWNER}: ${name} must be made by createKmsCodec for wire: 'signed'`);
   }
 }
 
@@ -207,12 +207,14 @@ function isPurposeful(codec: PreparedCodec): codec is KmsCodec {
 function readKey(name: 'key' | 'alsoAccept', value: unknown): KeyObject {
   const bytes = keyBytes(value);
   if (bytes === undefined && name === 'alsoAccept') {
-    throw optionTypeError(`${OWNER}: with codec, alsoAccept must be a Uint8Array or a string, got ${show(value)}`);
+    throw option.typeError(
+      `${OWNER}: with codec, alsoAccept must be a Uint8Array or a string, got ${option.show(value)}`,
+    );
   }
   // The SDK treats a key of the wrong type as a key of no bytes.
   const length = bytes?.length ?? 0;
   if (bytes === undefined || length < MIN_KEY_BYTES) {
-    throw optionRangeError(`${OWNER}: ${name} must be at least ${MIN_KEY_BYTES} bytes (got ${length})`);
+    throw option.rangeError(`${OWNER}: ${name} must be at least ${MIN_KEY_BYTES} bytes (got ${length})`);
   }
   return secretKey(bytes);
 }
@@ -226,7 +228,7 @@ function keyBytes(value: unknown): Uint8Array | undefined {
 function readTtl(value: unknown): number {
   const ttlSeconds = value ?? DEFAULT_TTL_SECONDS;
   if (typeof ttlSeconds !== 'number' || !Number.isFinite(ttlSeconds)) {
-    throw optionRangeError(`${OWNER}: ttlSeconds must be a finite number`);
+    throw option.rangeError(`${OWNER}: ttlSeconds must be a finite number`);
   }
   return ttlSeconds;
 }
@@ -236,12 +238,12 @@ type Bind = (ctx: ServerContext) => unknown;
 /** The text that a new token is bound to. An error of `bind` reaches the caller of `mint`. */
 function boundText(bind: Bind | undefined, ctx: ServerContext | undefined): string | undefined {
   if (bind === undefined) return undefined;
-  if (ctx === undefined) throw optionTypeError(`${OWNER}: mint() requires ctx when a bind callback is configured`);
+  if (ctx === undefined) throw option.typeError(`${OWNER}: mint() requires ctx when a bind callback is configured`);
   const text = bind(ctx);
   if (typeof text === 'string') return text;
   swallow(text);
   // The SDK would bind to "undefined" or "[object Promise]", which is the same for every user.
-  throw optionTypeError(`${OWNER}: bind must return a string, got ${show(text)}`);
+  throw option.typeError(`${OWNER}: bind must return a string, got ${option.show(text)}`);
 }
 
 /** The text that a token must be bound to. If it cannot be determined, the token is refused. */

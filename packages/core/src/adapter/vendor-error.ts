@@ -1,0 +1,6 @@
+/** What a vendor's error says, without its text: a table from codes to kinds, and a closed list of failed connections. */
+
+export { type AwsErrorRows, awsErrorRows } from './aws-errors.ts';
+export { type ConnectionFailure, connectionFailure, unreachable } from './connection-failures.ts';
+export { errorTable, storeFailure } from './error-table.ts';
+export { findRow, kindOfStatus, property, requestIdOf, sameRow, statusOf, unexplained } from './foreign-errors.ts';
