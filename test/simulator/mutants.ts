@@ -19,13 +19,13 @@ export const MUTANTS: readonly Mutant[] = [
   // What is believed.
   mutant('every-entry-is-vouched-for', 'a new key needs a right voucher', [
     'ring/certificates.ts',
-    'return named.some((id) => entry.vouchers.has(id)) && areNamed(rightVouchers(ring, entry, signers), named);',
-    'return signers.size >= 0 || areNamed(rightVouchers(ring, entry, signers), named);',
+    'return entry.ancestors?.ids.some((id) => vouchers.has(id)) === true;',
+    'return signers.size >= 0 || entry.ancestors?.ids.some((id) => vouchers.has(id)) === true;',
   ]),
   mutant('a-voucher-is-enough', 'a new key names the known one that vouches for it', [
     'ring/certificates.ts',
-    'return named.some((id) => entry.vouchers.has(id)) && areNamed(rightVouchers(ring, entry, signers), named);',
-    'return named.length >= 0 && rightVouchers(ring, entry, signers).size > 0;',
+    'return entry.ancestors?.ids.some((id) => vouchers.has(id)) === true;',
+    'return vouchers.size > 0;',
   ]),
   mutant('ancestors-are-not-proved', 'a key certifies itself whom it comes after', [
     'ring/learn.ts',
@@ -59,8 +59,8 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   mutant('newer-by-nothing', 'newer is by (created, id)', [
     'ring/certificates.ts',
-    'return a.created === b.created ? a.id > b.id : a.created > b.created;',
-    'return a.created === b.created ? a.id > b.id : a.created < b.created;',
+    'return a.created > b.created || (a.created === b.created && a.id > b.id);',
+    'return a.created < b.created || (a.created === b.created && a.id > b.id);',
   ]),
   mutant('created-by-the-clock', "a new key's created is later than every known one", [
     'ring/schedule.ts',
@@ -69,8 +69,8 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   mutant('the-live-alone-vouch', 'a publisher vouches with revoked and ended keys too', [
     'ring/certificates.ts',
-    'filter((signer) => mayVouch(signer) && !known.has(signer.id));',
-    'filter((signer) => !signer.revoked && mayVouch(signer) && !known.has(signer.id)).slice(-1);',
+    '(signer) => signer.isLeft !== true && isNewer(entry, signer) && !known.has(signer.id),\n  );',
+    '(signer) => !signer.revoked && signer.isLeft !== true && isNewer(entry, signer) && !known.has(signer.id),\n  ).slice(-1);',
   ]),
   mutant('nobody-vouches', 'what is published is vouched for', [
     'ring/certificates.ts',
