@@ -12,7 +12,7 @@ describe('every broken single-use store is caught by the requirement it breaks (
   for (const { target, caughtBy } of BROKEN_SINGLE_USE) {
     test(`${target.name} is caught by ${caughtBy}`, async () => {
       const { results, passed } = await runSingleUseConformance(target, { only: [caughtBy] });
-      const isWarned = caughtBy === 'USE-ERROR';
+      const isWarned = caughtBy === 'USE-CALLERS-DATE';
       expect(results).toMatchObject([{ id: caughtBy, status: isWarned ? 'warn' : 'fail' }]);
       expect(results[0]?.detail).not.toMatch(/^unexpected/);
       expect(passed).toBe(isWarned);

@@ -4,7 +4,7 @@
  */
 import { writeSync } from 'node:fs';
 import { loadTarget } from '../target-module.ts';
-import { builtIns, type LeftBehind, observe, patches } from './observe.ts';
+import { builtIns, globalsNow, type LeftBehind, observe, patches } from './observe.ts';
 import { type FirstSeals, firstTokens, type Task } from './processes.ts';
 import { checkCodecTarget } from './target.ts';
 import { CodecTrial, useOnce } from './trial.ts';
@@ -22,10 +22,12 @@ async function probe(mark: string): Promise<LeftBehind> {
   const putMark = (): void => [1, 2].forEach((stream) => writeSync(stream, mark));
   // Before the module is loaded: it may patch them then.
   const before = builtIns();
-  const codec = await (await trialOf(0)).create();
+  const trial = await trialOf(0);
+  const since = globalsNow();
+  const codec = await trial.create();
   putMark();
   try {
-    const left = observe(() => useOnce(codec));
+    const left = observe(() => useOnce(codec), since);
     return { ...left, globals: [...new Set([...left.globals, ...patches(before)])] };
   } finally {
     putMark();

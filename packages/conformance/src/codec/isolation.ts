@@ -1,8 +1,10 @@
 import { once } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { RequestStateCodec } from '@sealring/core';
 import { expectThat, NotApplicable } from '../requirement.ts';
 import { scriptBeside } from '../target-module.ts';
+import { damagedForms } from './integrity.ts';
 import { readFirstTokens } from './processes.ts';
 import { LEAST_BYTES, sharedStream } from './secrecy.ts';
 import type { CodecChecks, CodecTrial } from './trial.ts';
@@ -17,6 +19,8 @@ const TURN_BYTES = 32;
 export const ISOLATION_CHECKS: CodecChecks = {
   'CODEC-STRANGER': async (trial) => {
     const [codec, stranger] = [await trial.create(), await trial.createStranger()];
+    // What they do to their keys later than at once.
+    await pause(1);
     for (const length of LENGTHS) {
       const payload = trial.bytes(length);
       trial.refused(codec, trial.seal(stranger, payload), 'a stranger’s token');
@@ -41,8 +45,16 @@ export const ISOLATION_CHECKS: CodecChecks = {
   },
   'CODEC-ROTATED-OPENS': async (trial) => {
     const [before, after] = [await trial.create(), await trial.createRotated()];
-    comesBack(trial, before, after, 'a token from before the rotation');
-    comesBack(trial, after, after, 'a token from after the rotation');
+    for (let again = 0; again < 2; again++) {
+      comesBack(trial, before, after, 'a token from before the rotation');
+      comesBack(trial, after, after, 'a token from after the rotation');
+    }
+    // The old key is as strict as the new one.
+    const [token, other] = [trial.seal(before, trial.text('state of a tool')), trial.seal(before, trial.text('other'))];
+    const damaged = [...damagedForms(token, other)];
+    for (const [variant, what] of trial.sample(damaged, () => trial.outcome(after, trial.random.pick(damaged)[0]))) {
+      trial.refused(after, variant, `a token from before the rotation, ${what},`);
+    }
   },
   'CODEC-ROTATED-SEALS': async (trial) => {
     const [before, after] = [await trial.create(), await trial.createRotated()];

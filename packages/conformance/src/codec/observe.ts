@@ -1,3 +1,8 @@
+import childProcess from 'node:child_process';
+import dns from 'node:dns';
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import net from 'node:net';
 import { watchTimers } from '../watch.ts';
 
 /** What using a codec left behind in the process. */
@@ -8,28 +13,65 @@ export interface LeftBehind {
    * before, by their names.
    */
   readonly globals: readonly string[];
+  /** What it called to reach files, programs or services, by their names. */
+  readonly calls: readonly string[];
 }
 
 /** Settings that may have been made before the first check, and the values that reveal it. */
 const ENVIRONMENT: Readonly<Record<string, string>> = { TZ: 'Etc/GMT+7', LANG: 'tlh', LC_ALL: 'tlh' };
 const EXIT_CODE = 3;
 
-/** Runs `use` twice and looks at the process before and after. */
-export function observe(use: () => void): LeftBehind {
-  loadGlobals();
-  const before = { resources: process.getActiveResourcesInfo(), globals: globals() };
+/** Runs `use` twice and looks at the process before and after. @param since - Globals of before it was made ready. */
+export function observe(use: () => void, since: ReadonlyMap<string, unknown> = globalsNow()): LeftBehind {
+  const before = process.getActiveResourcesInfo();
   const watched = watchTimers();
+  let calls: readonly string[] = [];
   try {
-    watched.run(use);
+    watched.run(() => (calls = callsOf(use)));
   } finally {
     watched.stop();
   }
   const timers = watched.left('all');
   return {
     // A timer without a reference keeps no process alive, and is left behind all the same.
-    resources: [...timers, ...leftOver(before.resources, process.getActiveResourcesInfo(), timers)],
-    globals: [...new Set([...changes(before.globals, globals()), ...overwritten(use)])],
+    resources: [...timers, ...leftOver(before, process.getActiveResourcesInfo(), timers)],
+    globals: [...new Set([...changes(since, globals()), ...overwritten(use)])],
+    calls,
   };
+}
+
+/** Everything that a codec may change in its process, by name. */
+export function globalsNow(): ReadonlyMap<string, unknown> {
+  loadGlobals();
+  return globals();
+}
+
+/** Which functions of Node that reach out of the process are called meanwhile. */
+function callsOf(use: () => void): readonly string[] {
+  const called = new Set<string>();
+  const restore: (() => void)[] = [];
+  const holders = { fs, 'fs.promises': fs.promises, child_process: childProcess, dns, net, globalThis };
+  for (const [holder, object] of Object.entries(holders)) {
+    for (const [name, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(object))) {
+      const original: unknown = descriptor.value;
+      const isOne = typeof original === 'function' && /^[a-z]/.test(name) && descriptor.configurable === true;
+      if (!isOne || (object === globalThis && name !== 'fetch')) continue;
+      const value = function (this: unknown, ...given: unknown[]): unknown {
+        called.add(`${holder}.${name}`);
+        return Reflect.apply(original, this, given);
+      };
+      Object.defineProperty(object, name, { ...descriptor, value: Object.assign(value, original) });
+      restore.push(() => Object.defineProperty(object, name, descriptor));
+    }
+  }
+  syncBuiltinESMExports();
+  try {
+    use();
+  } finally {
+    for (const undo of restore) undo();
+    syncBuiltinESMExports();
+  }
+  return [...called];
 }
 
 /** What `use` sets, though it is set: to what it had set before, so that a look before and after shows nothing. */
@@ -86,7 +128,14 @@ function globals(): Map<string, unknown> {
     seen.set(`process.${name}`, ownValue(process, name));
   }
   const { exitCode, title } = process;
-  const settings = { exitCode, title, umask: process.umask(), cwd: folder() };
+  const settings = {
+    exitCode,
+    title,
+    umask: process.umask(),
+    cwd: folder(),
+    maxListeners: process.getMaxListeners(),
+    marks: performance.getEntriesByType('mark').length,
+  };
   for (const [name, value] of Object.entries(settings)) seen.set(`process.${name}`, value);
   for (const event of process.eventNames()) seen.set(`process.on ${String(event)}`, process.listenerCount(event));
   return seen;

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Check, expectThat } from '../requirement.ts';
 import { expectNoTimers, watchOutput } from '../watch.ts';
-import { builtIns, observe, patches } from './observe.ts';
+import { builtIns, globalsNow, observe, patches } from './observe.ts';
 import { type ProbedCodec, probeModule } from './processes.ts';
 import { type CodecChecks, type CodecTrial, useOnce } from './trial.ts';
 
@@ -12,6 +12,7 @@ export const PURITY_CHECKS: CodecChecks = {
   'CODEC-QUIET': leaves(({ printed }) => (printed > 0 ? `something was printed: ${printed} characters` : '')),
   'CODEC-NO-TIMERS': leaves(({ resources }) => (resources.length > 0 ? `left behind: ${resources.join(', ')}` : '')),
   'CODEC-NO-GLOBALS': leaves(({ globals }) => (globals.length > 0 ? `changed: ${globals.slice(0, 5).join(', ')}` : '')),
+  'CODEC-NO-IO': leaves(({ calls }) => (calls.length > 0 ? `called: ${calls.slice(0, 5).join(', ')}` : '')),
   // Here an attempt is caught and reported; in another process it ends that process.
   'CODEC-NO-EXIT': leaves(() => ''),
   'CODEC-ENDS': async (trial) => {
@@ -39,7 +40,7 @@ function leaves(findingOf: (seen: ProbedCodec) => string): Check<CodecTrial> {
 async function seenOf(trial: CodecTrial): Promise<ProbedCodec> {
   const { module } = trial;
   if (module !== undefined) return probeModule(module);
-  const before = builtIns();
+  const [before, since] = [builtIns(), globalsNow()];
   const codec = await trial.create();
   let printed = 0;
   const left = observe(() => {
@@ -50,6 +51,6 @@ async function seenOf(trial: CodecTrial): Promise<ProbedCodec> {
       watched.stop();
     }
     printed += watched.printed().length + watched.bytes().length;
-  });
+  }, since);
   return { ...left, printed, globals: [...new Set([...left.globals, ...patches(before)])] };
 }

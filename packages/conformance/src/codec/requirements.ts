@@ -68,9 +68,13 @@ export const CODEC_TABLE: RequirementTable = {
   ),
   'CODEC-KEYLESS': must('Nothing of a token follows from the payload alone, without any key.', KIT),
   'CODEC-QUIET': should('seal and unseal print nothing.', KIT),
+  'CODEC-NO-IO': should(
+    'seal and unseal call nothing that reaches a file, another process or a service.',
+    'RequestStateCodec of @sealring/core: synchronous, without I/O',
+  ),
   'CODEC-NO-TIMERS': should('seal and unseal leave no timers and no handles behind.', KIT),
   'CODEC-NO-GLOBALS': should(
-    'seal and unseal leave globals, built-ins, environment, settings and listeners as they were.',
+    'A codec leaves globals, built-ins, environment, settings and listeners as they were.',
     KIT,
   ),
   'CODEC-NO-EXIT': must('seal and unseal leave the process running.'),

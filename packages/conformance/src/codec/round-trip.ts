@@ -7,6 +7,7 @@ import { LONGEST_PAYLOAD } from './target.ts';
 import { bytesText, type CodecChecks, type CodecTrial, tokenText, useOnce } from './trial.ts';
 
 const MANY_TOKENS = 500;
+const OLD_MS = 1_200;
 /** What a call still does to bytes once it has ended is done by then: milliseconds. */
 const LATER_MS = 20;
 /** Past what lengths of two bytes count, and past limits that a codec may have and not declare. */
@@ -15,10 +16,16 @@ const LONGER: readonly number[] = [65_537, 100_000, 131_073, 300_000, 1_100_000]
 const LONG_MS = 4_000;
 /** How long the smallest payload that fails is looked for, milliseconds. */
 const SHRINK_MS = 3_000;
+const AROUND = 32;
 const KEPT_RESULTS = 8;
 const KEPT_BYTES = 60_000;
 const SHORT_BYTES = 24;
 const MORE_UNSEALS = 4;
+/** By PKCS #7, ISO 7816-4, ANSI X9.23, and none. */
+const PADDINGS: readonly Buffer[] = [
+  ...[1, 2, 3, 8, 15, 16].map((byte) => Buffer.alloc(byte, byte)),
+  ...['80', '8000', '800000', '0000', '00000003', '2020', 'ffff'].map((hex) => Buffer.from(hex, 'hex')),
+];
 /** Where blocks, paddings and lengths of lengths have their edges. */
 const EVERY_LENGTH = 300;
 
@@ -38,6 +45,10 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
       const payload = trial.random.bytes(length);
       return { payload, token: trial.seal(codec, payload) };
     });
+    const [first] = sealed;
+    // Longer than what counts seconds where it means milliseconds lets a token live.
+    await pause(OLD_MS);
+    if (first !== undefined) trial.expectPayload(codec, first.token, first.payload, 'a token that is a second old');
     for (const order of [sealed, sealed.toReversed()]) {
       for (const { payload, token } of order) {
         trial.expectPayload(codec, token, payload, `one of ${sealed.length} tokens`);
@@ -70,18 +81,21 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
   },
   'CODEC-CALLERS-BUFFER': async (trial) => {
     const codec = await trial.create();
-    const payload = trial.bytes(24);
-    const before = Uint8Array.from(payload);
-    const token = trial.seal(codec, payload);
-    await pause(LATER_MS);
-    expectThat(sameBytes(payload, before), 'seal changed the buffer it was given');
-    payload.fill(0);
-    trial.expectPayload(codec, trial.seal(codec, payload), payload, 'a buffer that was sealed before with other bytes');
-    trial.expectPayload(codec, token, before, 'a token whose buffer was overwritten');
-    expectThat(
-      payload.every((byte) => byte === 0),
-      'unseal wrote into the buffer that was sealed',
-    );
+    for (const length of [24, 64, 5_000, LONGEST_PAYLOAD].filter((one) => one <= trial.supports.maxPayloadBytes)) {
+      // A view, so that what is written around it shows.
+      const whole = trial.random.bytes(length + 2 * AROUND);
+      const payload = whole.subarray(AROUND, AROUND + length);
+      const [before, untouched] = [Uint8Array.from(payload), Uint8Array.from(whole)];
+      const token = trial.seal(codec, payload);
+      await pause(LATER_MS);
+      expectThat(sameBytes(whole, untouched), `seal changed the buffer of the ${length} bytes it was given`);
+      payload.fill(0);
+      const again = trial.seal(codec, payload);
+      trial.expectPayload(codec, again, payload, 'a buffer that was sealed before with other bytes');
+      trial.expectPayload(codec, token, before, 'a token whose buffer was overwritten');
+      const isBlank = payload.every((byte) => byte === 0);
+      expectThat(isBlank, 'unseal wrote into the buffer that was sealed');
+    }
   },
   'CODEC-OWN-RESULT': async (trial) => {
     const codec = await trial.create();
@@ -193,6 +207,8 @@ function edgePayloads(random: Random): readonly Uint8Array[] {
     text('é'),
     text('é'),
     text('e\u0301'),
+    // What ends as a padding of whole blocks does.
+    ...[16, 32].flatMap((length) => PADDINGS.map((end) => Buffer.concat([random.bytes(length - end.length), end]))),
     ...[15, 16, 17, 31, 32, 33].map((length) => random.bytes(length)),
     Uint8Array.from({ length: 256 }, (_, i) => i),
     new Uint8Array(1_000),

@@ -22,6 +22,7 @@ export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
   'CODEC-NOT-TEXT': 'the protocol carries tokens as text',
   'CODEC-NOT-TEXT-CLASS': 'the protocol carries tokens as text',
   'CODEC-QUIET': 'what the program prints may not be the codec’s',
+  'CODEC-NO-IO': 'it happens in another process',
   'CODEC-NO-TIMERS': 'they are in another process',
   'CODEC-ENDS': 'they are in another process',
   'CODEC-HUGE-QUICK': 'the way through the pipe takes longer than the refusal',

@@ -2,7 +2,7 @@ import { inspect, types } from 'node:util';
 import type { RequestStateCodec } from '@sealring/core';
 import { sameBytes } from '../bytes.ts';
 import { type Checks, expectThat, Finding, NotApplicable } from '../requirement.ts';
-import { describeThrown, kindOf } from '../thrown.ts';
+import { describeThrown, isThenable, kindOf } from '../thrown.ts';
 import { Trial } from '../trial.ts';
 import type { CodecSupport, CodecTarget } from './target.ts';
 
@@ -70,8 +70,8 @@ export class CodecTrial extends Trial {
   /** Seals, and holds the answer against what every token is: text that is there at once. */
   seal(codec: RequestStateCodec, payload: Uint8Array): string {
     const token: unknown = attempt(() => codec.seal(payload), `seal of ${bytesText(payload)}`);
-    if (types.isPromise(token)) {
-      token.catch(() => undefined);
+    if (isThenable(token)) {
+      token.then(undefined, () => undefined);
       throw new Finding('seal returned a promise');
     }
     expectThat(typeof token === 'string', `seal returned ${kindOf(token)}, not a string`);
@@ -81,8 +81,8 @@ export class CodecTrial extends Trial {
   /** Unseals what must be valid. @throws {Finding} when it is refused. */
   unseal(codec: RequestStateCodec, token: string, what = 'a token of its own'): Uint8Array {
     const payload: unknown = attempt(() => codec.unseal(token), `unseal of ${what}`);
-    if (types.isPromise(payload)) {
-      payload.catch(() => undefined);
+    if (isThenable(payload)) {
+      payload.then(undefined, () => undefined);
       throw new Finding('unseal returned a promise');
     }
     expectThat(types.isUint8Array(payload), `unseal returned ${kindOf(payload)}, not bytes`);
@@ -133,13 +133,17 @@ export class CodecTrial extends Trial {
    * @param call - One such call: its time is measured.
    */
   sample<T>(calls: readonly T[], call: () => unknown): readonly T[] {
-    const began = performance.now();
-    let times = 0;
-    while (times < 50 && performance.now() - began < 100) {
+    if (calls.length === 0) return [];
+    const until = performance.now() + 100;
+    const times: number[] = [];
+    while (times.length < 50 && performance.now() < until) {
+      const began = performance.now();
       call();
-      times += 1;
+      times.push(performance.now() - began);
     }
-    const step = Math.ceil((calls.length * (performance.now() - began)) / times / BUDGET_MS);
+    // Their median: a busy machine interrupts a few of them, and makes those long.
+    const usual = times.toSorted((a, b) => a - b)[times.length >> 1] ?? 0;
+    const step = Math.ceil((calls.length * usual) / BUDGET_MS);
     const from = this.random.below(Math.max(1, step));
     return step <= 1 ? calls : calls.filter((_, i) => i % step === from);
   }

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import * as v from 'valibot';
 import { aFunction, anObject, aText, type ConformanceOptions, checkArgument } from '../options.ts';
@@ -64,7 +64,7 @@ class SingleUseTrial extends Trial {
   }
 
   freshId(): string {
-    return createHash('sha256').update(randomBytes(16)).digest('base64url');
+    return randomBytes(32).toString('base64url');
   }
 
   open(): Promise<SingleUseStoreLike> {
@@ -75,9 +75,10 @@ class SingleUseTrial extends Trial {
     return (made as SingleUseStoreLike).close?.();
   }
 
-  async claim(store: SingleUseStoreLike, id: string, seconds: number): Promise<boolean> {
-    const claim = (): unknown => store.claim(id, new Date(Date.now() + seconds * 1_000));
-    const outcome = await this.promised(claim, 'a claim');
+  /** @param end - A date, or seconds from now. */
+  async claim(store: SingleUseStoreLike, id: string, end: number | Date): Promise<boolean> {
+    const date = typeof end === 'number' ? new Date(Date.now() + end * 1_000) : end;
+    const outcome = await this.promised(() => store.claim(id, date), 'a claim');
     if ('error' in outcome) throw outcome.error;
     const { value } = outcome;
     expectThat(typeof value === 'boolean', `a claim resolved to ${kindOf(value)}, neither true nor false`);
@@ -101,8 +102,6 @@ class SingleUseTrial extends Trial {
 
 const CONTRACT = 'SingleUseStore of @sealring/mcp (single-use.ts)';
 const CLAIMS = 40;
-/** Ids that are claimed before one is claimed again. */
-const OTHERS = 5 * CLAIMS;
 const LONGEST_ID = 256;
 /** Longer than 2^31 milliseconds, and than 2^31 seconds since 1970: a month, and 30 years. */
 const FAR_SECONDS: readonly number[] = [31 * 86_400, 30 * 365 * 86_400];
@@ -112,6 +111,14 @@ const STORES = 4;
 const ROUNDS = 10;
 /** What calls and a service's clock may take of a margin. Seconds. */
 const SLACK_SECONDS = 5;
+/** A store has room for so many. More than that it may refuse, and none of them may it forget. */
+const LEAST_ROOM = 1_000;
+const MANY = 12_000;
+const MANY_MS = 3_000;
+const KINDS: readonly unknown[] = ['unavailable', 'denied', 'corrupt', 'too-large', 'read-only'];
+
+/** An end that is ten minutes ahead. */
+const soon = (): Date => new Date(Date.now() + 600_000);
 
 const { must, should } = requiredBy(CONTRACT);
 
@@ -120,6 +127,7 @@ const SINGLE_USE_TABLE: RequirementTable = {
   'USE-ANSWER': must('claim returns a promise of true or false.'),
   'USE-ONE-WINNER': must('Of many claims of an id at once, over several stores, one returns true.'),
   'USE-ONCE': must('A claimed id is refused on every store, whatever end the later claim names.'),
+  'USE-MANY': must('A thousand ids are granted, and none is forgotten for those that come later.'),
   'USE-SEPARATE': must('Ids that differ are claimed apart, however alike they are.'),
   'USE-CLOCK-SKEW': must(
     'A claim is remembered beyond its end for as long as two clocks may differ.',
@@ -129,6 +137,7 @@ const SINGLE_USE_TABLE: RequirementTable = {
   'USE-ARGUMENTS': must(
     'An id that is not a text of 1 to 256 characters, or an invalid date, rejects with a TypeError or RangeError.',
   ),
+  'USE-CALLERS-DATE': should('claim neither changes the date it was given nor looks at it later.'),
   'USE-CLOSED': must(
     'After the close of a store, what it claimed is refused: by the others, and by itself if it answers.',
   ),
@@ -139,15 +148,18 @@ const SINGLE_USE_TABLE: RequirementTable = {
     `${CONTRACT}: a store that cannot determine whether; F9`,
   ),
   'USE-RECOVERS': must('A backend that comes back is used again, and holds what was claimed.', `${CONTRACT}; F31`),
-  'USE-ERROR': should(
-    'A claim that the store cannot determine resolves to false, or rejects with SingleUseStoreError.',
+  'USE-ERROR': must(
+    'A claim that the store cannot determine resolves to false, or rejects with SingleUseStoreError in fixed words.',
   ),
 };
 
 const SINGLE_USE_CHECKS: Checks<SingleUseTrial> = {
   'USE-ANSWER': async (trial) => {
     const store = await trial.open();
-    expectThat(await trial.claim(store, trial.freshId(), 600), 'the first claim of an id resolved to false');
+    const id = trial.freshId();
+    expectThat(await trial.claim(store, id, 600), 'the first claim of an id resolved to false');
+    await trial.claim(store, id, 600);
+    await trial.claim(store, trial.freshId(), -86_400 - trial.clockSkewSeconds);
   },
   'USE-ONE-WINNER': async (trial) => {
     const stores = await Promise.all(Array.from({ length: STORES }, () => trial.open()));
@@ -173,25 +185,45 @@ const SINGLE_USE_CHECKS: Checks<SingleUseTrial> = {
       expectThat(await trial.claim(store, far, seconds), `an id that ends in ${seconds} s was refused`);
       expectThat(!(await trial.claim(other, far, seconds)), `an id that ends in ${seconds} s was claimed again`);
     }
-    // The date stays the caller’s.
-    const [kept, date] = [trial.freshId(), new Date(Date.now() + 600_000)];
+    const [kept, date] = [trial.freshId(), soon()];
     await trial.promised(() => store.claim(kept, date), 'a claim');
     date.setTime(0);
-    for (let i = 0; i < OTHERS; i += CLAIMS) {
-      const fresh = Array.from({ length: CLAIMS }, () => trial.claim(store, trial.freshId(), 600));
-      const won = (await trial.all(fresh)).filter(Boolean).length;
-      expectThat(won === CLAIMS, `of ${CLAIMS} ids that nobody had claimed, ${won} were granted`);
-    }
     for (const again of [store, other]) {
       expectThat(!(await trial.claim(again, kept, 600)), 'an id was claimed again after its date had been changed');
-      expectThat(!(await trial.claim(again, id, 600)), `an id was claimed again after ${OTHERS} others`);
     }
+  },
+  'USE-MANY': async (trial) => {
+    const stores = [await trial.open(), await trial.open()];
+    const claimed: string[] = [];
+    const until = performance.now() + MANY_MS;
+    let isFull = false;
+    while (claimed.length < MANY && performance.now() < until && !isFull) {
+      const ids = Array.from({ length: 2 * CLAIMS }, () => trial.freshId());
+      const hasRoom = claimed.length >= LEAST_ROOM;
+      const claims = ids.map(async (id, i) => {
+        const claim = trial.claim(stores[i % 2] as SingleUseStoreLike, id, 600);
+        // A store that is full may say no, or reject.
+        return hasRoom ? claim.catch(() => false) : claim;
+      });
+      const won = await trial.all(claims);
+      isFull = won.includes(false);
+      expectThat(!isFull || hasRoom, `an id that nobody had claimed was refused, after ${claimed.length} others`);
+      claimed.push(...ids.filter((_, i) => won[i]));
+    }
+    const step = Math.ceil(claimed.length / (5 * CLAIMS));
+    for (const ids of batches(claimed.filter((_, i) => i % step === 0 || i < CLAIMS))) {
+      const again = ids.map((id, i) => trial.claim(stores[i % 2] as SingleUseStoreLike, id, 600).catch(() => false));
+      const won = (await trial.all(again)).filter(Boolean).length;
+      expectThat(won === 0, `of ${claimed.length} ids, ${won} of ${ids.length} were claimed again`);
+    }
+    return `${claimed.length} ids were claimed`;
   },
   'USE-SEPARATE': async (trial) => {
     const store = await trial.open();
     const id = `Aa${trial.freshId().slice(2)}`;
-    const half = Math.floor(id.length / 2);
+    const number = `7${trial.random.below(2 ** 31)}`;
     const long = id.padEnd(LONGEST_ID, 'x');
+    const half = Math.floor(id.length / 2);
     const alike = [
       id,
       `aA${id.slice(2)}`,
@@ -199,13 +231,26 @@ const SINGLE_USE_CHECKS: Checks<SingleUseTrial> = {
       id.slice(0, -1),
       id.slice(1),
       `${id.slice(0, half)}${id.charAt(half) === 'x' ? 'y' : 'x'}${id.slice(half + 1)}`,
-      ...['-', '_', '.', ':', '/', '+', '%41', 'A', '=', ' '].map((end) => id + end),
+      ...ALIKE.flatMap((more) => [id + more, more + id, id.slice(0, half) + more + id.slice(half)]),
       Array.from(id).toReversed().join(''),
-      ...['1', '2'].map((end) => long.slice(0, -1) + end),
+      number,
+      ...['0', '+', '0x'].map((sign) => sign + number),
+      ...['.0', 'e0'].map((end) => number + end),
+      ...['1', '2', '\u4e2d', '\u6587'].map((end) => long.slice(0, -1) + end),
+      id + '\u4e2d'.repeat(LONGEST_ID - id.length),
     ];
-    for (const [index, one] of alike.entries()) {
-      expectThat(await trial.claim(store, one, 600), `an id was refused for ${index} others that are only alike`);
+    for (const some of batches(alike)) {
+      const won = await trial.all(some.map((one) => trial.claim(store, one, 600)));
+      const refused = some[won.indexOf(false)] ?? '';
+      expectThat(!won.includes(false), `${JSON.stringify(refused)} was refused for others that are only alike`);
     }
+    // Not every service can hold these: they may be refused by an error, but not taken for another.
+    for (const more of ['\0', '\0x', '\ud800', '\udc00', '\ufffd']) {
+      const outcome = await trial.promised(() => store.claim(id + more, soon()), 'a claim');
+      const isTaken = 'value' in outcome && outcome.value !== true;
+      expectThat(!isTaken, `an id was refused for one without ${JSON.stringify(more)} at its end`);
+    }
+    await namesOfMembers(trial, store);
   },
   'USE-CLOCK-SKEW': async (trial) => {
     const { clockSkewSeconds } = trial;
@@ -226,36 +271,80 @@ const SINGLE_USE_CHECKS: Checks<SingleUseTrial> = {
       await trial.claim(behind, trial.freshId(), clockSkewSeconds);
       return trial.claim(behind, id, clockSkewSeconds);
     };
-    if (clockSkewSeconds > 2) {
-      expectThat(!(await claimAgain(1, 2_100)), 'an id was claimed again 1 s after its end');
-    }
     if (clockSkewSeconds > SLACK_SECONDS) {
       const most = clockSkewSeconds - SLACK_SECONDS;
       expectThat(!(await claimAgain(-most, 0)), `an id was claimed again ${most} s after its end`);
     }
+    // The last moment at which some ids are remembered: what counts in seconds forgets them almost a second before.
+    const lastMs = (Math.floor(Date.now() / 1_000) + 3) * 1_000 - 50;
+    const short = new Date(lastMs - clockSkewSeconds * 1_000);
+    const toTheLast = async (): Promise<void> => {
+      const id = trial.freshId();
+      await trial.promised(() => ahead.claim(id, short), 'a claim');
+      for (; Date.now() < lastMs; await pause(LOOK_AGAIN_MS)) {
+        const outcome = await trial.promised(() => behind.claim(id, short), 'a claim');
+        // One that is on its way at the end may meet it there.
+        const leftMs = lastMs - Date.now();
+        const isWon = 'value' in outcome && outcome.value === true && leftMs > 0;
+        expectThat(!isWon, `an id was claimed again ${leftMs} ms before its end and the margin had passed`);
+      }
+    };
+    // What ends takes with it neither an id that was claimed again with that end, nor any other.
+    const alone = async (): Promise<void> => {
+      const [id, other] = [trial.freshId(), trial.freshId()];
+      for (const one of [id, other]) await trial.claim(ahead, one, 600);
+      for (const one of [id, trial.freshId()]) await trial.promised(() => behind.claim(one, short), 'a claim');
+      await pause(Math.max(0, lastMs - Date.now()) + LOOK_AGAIN_MS);
+      await trial.claim(ahead, trial.freshId(), 600);
+      expectThat(
+        !(await trial.claim(ahead, id, 600)),
+        'an id was claimed again after a claim of it with an earlier end',
+      );
+      expectThat(!(await trial.claim(ahead, other, 600)), 'an id was claimed again after the end of another');
+    };
+    const afterEnd = async (): Promise<void> => {
+      if (clockSkewSeconds <= 2) return;
+      expectThat(!(await claimAgain(1, 2_100)), 'an id was claimed again 1 s after its end');
+    };
+    await trial.all([toTheLast(), alone(), afterEnd()]);
   },
   'USE-PAST-END': async (trial) => {
     const store = await trial.open();
     const past = -trial.clockSkewSeconds - SLACK_SECONDS;
     const id = trial.freshId();
     await trial.claim(store, id, 600);
-    expectThat(!(await trial.claim(store, trial.freshId(), past)), `an id that ended ${-past} s ago was claimed`);
+    for (const seconds of [past, past - 86_400, new Date(0), new Date(-1)]) {
+      const when = typeof seconds === 'number' ? `${-seconds} s ago` : 'in 1970 or before';
+      expectThat(!(await trial.claim(store, trial.freshId(), seconds)), `an id that ended ${when} was claimed`);
+    }
     expectThat(!(await trial.claim(store, id, 600)), 'an id was claimed again after one that had ended');
   },
   'USE-UNREACHABLE': async (trial) => {
-    const store = await trial.open();
-    await trial.claim(store, trial.freshId(), 600);
+    const [store, unused] = [await trial.open(), await trial.open()];
+    const claimed = trial.freshId();
+    await trial.claim(store, claimed, 600);
     await trial.breakConnection();
-    const won: unknown = await store.claim(trial.freshId(), new Date(Date.now() + 600_000)).catch(() => false);
-    expectThat(won !== true, 'a claim resolved to true while the backend was out of reach');
+    // What counts failures answers otherwise after some.
+    for (const ones of [[store], [store, unused]]) {
+      const claims = ones.flatMap((one) =>
+        [claimed, ...Array.from({ length: 7 }, () => trial.freshId())].map((id) =>
+          trial.refused(one, id, soon(), 'a claim out of reach of the backend'),
+        ),
+      );
+      await trial.all(claims);
+    }
   },
   'USE-RECOVERS': async (trial) => {
     const [store, other] = [await trial.open(), await trial.open()];
-    const id = trial.freshId();
-    await trial.claim(store, id, 600);
+    const ids = Array.from({ length: 10 }, () => trial.freshId());
+    await trial.claim(store, ids[0] ?? '', 600);
+    const end = soon();
+    const underWay = ids.slice(1).map((id) => trial.promised(() => store.claim(id, end), 'a claim'));
     await trial.breakConnection();
-    await trial.refused(store, trial.freshId(), new Date(Date.now() + 600_000), 'a claim during an outage');
+    const outcomes = await trial.all(underWay);
+    await trial.refused(store, trial.freshId(), end, 'a claim during an outage');
     await trial.mend();
+    const won = ids.filter((_, i) => i === 0 || outcomes.some((one, j) => j === i - 1 && 'value' in one && one.value));
     for (const one of [store, other]) {
       const deadline = performance.now() + PATIENCE_MS;
       const claimed = async (): Promise<boolean> => trial.claim(one, trial.freshId(), 600).catch(() => false);
@@ -266,60 +355,139 @@ const SINGLE_USE_CHECKS: Checks<SingleUseTrial> = {
         );
         await pause(LOOK_AGAIN_MS);
       }
-      expectThat(!(await trial.claim(one, id, 600)), 'an id was claimed again after an outage');
+      for (const id of won) {
+        expectThat(!(await trial.claim(one, id, 600)), 'an id was claimed again after an outage');
+      }
     }
   },
   'USE-ERROR': async (trial) => {
-    const store = await trial.open();
-    const id = trial.freshId();
-    await trial.claim(store, trial.freshId(), 600);
+    const [store, closed] = [await trial.open(), await trial.open()];
+    for (const one of [store, closed]) await trial.claim(one, trial.freshId(), 600);
+    await trial.closeEarly(closed);
+    await expectStoreError(trial, closed, 'a claim after close');
     await trial.breakConnection();
-    const what = 'a claim out of reach of the backend';
-    const outcome = await trial.refused(store, id, new Date(Date.now() + 600_000), what);
-    if ('value' in outcome) return;
-    const { error } = outcome;
-    const isOurs = error instanceof Error && error.name === 'SingleUseStoreError';
-    expectThat(isOurs, `${what} rejected with ${describeThrown(error)}, not SingleUseStoreError`);
-    expectDiscreet(error, id, what);
+    await expectStoreError(trial, store, 'a claim out of reach of the backend');
   },
   'USE-ARGUMENTS': async (trial) => {
     const store = await trial.open();
-    const [id, date] = [trial.freshId(), new Date(Date.now() + 600_000)];
-    for (const [what, ...given] of [
-      ['an empty id', '', date],
-      ['an id of 257 characters', 'x'.repeat(LONGEST_ID + 1), date],
-      ['a number for an id', 1, date],
-      ['no id', undefined, date],
-      ['an invalid date', id, new Date(Number.NaN)],
-      ['a number for a date', id, date.getTime()],
-      ['no date', id, undefined],
-    ] as const) {
-      const outcome = await trial.refused(store, given[0], given[1], `a claim with ${what}`);
+    const [id, date] = [trial.freshId(), soon()];
+    const ids: Readonly<Record<string, unknown>> = {
+      'an empty id': '',
+      'an id of 257 characters': 'x'.repeat(LONGEST_ID + 1),
+      'an id of 100 000 characters': id.repeat(3_000),
+      'a number for an id': 1,
+      'bytes for an id': Buffer.from(id),
+      'an array for an id': [id],
+      'an object for an id': { id },
+      'no id': undefined,
+    };
+    const dates: Readonly<Record<string, unknown>> = {
+      'an invalid date': new Date(Number.NaN),
+      'a number for a date': date.getTime(),
+      'a text for a date': date.toISOString(),
+      'an object for a date': {},
+      'no date': undefined,
+    };
+    const wrong = [
+      ...Object.entries(ids).map(([what, one]) => [what, one, date] as const),
+      ...Object.entries(dates).map(([what, one]) => [what, id, one] as const),
+      ...Object.entries(ids).map(([what, one]) => [`${what} and a date that has passed`, one, new Date(1)] as const),
+    ];
+    for (const [what, one, end] of wrong) {
+      const outcome = await trial.refused(store, one, end, `a claim with ${what}`);
       const error = 'error' in outcome ? outcome.error : undefined;
       const isRight = error instanceof Error && ['TypeError', 'RangeError'].includes(error.name);
       expectThat(isRight, `a claim with ${what} did not reject with a TypeError or RangeError`);
     }
     expectThat(await trial.claim(store, id, 600), 'an id was refused after a claim of it with a wrong date');
+    // Of one character: an earlier run may have claimed it.
+    await trial.claim(store, trial.random.pick(Array.from('abcdefghijklmnopqrstuvwxyz')), 1);
+    for (const length of [16, 32, 64, 100, 255, LONGEST_ID]) {
+      const one = id.repeat(6).slice(-length);
+      expectThat(await trial.claim(store, one, 600), `an id of ${length} characters was refused`);
+    }
+  },
+  'USE-CALLERS-DATE': async (trial) => {
+    const store = await trial.open();
+    const id = trial.freshId();
+    const endMs = Date.now() + 600_000;
+    const [date, early] = [new Date(endMs), new Date(endMs)];
+    await trial.promised(() => store.claim(trial.freshId(), date), 'a claim');
+    expectThat(date.getTime() === endMs, 'claim changed the date it was given');
+    const claim = store.claim(id, early);
+    early.setTime(0);
+    const isKept = (await claim) && !(await trial.claim(store, id, 600));
+    expectThat(isKept, 'claim looked at the date after it had returned its promise');
   },
   'USE-CLOSED': async (trial) => {
     const [store, other] = [await trial.open(), await trial.open()];
-    const id = trial.freshId();
+    const [id, fresh] = [trial.freshId(), trial.freshId()];
+    const end = soon();
     await trial.claim(store, id, 600);
+    const pending = Array.from({ length: CLAIMS }, () => trial.freshId());
+    const calls = pending.map((one) => trial.promised(() => store.claim(one, end), 'a claim under way at close'));
+    const claimed = trial.refused(store, id, end, 'a claim of a claimed id, under way at close,');
     await trial.closeEarly(store);
     const what = 'a claim of a claimed id after the close of its store';
-    const again = trial.refused(store, id, new Date(Date.now() + 600_000), what);
+    const all = [...calls, claimed, trial.promised(() => store.claim(fresh, end), what)];
+    const again = trial.refused(store, id, end, what);
     const late = Symbol('late');
-    expectThat((await within(CLOSE_MS, again, late)) !== late, `${what} had not ended after ${CLOSE_MS} ms`);
-    expectThat(
-      !(await trial.claim(other, id, 600)),
-      'an id was claimed again after the store that claimed it was closed',
-    );
+    const outcomes = await within(CLOSE_MS, trial.all([...all, again]), late);
+    expectThat(outcomes !== late, `claims at and after close had not ended after ${CLOSE_MS} ms`);
+    const won = [...pending, '', fresh].filter((_, i) => Object(outcomes[i]).value === true);
+    for (const one of [id, ...won]) {
+      const isAgain = await trial.claim(other, one, 600);
+      expectThat(!isAgain, 'an id was claimed again after the store that claimed it was closed');
+    }
   },
   'USE-INSTANCE-CLOSES': async (trial) => {
     await trial.claim(await trial.open(), trial.freshId(), 600);
     await trial.expectCloses();
   },
 };
+
+/** What a database, a URL, a path, a pattern or a collation drops, cuts at or takes for another. */
+const ALIKE: readonly string[] = [
+  ...'- _ . : / \\ + % * ? # & = , ; | ~ A a 0 \' " ` ( [ { < @ ! $ ^'.split(' '),
+  '%41',
+  ...Array.from(' \t\n\u00a0\u200b\u00ad\ufeff'),
+  ...'e é e\u0301 E\u0301 ss ß ﬁ fi Ａ А i ı １ 1 Ā Ă 中 文 🙂 🙃'.split(' '),
+  // Alike for hashes of 32 bits: two of Java and others, and CRC-32.
+  ...'Aa BB Ab BA plumless buckeroo'.split(' '),
+];
+
+function batches(ids: readonly string[]): readonly (readonly string[])[] {
+  return Array.from({ length: Math.ceil(ids.length / CLAIMS) }, (_, i) => ids.slice(i * CLAIMS, (i + 1) * CLAIMS));
+}
+
+/**
+ * What every object has is claimed by nobody. An earlier run may have claimed these ids, so others that never change are
+ * claimed first, and longer: a run that is granted all of those must be granted these.
+ */
+async function namesOfMembers(trial: SingleUseTrial, store: SingleUseStoreLike): Promise<void> {
+  for (const name of ['constructors', 'to-string', 'conformance']) {
+    if (!(await trial.claim(store, name, 60))) return;
+  }
+  for (const name of ['constructor', 'toString', '__proto__', 'hasOwnProperty', 'then']) {
+    expectThat(await trial.claim(store, name, 30), `the id ${name} was refused, though nobody had claimed it`);
+  }
+}
+
+/** @throws {Finding} unless a claim that cannot be determined is refused in the words of the contract. */
+async function expectStoreError(trial: SingleUseTrial, store: SingleUseStoreLike, what: string): Promise<void> {
+  const id = trial.freshId();
+  const outcome = await trial.promised(() => store.claim(id, soon()), what);
+  if ('value' in outcome) return;
+  const { error } = outcome;
+  const isOurs = error instanceof Error && error.name === 'SingleUseStoreError';
+  expectThat(isOurs, `${what} rejected with ${describeThrown(error)}, not SingleUseStoreError`);
+  const kind: unknown = Reflect.get(error, 'kind');
+  expectThat(
+    KINDS.includes(kind),
+    `${what} rejected with ${describeThrown(error)}: its kind is not one of ${KINDS.length}`,
+  );
+  expectDiscreet(error, id, what);
+}
 
 export const SINGLE_USE_SUITE: Suite<SingleUseTarget, ConformanceOptions> = suiteOf({
   name: 'single-use',
@@ -337,7 +505,7 @@ export const SINGLE_USE_REQUIREMENTS: readonly Requirement[] = SINGLE_USE_SUITE.
 
 /**
  * Holds a single-use store to the contract of `SingleUseStore` of `@sealring/mcp`. Resolves to a report whatever the
- * store does. Needs a real backend: it claims some hundred ids of its own, which end by themselves.
+ * store does. Needs a real backend: it claims some ten thousand ids of its own, which end by themselves.
  *
  * @throws {TypeError | RangeError} for a target or an option that is wrong, naming it.
  *

@@ -1,4 +1,16 @@
-import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  sign,
+  timingSafeEqual,
+  verify,
+} from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { types } from 'node:util';
 import { crc32, deflateRawSync, gunzipSync, inflateRawSync } from 'node:zlib';
 import type { RequestStateCodec } from '@sealring/core';
@@ -130,6 +142,58 @@ const both = (sound: RequestStateCodec, change: Partial<RequestStateCodec>): Req
   unseal: (token) => sound.unseal(token),
   ...change,
 });
+
+/** One that signs only, and says so. */
+function readable(
+  name: string,
+  caughtBy: string,
+  make: (keys: readonly [Buffer, ...Buffer[]]) => RequestStateCodec,
+): BrokenCodec {
+  const more = { supports: { confidentiality: false } };
+  return { target: zooTarget(name, (keys) => make(keys as [Buffer]), more), caughtBy };
+}
+
+const signers = new Map<string, { readonly privateKey: KeyObject; readonly publicKey: KeyObject }>();
+
+function macOf(key: Buffer, content: string): string {
+  return createHmac('sha256', key).update(content).digest('base64url');
+}
+
+function openGcm(key: Buffer, bytes: Buffer): Buffer {
+  const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12), { authTagLength: 16 });
+  decipher.setAuthTag(bytes.subarray(-16));
+  try {
+    return Buffer.concat([decipher.update(bytes.subarray(12, -16)), decipher.final()]);
+  } catch {
+    return refuse();
+  }
+}
+
+function openLoosely(key: Buffer, bytes: Buffer): Buffer {
+  if (bytes.length < 28) refuse('malformed');
+  const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12), { authTagLength: 16 });
+  return decipher.update(bytes.subarray(12, -16));
+}
+
+function outcomeOf(codec: RequestStateCodec, token: string): { payload: Uint8Array } | { error: unknown } {
+  try {
+    return { payload: codec.unseal(token) };
+  } catch (error) {
+    return { error };
+  }
+}
+
+function firstOf(one: RequestStateCodec, other: RequestStateCodec, token: string): Uint8Array {
+  const outcome = outcomeOf(one, token);
+  return 'payload' in outcome ? outcome.payload : other.unseal(token);
+}
+
+/** With something more in the refusal. */
+function orRefuse(codec: RequestStateCodec, token: string, more: object): Uint8Array {
+  const outcome = outcomeOf(codec, token);
+  if ('payload' in outcome) return outcome.payload;
+  throw Object.assign(outcome.error as Error, more);
+}
 
 const sha256 = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest();
 /** Counted in this process, for every key. */
@@ -1102,6 +1166,167 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
               .slice(payload[0] === 1 ? 1 : 0),
           ),
   }),
+  readable('does not sign where its parts end', 'CODEC-SPLICE', ([key]) => ({
+    seal(payload) {
+      const body = Buffer.from(payload).toString('base64url');
+      return `v1.${body}.${macOf(key, `v1${body}`)}`;
+    },
+    unseal(token) {
+      const [head = '', body = '', tag, more] = typeof token === 'string' ? token.split('.') : [];
+      const isGood = head.startsWith('v1') && more === undefined && tag === macOf(key, head + body);
+      return isGood ? Buffer.from(body, 'base64url') : refuse();
+    },
+  })),
+  readable('takes a digest for a signature', 'CODEC-FORGE', (keys) => tagged(keys, (_, body) => sha256(body))),
+  readable('takes either root of a signature', 'CODEC-FORGE', ([key]) => {
+    const { privateKey, publicKey } =
+      signers.get(key.toString('hex')) ?? generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    signers.set(key.toString('hex'), { privateKey, publicKey });
+    const form = { dsaEncoding: 'ieee-p1363' } as const;
+    return {
+      seal: (payload) =>
+        Buffer.concat([payload, sign('sha256', payload, { key: privateKey, ...form })]).toString('base64url'),
+      unseal(token) {
+        const bytes = typeof token === 'string' ? SOUND.decode(token) : refuse();
+        const [payload, signature] = [bytes.subarray(0, -64), bytes.subarray(-64)];
+        const isGood = bytes.length >= 64 && verify('sha256', payload, { key: publicKey, ...form }, signature);
+        return isGood ? Buffer.from(payload) : refuse();
+      },
+    };
+  }),
+  readable('says in its refusal which tag it wanted', 'CODEC-FORGE', ([key]) => ({
+    seal(payload) {
+      const body = Buffer.from(payload).toString('base64url');
+      return `${body}.${macOf(key, body)}`;
+    },
+    unseal(token) {
+      const [body = '', tag, more] = typeof token === 'string' ? token.split('.') : [];
+      if (SOUND.decode(body) && more === undefined && tag === macOf(key, body)) return Buffer.from(body, 'base64url');
+      return refuse(`wanted ${macOf(key, body)}`);
+    },
+  })),
+  {
+    target: zooTarget('seals piece by piece, and does not know the last one', ([key]) => {
+      const piece = (nonce: Buffer, index: number): Buffer => Buffer.concat([nonce, Buffer.of(0, 0, 0, index)]);
+      return {
+        seal(payload) {
+          const nonce = randomBytes(8);
+          const sealed = [nonce];
+          for (let at = 0; at === 0 || at < payload.length; at += 1_024) {
+            const cipher = createCipheriv('aes-256-gcm', key as Buffer, piece(nonce, at / 1_024));
+            sealed.push(cipher.update(payload.subarray(at, at + 1_024)), cipher.final(), cipher.getAuthTag());
+          }
+          return Buffer.concat(sealed).toString('base64url');
+        },
+        unseal(token) {
+          const bytes = typeof token === 'string' ? SOUND.decode(token) : refuse();
+          const opened: Buffer[] = [];
+          for (let at = 8; at === 8 || at < bytes.length; at += 1_040) {
+            const part = Buffer.concat([piece(bytes.subarray(0, 8), (at - 8) / 1_040), bytes.subarray(at, at + 1_040)]);
+            opened.push(part.length < 28 ? refuse('malformed') : openGcm(key as Buffer, part));
+          }
+          return Buffer.concat(opened);
+        },
+      };
+    }),
+    caughtBy: 'CODEC-LONG-PAYLOAD',
+  },
+  wrapped('takes a token that says it is plain', 'CODEC-DOWNGRADE', (sound) =>
+    both(sound, {
+      unseal: (token) => (token?.startsWith?.('plain.') ? SOUND.decode(token.slice(6)) : sound.unseal(token)),
+    }),
+  ),
+  {
+    target: zooTarget('opens the old key without its tag', (keys) => {
+      const [sound, old] = [soundCodec()(keys), soundCodec({ open: openLoosely })(keys.slice(1))];
+      return keys.length < 2 ? sound : both(sound, { unseal: (token) => firstOf(sound, old, token) });
+    }),
+    caughtBy: 'CODEC-ROTATED-OPENS',
+  },
+  wrapped('lets a token live for a moment', 'CODEC-ANY-ORDER', (sound) => {
+    const sealed = new Map<string, number>();
+    return both(sound, {
+      seal(payload) {
+        const token = sound.seal(payload);
+        sealed.set(token, performance.now());
+        return token;
+      },
+      unseal: (token) =>
+        performance.now() - (sealed.get(token) ?? performance.now()) > 1_000 ? refuse() : sound.unseal(token),
+    });
+  }),
+  broken('takes its nonce from the beginning of the payload', 'CODEC-KEYSTREAM', {
+    nonce: (_, payload, key) => sha256(Buffer.concat([key, payload.subarray(0, 16)])).subarray(0, 12),
+  }),
+  wrapped('writes a zero behind a view', 'CODEC-CALLERS-BUFFER', (sound) =>
+    both(sound, {
+      seal(payload) {
+        const behind = payload.byteOffset + payload.length;
+        if (behind < payload.buffer.byteLength) new Uint8Array(payload.buffer)[behind] = 0;
+        return sound.seal(payload);
+      },
+    }),
+  ),
+  broken('pads no whole block, and unpads every one', 'CODEC-ROUNDTRIP-BYTES', {
+    before(payload) {
+      const more = (16 - (payload.length % 16)) % 16;
+      return Buffer.concat([payload, Buffer.alloc(more, more)]);
+    },
+    after(payload) {
+      const more = payload.at(-1) ?? 0;
+      const isPadded = more > 0 && more < 16 && payload.subarray(-more).every((byte) => byte === more);
+      return isPadded ? payload.subarray(0, -more) : payload;
+    },
+  }),
+  {
+    target: zooTarget('names its key in a refusal', (keys) => {
+      const sound = soundCodec()(keys);
+      return both(sound, { unseal: (token) => orRefuse(sound, token, { key: keys[0]?.toString('hex') }) });
+    }),
+    caughtBy: 'CODEC-REFUSAL-SECRET',
+  },
+  wrapped('attaches the bytes of a token to its refusal', 'CODEC-REFUSAL-TOKEN', (sound) =>
+    both(sound, {
+      unseal: (token) =>
+        orRefuse(sound, token, { bytes: Buffer.from(token?.slice?.(PREFIX.length) ?? '', 'base64url') }),
+    }),
+  ),
+  wrapped('reads a file', 'CODEC-NO-IO', (sound) =>
+    both(sound, {
+      seal(payload) {
+        readFileSync(import.meta.filename);
+        return sound.seal(payload);
+      },
+    }),
+  ),
+  wrapped('leaves out a character that is there twice', 'CODEC-EXTENSION', (sound) =>
+    both(sound, {
+      unseal(token) {
+        for (let at = 1; at < Math.min(token?.length ?? 0, 200); at++) {
+          const shorter = token.slice(0, at) + token.slice(at + 1);
+          if (token[at] === token[at - 1] && 'payload' in outcomeOf(sound, shorter)) return sound.unseal(shorter);
+        }
+        return sound.unseal(token);
+      },
+    }),
+  ),
+  {
+    target: zooTarget('shows which payloads are equal', (keys) => {
+      const sound = soundCodec()(keys);
+      const markOf = (payload: Uint8Array): string => macOf(keys[0] as Buffer, Buffer.from(payload).toString('hex'));
+      return both(sound, {
+        seal: (payload) => `${sound.seal(payload)}~${markOf(payload)}`,
+        unseal(token) {
+          const [body = '', mark, more] = typeof token === 'string' ? token.split('~') : [];
+          const payload = sound.unseal(body);
+          const isGood =
+            more === undefined && keys.some((key) => mark === macOf(key, Buffer.from(payload).toString('hex')));
+          return isGood ? payload : refuse();
+        },
+      });
+    }),
+    caughtBy: 'CODEC-DISTINCT',
+  },
 ];
 
 function checksum(bytes: Uint8Array): Buffer {

@@ -56,12 +56,12 @@ type ClaimOf = SingleUseStoreLike['claim'];
 function changed(
   name: string,
   caughtBy: string,
-  change: (claim: ClaimOf, state: { isClosed: boolean; isLost: boolean }) => ClaimOf,
+  change: (claim: ClaimOf, state: { isClosed: boolean; isLost: boolean; failures: number }) => ClaimOf,
 ): BrokenSingleUse {
   const target = zooSingleUse(name);
   const create = async () => {
     const { store } = await target.create();
-    const state = { isClosed: false, isLost: false };
+    const state = { isClosed: false, isLost: false, failures: 0 };
     const claim = change((id, expiresAt) => store.claim(id, expiresAt), state);
     return { store: { claim, close: async () => void (state.isClosed = true) } };
   };
@@ -121,13 +121,41 @@ export const BROKEN_SINGLE_USE: readonly BrokenSingleUse[] = [
   },
   { target: zooSingleUse('accepts what it cannot check', sound, true), caughtBy: 'USE-UNREACHABLE' },
   {
+    target: zooSingleUse('remembers a thousand ids', async (used, id, endMs) => {
+      const won = await sound(used, id, endMs);
+      const [oldest = ''] = used.keys();
+      if (used.size > 1_000) used.delete(oldest);
+      return won;
+    }),
+    caughtBy: 'USE-MANY',
+  },
+  {
+    target: zooSingleUse('remembers whole seconds', async (used, id, endMs) => {
+      const isOver = endMs + MARGIN_MS <= Date.now();
+      return !isOver && sound(used, id, Math.max(Math.floor(endMs / 1_000) * 1_000, Date.now() - MARGIN_MS + 1));
+    }),
+    caughtBy: 'USE-CLOCK-SKEW',
+  },
+  {
+    target: zooSingleUse('remembers to the end that was claimed last', async (used, id, endMs) => {
+      const won = await sound(used, id, endMs);
+      used.set(id, endMs + MARGIN_MS);
+      return won;
+    }),
+    caughtBy: 'USE-CLOCK-SKEW',
+  },
+  {
+    target: zooSingleUse('finds ids in an object', async (used, id, endMs) => !(id in {}) && sound(used, id, endMs)),
+    caughtBy: 'USE-SEPARATE',
+  },
+  {
     target: zooSingleUse('remembers a hundred ids', async (used, id, endMs) => {
       const won = await sound(used, id, endMs);
       const [oldest = ''] = used.keys();
       if (used.size > 100) used.delete(oldest);
       return won;
     }),
-    caughtBy: 'USE-ONCE',
+    caughtBy: 'USE-MANY',
   },
   {
     target: zooSingleUse('sets a timer that is too long', async (used, id, endMs) => {
@@ -151,6 +179,9 @@ export const BROKEN_SINGLE_USE: readonly BrokenSingleUse[] = [
     'takes an id to its colon': (id: string) => id.split(':')[0] ?? '',
     'trims an id': (id: string) => id.trim(),
     'decodes an id': (id: string) => id.replaceAll('%41', 'A'),
+    'compares ids without accents': (id: string) => id.normalize('NFD').replaceAll(/\p{M}/gu, ''),
+    'takes an id of digits for a number': (id: string) => (Number.isFinite(Number(id)) ? String(Number(id)) : id),
+    'takes the last part of a path': (id: string) => id.split('/').at(-1) ?? '',
   }).map(([name, keyOf]) => ({
     target: zooSingleUse(name, (used, id, endMs) => sound(used, keyOf(id), endMs)),
     caughtBy: 'USE-SEPARATE',
@@ -182,6 +213,24 @@ export const BROKEN_SINGLE_USE: readonly BrokenSingleUse[] = [
         throw error.name === 'SingleUseStoreError'
           ? new SingleUseStoreError('unavailable', `no answer for ${id}`)
           : error;
+      }),
+  ),
+  changed('reads the date late', 'USE-CALLERS-DATE', (claim) => async (id, expiresAt) => {
+    await pause(1);
+    return claim(id, expiresAt);
+  }),
+  changed('throws what the driver throws after close', 'USE-ERROR', (claim, state) => async (id, expiresAt) => {
+    if (state.isClosed) throw new Error('the client is closed');
+    return claim(id, expiresAt);
+  }),
+  changed(
+    'grants everything after three failures',
+    'USE-UNREACHABLE',
+    (claim, state) => async (id, expiresAt) =>
+      claim(id, expiresAt).catch((error: Error) => {
+        state.failures += 1;
+        if (state.failures > 3 && error.name === 'SingleUseStoreError') return true;
+        throw error;
       }),
   ),
   changed('stays out of reach', 'USE-RECOVERS', (claim, state) => async (id, expiresAt) => {
