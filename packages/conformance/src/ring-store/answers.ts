@@ -1,8 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { types } from 'node:util';
 import { expectThat, Finding, NotApplicable } from '../requirement.ts';
-import { contentsOf, shows } from '../secrets.ts';
+import { contentsOf, type Readable, shows } from '../secrets.ts';
 import { describeThrown, isObject, kindOf } from '../thrown.ts';
+import type { Outcome } from '../trial.ts';
 import { callsOf, outOfReach } from './outages.ts';
 import { MAX_DOCUMENT_BYTES } from './target.ts';
 import { isFailure, type RingStoreChecks, type RingStoreTrial } from './trial.ts';
@@ -18,7 +19,13 @@ export const ANSWER_CHECKS: RingStoreChecks = {
     const { location } = store;
     const isText = location === undefined || typeof location === 'string';
     expectThat(isText, `location is ${kindOf(location)}, not a text`);
-    expectThat(!isTelling(location ?? ''), 'location has what looks like a password or a signature');
+    const canary = canaryOf(trial);
+    await trial.write(store, canary, undefined);
+    await trial.read(store);
+    for (const [what, text] of Object.entries({ kind: store.kind, location: store.location ?? '' })) {
+      expectThat(!isTelling(text), `${what} has what looks like a password or a signature`);
+      expectThat(!text.includes(canary), `${what} shows the document`);
+    }
     for (const name of ['watch', 'close'] as const) {
       const member: unknown = store[name];
       expectThat(member === undefined || typeof member === 'function', `${name} is ${kindOf(member)}, not a function`);
@@ -27,15 +34,13 @@ export const ANSWER_CHECKS: RingStoreChecks = {
   'RING-ASYNCHRONOUS': async (trial) => {
     const store = await trial.open();
     const signal = AbortSignal.abort();
+    const tooLarge = 'x'.repeat(MAX_DOCUMENT_BYTES + 1);
     await trial.promised(() => store.read(), 'a read');
     await trial.promised(() => store.read({ signal }), 'an aborted read');
     await trial.promised(() => store.write('x', { expected: undefined }), 'a write');
     await trial.promised(() => store.write('x', { expected: undefined }), 'a write that conflicts');
     await trial.promised(() => store.write('x', { expected: undefined, signal }), 'an aborted write');
-    await trial.promised(
-      () => store.write('x'.repeat(MAX_DOCUMENT_BYTES + 1), { expected: undefined }),
-      'a write that is too large',
-    );
+    await trial.promised(() => store.write(tooLarge, { expected: undefined }), 'a write that is too large');
   },
   'RING-RESULT': async (trial) => {
     const store = await trial.open();
@@ -48,7 +53,10 @@ export const ANSWER_CHECKS: RingStoreChecks = {
     const store = await trial.open();
     let expected: string | undefined;
     for (const document of ['one', 'two']) {
-      const written: unknown = await store.write(document, { expected });
+      const options = { expected };
+      const written: unknown = await store.write(document, options);
+      const isSame = Object.keys(options).length === 1 && options.expected === expected;
+      expectThat(isSame, 'a write changed the options that it was given');
       expected = isObject(written) ? String(written['revision']) : '';
       spoil(written);
       await trial.expectStored(store, document, expected, 'a read after the result of a write was changed');
@@ -56,40 +64,96 @@ export const ANSWER_CHECKS: RingStoreChecks = {
       await trial.expectStored(store, document, expected, 'a read after the result of another read was changed');
     }
   },
+  'RING-ERROR-SECRET': async (trial) => {
+    const canary = canaryOf(trial);
+    for (const [what, error] of await errorsAbout(trial, canary)) {
+      const texts = ['message', 'detail', 'serviceCode', 'location'].map((name) =>
+        isObject(error) ? error[name] : error,
+      );
+      expectSilent({ texts: texts.filter((text) => typeof text === 'string'), bytes: [] }, canary, error, what);
+    }
+  },
   'RING-ERROR-TEXT': async (trial) => {
+    const canary = canaryOf(trial);
+    for (const [what, error] of await errorsAbout(trial, canary)) expectDiscreet(error, canary, what);
+  },
+  'RING-WRITE-ARGUMENTS': async (trial) => {
+    const [store, other] = await trial.openPair();
+    for (const [name, given] of WRITES) {
+      const what = `a write with ${name}`;
+      const call = () => Reflect.apply(Reflect.get(store, 'write'), store, given);
+      // Two are no documents at all: as wrong as an argument as they are corrupt as a document.
+      await expectTypeError(trial, call, what, name === 'an empty document' || name === 'a lone surrogate');
+      await trial.expectAbsent(other, `a read after ${what}`);
+    }
+  },
+  'RING-READ-ARGUMENTS': async (trial) => {
     const store = await trial.open();
-    const canary = Buffer.from(trial.random.bytes(12)).toString('hex');
-    const most = trial.supports.maxDocumentBytes;
-    const revision = await trial.write(store, `${canary} one`, undefined);
-    const calls = {
-      'a conflict': () => store.write(`${canary} two`, { expected: undefined }),
-      'a write that is too large': () =>
-        store.write(canary.repeat(Math.ceil((most + 1) / canary.length)), { expected: revision }),
-      'an aborted write': () => store.write(`${canary} two`, { expected: revision, signal: AbortSignal.abort() }),
-      'an aborted read': () => store.read({ signal: AbortSignal.abort() }),
-    };
-    for (const [what, call] of Object.entries(calls)) {
-      const outcome = await trial.promised(call, what);
-      if ('error' in outcome) expectDiscreet(outcome.error, canary, what);
+    for (const given of [null, 'x', 1]) {
+      const call = () => Reflect.apply(Reflect.get(store, 'read'), store, [given]);
+      await expectTypeError(trial, call, `a read with ${kindOf(given)} for options`);
     }
-    if (trial.target.plant !== undefined && most === MAX_DOCUMENT_BYTES) {
-      const name = trial.freshName();
-      await trial.plant(name, canary.repeat(Math.ceil((most + 1) / canary.length)));
-      const [planted, what] = [await trial.open(name), 'a read that is too large'];
-      const outcome = await trial.promised(() => planted.read(), what);
-      if ('error' in outcome) expectDiscreet(outcome.error, canary, what);
+  },
+  'RING-SERVICE-DATE': async (trial) => {
+    const declared = trial.supports.serviceDate;
+    if (declared === undefined) throw new NotApplicable('supports.serviceDate is not declared');
+    for (const { what, dates } of await reportedDates(trial, [0])) {
+      if (!declared) expectThat(dates.length === 0, `supports.serviceDate is false, and ${what} reported a date`);
+      else if (what.startsWith('a read')) expectThat(dates.length > 0, `${what} resolved without a date`);
     }
-    if (trial.target.breakConnection === undefined) return;
+  },
+  'RING-SERVICE-DATE-VALID': async (trial) => {
+    const reported = await reportedDates(trial, [0, A_SECOND_MS]);
+    for (const { what, dates, at, before } of reported) {
+      for (const date of dates) {
+        expectThat(types.isDate(date), `${what} reported ${kindOf(date)}, not a Date`);
+        // For seconds taken as milliseconds, for a local time taken as UTC, and for invalid dates.
+        const isNear = Math.abs(date.getTime() - at) < FURTHEST_MS;
+        const shown = Number.isNaN(date.getTime()) ? 'an invalid date' : date.toISOString();
+        expectThat(isNear, `${what} reported ${shown}, at ${new Date(at).toISOString()} of this clock`);
+        // One that stands still is not that of the answer: of the document, of the connection, or of a cache.
+        const isLater = !before.some((one) => types.isDate(one) && one.getTime() >= date.getTime());
+        expectThat(isLater, `${what} reported ${shown} again, ${A_SECOND_MS} ms later`);
+      }
+    }
+    if (reported.every(({ dates }) => dates.length === 0)) throw new NotApplicable('the store reported no date');
+  },
+};
+
+function canaryOf({ random }: RingStoreTrial): string {
+  return Buffer.from(random.bytes(12)).toString('hex');
+}
+
+/** The errors of all kinds of calls that fail, while a document is there and is written. */
+async function errorsAbout(trial: RingStoreTrial, canary: string): Promise<readonly (readonly [string, unknown])[]> {
+  const store = await trial.open();
+  const most = trial.supports.maxDocumentBytes;
+  const revision = await trial.write(store, `${canary} one`, undefined);
+  const long = canary.repeat(Math.ceil((most + 1) / canary.length));
+  const calls: Record<string, () => unknown> = {
+    'a conflict': () => store.write(`${canary} two`, { expected: undefined }),
+    'a write that is too large': () => store.write(long, { expected: revision }),
+    'an aborted write': () => store.write(`${canary} two`, { expected: revision, signal: AbortSignal.abort() }),
+    'an aborted read': () => store.read({ signal: AbortSignal.abort() }),
+  };
+  if (trial.target.plant !== undefined && most === MAX_DOCUMENT_BYTES) {
+    const name = trial.freshName();
+    await trial.plant(name, long);
+    const planted = await trial.open(name);
+    calls['a read that is too large'] = () => planted.read();
+  }
+  const outcomes: (readonly [string, Outcome | undefined])[] = [];
+  for (const [what, call] of Object.entries(calls)) outcomes.push([what, await trial.promised(call, what)]);
+  if (trial.target.breakConnection !== undefined) {
     const unused = await trial.open();
     await trial.breakConnection();
     const deadlineMs = Math.min(LONGEST_OUTAGE_MS, trial.patienceMs);
     const lost = callsOf(store, unused, `${canary} three`, revision);
-    for (const [what, outcome] of await outOfReach(trial, deadlineMs, SLACK_MS, lost)) {
-      // Whether it ends is for other requirements to say.
-      if (outcome !== undefined && 'error' in outcome) expectDiscreet(outcome.error, canary, what);
-    }
-  },
-};
+    outcomes.push(...(await outOfReach(trial, deadlineMs, SLACK_MS, lost)));
+  }
+  // Whether a call ends, and fails, is for other requirements to say.
+  return outcomes.flatMap(([what, one]) => (one !== undefined && 'error' in one ? [[what, one.error] as const] : []));
+}
 
 function spoil(result: unknown): void {
   if (isObject(result)) for (const name of ['document', 'revision']) Reflect.set(result, name, 'changed');
@@ -109,15 +173,16 @@ function isTelling(text: string): boolean {
   return CREDENTIALS.some((form) => form.test(text));
 }
 
+function expectSilent(contents: Readable, canary: string, error: unknown, what: string): void {
+  const whose = `the error of ${what}, ${describeThrown(error)},`;
+  expectThat(!shows(contents, Buffer.from(canary)), `${whose} shows the document`);
+  expectThat(!contents.texts.some(isTelling), `${whose} shows what looks like a password or a signature`);
+}
+
 /** Neither what was to be kept, nor what a driver knows. */
 export function expectDiscreet(error: unknown, canary: string, what: string): void {
   const name = describeThrown(error);
-  const contents = contentsOf(error);
-  expectThat(!shows(contents, Buffer.from(canary)), `the error of ${what}, ${name}, shows the document`);
-  expectThat(
-    !contents.texts.some(isTelling),
-    `the error of ${what}, ${name}, shows what looks like a password or a signature`,
-  );
+  expectSilent(contentsOf(error), canary, error, what);
   if (!isObject(error)) return;
   const { cause } = error;
   expectThat(cause === undefined, `the error of ${what}, ${name}, has a cause: ${kindOf(cause)}`);
@@ -140,28 +205,6 @@ const WRITES: readonly (readonly [string, readonly unknown[]])[] = [
   ['a number for an expectation', ['x', { expected: 1 }]],
 ];
 
-/** No document at all: as wrong as an argument as it is corrupt as a document. */
-const NO_DOCUMENTS = ['an empty document', 'a lone surrogate'];
-
-export const ARGUMENT_CHECKS: RingStoreChecks = {
-  'RING-WRITE-ARGUMENTS': async (trial) => {
-    const [store, other] = await trial.openPair();
-    for (const [name, given] of WRITES) {
-      const what = `a write with ${name}`;
-      const call = () => Reflect.apply(Reflect.get(store, 'write'), store, given);
-      await expectTypeError(trial, call, what, NO_DOCUMENTS.includes(name));
-      await trial.expectAbsent(other, `a read after ${what}`);
-    }
-  },
-  'RING-READ-ARGUMENTS': async (trial) => {
-    const store = await trial.open();
-    for (const given of [null, 'x', 1]) {
-      const call = () => Reflect.apply(Reflect.get(store, 'read'), store, [given]);
-      await expectTypeError(trial, call, `a read with ${kindOf(given)} for options`);
-    }
-  },
-};
-
 async function expectTypeError(
   trial: RingStoreTrial,
   call: () => unknown,
@@ -181,73 +224,55 @@ const FURTHEST_MS = 10 * 60 * 1_000;
 /** Dates of HTTP are whole seconds: after this one has passed, milliseconds. */
 const A_SECOND_MS = 1_200;
 
-export const SERVICE_DATE_CHECKS: RingStoreChecks = {
-  'RING-SERVICE-DATE': async (trial) => {
-    const declared = trial.supports.serviceDate;
-    if (declared === undefined) throw new NotApplicable('supports.serviceDate is not declared');
-    for (const { what, dates } of await reportedDates(trial)) {
-      if (!declared) expectThat(dates.length === 0, `supports.serviceDate is false, and ${what} reported a date`);
-      else if (what.startsWith('a read')) expectThat(dates.length > 0, `${what} resolved without a date`);
-    }
-  },
-  'RING-SERVICE-DATE-VALID': async (trial) => {
-    const reported = await reportedDates(trial);
-    for (const { what, dates } of reported) {
-      for (const date of dates) {
-        expectThat(types.isDate(date), `${what} reported ${kindOf(date)}, not a Date`);
-        // For seconds taken as milliseconds, for a local time taken as UTC, and for invalid dates.
-        const isNear = Math.abs(date.getTime() - Date.now()) < FURTHEST_MS;
-        const shown = Number.isNaN(date.getTime()) ? 'an invalid date' : date.toISOString();
-        expectThat(isNear, `${what} reported ${shown}, at ${new Date().toISOString()} of this clock`);
-      }
-    }
-    if (reported.every(({ dates }) => dates.length === 0)) throw new NotApplicable('the store reported no date');
-    await expectProgress(trial);
-  },
-};
-
-/** A date that stands still is not that of the answer: of the document, of the connection, or of a cache. */
-async function expectProgress(trial: RingStoreTrial): Promise<void> {
-  const [absent, present] = [await trial.open(), await trial.open()];
-  await trial.write(present, 'one', undefined);
-  const looks = { 'a read of an absent ring': absent, 'a read of a ring': present };
-  const first = new Map<string, unknown>();
-  for (const waitMs of [0, A_SECOND_MS]) {
-    await pause(waitMs);
-    for (const [what, store] of Object.entries(looks)) {
-      let last: unknown;
-      await trial.read(store, what, { onServiceDate: (date) => void (last = date) });
-      if (waitMs === 0) first.set(what, last);
-      const before = first.get(what);
-      if (waitMs === 0 || !types.isDate(last) || !types.isDate(before)) continue;
-      const isLater = last.getTime() > before.getTime();
-      expectThat(isLater, `${what} reported ${last.toISOString()} again, ${A_SECOND_MS} ms later`);
-    }
-  }
+interface Reported {
+  readonly what: string;
+  readonly dates: readonly unknown[];
+  /** By this clock. */
+  readonly at: number;
+  /** What the same read reported some time ago. */
+  readonly before: readonly unknown[];
 }
 
-async function reportedDates(
-  trial: RingStoreTrial,
-): Promise<readonly { readonly what: string; readonly dates: readonly unknown[] }[]> {
-  const stores = await trial.openPair();
-  const reported: { readonly what: string; readonly dates: readonly unknown[] }[] = [];
-  const noting = async (what: string, call: (onServiceDate: (date: Date) => void) => Promise<unknown>) => {
+/** What calls report: reads and writes, and the same reads after each of some times. */
+async function reportedDates(trial: RingStoreTrial, waitsMs: readonly number[]): Promise<readonly Reported[]> {
+  const rings = { 'a read of an absent ring': await trial.openPair(), 'a read': await trial.openPair() };
+  const reported: Reported[] = [];
+  const live: unknown[][] = [];
+  const noting = async (
+    what: string,
+    call: (onServiceDate: (date: Date) => void) => Promise<unknown>,
+    before: readonly unknown[] = [],
+  ): Promise<readonly unknown[]> => {
     const dates: unknown[] = [];
     await call((date) => void dates.push(date));
-    reported.push({ what, dates: [...dates] });
+    reported.push({ what, dates: [...dates], at: Date.now(), before });
+    live.push(dates);
+    return [...dates];
   };
-  const read = async (what: string): Promise<void> => {
-    for (const store of [...stores, ...stores]) {
-      await noting(what, (onServiceDate) => trial.read(store, what, { onServiceDate }));
+  const look = async (before: readonly (readonly unknown[])[] = []): Promise<readonly (readonly unknown[])[]> => {
+    const seen: (readonly unknown[])[] = [];
+    for (const [what, stores] of Object.entries(rings)) {
+      const reads = [...stores, ...stores].map((store, i) =>
+        noting(what, (onServiceDate) => trial.read(store, what, { onServiceDate }), before[seen.length + i]),
+      );
+      seen.push(...(await trial.all(reads)));
     }
+    return seen;
   };
-  await read('a read of an absent ring');
+  await look();
   let revision: string | undefined;
   for (const what of ['a write that creates a ring', 'a write']) {
     await noting(what, async (onServiceDate) => {
-      revision = await trial.write(stores[0], what, revision, what, { onServiceDate });
+      revision = await trial.write(rings['a read'][0], what, revision, what, { onServiceDate });
     });
   }
-  await read('a read');
+  let before: readonly (readonly unknown[])[] = [];
+  for (const waitMs of waitsMs) {
+    await pause(waitMs);
+    before = await look(before);
+  }
+  for (const store of Object.values(rings).flat()) await trial.read(store);
+  const isOver = live.every(({ length }, i) => length === reported[i]?.dates.length);
+  expectThat(isOver, 'a call reported a date after it had ended, or that of another call');
   return reported;
 }

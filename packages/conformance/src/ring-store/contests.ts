@@ -4,7 +4,6 @@ import { describeThrown } from '../thrown.ts';
 import { labelled } from './sizes.ts';
 import {
   documentText,
-  expectUnavailable,
   isConflict,
   moments,
   type RingStoreChecks,
@@ -59,9 +58,9 @@ const MOST_CREATED = 5;
 const MOST_LONG = 3;
 /** Times that a ring is removed and created again while one write is under way. */
 const MOST_REPLACED = 20;
-const LEAST_ADDITIONS = 2;
-const MOST_ADDITIONS = 5;
 const ADDERS = 2 * CONNECTIONS;
+const LEAST_ADDITIONS = 2 * ADDERS;
+const MOST_ADDITIONS = 5 * ADDERS;
 /** Writes that win while others wait for a chance to write. */
 const LEAST_CHASES = 15;
 const MOST_CHASES = 60;
@@ -74,12 +73,12 @@ export const CONTEST_CHECKS: RingStoreChecks = {
       const documentOf = (writer: number): string => `${title} of ${round % 2 === 0 ? writer : 'all'}`;
       const { document, revision } = await contest(trial, stores, undefined, title, documentOf);
       for (const store of stores) await trial.expectStored(store, document, revision, 'a read after the creation');
-      await trial.expectConflict(stores[0] as RingStore, undefined, 'one who creates it late');
+      await trial.expectConflict(stores[0], undefined, 'one who creates it late');
     }
   },
   'RING-CAS-ONE-WINNER': async (trial) => {
     const stores = await trial.openMany(CONNECTIONS);
-    let revision = await trial.write(stores[0] as RingStore, 'start', undefined);
+    let revision = await trial.write(stores[0], 'start', undefined);
     const revisions = new Set([revision]);
     for (const round of trial.contests(LEAST_CONTESTS, trial.rounds, CONTESTS_MS)) {
       const winner = await contest(trial, stores, revision, `contest ${round}`);
@@ -110,7 +109,7 @@ export const CONTEST_CHECKS: RingStoreChecks = {
   },
   'RING-WRITE-REVISION': async (trial) => {
     const stores = await trial.openMany(CONNECTIONS);
-    await trial.write(stores[0] as RingStore, 'start', undefined);
+    await trial.write(stores[0], 'start', undefined);
     const documents = new Map<string, string>();
     const note = (document: string, revision: string): void => {
       const other = documents.get(revision) ?? document;
@@ -120,37 +119,38 @@ export const CONTEST_CHECKS: RingStoreChecks = {
     };
     const wins = trial.contests(LEAST_CHASES, MOST_CHASES);
     const expectWin = trial.patience('no write won among others');
-    let isOver = false;
-    const chase = async (store: RingStore, chaser: number): Promise<void> => {
-      for (let i = 0; !isOver; i++) {
-        const found = await trial.read(store);
-        expectThat(found !== undefined, 'a read among writers says that the ring is absent');
-        note(found.document, found.revision);
-        const document = `write ${i} of ${chaser}`;
-        const revision = await trial.attempt(store, document, found.revision, 'a write among others');
-        expectWin(revision !== undefined);
-        if (revision === undefined) continue;
-        note(document, revision);
-        isOver = wins.next().done === true;
-      }
-    };
-    await trial.all(
-      Array.from({ length: ADDERS }, (_, i) =>
-        chase(stores[i % CONNECTIONS] as RingStore, i).finally(() => {
-          isOver = true;
-        }),
-      ),
-    );
+    const chasers = Array.from({ length: ADDERS }, (_, chaser) => async () => {
+      const store = stores[chaser % CONNECTIONS] as RingStore;
+      const found = await trial.read(store);
+      expectThat(found !== undefined, 'a read among writers says that the ring is absent');
+      note(found.document, found.revision);
+      const document = `write ${documents.size} of ${chaser}`;
+      const revision = await trial.attempt(store, document, found.revision, 'a write among others');
+      expectWin(revision !== undefined);
+      if (revision === undefined) return false;
+      note(document, revision);
+      return wins.next().done;
+    });
+    await trial.repeat(chasers);
     if (trial.target.remove !== undefined) await replaceAtOnce(trial);
   },
   'RING-NO-LOST-UPDATE': async (trial) => {
     const stores = await trial.openMany(CONNECTIONS);
-    await trial.write(stores[0] as RingStore, '0', undefined);
+    await trial.write(stores[0], '0', undefined);
     const expectWin = trial.patience('no addition won');
-    const adders = Array.from({ length: ADDERS }, (_, i) =>
-      add(trial, stores[i % CONNECTIONS] as RingStore, expectWin),
-    );
-    const expected = (await trial.all(adders)).reduce((sum, count) => sum + count, 0);
+    const additions = trial.inTime([...Array(MOST_ADDITIONS).keys()], LEAST_ADDITIONS);
+    let expected = 0;
+    const adders = Array.from({ length: ADDERS }, (_, i) => async () => {
+      const store = stores[i % CONNECTIONS] as RingStore;
+      const found = await trial.read(store);
+      expectThat(found !== undefined, 'a read among writers says that the ring is absent');
+      const sum = String(Number(found.document) + 1);
+      const hasWon = (await trial.attempt(store, sum, found.revision, 'an addition')) !== undefined;
+      if (hasWon) expected++;
+      expectWin(hasWon);
+      return hasWon && additions.next().done;
+    });
+    await trial.repeat(adders);
     for (const store of stores) {
       const found = await trial.read(store);
       expectThat(
@@ -167,7 +167,12 @@ async function replaceAtOnce(trial: RingStoreTrial): Promise<void> {
     const store = await trial.open();
     return async () => trial.write(store, 'timed', undefined);
   });
-  if (await startsAgain(trial)) return;
+  const again = trial.freshName();
+  const counted = await trial.open(again);
+  const first = await trial.write(counted, 'first', undefined);
+  await trial.remove(again);
+  // Where revisions are counted from the beginning in a ring that is created again, equal ones say nothing.
+  if ((await trial.write(counted, 'second', undefined)) === first) return;
   const coarse = measured.filter((_, i) => i % 2 === 0);
   for (const moment of trial.inTime([...coarse, ...measured, ...measured], coarse.length)) {
     const name = trial.freshName();
@@ -175,8 +180,8 @@ async function replaceAtOnce(trial: RingStoreTrial): Promise<void> {
     const began = performance.now();
     const what = 'a write whose ring is removed and created again';
     const over = new AbortController();
-    const first = trial.promised(() => store.write('first', { expected: undefined }), what);
-    const ended = first.finally(() => over.abort());
+    const writing = trial.promised(() => store.write('first', { expected: undefined }), what);
+    const ended = writing.finally(() => over.abort());
     // It is waited for below; until then nobody handles it.
     ended.catch(() => undefined);
     await moment(began);
@@ -194,31 +199,6 @@ async function replaceAtOnce(trial: RingStoreTrial): Promise<void> {
       const isOthers = revisions.includes(revision);
       expectThat(!isOthers, `${what} resolved to the revision of another write, ${textOf(revision)}`);
       // A disturbed writer may give up: with a conflict, or because the result of its write is unknown.
-    } else if (!isConflict(outcome.error)) expectUnavailable(outcome.error, what);
+    } else if (!isConflict(outcome.error)) trial.expectUnavailable(outcome.error, what);
   }
-}
-
-/** Whether revisions are counted from the beginning when a ring is created again: then equal ones say nothing. */
-async function startsAgain(trial: RingStoreTrial): Promise<boolean> {
-  const name = trial.freshName();
-  const store = await trial.open(name);
-  const first = await trial.write(store, 'first', undefined);
-  await trial.remove(name);
-  return (await trial.write(store, 'second', undefined)) === first;
-}
-
-/** Adds one several times, each time until the write wins. Resolves to the number of additions. */
-async function add(trial: RingStoreTrial, store: RingStore, expectWin: (hasWon: boolean) => void): Promise<number> {
-  let done = 0;
-  for (const addition of trial.repeats(LEAST_ADDITIONS, MOST_ADDITIONS)) {
-    while (done < addition) {
-      const found = await trial.read(store);
-      expectThat(found !== undefined, 'a read among writers says that the ring is absent');
-      const sum = String(Number(found.document) + 1);
-      const hasWon = (await trial.attempt(store, sum, found.revision, 'an addition')) !== undefined;
-      if (hasWon) done++;
-      expectWin(hasWon);
-    }
-  }
-  return done;
 }

@@ -1,12 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { RingStore } from '@sealring/core';
+import type { RingStore, StoredRing } from '@sealring/core';
 import { expectThat, Finding } from '../requirement.ts';
 import { describeThrown } from '../thrown.ts';
 import type { Outcome } from '../trial.ts';
 import {
-  expectUnavailable,
   isConflict,
   isFailure,
+  type Moment,
+  moments,
   type RingStoreChecks,
   type RingStoreTrial,
   revisionOf,
@@ -15,28 +16,49 @@ import {
 /** The caller's deadline, milliseconds; a store may have a shorter one of its own. */
 const DEADLINE_MS = 8_000;
 const SHORT_DEADLINE_MS = 500;
+/** No deadline of a store is that of each of them. */
+const DEADLINES_MS: readonly number[] = [100, 200, 500];
 /** Longest time between a deadline and the end of its call, milliseconds. */
 const SLACK_MS = 10_000;
+/** Calls of a store that fail, one after the other. */
+const FAILURES = 4;
 /** What is sent again after an outage has arrived, milliseconds. */
 const SENT_AGAIN_MS = 1_000;
-/** A call under way gets this far before the outage, milliseconds. */
-const UNDER_WAY_MS: readonly number[] = [0, 0.5, 1, 2];
+const LEAST_BRIEF = 16;
+/** The shortest outage after which calls may be made again, milliseconds. */
+const BRIEF_MS = 5;
 
 export const OUTAGE_CHECKS: RingStoreChecks = {
   'RING-ABORT-ENDS': async (trial) => {
-    trial.expectAble('breakConnection');
-    const name = trial.freshName();
-    const [store, unused] = await trial.openPair(name);
+    const [store, unused, control, unusedControl] = await trial.openMany(4);
     const revision = await trial.write(store, 'one', undefined);
+    const controls = callsOf(control, unusedControl, 'two', revision);
     await trial.breakConnection();
-    await allUnavailable(trial, SHORT_DEADLINE_MS, callsOf(store, unused, 'two', revision));
+    const ignored = new Map<string, number>();
+    for (const deadlineMs of DEADLINES_MS) {
+      const calls = callsOf(store, unused, 'two', revision).map(([what, call], i): SignalledCall => {
+        // Before it one like it, whose signal never aborts: that one must not end first, unless it had ended already.
+        const compared = (signal: AbortSignal): unknown => {
+          let isOver = false;
+          let wasOver = false;
+          void trial.settle(() => controls[i]?.[1](new AbortController().signal), what).then(() => (isOver = true));
+          signal.addEventListener('abort', () => (wasOver = isOver));
+          return Promise.resolve(call(signal)).finally(() => {
+            if (isOver && !wasOver) ignored.set(what, (ignored.get(what) ?? 0) + 1);
+          });
+        };
+        return [what, compared];
+      });
+      await allUnavailable(trial, deadlineMs, calls);
+    }
+    for (const [what, times] of ignored) {
+      expectThat(times < DEADLINES_MS.length, `${what} with a signal that aborted ended when one without a signal did`);
+    }
   },
   'RING-UNREACHABLE': async (trial) => {
-    trial.expectAble('breakConnection');
-    const name = trial.freshName();
-    const store = await trial.open(name);
-    const revision = await trial.write(store, 'one', undefined);
-    const [unused, creator] = await trial.openPair(name);
+    const [store, unused, creator] = await trial.openMany();
+    // What was there before is no answer either.
+    const revision = await trial.write(store, 'one', await trial.write(store, 'zero', undefined));
     const [absent, first] = await trial.openPair();
     // What was read before is no answer while nobody can be asked.
     await trial.expectStored(store, 'one', revision, 'a read before the outage');
@@ -52,33 +74,26 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
     ]);
   },
   'RING-RECOVERS': async (trial) => {
-    trial.expectAble('breakConnection');
-    const name = trial.freshName();
-    const [store, other] = await trial.openPair(name);
-    const idle = await trial.open(name);
+    const [store, other, idle] = await trial.openMany();
     const revision = await trial.write(store, 'one', undefined);
     await trial.read(idle);
     await trial.breakConnection();
-    await allUnavailable(trial, DEADLINE_MS, [
-      ['a read', (signal) => other.read({ signal })],
-      ['a write', (signal) => store.write('two', { expected: revision, signal })],
-    ]);
+    const twos: SignalledCall = ['a write', (signal) => store.write('two', { expected: revision, signal })];
+    // What gives up after some failures has to begin again.
+    for (let i = 0; i < FAILURES; i++) {
+      const reads: SignalledCall = ['a read', (signal) => other.read({ signal })];
+      await allUnavailable(trial, i === 0 ? DEADLINE_MS : SHORT_DEADLINE_MS, [reads, twos]);
+    }
     await trial.mend();
     const stores = { 'the store that wrote': store, 'another store': other, 'a store that was not used': idle };
     for (const [what, one] of Object.entries(stores)) {
-      await trial.until(() => readsAgain(one), `${what} did not read again after the outage`);
-      const found = await trial.read(one, 'a read after an outage');
+      const found = await readAgain(trial, one, what);
       // A write that ended as unavailable may have been done all the same; nothing else may have happened.
-      const isOld = found?.document === 'one' && found.revision === revision;
-      const isNew = found?.document === 'two' && found.revision !== revision;
-      expectThat(isOld || isNew, `after an outage ${what} finds neither what was there nor what was written meanwhile`);
+      trial.expectDoneOrNot(found, { document: 'one', revision }, 'two', { error: undefined }, 'a write in an outage');
     }
-    for (const [what, one] of Object.entries(stores)) {
-      await trial.until(async () => (await writeAgain(one, `${what} again`)) !== undefined, `${what} did not write`);
-    }
+    for (const [what, one] of Object.entries(stores)) await writeAgain(trial, one, `${what} again`, what);
   },
   'RING-OUTAGE-LATER': async (trial) => {
-    trial.expectAble('breakConnection');
     const [store, other] = await trial.openPair();
     const [creator, afterwards] = await trial.openPair();
     const revision = await trial.write(store, 'one', undefined);
@@ -88,17 +103,13 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
       ['a write that would create a ring', (signal) => creator.write('two', { expected: undefined, signal })],
     ]);
     await trial.mend();
-    const later: (readonly [reader: RingStore, written: string | undefined])[] = [];
+    const later: (readonly [reader: RingStore, written: string])[] = [];
     for (const [writer, reader] of [
       [other, store],
       [afterwards, creator],
     ] as const) {
-      let written: string | undefined;
-      await trial.until(async () => {
-        written = await writeAgain(writer, 'three');
-        return written !== undefined;
-      }, 'nothing could be written after the outage');
-      await trial.until(() => readsAgain(reader), 'the store that wrote did not read again after the outage');
+      const written = await writeAgain(trial, writer, 'three', 'another store');
+      await readAgain(trial, reader, 'the store that wrote');
       await trial.expectStored(reader, 'three', written, 'a read after the outage');
       later.push([reader, written]);
     }
@@ -108,72 +119,128 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
     }
   },
   'RING-OUTAGE-UNDER-WAY': async (trial) => {
-    trial.expectAble('breakConnection');
-    for (const waitMs of UNDER_WAY_MS) await interrupt(trial, waitMs);
+    const timed = await trial.open();
+    let revision: string | undefined;
+    let tookMs = 0;
+    const measured = await moments(async () => {
+      const began = performance.now();
+      revision = await trial.write(timed, 'timed', revision);
+      tookMs = performance.now() - began;
+    });
+    const every = (step: number): readonly Moment[] => measured.filter((_, i) => i % step === 0);
+    for (const moment of every(5)) await interrupt(trial, moment, undefined, false);
+    // As long as a call takes: it meets each of them.
+    const briefMs = Math.max(BRIEF_MS, tookMs);
+    const brief = [every(5), every(2)].flat().flatMap((moment) => [true, false].map((is) => [moment, is] as const));
+    for (const [moment, isContested] of trial.inTime(brief, LEAST_BRIEF)) {
+      await interrupt(trial, moment, briefMs, isContested);
+    }
   },
 };
 
-/** Calls during which the backend goes out of reach, and what is found after it. */
-async function interrupt(trial: RingStoreTrial, waitMs: number): Promise<void> {
-  const [store, creator] = await trial.openPair();
-  const absent = await trial.open();
-  const revision = await trial.write(store, 'one', undefined);
-  const signal = AbortSignal.timeout(SHORT_DEADLINE_MS);
+/**
+ * Calls during which the backend goes out of reach, and what is found after it.
+ *
+ * @param briefMs - After which it comes back: a store may make the calls again. Otherwise after they have ended.
+ * @param isContested - Whether another store then writes with the same expectation.
+ */
+async function interrupt(
+  trial: RingStoreTrial,
+  moment: Moment,
+  briefMs: number | undefined,
+  isContested: boolean,
+): Promise<void> {
+  const [store, other] = await trial.openPair();
+  const [absent, creator] = await trial.openPair();
+  const one = { document: 'one', revision: await trial.write(store, 'one', undefined) };
+  const signal = AbortSignal.timeout(briefMs === undefined ? SHORT_DEADLINE_MS : DEADLINE_MS);
+  const begin = (by: RingStore, document: string, expected: string | undefined): Promise<Outcome> =>
+    trial.promised(() => by.write(document, { expected, signal }), 'a write');
+  const began = performance.now();
   const calls = trial.all([
-    trial.promised(() => creator.read({ signal }), 'a read'),
-    trial.promised(() => store.write('two', { expected: revision, signal }), 'a write'),
-    trial.promised(() => absent.write('two', { expected: undefined, signal }), 'a write that creates a ring'),
+    trial.promised(() => other.read({ signal }), 'a read'),
+    begin(store, 'two', one.revision),
+    begin(absent, 'two', undefined),
   ]);
   // It is waited for below; until then nobody handles it.
   calls.catch(() => undefined);
-  const began = performance.now();
-  while (performance.now() - began < waitMs) await new Promise((resolve) => setImmediate(resolve));
+  await moment(began);
   await trial.breakConnection();
+  if (briefMs !== undefined) {
+    await pause(briefMs);
+    await trial.mend();
+  }
+  const rivals = isContested
+    ? await trial.all([begin(other, 'three', one.revision), begin(creator, 'three', undefined)])
+    : [];
   const [read, write, create] = (await calls) as [Outcome, Outcome, Outcome];
   await trial.mend();
-  for (const one of [read, write, create]) {
-    if ('error' in one) expectUnavailable(one.error, 'a call that an outage interrupts');
-  }
-  if ('value' in read) {
-    const found = read.value as { readonly document?: unknown } | undefined;
-    expectThat(
-      found?.document === 'one' || found?.document === 'two',
-      'a read that an outage interrupts found another document',
+  const what = 'that an outage interrupts';
+  if ('error' in read) trial.expectUnavailable(read.error, `a read ${what}`);
+  else
+    trial.expectOneOf(
+      read.value,
+      [one, { document: 'two' }, ...(isContested ? [{ document: 'three' }] : [])],
+      `a read ${what}`,
     );
-  }
-  for (const [one, outcome, before] of [
-    [store, write, 'one'],
-    [absent, create, undefined],
+  for (const [interrupted, outcome, before, rival] of [
+    [store, write, one, rivals[0]],
+    [absent, create, undefined, rivals[1]],
   ] as const) {
-    await trial.until(() => readsAgain(one, true), 'a store did not read again after the outage');
-    const found = await trial.read(one, 'a read after the outage');
-    if ('value' in outcome) {
-      const isThere = found?.document === 'two' && found.revision === revisionOf(outcome.value, 'a write');
-      expectThat(isThere, 'a write that an outage interrupts resolved, and a read does not find it');
-    } else expectThat(found?.document === before || found?.document === 'two', 'an outage left another document');
+    const found = await readAgain(trial, interrupted, 'a store', before === undefined);
+    const name = `a write ${what}`;
+    const hasLost = rival !== undefined && ('value' in rival || !isConflict(rival.error));
+    if ('error' in outcome && !(hasLost && isConflict(outcome.error))) trial.expectUnavailable(outcome.error, name);
+    // A rival whose write ended as unavailable may have won all the same.
+    if (rival === undefined || !hasLost) trial.expectDoneOrNot(found, before, 'two', outcome, name);
+    else if ('value' in rival) {
+      expectThat('error' in outcome, `${name} won, and so did another with the same expectation`);
+      trial.expectOneOf(
+        found,
+        [{ document: 'three', revision: revisionOf(rival.value, 'a write') }],
+        `a read after ${name}`,
+      );
+    }
   }
 }
 
-/** Whether a store reads, and finds a ring unless there need be none. */
-async function readsAgain(store: RingStore, mayBeAbsent = false): Promise<boolean> {
-  try {
-    return (await store.read({ signal: AbortSignal.timeout(DEADLINE_MS) })) !== undefined || mayBeAbsent;
-  } catch {
-    return false;
-  }
-}
-
-/** @returns the revision, or `undefined` while the store cannot write. */
-async function writeAgain(store: RingStore, document: string): Promise<string | undefined> {
-  const signal = AbortSignal.timeout(DEADLINE_MS);
-  try {
+/** Reads until the backend is in reach again. What is stored is never absent. */
+async function readAgain(
+  trial: RingStoreTrial,
+  store: RingStore,
+  what: string,
+  mayBeAbsent = false,
+): Promise<StoredRing | undefined> {
+  const isThere = (ring: StoredRing | undefined): boolean => ring !== undefined || mayBeAbsent;
+  return again(trial, `${what} did not read again after the outage`, async (signal) => {
     const found = await store.read({ signal });
-    const { revision } = await store.write(document, { expected: found?.revision, signal });
-    return revision;
-  } catch (error) {
-    if (isConflict(error) || isFailure(error, 'unavailable')) return undefined;
-    throw new Finding(`a call after the outage rejected with ${describeThrown(error)}`);
-  }
+    expectThat(isThere(found), `${what} says after the outage that the ring is absent`);
+    return { found };
+  }).then(({ found }) => found);
+}
+
+async function writeAgain(trial: RingStoreTrial, store: RingStore, document: string, what: string): Promise<string> {
+  return again(trial, `${what} did not write again after the outage`, async (signal) => {
+    const found = await store.read({ signal });
+    return (await store.write(document, { expected: found?.revision, signal })).revision;
+  });
+}
+
+/** While the backend comes back, calls may fail, and others may write what they sent before. */
+async function again<T>(trial: RingStoreTrial, finding: string, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  let done: { readonly value: T } | undefined;
+  await trial.until(async () => {
+    try {
+      done = { value: await call(AbortSignal.timeout(DEADLINE_MS)) };
+    } catch (error) {
+      if (error instanceof Finding) throw error;
+      if (!isConflict(error) && !isFailure(error, 'unavailable')) {
+        throw new Finding(`a call after the outage rejected with ${describeThrown(error)}`);
+      }
+    }
+    return done !== undefined;
+  }, finding);
+  return (done as { readonly value: T }).value;
 }
 
 async function allUnavailable(
@@ -188,7 +255,7 @@ async function allUnavailable(
       const says = outcome.value === undefined ? ': it says that the ring is absent' : '';
       throw new Finding(`${what} resolved${says}`);
     }
-    expectUnavailable(outcome.error, what);
+    trial.expectUnavailable(outcome.error, what);
   }
 }
 

@@ -8,10 +8,10 @@ import { documentText, type RingStoreChecks, type RingStoreTrial } from './trial
 const READERS = 3;
 /** Writers of a contest that is read: versions matter here, and how many lose matters less. */
 const MOST_WRITERS = 8;
-const LEAST_CONTESTS = 5;
+const LEAST_CONTESTS = 8;
 const MOST_CONTESTS = 20;
-const LEAST_LONG = 2;
-const MOST_LONG = 3;
+const LEAST_LONG = 3;
+const MOST_LONG = 4;
 const LEAST_CREATED = 2;
 const MOST_CREATED = 5;
 const WRITES = 20;
@@ -20,8 +20,8 @@ const LEAST_OVERLAPPED = 6;
 const PARALLEL_READS = 50;
 /** Reads of each connection that are under way all the time. */
 const UNDER_WAY = 8;
-/** So long that a part of it shows, and a service is not busy with it. */
-const LONGEST_DOCUMENT = 8_192;
+/** So long that it is read and written in parts; most are much shorter, and a service is not busy with them. */
+const LONGEST_DOCUMENT = 65_536;
 /** Reads of each reader after each contest: fewer cannot show a version that comes and goes. */
 const LOOKS = 3;
 /** What comes late has come after it, milliseconds. */
@@ -41,68 +41,85 @@ interface Observed {
   readonly observations: readonly Observation[];
 }
 
+/** Documents in the order in which they were written, and how many of those writes have resolved. */
+interface Progress {
+  readonly begun: string[];
+  resolved: number;
+  /** How long a read takes. */
+  lookMs: number;
+}
+
+/** Waits for a part of some time: what follows starts at any moment of a read, not always at its beginning. */
+async function anyPart({ random }: RingStoreTrial, ms: number): Promise<void> {
+  const until = performance.now() + (ms * random.below(100)) / 100;
+  while (performance.now() < until) await otherWork();
+}
+
+/** Writes by turns, and reads on every connection after each. */
+async function writeAndRead(
+  trial: RingStoreTrial,
+  stores: readonly RingStore[],
+  documents: Iterable<string>,
+  progress: Progress = { begun: [], resolved: 0, lookMs: 0 },
+): Promise<true> {
+  let revision: string | undefined;
+  for (const document of documents) {
+    await anyPart(trial, progress.lookMs);
+    const at = progress.begun.push(document) % stores.length;
+    const written = await trial.write(stores[at] as RingStore, document, revision);
+    revision = written;
+    progress.resolved++;
+    await trial.all(
+      stores.map((store, reader) => {
+        const where = reader === at ? 'on its own connection' : 'on another connection';
+        return trial.expectStored(store, document, written, `a read after write ${progress.resolved}, ${where},`);
+      }),
+    );
+  }
+  return true;
+}
+
 export const READING_CHECKS: RingStoreChecks = {
   'RING-READ-AFTER-WRITE': async (trial) => {
-    const stores = await trial.openMany(3);
-    let revision: string | undefined;
-    for (let i = 0; i < WRITES; i++) {
-      const document = `write ${i}`;
-      revision = await trial.write(stores[i % stores.length] as RingStore, document, revision);
-      const written = revision;
-      await trial.all(
-        stores.map((store, reader) => {
-          const where = reader === i % stores.length ? 'on its own connection' : 'on another connection';
-          return trial.expectStored(store, document, written, `a read after write ${i + 1}, ${where},`);
-        }),
-      );
-    }
+    const documents = Array.from({ length: WRITES }, (_, i) => `write ${i}`);
+    await writeAndRead(trial, await trial.openMany(3), documents);
   },
   'RING-READ-OVERLAPPED': async (trial) => {
     const stores = await trial.openMany(2);
-    const over = new AbortController();
-    const readOn = async (store: RingStore): Promise<void> => {
-      while (!over.signal.aborted) {
-        await trial.read(store, 'a read among reads');
-        await otherWork();
-      }
+    const documents = Array.from({ length: WRITES }, (_, i) =>
+      i % 2 === 0 ? `write ${i}` : longDocument(trial, `write ${i}`),
+    );
+    const progress: Progress = { begun: [], resolved: 0, lookMs: 0 };
+    const look = async (store: RingStore): Promise<void> => {
+      const { resolved } = progress;
+      const began = performance.now();
+      const found = await trial.read(store, 'a read among reads');
+      progress.lookMs = performance.now() - began;
+      const at = found === undefined ? 0 : progress.begun.indexOf(found.document) + 1;
+      expectThat(at >= resolved, `a read that started after write ${resolved}, among reads, found what was before it`);
     };
-    const write = async (): Promise<void> => {
-      let revision: string | undefined;
-      for (const i of trial.repeats(LEAST_OVERLAPPED, WRITES)) {
-        const document = i % 2 === 0 ? `write ${i}` : longDocument(trial, `write ${i}`);
-        revision = await trial.write(stores[i % 2] as RingStore, document, revision);
-        const written = revision;
-        const what = `a read after write ${i}, with earlier reads under way,`;
-        await trial.all(stores.map((store) => trial.expectStored(store, document, written, what)));
-      }
-    };
-    const end = (): void => over.abort();
-    const readers = stores.flatMap((store) => Array.from({ length: UNDER_WAY }, () => readOn(store).finally(end)));
-    await trial.all([write().finally(end), ...readers]);
+    const looks = stores.flatMap((store) => Array.from({ length: UNDER_WAY }, () => () => look(store)));
+    const write = () => writeAndRead(trial, stores, trial.inTime(documents, LEAST_OVERLAPPED), progress);
+    await trial.repeat([write, ...looks]);
   },
   'RING-READ-CREATED': async (trial) => {
+    const what = 'a read while others create a ring';
     for (const round of trial.contests(LEAST_CREATED, MOST_CREATED)) {
       const name = trial.freshName();
       const writers = await trial.openMany(CONNECTIONS, name);
       const readers = await trial.openMany(2, name);
       const seen: (StoredRing | undefined)[] = [];
-      const over = new AbortController();
-      const look = async (store: RingStore): Promise<void> => {
-        while (!over.signal.aborted) {
-          seen.push(await trial.read(store, 'a read while others create a ring'));
-          await otherWork();
-        }
-      };
-      const create = async (): Promise<void> => {
-        const title = `creation ${round}`;
-        const winner = await contest(trial, writers, undefined, title, (i) => longDocument(trial, `${title} of ${i}`));
-        over.abort();
-        for (const found of seen) {
-          const isRight = found === undefined || found.document === winner.document;
-          expectThat(isRight, `a read while others create a ring found ${documentText(found?.document ?? '')}`);
-        }
-      };
-      await trial.all([create().finally(() => over.abort()), ...readers.map(look)]);
+      const title = `creation ${round}`;
+      const documentOf = (writer: number): string => longDocument(trial, `${title} of ${writer}`);
+      let winner: StoredRing | undefined;
+      await trial.repeat([
+        async () => (winner = await contest(trial, writers, undefined, title, documentOf)) !== undefined,
+        ...readers.map((store) => async () => void seen.push(await trial.read(store, what))),
+      ]);
+      for (const found of seen) {
+        const isRight = found === undefined || found.document === winner?.document;
+        expectThat(isRight, `${what} found ${documentText(found?.document ?? '')}`);
+      }
     }
   },
   'RING-READ-WHOLE': async (trial) => {
@@ -184,57 +201,33 @@ async function observe(trial: RingStoreTrial, isLongest: boolean = false): Promi
     return document;
   };
   const start = documentOf('start', 0);
-  const revision = await trial.write(writers[0] as RingStore, start, undefined);
+  const revision = await trial.write(writers[0], start, undefined);
   const winners: StoredRing[] = [{ document: start, revision }];
   const observations: Observation[] = [];
   const looks = readers.map(() => 0);
-  const over = new AbortController();
   let lookMs = 0;
-
-  async function look(store: RingStore, reader: number): Promise<void> {
+  const look = async (store: RingStore, reader: number): Promise<void> => {
     const wonBefore = winners.length - 1;
     const began = performance.now();
     observations.push({ reader, wonBefore, found: await trial.read(store, 'a read among writers') });
     lookMs = performance.now() - began;
     if (wonBefore === winners.length - 1) looks[reader] = (looks[reader] ?? 0) + 1;
-  }
-
-  async function watch(store: RingStore, reader: number): Promise<void> {
-    try {
-      while (!over.signal.aborted) {
-        await look(store, reader);
-        await otherWork();
-      }
-    } finally {
-      over.abort();
+  };
+  const write = async (isOver: () => boolean): Promise<true> => {
+    const [least, most] = isLongest ? [LEAST_LONG, MOST_LONG] : [LEAST_CONTESTS, MOST_CONTESTS];
+    for (const round of trial.contests(least, most)) {
+      const title = `contest ${round}`;
+      const { revision: expected } = winners.at(-1) as StoredRing;
+      const count = isLongest ? FEW_WRITERS : Math.min(trial.writers, MOST_WRITERS);
+      winners.push(await contest(trial, writers, expected, title, (writer) => documentOf(title, writer), count));
+      // However slow the store, each reader reads several times between two contests.
+      looks.fill(0);
+      while (!isOver() && looks.some((many) => many < LOOKS)) await otherWork();
+      await anyPart(trial, lookMs);
     }
-  }
-
-  /** However slow the store, each reader reads several times between two contests. */
-  async function everybodyLooks(): Promise<void> {
-    looks.fill(0);
-    while (!over.signal.aborted && looks.some((count) => count < LOOKS)) await otherWork();
-    // The next contest starts at any moment of a read, not always at its beginning.
-    const until = performance.now() + (lookMs * trial.random.below(100)) / 100;
-    while (!over.signal.aborted && performance.now() < until) await otherWork();
-  }
-
-  async function write(): Promise<void> {
-    try {
-      const [least, most] = isLongest ? [LEAST_LONG, MOST_LONG] : [LEAST_CONTESTS, MOST_CONTESTS];
-      for (const round of trial.contests(least, most)) {
-        const title = `contest ${round}`;
-        const { revision: expected } = winners.at(-1) as StoredRing;
-        const count = isLongest ? FEW_WRITERS : Math.min(trial.writers, MOST_WRITERS);
-        winners.push(await contest(trial, writers, expected, title, (writer) => documentOf(title, writer), count));
-        await everybodyLooks();
-      }
-    } finally {
-      over.abort();
-    }
-  }
-
-  await trial.all([write(), ...readers.map(watch)]);
+    return true;
+  };
+  await trial.repeat([write, ...readers.map((store, reader) => () => look(store, reader))]);
   for (const waitMs of isLongest ? [0] : [0, AFTERMATH_MS]) {
     await pause(waitMs);
     for (const [reader, store] of readers.entries()) await look(store, reader);
@@ -246,6 +239,7 @@ async function observe(trial: RingStoreTrial, isLongest: boolean = false): Promi
 function longDocument({ random, supports }: RingStoreTrial, title: string, length?: number): string {
   const most = Math.min(LONGEST_DOCUMENT, supports.maxDocumentBytes - 100);
   const character = String.fromCodePoint(0x61 + random.below(26));
-  const count = length === undefined ? 1 + random.below(most) : length - 100 - random.below(length / 4);
+  const any = Math.floor(most ** (0.5 + random.below(50) / 100));
+  const count = length === undefined ? any : length - 100 - random.below(length / 4);
   return `${title}:${character.repeat(count)}.`;
 }

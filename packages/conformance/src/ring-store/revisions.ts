@@ -1,10 +1,11 @@
-import type { RingStore } from '@sealring/core';
-import { expectThat, Finding, NotApplicable } from '../requirement.ts';
-import { kindOf } from '../thrown.ts';
+import { expectThat, NotApplicable } from '../requirement.ts';
 import { labelled } from './sizes.ts';
 import { documentText, type RingStoreChecks, type RingStoreTrial, textOf } from './trial.ts';
 
-const VERSIONS = 20;
+const VERSIONS = 30;
+/** More than a counter of one byte has. */
+const MOST_VERSIONS = 300;
+const VERSIONS_MS = 2_000;
 const READS = 5;
 /** Versions whose revisions lose in the end. */
 const STALE_VERSIONS = 12;
@@ -29,15 +30,17 @@ export const REVISION_CHECKS: RingStoreChecks = {
   },
   'RING-REVISION-OF-ONE': async (trial) => {
     const stores = await trial.openPair();
-    const documents = new Map<string, string>();
+    const found = new Map<string, string>();
     let revision: string | undefined;
-    const versions = Array.from({ length: VERSIONS }, (_, i) => `version ${String(i).padStart(3, '0')}`);
-    for (const [i, document] of [...versions, ...similar(), ...similarLong(trial)].entries()) {
+    const versions = Array.from({ length: MOST_VERSIONS }, (_, i) => `version ${String(i).padStart(3, '0')}`);
+    const documents = [...SIMILAR, ...similarLong(trial), ...versions];
+    const least = documents.length - MOST_VERSIONS + VERSIONS;
+    for (const [i, document] of trial.inTime([...documents.entries()], least, VERSIONS_MS)) {
       revision = await trial.write(stores[i % 2] ?? stores[0], document, revision);
-      const other = documents.get(revision);
+      const other = found.get(revision);
       const pair = `${documentText(other ?? '')} and ${documentText(document)}`;
       expectThat(other === undefined, `${pair} have the revision ${textOf(revision)}`);
-      documents.set(revision, document);
+      found.set(revision, document);
     }
   },
   'RING-REVISION-UNIQUE': async (trial) => {
@@ -81,61 +84,138 @@ export const REVISION_CHECKS: RingStoreChecks = {
       await trial.expectStored(other, document, revision, 'a read after that');
     }
   },
+  'RING-CREATE-ONLY-ABSENT': async (trial) => {
+    const [store, other] = await trial.openPair();
+    let revision: string | undefined;
+    for (const document of ['one', 'two']) {
+      revision = await trial.write(store, document, revision);
+      for (const one of [store, other]) {
+        for (const written of ['never', document]) {
+          const what = `a write of ${textOf(written)} with expected: undefined, over ${textOf(document)},`;
+          await trial.expectLost(one, undefined, what, written);
+          await trial.expectStored(one, document, revision, 'a read after that');
+        }
+      }
+    }
+  },
+  'RING-STALE-LOSES': async (trial) => {
+    const name = trial.freshName();
+    const [store, other] = await trial.openPair(name);
+    const revisions: string[] = [];
+    for (let version = 1; version <= STALE_VERSIONS; version++) {
+      const document = `version ${version}`;
+      revisions.push(await trial.write(other, document, revisions.at(-1)));
+      // One counted version is the start of another from the tenth on.
+      if (version > 3 && version < STALE_VERSIONS) continue;
+      for (const stale of revisions.slice(0, -1)) {
+        // Also of the stored document: another writer wrote it.
+        for (const written of ['never', document]) {
+          const what = `a write of ${textOf(written)} with the revision of an earlier version, over ${textOf(document)},`;
+          await trial.expectLost(store, stale, what, written);
+          await trial.expectStored(store, document, revisions.at(-1), 'a read after that');
+          await trial.expectStored(other, document, revisions.at(-1), 'a read elsewhere after that');
+        }
+      }
+    }
+    if (trial.target.remove === undefined) return;
+    await trial.remove(name);
+    for (const stale of revisions) {
+      await trial.expectLost(store, stale, 'a write with a revision from before the removal, on the absent ring,');
+      await trial.expectAbsent(other, 'a read after that');
+    }
+  },
+  'RING-CONFLICT-ERROR': async (trial) => {
+    const [store, other] = await trial.openPair();
+    const first = await trial.write(store, 'one', undefined);
+    for (const one of [store, other])
+      await trial.expectConflict(one, undefined, 'a second write that would create the ring');
+    await trial.write(store, 'two', first);
+    await trial.expectConflict(other, first, 'a write with the revision of an earlier version');
+    await trial.expectConflict(store, first, 'the same on the connection that wrote that version');
+  },
+  'RING-FOREIGN-LOSES': async (trial) => {
+    const [store, other] = await trial.openPair();
+    for (const expected of FOREIGN) {
+      await trial.expectLost(store, expected, `a write that expects ${textOf(expected)} of an absent ring`);
+    }
+    await trial.expectAbsent(other, 'a read after that');
+    const revision = await trial.write(store, 'one', undefined);
+    for (const expected of [...FOREIGN, ...othersLike(revision)].filter((one) => one !== revision)) {
+      await trial.expectLost(store, expected, `a write that expects ${textOf(expected)}, not ${textOf(revision)},`);
+      await trial.expectStored(other, 'one', revision, 'a read after that');
+    }
+  },
+  'RING-REVISION-FOREIGN': async (trial) => {
+    const [store, other] = await trial.openPair();
+    const another = await trial.open();
+    const earlier = await trial.write(another, 'earlier', undefined);
+    await trial.expectConflict(store, earlier, 'a write with the revision of another ring, on an absent ring,');
+    await trial.expectAbsent(other, 'a read after that');
+    const revision = await trial.write(store, 'one', undefined);
+    const later = await trial.write(another, 'later', earlier);
+    for (const [when, expected] of [
+      ['an earlier', earlier],
+      ['a later', later],
+    ] as const) {
+      // Rings may be counted apart: then two revisions are the same.
+      if (expected === revision) continue;
+      await trial.expectLost(store, expected, `a write with ${when} revision of another ring`);
+      await trial.expectStored(other, 'one', revision, 'a read after that');
+    }
+  },
+  'RING-FOREIGN-CONFLICT': async (trial) => {
+    const store = await trial.open();
+    const absent = await trial.open();
+    const revision = await trial.write(store, 'one', undefined);
+    for (const expected of IMPOSSIBLE) {
+      await trial.expectConflict(absent, expected, `a write that expects ${textOf(expected)} of an absent ring`);
+    }
+    const all = [...FOREIGN, ...IMPOSSIBLE, ...othersLike(revision), ...spellingsOf(revision)];
+    const wrong = all.filter((one) => one !== revision);
+    for (let i = 0; i < wrong.length; i += AT_ONCE) {
+      const writes = wrong.slice(i, i + AT_ONCE).map((expected) => {
+        const what = `a write that expects ${textOf(expected)}, not ${textOf(revision)},`;
+        return trial.expectConflict(store, expected, what);
+      });
+      await trial.all(writes);
+    }
+    await trial.expectStored(store, 'one', revision, 'a read after that');
+    await trial.expectAbsent(absent, 'a read of the absent ring after that');
+  },
+  'RING-REWRITE': async (trial) => {
+    const [store, other] = await trial.openPair();
+    let revision = await trial.write(store, 'one', undefined);
+    for (const writer of [store, other, store]) {
+      revision = await trial.write(writer, 'one', revision, 'a write of the stored document');
+      for (const reader of [store, other]) await trial.expectStored(reader, 'one', revision, 'a read after that');
+    }
+    await trial.write(other, 'two', revision);
+  },
 };
 
-function similar(): readonly string[] {
-  return [
-    '{"a":1,"b":2}',
-    '{"b":2,"a":1}',
-    '{"a":1, "b":2}',
-    '{"a":1,"b":2}\n',
-    '{"a":1.0,"b":2}',
-    '{"A":1,"b":2}',
-    '{"a":"\u00e9"}',
-    '{"a":"e\u0301"}',
-    '{"a":"\\u00e9"}',
-    // Alike without their high bytes, in a single-byte encoding, and as compatible characters.
-    '{"a":"\u01e9"}',
-    '{"a":"\u00e8"}',
-    '{"a":"\uff45"}',
-    '{"a":"e"}',
-    '{"a":"\u{1f600}"}',
-    '{"a":"\u{1f601}"}',
-    '\ufeff{"a":"e"}',
-    'one\ntwo\n',
-    'two\none\n',
-    'one\r\ntwo\r\n',
-  ];
-}
+/** Alike but for order, white space, case and composition; in the end in their high bytes, or in a single-byte encoding. */
+const SIMILAR: readonly string[] = [
+  ...'{"a":1,"b":2}|{"b":2,"a":1}|{"a":1, "b":2}|{"a":1,"b":2}\n|{"a":1.0,"b":2}|{"A":1,"b":2}'.split('|'),
+  ...'\u00e9|e\u0301|\\u00e9|\u01e9|\u00e8|\uff45|e|\u{1f600}|\u{1f601}'.split('|').map((text) => `{"a":"${text}"}`),
+  ...'\ufeff{"a":"e"}|one\ntwo\n|two\none\n|one\r\ntwo\r\n'.split('|'),
+];
 
 function longest(trial: RingStoreTrial): string {
   return labelled(Math.min(LONGEST, trial.supports.maxDocumentBytes));
 }
 
-/** Two of the longest documents that the store takes, which differ in their last character. */
-function longestPair({ supports }: RingStoreTrial): readonly string[] {
-  const document = labelled(supports.maxDocumentBytes);
-  return supports.maxDocumentBytes > LONGEST ? [document, `${document.slice(0, -1)}x`] : [];
-}
-
-/** Long documents that differ in one place, or in the order of two. */
+/** Long documents that differ in one place, or in the order of two; and two of the longest, which differ in their last. */
 function similarLong(trial: RingStoreTrial): readonly string[] {
-  const long = longest(trial);
+  const [long, most] = [longest(trial), labelled(trial.supports.maxDocumentBytes)];
   const places = Array.from({ length: PLACES + 1 }, (_, i) => Math.floor(((long.length - 1) * i) / PLACES));
   const changed = places.map((at) => `${long.slice(0, at)}x${long.slice(at + 1)}`);
-  const [one, other] = [long.length / 4, long.length / 2].map((at) => Math.floor(at / 8) * 8) as [number, number];
-  const exchanged = [0, one, other].map((at) => long.slice(at, at + 8));
-  return [
-    long,
-    ...changed,
-    ...longestPair(trial),
-    exchanged[0] +
-      long.slice(8, one) +
-      exchanged[2] +
-      long.slice(one + 8, other) +
-      exchanged[1] +
-      long.slice(other + 8),
-  ];
+  const labels: readonly string[] = long.match(/[^]{1,8}/g) ?? [];
+  const [one, other] = [labels.length >> 2, labels.length >> 1];
+  const exchanged = labels
+    .with(one, labels[other] ?? '')
+    .with(other, labels[one] ?? '')
+    .join('');
+  return [long, ...changed, exchanged, ...(most.length > long.length ? [most, `${most.slice(0, -1)}x`] : [])];
 }
 
 /** What languages and services take for nothing, for anything, or for a version. */
@@ -149,13 +229,7 @@ const FOREIGN: readonly string[] = [
 
 /** What no service takes for a revision: too long, or not text to it. */
 const IMPOSSIBLE: readonly string[] = [
-  'é',
-  '€',
-  '😀',
-  '\0',
-  '\ud800',
-  '\n',
-  '\\',
+  ...Array.from('é€😀\0\ud800\n\\'),
   '9'.repeat(40),
   '0'.repeat(1_000),
   'x'.repeat(10_000),
@@ -204,140 +278,16 @@ function spellingsOf(revision: string): readonly string[] {
     revision.toUpperCase(),
     revision.toLowerCase(),
     revision.replaceAll(/[^a-z0-9]/gi, ''),
-    ...[
-      ['"', '"'],
-      ['W/', ''],
-      ['W/"', '"'],
-      ['{', '}'],
-      ['x, ', ''],
-      ['', ', x'],
-    ].map((pair) => pair.join(revision)),
+    `"${revision}"`,
+    `W/${revision}`,
+    `W/"${revision}"`,
+    `{${revision}}`,
+    `x, ${revision}`,
+    `${revision}, x`,
     // Their low bits, and their compatible forms.
     ...[0x80, 0x100, 0xfee0].map((by) => String.fromCharCode(...codes.map((code) => code + by))),
     codes.map((code) => `%${code.toString(16)}`).join(''),
     ...(/^\d+$/.test(revision) ? [`0x${BigInt(revision).toString(16)}`] : []),
   ];
   return texts.filter((one) => one !== revision);
-}
-
-export const EXPECTATION_CHECKS: RingStoreChecks = {
-  'RING-CREATE-ONLY-ABSENT': async (trial) => {
-    const [store, other] = await trial.openPair();
-    let revision: string | undefined;
-    for (const document of ['one', 'two']) {
-      revision = await trial.write(store, document, revision);
-      for (const one of [store, other]) {
-        for (const written of ['never', document]) {
-          const what = `a write of ${textOf(written)} with expected: undefined, over ${textOf(document)},`;
-          await expectLost(trial, one, undefined, what, written);
-          await trial.expectStored(one, document, revision, 'a read after that');
-        }
-      }
-    }
-  },
-  'RING-STALE-LOSES': async (trial) => {
-    const name = trial.freshName();
-    const [store, other] = await trial.openPair(name);
-    const revisions: string[] = [];
-    for (let version = 1; version <= STALE_VERSIONS; version++) {
-      const document = `version ${version}`;
-      revisions.push(await trial.write(other, document, revisions.at(-1)));
-      // One counted version is the start of another from the tenth on.
-      if (version > 3 && version < STALE_VERSIONS) continue;
-      for (const stale of revisions.slice(0, -1)) {
-        // Also of the stored document: another writer wrote it.
-        for (const written of ['never', document]) {
-          const what = `a write of ${textOf(written)} with the revision of an earlier version, over ${textOf(document)},`;
-          await expectLost(trial, store, stale, what, written);
-          await trial.expectStored(store, document, revisions.at(-1), 'a read after that');
-          await trial.expectStored(other, document, revisions.at(-1), 'a read elsewhere after that');
-        }
-      }
-    }
-    if (trial.target.remove === undefined) return;
-    await trial.remove(name);
-    for (const stale of revisions) {
-      await expectLost(trial, store, stale, 'a write with a revision from before the removal, on the absent ring,');
-      await trial.expectAbsent(other, 'a read after that');
-    }
-  },
-  'RING-CONFLICT-ERROR': async (trial) => {
-    const [store, other] = await trial.openPair();
-    const first = await trial.write(store, 'one', undefined);
-    for (const one of [store, other])
-      await trial.expectConflict(one, undefined, 'a second write that would create the ring');
-    await trial.write(store, 'two', first);
-    await trial.expectConflict(other, first, 'a write with the revision of an earlier version');
-    await trial.expectConflict(store, first, 'the same on the connection that wrote that version');
-  },
-  'RING-FOREIGN-LOSES': async (trial) => {
-    const [store, other] = await trial.openPair();
-    for (const expected of FOREIGN) {
-      await expectLost(trial, store, expected, `a write that expects ${textOf(expected)} of an absent ring`);
-    }
-    await trial.expectAbsent(other, 'a read after that');
-    const revision = await trial.write(store, 'one', undefined);
-    for (const expected of [...FOREIGN, ...othersLike(revision)].filter((one) => one !== revision)) {
-      await expectLost(trial, store, expected, `a write that expects ${textOf(expected)}, not ${textOf(revision)},`);
-      await trial.expectStored(other, 'one', revision, 'a read after that');
-    }
-  },
-  'RING-REVISION-FOREIGN': async (trial) => {
-    const [store, other] = await trial.openPair();
-    const another = await trial.open();
-    const earlier = await trial.write(another, 'earlier', undefined);
-    await trial.expectConflict(store, earlier, 'a write with the revision of another ring, on an absent ring,');
-    await trial.expectAbsent(other, 'a read after that');
-    const revision = await trial.write(store, 'one', undefined);
-    const later = await trial.write(another, 'later', earlier);
-    for (const [when, expected] of [
-      ['an earlier', earlier],
-      ['a later', later],
-    ] as const) {
-      // Rings may be counted apart: then two revisions are the same.
-      if (expected === revision) continue;
-      await expectLost(trial, store, expected, `a write with ${when} revision of another ring`);
-      await trial.expectStored(other, 'one', revision, 'a read after that');
-    }
-  },
-  'RING-FOREIGN-CONFLICT': async (trial) => {
-    const store = await trial.open();
-    const absent = await trial.open();
-    const revision = await trial.write(store, 'one', undefined);
-    for (const expected of IMPOSSIBLE) {
-      await trial.expectConflict(absent, expected, `a write that expects ${textOf(expected)} of an absent ring`);
-    }
-    const all = [...FOREIGN, ...IMPOSSIBLE, ...othersLike(revision), ...spellingsOf(revision)];
-    const wrong = all.filter((one) => one !== revision);
-    for (let i = 0; i < wrong.length; i += AT_ONCE) {
-      const writes = wrong.slice(i, i + AT_ONCE).map((expected) => {
-        const what = `a write that expects ${textOf(expected)}, not ${textOf(revision)},`;
-        return trial.expectConflict(store, expected, what);
-      });
-      await trial.all(writes);
-    }
-    await trial.expectStored(store, 'one', revision, 'a read after that');
-    await trial.expectAbsent(absent, 'a read of the absent ring after that');
-  },
-  'RING-REWRITE': async (trial) => {
-    const [store, other] = await trial.openPair();
-    let revision = await trial.write(store, 'one', undefined);
-    for (const writer of [store, other, store]) {
-      revision = await trial.write(writer, 'one', revision, 'a write of the stored document');
-      for (const reader of [store, other]) await trial.expectStored(reader, 'one', revision, 'a read after that');
-    }
-    await trial.write(other, 'two', revision);
-  },
-};
-
-/** With whatever error: it has to say that it lost. */
-async function expectLost(
-  trial: RingStoreTrial,
-  store: RingStore,
-  expected: string | undefined,
-  what: string,
-  document = 'never',
-): Promise<void> {
-  const outcome = await trial.promised(() => store.write(document, { expected }), what);
-  if ('value' in outcome) throw new Finding(`${what} won: it resolved to ${kindOf(outcome.value)}`);
 }

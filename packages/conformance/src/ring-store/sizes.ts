@@ -1,4 +1,4 @@
-import type { RingStore } from '@sealring/core';
+import type { RingStore, RingStoreErrorKind } from '@sealring/core';
 import { expectThat, NotApplicable } from '../requirement.ts';
 import { MAX_DOCUMENT_BYTES } from './target.ts';
 import { type RingStoreChecks, type RingStoreTrial } from './trial.ts';
@@ -72,37 +72,70 @@ export const SIZE_CHECKS: RingStoreChecks = {
     await refuse(revision);
     await trial.expectStored(other, 'one', revision, 'a read after writes that were too large');
   },
-  'RING-TOO-LARGE-THERE': async (trial) => {
-    const store = await openTooLarge(trial);
-    const what = 'a read of 262 145 bytes that were planted';
-    await trial.expectFailure(() => store.read(), 'too-large', what);
-    const created = await trial.promised(() => store.write('x', { expected: undefined }), 'a write in their place');
-    expectThat('error' in created, 'a ring was created over 262 145 bytes that were planted');
-    await trial.expectFailure(() => store.read(), 'too-large', `${what}, after that`);
-  },
-  'RING-TOO-LARGE-REPLACED': async (trial) => {
-    const store = await openTooLarge(trial);
-    const what = 'a read of 262 145 bytes that were planted';
-    const found = await trial.promised(() => store.read(), what);
-    expectThat('error' in found, `${what} resolved`);
-    const expected: unknown = found.error instanceof Error ? Reflect.get(found.error, 'revision') : undefined;
-    expectThat(typeof expected === 'string', `${what} rejected without a revision`);
-    const revision = await trial.write(store, 'x', expected, 'a write over them');
-    await trial.expectStored(store, 'x', revision, 'a read after they were replaced');
-    const again = await trial.promised(() => store.write('y', { expected }), 'another write over them');
-    expectThat('error' in again, 'they were replaced twice');
-  },
-  'RING-EMPTY-THERE': async (trial) => {
-    const store = await openPlanted(trial, '');
-    const found = await trial.promised(() => store.read(), 'a read of an empty document');
-    if ('error' in found) return;
-    expectThat(found.value !== undefined, 'a read of an empty document that was planted says that the ring is absent');
-  },
-  'RING-EMPTY-CORRUPT': async (trial) => {
-    const store = await openPlanted(trial, '');
-    await trial.expectFailure(() => store.read(), 'corrupt', 'a read of an empty document that was planted');
-  },
+  'RING-TOO-LARGE-THERE': (trial) => expectDamage(trial, tooLarge(trial), 'too-large'),
+  'RING-TOO-LARGE-REPLACED': (trial) => expectReplaceable(trial, tooLarge(trial), 'too-large'),
+  'RING-EMPTY-THERE': (trial) => expectDamage(trial, '', undefined),
+  'RING-EMPTY-CORRUPT': (trial) => expectReplaceable(trial, '', 'corrupt'),
 };
+
+/** What was planted is neither absent nor what was there before, and no write replaces it but with its own revision. */
+async function expectDamage(
+  trial: RingStoreTrial,
+  document: string,
+  kind: RingStoreErrorKind | undefined,
+): Promise<void> {
+  const what = `${Buffer.byteLength(document)} bytes that were planted`;
+  const expectSaid = async (store: RingStore): Promise<string | undefined> => {
+    const found = await trial.promised(() => store.read(), `a read of ${what}`);
+    if (kind !== undefined) trial.expectFailed(found, kind, `a read of ${what}`);
+    else if ('value' in found) trial.expectOneOf(found.value, [{ document }], `a read of ${what}`);
+    return 'error' in found ? revisionIn(found.error) : undefined;
+  };
+  for (const isKnown of [false, true]) {
+    const name = trial.freshName();
+    const stores = await trial.openPair(name);
+    const before = isKnown ? await trial.write(stores[0], 'one', undefined) : undefined;
+    if (isKnown) await trial.expectStored(stores[0], 'one', before);
+    await trial.plant(name, document);
+    let own: string | undefined;
+    for (const store of stores) {
+      own = await expectSaid(store);
+      for (const expected of new Set([undefined, before])) {
+        await trial.expectLost(
+          store,
+          expected,
+          `a write that expects ${expected === undefined ? 'no ring' : 'another'}, over ${what},`,
+        );
+        await expectSaid(store);
+      }
+    }
+    await trial.plant(name, `${document} `);
+    if (own !== undefined)
+      await trial.expectLost(stores[0], own, `a write with the revision of ${what}, which others replaced,`);
+    await trial.plant(name, 'mended');
+    for (const store of stores) await trial.expectDocument(store, 'mended', `a read after ${what} were replaced`);
+  }
+}
+
+/** The error about what was planted has a revision, by which one write replaces it. */
+async function expectReplaceable(trial: RingStoreTrial, document: string, kind: RingStoreErrorKind): Promise<void> {
+  const name = trial.freshName();
+  await trial.plant(name, document);
+  const store = await trial.open(name);
+  const what = `a read of ${Buffer.byteLength(document)} bytes that were planted`;
+  const found = await trial.promised(() => store.read(), what);
+  trial.expectFailed(found, kind, what);
+  const expected = 'error' in found ? revisionIn(found.error) : undefined;
+  expectThat(expected !== undefined, `${what} rejected without a revision`);
+  const revision = await trial.write(store, 'x', expected, 'a write over them');
+  await trial.expectStored(store, 'x', revision, 'a read after they were replaced');
+  await trial.expectLost(store, expected, 'another write over them');
+}
+
+function revisionIn(error: unknown): string | undefined {
+  const revision: unknown = error instanceof Error ? Reflect.get(error, 'revision') : undefined;
+  return typeof revision === 'string' ? revision : undefined;
+}
 
 function isWithin(trial: RingStoreTrial, bytes: number): boolean {
   return bytes <= trial.supports.maxDocumentBytes;
@@ -119,16 +152,7 @@ export function labelled(length: number): string {
   return labels.join('').slice(0, length);
 }
 
-async function openPlanted(trial: RingStoreTrial, document: string): Promise<RingStore> {
-  const name = trial.freshName();
-  await trial.plant(name, document);
-  return trial.open(name);
-}
-
-/** A store with 262 145 bytes where its ring would be. */
-function openTooLarge(trial: RingStoreTrial): Promise<RingStore> {
-  if (!isWithin(trial, MAX_DOCUMENT_BYTES)) {
-    throw new NotApplicable('supports.maxDocumentBytes: no such document can be stored');
-  }
-  return openPlanted(trial, `${'é'.repeat(MAX_DOCUMENT_BYTES / 2)}x`);
+function tooLarge(trial: RingStoreTrial): string {
+  if (isWithin(trial, MAX_DOCUMENT_BYTES)) return `${'é'.repeat(MAX_DOCUMENT_BYTES / 2)}x`;
+  throw new NotApplicable('supports.maxDocumentBytes: no such document can be stored');
 }

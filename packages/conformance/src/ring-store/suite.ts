@@ -3,16 +3,16 @@ import { aWholeNumber } from '../options.ts';
 import type { ConformanceReport, Requirement } from '../requirement.ts';
 import { type Suite, suiteOf, type TestRunner } from '../run.ts';
 import { ABORT_CHECKS } from './abort.ts';
-import { ANSWER_CHECKS, ARGUMENT_CHECKS, SERVICE_DATE_CHECKS } from './answers.ts';
+import { ANSWER_CHECKS } from './answers.ts';
 import { CONTEST_CHECKS } from './contests.ts';
-import { DOCUMENT_CHECKS, NAME_CHECKS } from './documents.ts';
+import { DOCUMENT_CHECKS } from './documents.ts';
 import { OUTAGE_CHECKS } from './outages.ts';
 import { READING_CHECKS } from './reading.ts';
 import { RING_STORE_TABLE } from './requirements.ts';
-import { EXPECTATION_CHECKS, REVISION_CHECKS } from './revisions.ts';
+import { REVISION_CHECKS } from './revisions.ts';
 import { SIZE_CHECKS } from './sizes.ts';
 import { checkRingStoreTarget, type RingStoreOptions, type RingStoreTarget } from './target.ts';
-import { type RingStoreChecks, RingStoreTrial } from './trial.ts';
+import { RingStoreTrial } from './trial.ts';
 import { WATCH_CHECKS } from './watch.ts';
 
 /** What cannot be seen of a ring store that is asked through a pipe, and why. */
@@ -27,28 +27,22 @@ export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
   'RING-READ-ARGUMENTS': 'the protocol carries arguments of the right types only',
 };
 
-const RING_STORE_CHECKS: RingStoreChecks = {
-  ...ANSWER_CHECKS,
-  ...DOCUMENT_CHECKS,
-  ...NAME_CHECKS,
-  ...SIZE_CHECKS,
-  ...REVISION_CHECKS,
-  ...EXPECTATION_CHECKS,
-  ...CONTEST_CHECKS,
-  ...READING_CHECKS,
-  ...ABORT_CHECKS,
-  ...OUTAGE_CHECKS,
-  ...SERVICE_DATE_CHECKS,
-  ...WATCH_CHECKS,
-  ...ARGUMENT_CHECKS,
-};
-
 export const RING_STORE_SUITE: Suite<RingStoreTarget, RingStoreOptions> = suiteOf({
   name: 'ring-store',
   title: 'RingStore',
   noun: 'ring store',
   requirements: RING_STORE_TABLE,
-  checks: RING_STORE_CHECKS,
+  checks: {
+    ...ANSWER_CHECKS,
+    ...DOCUMENT_CHECKS,
+    ...SIZE_CHECKS,
+    ...REVISION_CHECKS,
+    ...CONTEST_CHECKS,
+    ...READING_CHECKS,
+    ...ABORT_CHECKS,
+    ...OUTAGE_CHECKS,
+    ...WATCH_CHECKS,
+  },
   unseenThroughPipe: UNSEEN_THROUGH_PIPE,
   // A store far away takes its time for 200 contests.
   timeoutMs: 600_000,

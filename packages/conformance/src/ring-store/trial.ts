@@ -3,8 +3,8 @@ import { inspect, types } from 'node:util';
 import type { RingStore, RingStoreCallOptions, RingStoreErrorKind, StoredRing } from '@sealring/core';
 import type { Settings } from '../options.ts';
 import { type Checks, expectThat, Finding, NotApplicable } from '../requirement.ts';
-import { describeThrown, isObject, kindOf } from '../thrown.ts';
-import { CLOSE_MS, Trial, within } from '../trial.ts';
+import { describeThrown, difference, isObject, kindOf } from '../thrown.ts';
+import { CLOSE_MS, type Outcome, Trial, within } from '../trial.ts';
 import { MAX_DOCUMENT_BYTES, type RingStoreOptions, type RingStoreSupport, type RingStoreTarget } from './target.ts';
 
 export type RingStoreChecks = Checks<RingStoreTrial>;
@@ -15,6 +15,9 @@ const TIMED = 5;
 const PARTS: readonly number[] = [0.05, 0.15, 0.25, 0.35, 0.45, 0.5, 0.55, 0.65, 0.75, 0.85, 0.95, 1.1, 1.5];
 /** The same in turns of the event loop, for a store that needs few. */
 const TURNS: readonly number[] = [0, 1, 2, 3, 4, 6, 8];
+
+/** What is beyond the second may be missing: who asks for more has them. */
+export type Stores = readonly [RingStore, RingStore, RingStore, RingStore, ...RingStore[]];
 
 export type Moment = (began: number) => Promise<void>;
 
@@ -76,16 +79,8 @@ export class RingStoreTrial extends Trial {
 
   /** Numbers of contests, from 1: as many as the time allows, within bounds. */
   contests(least: number, most: number, budgetMs: number = REPEATS_MS): Generator<number> {
-    return this.inTime(
-      numbersTo(Math.min(most, this.rounds)),
-      least,
-      this.#isCounted ? Number.POSITIVE_INFINITY : budgetMs,
-    );
-  }
-
-  /** The same for what is not a contest, which `rounds` does not change. */
-  repeats(least: number, most: number): Generator<number> {
-    return this.inTime(numbersTo(most), least);
+    const numbers = Array.from({ length: Math.min(most, this.rounds) }, (_, i) => i + 1);
+    return this.inTime(numbers, least, this.#isCounted ? Number.POSITIVE_INFINITY : budgetMs);
   }
 
   /** The first ones, and as many more as the time allows. */
@@ -112,17 +107,22 @@ export class RingStoreTrial extends Trial {
   }
 
   /** Whether the store’s own close ends, if it has one. It may be called more than once. */
-  closesAgain(store: RingStore): Promise<boolean> {
+  async closesAgain(store: RingStore): Promise<boolean> {
     this.closed.add(store);
-    return within(
+    if (store.close === undefined) return true;
+    const closed = await within(
       CLOSE_MS,
-      this.answer(() => store.close?.(), 'close').then(() => true),
-      false,
+      this.promised(() => store.close?.(), 'close'),
+      undefined,
     );
+    if (closed !== undefined && 'error' in closed) throw new Finding(`close failed: ${describeThrown(closed.error)}`);
+    return closed !== undefined;
   }
 
-  openMany(count: number, name: string = this.freshName()): Promise<readonly RingStore[]> {
-    return Promise.all(Array.from({ length: count }, () => this.open(name)));
+  /** Two stores or more. */
+  async openMany(count = 3, name: string = this.freshName()): Promise<Stores> {
+    const stores = await Promise.all(Array.from({ length: count }, () => this.open(name)));
+    return stores as unknown as Stores;
   }
 
   async openPair(name: string = this.freshName()): Promise<readonly [RingStore, RingStore]> {
@@ -146,7 +146,7 @@ export class RingStoreTrial extends Trial {
   }
 
   /** @throws {NotApplicable} where the target cannot. */
-  expectAble(name: 'breakConnection' | 'plant' | 'remove'): void {
+  expectAble(name: 'plant' | 'remove'): void {
     if (this.target[name] === undefined) throw new NotApplicable(`the target has no ${name}`);
   }
 
@@ -201,13 +201,14 @@ export class RingStoreTrial extends Trial {
     expectThat(isConflict(outcome.error), `${what} lost with ${describeThrown(outcome.error)}, not RingConflictError`);
   }
 
+  /** Writes what must lose, with whatever error. */
+  async expectLost(store: RingStore, expected: string | undefined, what: string, document = 'never'): Promise<void> {
+    const outcome = await this.promised(() => store.write(document, { expected }), what);
+    if ('value' in outcome) throw new Finding(`${what} won: it resolved to ${kindOf(outcome.value)}`);
+  }
+
   async expectFailure(call: () => unknown, kind: RingStoreErrorKind, what: string): Promise<void> {
-    const outcome = await this.promised(call, what);
-    if ('value' in outcome) throw new Finding(`${what} resolved to ${kindOf(outcome.value)}, not ${kind}`);
-    expectThat(
-      isFailure(outcome.error, kind),
-      `${what} rejected with ${describeThrown(outcome.error)}, not RingStoreError ${kind}`,
-    );
+    this.expectFailed(await this.promised(call, what), kind, what);
   }
 
   async expectAbsent(store: RingStore, what: string): Promise<void> {
@@ -218,7 +219,8 @@ export class RingStoreTrial extends Trial {
   async expectDocument(store: RingStore, document: string, what: string): Promise<StoredRing> {
     const found = await this.read(store, what);
     expectThat(found !== undefined, `${what} says that the ring is absent, not ${documentText(document)}`);
-    expectThat(found.document === document, `${what} ${differenceText(found.document, document)}`);
+    const isSame = found.document === document;
+    expectThat(isSame, `${what} found another document: ${isSame ? '' : difference(found.document, document)}`);
     return found;
   }
 
@@ -233,12 +235,71 @@ export class RingStoreTrial extends Trial {
     expectThat(found.revision === revision, `${what} has ${revisions}`);
   }
 
+  /** That a read finds this ring, or none. */
+  async expectFound(store: RingStore, ring: StoredRing | undefined, what: string): Promise<void> {
+    if (ring === undefined) await this.expectAbsent(store, what);
+    else await this.expectStored(store, ring.document, ring.revision, what);
+  }
+
+  expectFailed(outcome: Outcome, kind: RingStoreErrorKind, what: string): void {
+    if ('value' in outcome) throw new Finding(`${what} resolved to ${kindOf(outcome.value)}, not ${kind}`);
+    const isRight = isFailure(outcome.error, kind);
+    expectThat(isRight, `${what} rejected with ${describeThrown(outcome.error)}, not RingStoreError ${kind}`);
+  }
+
+  /** @throws {Finding} for an error that is not `unavailable`: how a call ends whose caller or backend has gone. */
+  expectUnavailable(error: unknown, what: string): void {
+    expectThat(isFailure(error, 'unavailable'), `${what} rejected with ${describeThrown(error)}`);
+  }
+
+  /** Of a read that was disturbed: what it says is so, if it says anything. */
+  expectOneOf(value: unknown, rings: readonly (Partial<StoredRing> | undefined)[], what: string): void {
+    const found = storedRing(value, what);
+    const isRight = rings.some(
+      (ring) => ring?.document === found?.document && (ring?.revision ?? found?.revision) === found?.revision,
+    );
+    const shown = found === undefined ? 'undefined' : documentText(found.document);
+    expectThat(isRight, `${what} resolved to ${shown}, which is not what is stored`);
+  }
+
+  /** After a write that was disturbed: it was done whole, or not at all; and it was done if it resolved. */
+  expectDoneOrNot(
+    found: StoredRing | undefined,
+    before: StoredRing | undefined,
+    document: string,
+    outcome: Outcome,
+    what: string,
+  ): void {
+    const shown = found === undefined ? 'no ring' : documentText(found.document);
+    const isNew = found?.document === document;
+    expectThat(isNew || found?.document === before?.document, `${what} left ${shown}`);
+    const whose = isNew ? 'the document before' : 'another document';
+    expectThat(isNew !== (found?.revision === before?.revision), `${what} left ${shown} with the revision of ${whose}`);
+    if ('error' in outcome) return;
+    const isThere = isNew && found?.revision === revisionOf(outcome.value, what);
+    expectThat(isThere, `${what} resolved, and a read finds ${shown}`);
+  }
+
   async until(holds: () => boolean | Promise<boolean>, finding: string): Promise<void> {
     const deadline = performance.now() + this.patienceMs;
     while (!(await holds())) {
       expectThat(performance.now() < deadline, `${finding} within ${this.patienceMs / 1_000} s`);
       await pause(LOOK_AGAIN_MS);
     }
+  }
+
+  /** Does each of some works again and again, side by side, until one of them resolves to true, or fails. */
+  async repeat(works: readonly ((isOver: () => boolean) => Promise<unknown>)[]): Promise<void> {
+    const over = new AbortController();
+    const isOver = (): boolean => over.signal.aborted;
+    const go = async (work: (isOver: () => boolean) => Promise<unknown>): Promise<void> => {
+      try {
+        while (!isOver() && (await work(isOver)) !== true) await otherWork();
+      } finally {
+        over.abort();
+      }
+    };
+    await this.all(works.map(go));
   }
 
   /** For what is tried until it succeeds: called after every attempt, it throws when no success comes. */
@@ -257,10 +318,6 @@ export class RingStoreTrial extends Trial {
     this.#names.clear();
     await Promise.race([removed, pause(CLEAN_UP_MS, undefined, { ref: false })]);
   }
-}
-
-function numbersTo(most: number): readonly number[] {
-  return Array.from({ length: most }, (_, i) => i + 1);
 }
 
 function storedRing(value: unknown, what: string): StoredRing | undefined {
@@ -284,11 +341,6 @@ export function isConflict(error: unknown): boolean {
   return types.isNativeError(error) && error.name === 'RingConflictError';
 }
 
-/** @throws {Finding} for an error that is not `unavailable`: how a call ends whose caller or backend has gone. */
-export function expectUnavailable(error: unknown, what: string): void {
-  expectThat(isFailure(error, 'unavailable'), `${what} rejected with ${describeThrown(error)}`);
-}
-
 export function isFailure(error: unknown, kind: RingStoreErrorKind): boolean {
   return types.isNativeError(error) && error.name === 'RingStoreError' && 'kind' in error && error.kind === kind;
 }
@@ -296,16 +348,6 @@ export function isFailure(error: unknown, kind: RingStoreErrorKind): boolean {
 export function documentText(document: string): string {
   if (document.length <= 60) return textOf(document);
   return `${textOf(document.slice(0, 40))}… of ${document.length} characters`;
-}
-
-/** What was found instead of what: the first place in which they differ, where one is long. */
-function differenceText(found: string, wanted: string): string {
-  if (found.length <= 60 && wanted.length <= 60) return `found ${textOf(found)}, not ${textOf(wanted)}`;
-  let at = 0;
-  while (found[at] === wanted[at] && at < wanted.length) at++;
-  const lengths = `${found.length} characters, of which number ${at + 1} is the first to differ from the ${wanted.length}`;
-  const pieces = [found, wanted].map((text) => textOf(text.slice(Math.max(0, at - 5), at + 10)));
-  return `found ${lengths} that were written: ${pieces.join(', not ')}`;
 }
 
 export function textOf(text: string): string {

@@ -1368,5 +1368,277 @@ vendor(
   );
 }
 
+// --- Outages, damage and slow answers -----------------------------------------------------------------------------
+
+function isUnavailable(error: unknown): boolean {
+  return error instanceof RingStoreError && error.kind === 'unavailable';
+}
+
+/** Makes a write again that had no answer. */
+const retried = (name: string, next: (expected: string | undefined, now: Item | undefined) => string | undefined) =>
+  vendor(
+    name,
+    'RING-OUTAGE-UNDER-WAY',
+    class extends VendorStore {
+      override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+        let { expected } = options;
+        for (let attempt = 0; ; attempt++) {
+          try {
+            return await super.put(document, { ...options, expected });
+          } catch (error) {
+            if (attempt === 20 || !isUnavailable(error) || isAborted(options.signal)) throw error;
+            await pause(20);
+            expected = next(expected, this.service.items.get(this.key));
+          }
+        }
+      }
+    },
+  );
+retried('retries: takes its own write for that of another', (expected) => expected);
+retried('retries: with the revision that it finds', (_, now) => now?.version);
+
+vendor(
+  'a driver: its message for a detail',
+  'RING-ERROR-SECRET',
+  class extends VendorStore {
+    override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+      try {
+        return await super.read(options);
+      } catch (error) {
+        if (!isUnavailable(error)) throw error;
+        throw new RingStoreError('unavailable', 'connect ECONNREFUSED redis://ring:hunter2@10.0.0.5:6379');
+      }
+    }
+  },
+);
+
+vendor(
+  'a breaker: opens for a minute after three failures',
+  'RING-RECOVERS',
+  class extends VendorStore {
+    #failures = 0;
+    override async find(): Promise<Item | undefined> {
+      if (this.#failures >= 3) throw new RingStoreError('unavailable', 'the circuit is open');
+      return super.find();
+    }
+    override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+      try {
+        return await super.read(options);
+      } catch (error) {
+        this.#failures += 1;
+        throw error;
+      }
+    }
+  },
+);
+
+vendor(
+  'a driver: nothing found after the third failure',
+  'RING-RECOVERS',
+  class extends VendorStore {
+    #failures = 0;
+    override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+      try {
+        return await super.read(options);
+      } catch (error) {
+        this.#failures += 1;
+        if (this.#failures < 3 || !isUnavailable(error)) throw error;
+        return undefined;
+      }
+    }
+  },
+);
+
+vendor(
+  'a driver: finds nothing on its first read after an outage',
+  'RING-RECOVERS',
+  class extends VendorStore {
+    #hasFailed = false;
+    override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+      const wasDown = this.service.isDown;
+      this.#hasFailed ||= wasDown;
+      const found = await super.read(options);
+      if (!this.#hasFailed) return found;
+      this.#hasFailed = false;
+      return undefined;
+    }
+  },
+);
+
+vendor(
+  'a driver: heeds no signal while it connects',
+  'RING-ABORT-ENDS',
+  class extends VendorStore {
+    override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+      if (!this.service.isDown || isAborted(options?.signal)) return super.read(options);
+      return super.read();
+    }
+  },
+);
+
+vendor(
+  'fetch: the error of a timeout',
+  'RING-ABORTED',
+  class extends VendorStore {
+    override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+      try {
+        return await super.read(options);
+      } catch (error) {
+        const reason: unknown = options?.signal?.reason;
+        throw reason instanceof DOMException && reason.name === 'TimeoutError' ? reason : error;
+      }
+    }
+  },
+);
+
+{
+  const replicas = new WeakMap<Service, Map<string, Item | undefined>>();
+  vendor(
+    'a replica: one version behind, and read while nobody else answers',
+    'RING-UNREACHABLE',
+    class extends VendorStore {
+      get #replica(): Map<string, Item | undefined> {
+        const items = replicas.get(this.service) ?? new Map<string, Item | undefined>();
+        replicas.set(this.service, items);
+        return items;
+      }
+      override swap(document: string, expected: string | undefined): Item | undefined {
+        const before = this.service.items.get(this.key);
+        const item = super.swap(document, expected) as Item | undefined;
+        if (item !== undefined) this.#replica.set(this.key, before);
+        return item;
+      }
+      override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+        const behind = this.service.isDown ? this.#replica.get(this.key) : undefined;
+        return behind === undefined ? super.read(options) : this.answer(behind);
+      }
+    },
+  );
+}
+
+vendor(
+  'a cache: the last good version for a damaged one',
+  'RING-TOO-LARGE-THERE',
+  class extends VendorStore {
+    #last: StoredRing | undefined;
+    override answer(item: Item | undefined): StoredRing | undefined {
+      try {
+        this.#last = super.answer(item);
+      } catch (error) {
+        if (this.#last === undefined) throw error;
+      }
+      return this.#last;
+    }
+  },
+);
+
+vendor(
+  'a cache: a slow read that began before a write fills it after that',
+  'RING-READ-OVERLAPPED',
+  class extends VendorStore {
+    #writes = 0;
+    #late: { readonly item: Item | undefined } | undefined;
+    override async find(): Promise<Item | undefined> {
+      const [late, writes, item] = [this.#late, this.#writes, this.service.items.get(this.key)];
+      this.#late = undefined;
+      if (late !== undefined) return late.item;
+      await pause(6);
+      if (this.#writes !== writes) this.#late = { item };
+      return item;
+    }
+    override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+      const done = await super.put(document, options);
+      this.#writes += 1;
+      return done;
+    }
+  },
+);
+
+vendor(
+  'a cache: written once more at the end',
+  'RING-CLOSED',
+  class extends VendorStore {
+    #own: Item | undefined;
+    override swap(document: string, expected: string | undefined): Item | undefined {
+      const item = super.swap(document, expected) as Item | undefined;
+      this.#own = item ?? this.#own;
+      return item;
+    }
+    override async close(): Promise<void> {
+      await super.close();
+      if (this.#own !== undefined && this.service.items.has(this.key)) this.service.items.set(this.key, this.#own);
+    }
+  },
+);
+
+vendor(
+  'one that waits for a connection when it is closed',
+  'RING-INSTANCE-CLOSES',
+  class extends VendorStore {
+    #isUsed = false;
+    override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+      this.#isUsed = true;
+      return super.read(options);
+    }
+    override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+      this.#isUsed = true;
+      return super.put(document, options);
+    }
+    override async close(): Promise<void> {
+      await super.close();
+      if (!this.#isUsed) await new Promise(() => undefined);
+    }
+  },
+);
+
+vendor(
+  'one revision for all that is damaged',
+  'RING-TOO-LARGE-THERE',
+  class extends VendorStore {
+    override revisionOf({ text, version }: Item): string {
+      return Buffer.byteLength(text) > MOST ? 'damaged' : version;
+    }
+  },
+);
+
+vendor(
+  'an empty document is none for a write',
+  'RING-EMPTY-THERE',
+  class extends VendorStore {
+    override matches(expected: string | undefined, current: Item | undefined): boolean {
+      return super.matches(expected, current?.text === '' && expected === undefined ? undefined : current);
+    }
+  },
+);
+
+vendor(
+  'a version of six bits',
+  'RING-REVISION-OF-ONE',
+  class extends VendorStore {
+    override revisionOf({ version }: Item): string {
+      return version === 'planted' ? version : String(Number(version) % 64);
+    }
+  },
+);
+
+vendor(
+  'HTTP: a range of 8 KiB, and the rest by a second request',
+  'RING-READ-WHOLE',
+  class extends VendorStore {
+    override async find(): Promise<Item | undefined> {
+      const start = this.service.items.get(this.key);
+      if (start === undefined || start.text.length <= 8_192) return start;
+      await this.service.trip(undefined);
+      const rest = this.service.items.get(this.key)?.text.slice(8_192) ?? '';
+      return { ...start, text: start.text.slice(0, 8_192) + rest };
+    }
+  },
+);
+
+coded('memcached: a line that ends a text', plain, (text) => text.replace(/(^|\n)END\r?\n[^]*$/, '$1'));
+coded('a mark before what is packed', plain, (text) =>
+  text.startsWith('gz:') ? gunzipSync(Buffer.from(text.slice(3), 'base64')).toString() : text,
+);
+
 /** Stores as authors break them who know the contract and not the kit. */
 export const VENDOR_RING_STORES: readonly BrokenRingStore[] = broken;
