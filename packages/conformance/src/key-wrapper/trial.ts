@@ -1,6 +1,6 @@
 import { types } from 'node:util';
 import type { KeyWrapper, WrapOptions, WrappedKey } from '@sealring/core';
-import { sameBytes } from '../bytes.ts';
+import { flipped, sameBytes } from '../bytes.ts';
 import { type Checks, expectThat, Finding, NotApplicable } from '../requirement.ts';
 import { describeThrown, isObject, kindOf } from '../thrown.ts';
 import { Trial, within } from '../trial.ts';
@@ -34,6 +34,12 @@ export function expectArgumentErrorOrCorrupt(error: unknown, what: string): void
   if (!isArgumentError(error)) expectKind(error, 'corrupt', what);
 }
 
+/** Whatever it says, it is of one of the classes that the contract knows. */
+export function expectFailure(error: unknown, what: string): void {
+  const isKnown = isKeyWrapperError(error) || isArgumentError(error);
+  expectThat(isKnown, `${what}: expected a KeyWrapperError, a TypeError or a RangeError, got ${describeThrown(error)}`);
+}
+
 /** What every wrap is bound to, unless a check says otherwise. A service may hold a caller to this ring's name. */
 export const CONTEXT: WrapOptions['context'] = Object.freeze({
   'sealring:ring': 'conformance',
@@ -55,6 +61,8 @@ export interface Made {
   readonly wrapped: WrappedKey;
 }
 
+export type BadUnwraps = readonly (readonly [words: string, start: () => unknown])[];
+
 /** What a check of a key wrapper works with: fresh instances, and the words for what it saw. */
 export class KeyWrapperTrial extends Trial {
   readonly target: KeyWrapperTarget;
@@ -68,29 +76,19 @@ export class KeyWrapperTrial extends Trial {
     this.supports = { remote, versions, signatures };
   }
 
-  create(): Promise<KeyWrapper> {
-    return this.#create('create');
-  }
-
-  createOtherKey(): Promise<KeyWrapper> {
-    return this.#create('createOtherKey');
-  }
-
-  createUnreachable(): Promise<KeyWrapper> {
-    if (this.target.createUnreachable === undefined) throw new NotApplicable('supports.remote is false');
-    return this.#create('createUnreachable');
-  }
-
-  async #create(name: 'create' | 'createOtherKey' | 'createUnreachable'): Promise<KeyWrapper> {
-    const create = (): unknown => this.target[name]?.();
-    const keyWrapper = await this.start<KeyWrapper>(name, create, 'keyWrapper', ['wrap', 'unwrap']);
+  async create(name: 'create' | 'createOtherKey' | 'createUnreachable' = 'create'): Promise<KeyWrapper> {
+    if (this.target[name] === undefined) throw new NotApplicable('supports.remote is false');
+    const keyWrapper = await this.start<KeyWrapper>(name, () => this.target[name]?.(), 'keyWrapper', [
+      'wrap',
+      'unwrap',
+    ]);
     expectThat(isObject(keyWrapper.supports), `${name}: no supports`);
     return keyWrapper;
   }
 
   /** One that shows whether a service was asked: where there is a service, it cannot be reached. */
   createUnasked(): Promise<KeyWrapper> {
-    return this.target.createUnreachable === undefined ? this.create() : this.createUnreachable();
+    return this.create(this.target.createUnreachable && 'createUnreachable');
   }
 
   /** A key wrapper, and a wrapped key that it has unwrapped once: what it remembers is tried too. */
@@ -107,6 +105,20 @@ export class KeyWrapperTrial extends Trial {
     if (missing !== undefined) throw new NotApplicable(`the target has no control.${missing}`);
     const named = names.map((name) => [name, () => this.wait(`control.${name}`, () => control[name]?.())]);
     return Object.fromEntries(named) as Required<KeyWrapperControl>;
+  }
+
+  /** Changes KMS key A, for as long as `work` takes. */
+  async whileChanged(
+    [change, undo]: readonly ['disable', 'enable'] | readonly ['deny', 'allow'],
+    work: () => Promise<void>,
+  ): Promise<void> {
+    const control = this.control(change, undo);
+    await control[change]();
+    try {
+      await work();
+    } finally {
+      await control[undo]();
+    }
   }
 
   /** Bytes as the ring hands them over: a data key, and its hash of the context where the service binds none. */
@@ -128,6 +140,31 @@ export class KeyWrapperTrial extends Trial {
       { name: 'sign', start: (signal) => keyWrapper.sign?.(Uint8Array.from(dataKey), signal && { signal }) },
     ];
     return all.filter(({ name }) => keyWrapper[name] !== undefined);
+  }
+
+  /** Unwraps to be refused as corrupt, each like the good one in all but one thing. */
+  badUnwraps(keyWrapper: KeyWrapper, { wrapped }: Made, context: WrapOptions['context'] = CONTEXT): BadUnwraps {
+    const unwrap = (change: Partial<WrappedKey>, options: WrapOptions = { context }) => {
+      return (): unknown => keyWrapper.unwrap({ ...copyOf(wrapped), ...change }, options);
+    };
+    const bytes = wrapped.wrapped;
+    const other = { context: { ...context, more: '' } };
+    return [
+      ['of a wrapped key with another last byte', unwrap({ wrapped: flipped(bytes, bytes.length - 1) })],
+      ['of a wrapped key with another first byte', unwrap({ wrapped: flipped(bytes, 0) })],
+      ['of another provider’s wrapped key', unwrap({ provider: 'conformance-elsewhere' })],
+      ...(keyWrapper.supports.context ? [['under another context', unwrap({}, other)] as const] : []),
+    ];
+  }
+
+  /** Those of them that a fresh instance refuses. Where it does not, other requirements say so. */
+  async refusedUnwraps(...[keyWrapper, ...given]: Parameters<KeyWrapperTrial['badUnwraps']>): Promise<BadUnwraps> {
+    const alone = this.badUnwraps(await this.create(), ...given);
+    const outcomes = await Promise.all(alone.map(([words, start]) => this.settle(start, words)));
+    const isCorrupt = outcomes.map(
+      (one) => 'error' in one && isKeyWrapperError(one.error) && one.error.kind === 'corrupt',
+    );
+    return this.badUnwraps(keyWrapper, ...given).filter((_, i) => isCorrupt[i]);
   }
 
   /** Wraps a copy, and holds the answer against what every wrapped key is. @throws {Finding} when it is refused. */
