@@ -8,7 +8,7 @@ import {
   isKeyWrapperError,
   type KeyWrapperChecks,
   type KeyWrapperTrial,
-  type Made,
+  type MadeBy,
   wrappedKeyOf,
 } from './trial.ts';
 
@@ -171,7 +171,7 @@ export const CONTEXT_CHECKS: KeyWrapperChecks = {
   'WRAP-CONTEXT-BINDS': async (trial) => {
     const { supports } = await trial.create();
     if (!supports.context) throw new NotApplicable('supports.context is false: the ring binds it');
-    const expectBound = async (keyWrapper: KeyWrapper, made: Made & { by: string }, others: typeof PARTS) => {
+    const expectBound = async (keyWrapper: KeyWrapper, made: MadeBy, others: typeof PARTS) => {
       for (const [words, context] of others) {
         const what = `the wrapped key of ${made.by} under a context ${words}`;
         const error = await trial.refusal(() => keyWrapper.unwrap(copyOf(made.wrapped), { context }), what);
@@ -239,7 +239,7 @@ async function madeUnder(
   trial: KeyWrapperTrial,
   keyWrapper: KeyWrapper,
   context: Readonly<Record<string, string>>,
-): Promise<readonly (Made & { by: string })[]> {
+): Promise<readonly MadeBy[]> {
   try {
     return await trial.makeEach(keyWrapper, { context });
   } catch (error) {
@@ -252,10 +252,7 @@ async function madeUnder(
  * Looks for contexts that a key wrapper takes for one another, when it has unwrapped its wrapped key and may remember
  * that. Resolves to what the service does not take, which is left out: contexts of any text are more than a ring has.
  */
-async function expectApart(
-  trial: KeyWrapperTrial,
-  ...groups: readonly (readonly Alike[])[]
-): Promise<string | undefined> {
+async function expectApart(trial: KeyWrapperTrial, ...groups: readonly (readonly Alike[])[]): Promise<string | void> {
   const leftOut: string[] = [];
   const look = async (pairs: readonly Alike[]): Promise<void> => {
     const keyWrapper = await trial.create();
@@ -282,7 +279,7 @@ async function expectApart(
     }
   };
   for (const pairs of groups.flatMap(withoutDoubles)) await look(pairs);
-  if (leftOut.length === 0) return undefined;
+  if (leftOut.length === 0) return;
   return `not tried, since wrap refused the context: ${leftOut[0]}, and ${leftOut.length - 1} more`;
 }
 

@@ -54,7 +54,8 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
         made.push(...(await trial.makeEach(keyWrapper)));
         const entry = trial.random.bytes(32);
         const signature = keyWrapper.verify && (await trial.answer(() => keyWrapper.sign?.(entry), 'sign'));
-        if (types.isUint8Array(signature)) signed.push([keyWrapper, entry, signature]);
+        if (!types.isUint8Array(signature) || keyWrapper.verify?.(entry, signature) !== true) continue;
+        signed.push([keyWrapper, entry, signature]);
       }
       const what = `was made before or after ${version} rotations`;
       for (const keyWrapper of asked) {

@@ -61,6 +61,10 @@ export interface Made {
   readonly wrapped: WrappedKey;
 }
 
+/** What {@link KeyWrapperTrial.makeEach} made, by the name of the call. */
+export type MadeBy = Made & { by: string };
+type Options = Partial<WrapOptions>;
+
 export type BadUnwraps = readonly (readonly [words: string, start: () => unknown])[];
 
 /** What a check of a key wrapper works with: fresh instances, and the words for what it saw. */
@@ -126,7 +130,7 @@ export class KeyWrapperTrial extends Trial {
     return this.random.bytes(keyWrapper.supports.context ? 32 : 64);
   }
 
-  async make(keyWrapper: KeyWrapper, options: Partial<WrapOptions> = {}): Promise<Made> {
+  async make(keyWrapper: KeyWrapper, options: Options = {}): Promise<Made> {
     const dataKey = this.dataKey(keyWrapper);
     return { dataKey, wrapped: await this.wrap(keyWrapper, dataKey, options) };
   }
@@ -168,27 +172,19 @@ export class KeyWrapperTrial extends Trial {
   }
 
   /** Wraps a copy, and holds the answer against what every wrapped key is. @throws {Finding} when it is refused. */
-  async wrap(
-    keyWrapper: KeyWrapper,
-    dataKey: Uint8Array,
-    options: Partial<WrapOptions> = {},
-    what = 'wrap',
-  ): Promise<WrappedKey> {
+  async wrap(keyWrapper: KeyWrapper, dataKey: Uint8Array, options: Options = {}, what = 'wrap'): Promise<WrappedKey> {
     const given = Uint8Array.from(dataKey);
     return wrappedKeyOf(await this.answer(() => keyWrapper.wrap(given, { ...OPTIONS, ...options }), what), what);
   }
 
   /** A data key that the key wrapper makes, and its wrap. @throws {Finding} when it is refused, or is none. */
-  async generate(keyWrapper: KeyWrapper, options: Partial<WrapOptions> = {}): Promise<Made> {
+  async generate(keyWrapper: KeyWrapper, options: Options = {}): Promise<Made> {
     const answer = await this.answer(() => keyWrapper.generate?.({ ...OPTIONS, ...options }), 'generate');
     return generatedOf(answer, keyWrapper);
   }
 
   /** Every way to a wrapped key that the key wrapper has: wrap, and generate where it works, which WRAP-GENERATE checks. */
-  async makeEach(
-    keyWrapper: KeyWrapper,
-    options: Partial<WrapOptions> = {},
-  ): Promise<readonly (Made & { by: string })[]> {
+  async makeEach(keyWrapper: KeyWrapper, options: Options = {}): Promise<readonly MadeBy[]> {
     const wrapped = { by: 'wrap', ...(await this.make(keyWrapper, options)) };
     if (!(await this.#generates(keyWrapper))) return [wrapped];
     const { dataKey, wrapped: generated } = await this.generate(keyWrapper, options);
@@ -196,7 +192,7 @@ export class KeyWrapperTrial extends Trial {
   }
 
   /** The same, each on an instance of its own that has unwrapped it once. */
-  async createEach(): Promise<readonly (Made & { readonly by: string; readonly keyWrapper: KeyWrapper })[]> {
+  async createEach(): Promise<readonly (MadeBy & { readonly keyWrapper: KeyWrapper })[]> {
     const [first, second] = [await this.create(), await this.create()];
     const [, ...others] = await this.makeEach(second);
     const all = [
@@ -210,14 +206,12 @@ export class KeyWrapperTrial extends Trial {
   /** Whether the wrap of a generated data key unwraps to it. Tried once. */
   async #generates(keyWrapper: KeyWrapper): Promise<boolean> {
     if (keyWrapper.generate === undefined) return false;
-    this.#doesGenerate ??= (async () => {
-      try {
-        await this.expectOpens(keyWrapper, await this.generate(keyWrapper));
-        return true;
-      } catch {
-        return false;
-      }
-    })();
+    this.#doesGenerate ??= this.generate(keyWrapper)
+      .then((made) => this.expectOpens(keyWrapper, made))
+      .then(
+        () => true,
+        () => false,
+      );
     return this.#doesGenerate;
   }
 
@@ -225,7 +219,7 @@ export class KeyWrapperTrial extends Trial {
   async unwrap(
     keyWrapper: KeyWrapper,
     wrapped: WrappedKey,
-    options: Partial<WrapOptions> = {},
+    options: Options = {},
     what = 'its own wrapped key',
   ): Promise<Uint8Array> {
     const name = `unwrap of ${what}`;
@@ -236,18 +230,13 @@ export class KeyWrapperTrial extends Trial {
     keyWrapper: KeyWrapper,
     { dataKey, wrapped }: Made,
     what = 'its own wrapped key',
-    options?: Partial<WrapOptions>,
+    options?: Options,
   ): Promise<void> {
     const back = await this.unwrap(keyWrapper, wrapped, options, what);
     expectThat(sameBytes(back, dataKey), `${what} unwraps to ${back.length} other bytes`);
   }
 
-  async expectCorrupt(
-    keyWrapper: KeyWrapper,
-    wrapped: WrappedKey,
-    what: string,
-    options: Partial<WrapOptions> = {},
-  ): Promise<void> {
+  async expectCorrupt(keyWrapper: KeyWrapper, wrapped: WrappedKey, what: string, options: Options = {}): Promise<void> {
     const start = (): unknown => keyWrapper.unwrap(copyOf(wrapped), { ...OPTIONS, ...options });
     expectKind(await this.refusal(start, what), 'corrupt', what);
   }
