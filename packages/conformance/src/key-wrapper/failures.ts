@@ -10,6 +10,9 @@ import { isArgumentError, isKeyWrapperError, type KeyWrapperChecks, type KeyWrap
 /** What is printed of a call by then is seen: milliseconds. */
 const LATER_MS = 50;
 
+/** Those that were there before the kit. */
+const GLOBALS = new Set(Reflect.ownKeys(globalThis));
+
 /** A call that failed. */
 interface Failure {
   readonly keyWrapper: KeyWrapper;
@@ -64,7 +67,6 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
     for (const key of keys) expectThat(!shows(seen, key), 'the data key was printed');
   },
   'WRAP-INSPECT-SECRET': async (trial) => {
-    const globals = new Set(Reflect.ownKeys(globalThis));
     const keyWrapper = await trial.create();
     const made = await trial.makeEach(keyWrapper);
     for (const { wrapped, by } of made) {
@@ -72,7 +74,7 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
       const aborted = { ...OPTIONS, signal: AbortSignal.abort() };
       await trial.settle(() => keyWrapper.wrap(made[0]?.dataKey ?? wrapped.wrapped, aborted), by);
     }
-    const added = Reflect.ownKeys(globalThis).filter((name) => !globals.has(name));
+    const added = Reflect.ownKeys(globalThis).filter((name) => !GLOBALS.has(name));
     for (const [where, seen] of [
       ['a print of the key wrapper', { texts: [printed(keyWrapper, 4), inspect(keyWrapper)], bytes: [] }],
       ['the environment', { texts: Object.values(process.env).map(String), bytes: [] }],
