@@ -16,20 +16,25 @@ export interface Readable {
 }
 
 export function contentsOf(error: unknown): Readable {
-  const texts: string[] = [printed(error, 10)];
-  const bytes: Uint8Array[] = [];
+  const all = reachableFrom(error);
+  const texts = [printed(error, 10), ...all.filter((value) => typeof value === 'string')];
+  return { texts, bytes: all.flatMap((value) => (isHolder(value) ? (bytesIn(value) ?? []) : [])) };
+}
+
+/** Itself, what it holds, what that holds, and so on. Bytes hold nothing. */
+export function reachableFrom(root: unknown): readonly unknown[] {
   const seen = new Set<unknown>();
-  const waiting: unknown[] = [error];
+  const waiting: unknown[] = [root];
   while (waiting.length > 0 && seen.size < MOST_OBJECTS) {
     const value = waiting.pop();
-    if (typeof value === 'string') texts.push(value);
-    if ((typeof value !== 'object' && typeof value !== 'function') || value === null || seen.has(value)) continue;
+    if (isHolder(value) && !seen.has(value) && bytesIn(value) === undefined) waiting.push(...membersOf(value));
     seen.add(value);
-    const content = bytesIn(value);
-    if (content === undefined) waiting.push(...membersOf(value));
-    else bytes.push(content);
   }
-  return { texts, bytes };
+  return [...seen];
+}
+
+function isHolder(value: unknown): value is object {
+  return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }
 
 /** What a print of a value shows: by `inspect` and as JSON. */
@@ -55,6 +60,7 @@ export function shows({ texts, bytes }: Readable, key: Uint8Array): boolean {
     // Lossy, and still most of a key.
     Buffer.from(key).toString('utf8'),
     jsonOf(key.subarray(0, TELLING_BYTES)),
+    ...(key.length < TELLING_BYTES ? [] : [key, key.toReversed()].map(numberOf)),
   ];
   // Long lists are printed in columns, over several lines.
   const joined = [...inside, ...decoded.flatMap(textsIn)].flatMap((text) => [text, text.replaceAll(/\s+/g, ' ')]);
@@ -96,6 +102,10 @@ function formsOf(piece: Uint8Array): readonly string[] {
   const hex = ['', ' ', ':', ', 0x', ',0x', '%', '\\x'].map((between) => pairs.join(between));
   const decimal = [piece.join(','), piece.join(', '), piece.join(' ')];
   return [Buffer.from(piece).toString('latin1'), ...hex, ...hex.map((form) => form.toUpperCase()), ...decimal];
+}
+
+function numberOf(key: Uint8Array): string {
+  return BigInt(`0x${Buffer.from(key).toString('hex')}`).toString();
 }
 
 function jsonOf(piece: Uint8Array): string {

@@ -106,7 +106,7 @@ describe('an adapter with a mistake of an author who knows only the contract is 
 describe('every broken key wrapper is caught by the requirement it breaks, and only there unless declared', () => {
   for (const { target, caughtBy, also, hangs } of BROKEN_KEY_WRAPPERS) {
     test(`${target.name} is caught by ${caughtBy}`, async () => {
-      const options = { seed: 1, timeoutMs: hangs === true ? 300 : 30_000 };
+      const options = { seed: 1, timeoutMs: hangs === true ? 1_500 : 30_000 };
       // What else finds it matters only where that is declared.
       const only = also === undefined ? { only: [caughtBy] } : {};
       const report = await runKeyWrapperConformance(target, { ...options, ...only });
@@ -151,17 +151,17 @@ describe('a sound key wrapper passes completely, from any seed', () => {
     expect(ids.filter((id) => !tried.some((result) => result.id === id))).toEqual([]);
   });
 
-  test('a run makes about eight hundred calls, and two hundred more if the KMS key may be changed', async () => {
+  test('a run makes about a thousand calls, and two hundred and fifty more if the KMS key may be changed', async () => {
     let calls = 0;
     const ask: Steps['ask'] = (world, ...rest) => {
       calls += world.isReachable ? 1 : 0;
       return SOUND.ask(world, ...rest);
     };
     await runKeyWrapperConformance(zooTarget('counted', soundKeyWrapper({ ask }), { control: {} }));
-    expect(calls).toBeLessThan(850);
+    expect(calls).toBeLessThan(1_050);
     calls = 0;
     await runKeyWrapperConformance(zooTarget('counted', soundKeyWrapper({ ask })));
-    expect(calls).toBeLessThan(1_050);
+    expect(calls).toBeLessThan(1_300);
   });
 
   test('a KMS key that was changed is restored', async () => {

@@ -1,14 +1,14 @@
 import type { KeyWrapper, WrapOptions } from '@sealring/core';
-import { expectThat, Finding, NotApplicable } from '../requirement.ts';
-import { kindOf } from '../thrown.ts';
+import { expectThat, NotApplicable } from '../requirement.ts';
 import {
   CONTEXT,
   copyOf,
+  expectFailure,
   expectKind,
   isKeyWrapperError,
   type KeyWrapperChecks,
   type KeyWrapperTrial,
-  type Made,
+  type MadeBy,
   wrappedKeyOf,
 } from './trial.ts';
 
@@ -43,6 +43,18 @@ const SHIFTED_CONTEXTS: readonly (readonly Alike[])[] = [PRINTABLE, CONTROL].map
   }),
 );
 
+/** Separators that are escaped, by a backslash that is not. */
+const ESCAPED_CONTEXTS: readonly Alike[] = [
+  ['=', ','],
+  [':', ';'],
+  ['=', '&'],
+  [': ', '\n'],
+].map(([after, between], i): Alike => {
+  const [name, next] = [`y${i}`, `y${i}z`];
+  const what = `with a backslash for the escape of ${JSON.stringify(between)}`;
+  return [what, { [`${name}${after}x${between}${next}`]: 'x' }, { [`${name}\\`]: 'x\\', [next]: 'x' }];
+});
+
 /** Characters that an adapter may normalize, trim, or cut to a byte. */
 const ALIKE_VALUES: readonly Alike[] = [
   ['with a space after a value', { c1: 'x' }, { c1: 'x ' }],
@@ -70,6 +82,14 @@ const ALIKE_VALUES: readonly Alike[] = [
   ['with an asterisk for a value', { e8: 'x' }, { e8: '*' }],
   ['with 1e0 for 1', { e9: '1' }, { e9: '1e0' }],
   ['with text in quotes', { f1: 'x' }, { f1: '"x"' }],
+  ['with yes for true', { f2: 'true' }, { f2: 'yes' }],
+  ...['.:', '._', '-_', '/.', '/-', '/:', ' _', '/\\'].map(
+    ([one, other], i): Alike => [
+      `with ${JSON.stringify(other)} for ${JSON.stringify(one)}`,
+      { [`g${i}`]: `x${one}y` },
+      { [`g${i}`]: `x${other}y` },
+    ],
+  ),
 ];
 
 /** Values as they are, and the same texts as names. */
@@ -94,6 +114,7 @@ const CUT_CONTEXTS: readonly Alike[] = [
   }),
   ['with another last character of a long name', { [`${'n'.repeat(120)}1`]: 'x' }, { [`${'n'.repeat(120)}2`]: 'x' }],
   ['with a long value that is longer', { l5: 'x'.repeat(300) }, { l5: 'x'.repeat(301) }],
+  ['with a value that is shorter', { l6: 'xy' }, { l6: 'x' }],
 ];
 
 const many = (last: string): Context =>
@@ -126,95 +147,50 @@ const ODD_NAMES: readonly Alike[] = [
   ['with another value of a name that begins with aws:', { 'aws:o3': 'x' }, { 'aws:o3': 'y' }],
 ];
 
-/** The result of a search: what was unwrapped and should not have been, in words, and what could not be tried. */
-interface Looked {
-  readonly found?: string;
-  readonly leftOut: readonly string[];
-}
-
-/**
- * Looks for contexts that a key wrapper takes for one another, when it has unwrapped its wrapped key and may remember
- * that. What a service does not take is left out: contexts of any text are more than a ring has.
- */
-async function lookAlike(trial: KeyWrapperTrial, pairs: readonly Alike[]): Promise<Looked> {
-  // Members with one name stand in one another's way.
-  const names = pairs.flatMap(([, one, other]) => [...new Set([...Object.keys(one), ...Object.keys(other)])]);
-  const doubled = pairs.filter(([, one, other]) =>
-    [...Object.keys(one), ...Object.keys(other)].some((name) => names.indexOf(name) !== names.lastIndexOf(name)),
-  );
-  const together = pairs.filter((pair) => !doubled.includes(pair));
-  const groups = [...(together.length > 0 ? [together] : []), ...doubled.map((pair) => [pair])];
-  const leftOut: string[] = [];
-  for (const group of groups) {
-    const looked = await lookTogether(trial, group);
-    if (looked.found !== undefined) return looked;
-    leftOut.push(...looked.leftOut);
-  }
-  return { leftOut };
-}
-
-async function lookTogether(trial: KeyWrapperTrial, pairs: readonly Alike[]): Promise<Looked> {
-  const keyWrapper = await trial.create();
-  const dataKey = trial.dataKey(keyWrapper);
-  const context = contextOf(pairs.map(([, one]) => one));
-  const outcome = await trial.settle(() => keyWrapper.wrap(Uint8Array.from(dataKey), { context }), 'wrap');
-  if ('error' in outcome) {
-    if (pairs.length === 1) return { leftOut: pairs.map(([what]) => what) };
-    // Half of them at a time: what the service takes is found in few calls.
-    const middle = pairs.length >> 1;
-    const first = await lookTogether(trial, pairs.slice(0, middle));
-    if (first.found !== undefined) return first;
-    const second = await lookTogether(trial, pairs.slice(middle));
-    return { ...second, leftOut: [...first.leftOut, ...second.leftOut] };
-  }
-  const made = { dataKey, wrapped: wrappedKeyOf(outcome.value, 'wrap') };
-  await trial.expectOpens(keyWrapper, made, undefined, { context });
-  for (const pair of pairs) {
-    const others = contextOf(pairs.map((each) => (each === pair ? each[2] : each[1])));
-    const start = (): unknown => keyWrapper.unwrap(copyOf(made.wrapped), { context: others });
-    const opened = await trial.settle(start, `unwrap under a context ${pair[0]}`);
-    // By whatever error: a service may refuse the context for what it is.
-    if ('value' in opened) return { found: `${pair[0]} was not refused: ${kindOf(opened.value)}`, leftOut: [] };
-  }
-  return { leftOut: [] };
-}
-
-/** By definition, not by assignment: a member may be called `__proto__`. */
-function contextOf(additions: readonly Context[]): Context {
-  return Object.fromEntries([CONTEXT, ...additions].flatMap((one) => Object.entries(one)));
-}
+/** Contexts that are none of a wrapped key’s. */
+const { 'sealring:ring': ring = '', 'sealring:purpose': purpose = '' } = CONTEXT;
+const [RING, PURPOSE] = [{ 'sealring:ring': ring }, { 'sealring:purpose': purpose }];
+const OTHERS: readonly (readonly [what: string, context: Context])[] = [
+  ['with another value', { ...CONTEXT, 'sealring:purpose': 'another' }],
+  ['with a value in other case', { ...CONTEXT, 'sealring:purpose': 'Data-Key' }],
+  ['with a member more', { ...CONTEXT, more: '' }],
+  ['with another name', { ...RING, 'sealring:purposes': purpose }],
+  ['with a name in other case', { ...RING, 'Sealring:Purpose': purpose }],
+  ['of another ring', { ...CONTEXT, 'sealring:ring': 'another' }],
+  ['whose values are swapped', { 'sealring:ring': purpose, 'sealring:purpose': ring }],
+];
+/** An adapter may try with less of the context where the whole of it fails, or compare what one of two has. */
+const PARTS: readonly (readonly [what: string, context: Context])[] = [
+  ['of both members', CONTEXT],
+  ['of the first member only', RING],
+  ['of the second member only', PURPOSE],
+  ['of no members', {}],
+];
 
 export const CONTEXT_CHECKS: KeyWrapperChecks = {
   'WRAP-CONTEXT-BINDS': async (trial) => {
     const { supports } = await trial.create();
     if (!supports.context) throw new NotApplicable('supports.context is false: the ring binds it');
-    const { 'sealring:ring': ring = '', 'sealring:purpose': purpose = '', ...rest } = CONTEXT;
-    const less = { ...rest, 'sealring:ring': ring };
+    const expectBound = async (keyWrapper: KeyWrapper, made: MadeBy, others: typeof PARTS) => {
+      for (const [words, context] of others) {
+        const what = `the wrapped key of ${made.by} under a context ${words}`;
+        const error = await trial.refusal(() => keyWrapper.unwrap(copyOf(made.wrapped), { context }), what);
+        // A policy may hold the caller to one ring, and comes first.
+        const isDenied = context['sealring:ring'] !== ring && isKeyWrapperError(error) && error.kind === 'denied';
+        if (!isDenied) expectKind(error, 'corrupt', what);
+      }
+    };
     // An earlier unwrap must not answer for another context.
     for (const { keyWrapper, ...made } of await trial.createEach()) {
-      const its = made.by === 'wrap' ? 'its wrapped key' : 'the wrapped key of generate';
-      for (const [context, what] of [
-        [{ ...CONTEXT, 'sealring:purpose': 'another' }, 'with another value'],
-        [{ ...CONTEXT, 'sealring:purpose': 'Data-Key' }, 'with a value in other case'],
-        [{ ...CONTEXT, more: '' }, 'with a member more'],
-        [less, 'with a member less'],
-        [{ ...less, 'sealring:purposes': purpose }, 'with another name'],
-        [{ ...less, 'Sealring:Purpose': purpose }, 'with a name in other case'],
-      ] as const) {
-        await trial.expectCorrupt(keyWrapper, made.wrapped, `${its} under a context ${what}`, { context });
-      }
-      for (const [context, what] of [
-        [{ ...CONTEXT, 'sealring:ring': 'another' }, 'another ring’s context'],
-        [{ 'sealring:ring': purpose, 'sealring:purpose': ring }, 'a context whose values are swapped'],
-        [{}, 'an empty context'],
-      ] as const) {
-        const under = `${its} under ${what}`;
-        const error = await trial.refusal(() => keyWrapper.unwrap(copyOf(made.wrapped), { context }), under);
-        // A policy may hold the caller to one ring, and comes first.
-        if (!isKeyWrapperError(error) || error.kind !== 'denied') expectKind(error, 'corrupt', under);
+      await expectBound(keyWrapper, made, [...OTHERS, ...PARTS.slice(1)]);
+    }
+    for (const [words, context] of PARTS.slice(1)) {
+      const keyWrapper = await trial.create();
+      const others = PARTS.filter(([, other]) => other !== context);
+      for (const made of await madeUnder(trial, keyWrapper, context)) {
+        await expectBound(keyWrapper, { ...made, by: `${made.by}, made under a context ${words},` }, others);
       }
     }
-    await opensUnderNone(trial);
     return expectApart(trial, CUT_CONTEXTS, MANY_MEMBERS, WRAPPED_LENGTHS, ODD_NAMES);
   },
   'WRAP-CONTEXT-BOUNDARIES': async (trial) => {
@@ -223,11 +199,21 @@ export const CONTEXT_CHECKS: KeyWrapperChecks = {
     const { wrapped } = await trial.make(keyWrapper, { context: { ...CONTEXT, ab: 'cd' } });
     const context = { ...CONTEXT, abc: 'd' };
     await trial.expectCorrupt(keyWrapper, wrapped, 'its wrapped key of ab: cd under abc: d', { context });
-    return expectApart(trial, ...SHIFTED_CONTEXTS, ALIKE_CHARACTERS);
+    for (const half of [{ a: '\ud800' }, { '\udc00': 'a' }]) {
+      const what = 'wrap under a context with half a surrogate pair';
+      const outcome = await trial.settle(
+        () => keyWrapper.wrap(trial.dataKey(keyWrapper), { context: { ...CONTEXT, ...half } }),
+        what,
+      );
+      if ('error' in outcome) expectFailure(outcome.error, what);
+    }
+    return expectApart(trial, ...SHIFTED_CONTEXTS, ESCAPED_CONTEXTS, ALIKE_CHARACTERS);
   },
   'WRAP-CONTEXT-ORDER': async (trial) => {
     const keyWrapper = await trial.create();
-    const numbered = Object.fromEntries(['b', 'a', 'Z', '_', '~', 'é', 'aa', 'a1'].map((name) => [name, 'x']));
+    const numbered = Object.fromEntries(
+      ['b', 'a', 'Z', '_', '~', 'é', 'aa', 'a1', 'B', 'e'].map((name) => [name, 'x']),
+    );
     for (const given of [CONTEXT, { ...CONTEXT, ...numbered }]) {
       const context = Object.fromEntries(Object.entries(given).toReversed());
       const made = await madeUnder(trial, keyWrapper, given);
@@ -248,27 +234,12 @@ export const CONTEXT_CHECKS: KeyWrapperChecks = {
   },
 };
 
-/**
- * A key that was wrapped under an empty context unwraps under no other: an adapter may try without one when a context
- * fails.
- */
-async function opensUnderNone(trial: KeyWrapperTrial): Promise<void> {
-  const keyWrapper = await trial.create();
-  for (const made of await madeUnder(trial, keyWrapper, {})) {
-    const context = { 'sealring:purpose': CONTEXT['sealring:purpose'] ?? '' };
-    for (const other of [CONTEXT, context]) {
-      const what = `what ${made.by} made under an empty context`;
-      await trial.expectCorrupt(keyWrapper, made.wrapped, `${what}, under another one`, { context: other });
-    }
-  }
-}
-
 /** Wrapped keys under a context that a service may not take: none then, since contexts of any text are more than a ring has. */
 async function madeUnder(
   trial: KeyWrapperTrial,
   keyWrapper: KeyWrapper,
   context: Readonly<Record<string, string>>,
-): Promise<readonly (Made & { by: string })[]> {
+): Promise<readonly MadeBy[]> {
   try {
     return await trial.makeEach(keyWrapper, { context });
   } catch (error) {
@@ -278,19 +249,54 @@ async function madeUnder(
 }
 
 /**
- * Resolves to what the service does not take. @throws {Finding} when one context unwraps what was wrapped under
- * another.
+ * Looks for contexts that a key wrapper takes for one another, when it has unwrapped its wrapped key and may remember
+ * that. Resolves to what the service does not take, which is left out: contexts of any text are more than a ring has.
  */
-async function expectApart(
-  trial: KeyWrapperTrial,
-  ...groups: readonly (readonly Alike[])[]
-): Promise<string | undefined> {
-  const notTaken: string[] = [];
-  for (const group of groups) {
-    const { found, leftOut } = await lookAlike(trial, group);
-    if (found !== undefined) throw new Finding(`its wrapped key under the same context ${found}`);
-    notTaken.push(...leftOut);
+async function expectApart(trial: KeyWrapperTrial, ...groups: readonly (readonly Alike[])[]): Promise<string | void> {
+  const leftOut: string[] = [];
+  const look = async (pairs: readonly Alike[]): Promise<void> => {
+    const keyWrapper = await trial.create();
+    const dataKey = trial.dataKey(keyWrapper);
+    const context = contextOf(pairs.map(([, one]) => one));
+    const start = (): unknown => keyWrapper.wrap(Uint8Array.from(dataKey), { context });
+    const outcome = await trial.settle(start, 'wrap');
+    if ('error' in outcome) {
+      expectFailure(outcome.error, 'wrap under a context that was refused');
+      // Half of them at a time: what the service takes is found in few calls.
+      const middle = pairs.length >> 1;
+      if (middle === 0) return void leftOut.push(...pairs.map(([what]) => what));
+      await look(pairs.slice(0, middle));
+      return look(pairs.slice(middle));
+    }
+    const wrapped = wrappedKeyOf(outcome.value, 'wrap');
+    await trial.expectOpens(keyWrapper, { dataKey, wrapped }, undefined, { context });
+    for (const pair of pairs) {
+      const other = contextOf(pairs.map((each) => (each === pair ? each[2] : each[1])));
+      const what = `its wrapped key under the same context ${pair[0]}`;
+      // By whatever error: a service may refuse the context for what it is.
+      const error = await trial.refusal(() => keyWrapper.unwrap(copyOf(wrapped), { context: other }), what);
+      expectFailure(error, what);
+    }
+  };
+  for (const pairs of groups.flatMap(withoutDoubles)) await look(pairs);
+  if (leftOut.length === 0) return;
+  return `not tried, since wrap refused the context: ${leftOut[0]}, and ${leftOut.length - 1} more`;
+}
+
+/** Members with one name stand in one another’s way. */
+function withoutDoubles(pairs: readonly Alike[]): readonly (readonly Alike[])[] {
+  const namesOf = ([, one, other]: Alike): readonly string[] => Object.keys({ ...one, ...other });
+  const groups: Alike[][] = [];
+  for (const pair of pairs) {
+    const names = new Set(namesOf(pair));
+    const group = groups.find((all) => !all.flatMap(namesOf).some((name) => names.has(name)));
+    if (group === undefined) groups.push([pair]);
+    else group.push(pair);
   }
-  if (notTaken.length === 0) return undefined;
-  return `not tried, since wrap refused the context: ${notTaken[0]}, and ${notTaken.length - 1} more`;
+  return groups;
+}
+
+/** By definition, not by assignment: a member may be called `__proto__`. */
+function contextOf(additions: readonly Context[]): Context {
+  return Object.fromEntries([CONTEXT, ...additions].flatMap((one) => Object.entries(one)));
 }

@@ -1,66 +1,97 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { types } from 'node:util';
 import type { KeyWrapper } from '@sealring/core';
 import { bothWays } from '../bytes.ts';
-import { type Check, expectThat, Finding, NotApplicable } from '../requirement.ts';
-import type { KeyWrapperControl } from './target.ts';
-import { copyOf, expectKind, type KeyWrapperChecks, type KeyWrapperTrial, type Made, OPTIONS } from './trial.ts';
+import { type Check, expectThat, NotApplicable } from '../requirement.ts';
+import {
+  bytesOf,
+  copyOf,
+  expectKind,
+  generatedOf,
+  type KeyWrapperChecks,
+  type KeyWrapperTrial,
+  type Made,
+  OPTIONS,
+  wrappedKeyOf,
+} from './trial.ts';
 
 /** How often a call is made that stays refused: what is remembered shows. */
 const TIMES = 3;
 
+/** Wraps that begin one after the other while the version changes. */
+const BESIDE_ROTATION = 12;
+
 /** What happens to wraps when the KMS key is changed; only where the target can do that. */
 export const CONTROL_CHECKS: KeyWrapperChecks = {
-  'WRAP-DISABLED': whileRefused('disable', 'enable', 'disabled'),
-  'WRAP-ENABLED': afterRefused('disable', 'enable'),
-  'WRAP-DENIED': whileRefused('deny', 'allow', 'denied'),
-  'WRAP-ALLOWED': afterRefused('deny', 'allow'),
+  'WRAP-DISABLED': whileRefused(['disable', 'enable'], 'disabled'),
+  'WRAP-ENABLED': afterRefused(['disable', 'enable']),
+  'WRAP-DENIED': whileRefused(['deny', 'allow'], 'denied'),
+  'WRAP-ALLOWED': afterRefused(['deny', 'allow']),
   'WRAP-ROTATED-OPENS': async (trial) => {
     const control = trial.control('rotate');
     const asked: KeyWrapper[] = [];
     const made: Made[] = [];
+    const signed: (readonly [by: KeyWrapper, entry: Uint8Array, signature: Uint8Array])[] = [];
     for (let version = 0; version < 3; version++) {
-      if (version > 0) await control.rotate();
-      asked.push(await trial.create());
-      for (const keyWrapper of asked) made.push(...(await trial.makeEach(keyWrapper)));
+      const fresh = await trial.create();
+      const [maker] = asked;
+      if (maker !== undefined) {
+        // Some of these are under way when the version changes.
+        const begun: Promise<Made>[] = [];
+        let rotation: Promise<void> | undefined;
+        for (let i = 0; i < BESIDE_ROTATION; i++) {
+          if (i === BESIDE_ROTATION / 2) rotation = Promise.resolve(control.rotate());
+          begun.push(trial.make(maker));
+          for (const call of [begun[i], rotation]) call?.catch(() => undefined);
+          await pause(1);
+        }
+        const beside = await trial.all(begun);
+        await rotation;
+        for (const one of beside) await trial.expectOpens(fresh, one, 'what was wrapped during a rotation');
+      }
+      asked.push(fresh);
+      for (const keyWrapper of asked) {
+        made.push(...(await trial.makeEach(keyWrapper)));
+        const entry = trial.random.bytes(32);
+        const signature = keyWrapper.verify && (await trial.answer(() => keyWrapper.sign?.(entry), 'sign'));
+        if (!types.isUint8Array(signature) || keyWrapper.verify?.(entry, signature) !== true) continue;
+        signed.push([keyWrapper, entry, signature]);
+      }
+      const what = `was made before or after ${version} rotations`;
       for (const keyWrapper of asked) {
         for (const one of made) {
-          const isOwn = keyWrapper.owns?.(one.wrapped) ?? true;
-          expectThat(isOwn, `owns did not say true of what was wrapped before or after ${version} rotations`);
-          await trial.expectOpens(keyWrapper, one, `what was wrapped before or after ${version} rotations`);
+          expectThat(keyWrapper.owns?.(one.wrapped) ?? true, `owns did not say true of a wrapped key that ${what}`);
+          await trial.expectOpens(keyWrapper, one, `a wrapped key that ${what}`);
         }
       }
+      const areGood = signed.every(([by, entry, signature]) => by.verify?.(entry, signature) === true);
+      expectThat(areGood, `a signature that ${what} does not verify where it was made`);
     }
   },
   'WRAP-ROTATED-NAMES': async (trial) => {
-    const control = versionedControl(trial);
-    const before = await trial.makeEach(await trial.create());
-    await control.rotate();
     // The instance from before may continue with the version it knows for a while.
-    for (const { by, wrapped } of await trial.makeEach(await trial.create())) {
+    const { before, after } = await rotated(trial);
+    for (const { by, wrapped } of after) {
       const isNew = before.every((one) => one.wrapped.keyId !== wrapped.keyId);
       expectThat(isNew, `a wrap of ${by} after a rotation names the version from before it`);
     }
   },
   'WRAP-VERSIONS-DECLARED': async (trial) => {
-    const keyWrapper = await trial.create();
-    const declares = keyWrapper.supports.keyVersions === true;
-    if (declares && !trial.supports.versions) {
-      throw new Finding('supports.keyVersions is true, and supports.versions of the target is false');
-    }
-    const control = versionedControl(trial);
-    const before = await trial.make(keyWrapper);
-    await control.rotate();
-    const after = await trial.make(await trial.create());
-    const names = before.wrapped.keyId !== after.wrapped.keyId;
+    const declares = (await trial.create()).supports.keyVersions === true;
+    const isAllowed = !declares || trial.supports.versions;
+    expectThat(isAllowed, 'supports.keyVersions is true, and supports.versions of the target is false');
+    const { before, after } = await rotated(trial);
+    const names = before[0]?.wrapped.keyId !== after[0]?.wrapped.keyId;
     const words = names ? 'name another version' : 'name the same version';
     expectThat(names === declares, `supports.keyVersions is ${declares}, but wraps after a rotation ${words}`);
   },
   'WRAP-VERSION-BINDS': async (trial) => {
-    const control = versionedControl(trial);
-    const before = await trial.makeEach(await trial.create());
-    await control.rotate();
-    const fresh = await trial.create();
-    const after = await trial.makeEach(fresh);
+    await bindsSpelling(trial);
+    const { fresh, before, after } = await rotated(trial);
+    // An earlier unwrap must not answer under another name.
+    for (const { wrapped } of [...before, ...after]) {
+      await trial.settle(() => fresh.unwrap(copyOf(wrapped), OPTIONS), 'unwrap');
+    }
     const pairs = before.flatMap((made, i) => bothWays(made, after[i] as Made));
     for (const [one, { wrapped }] of pairs) {
       const { keyId } = wrapped;
@@ -71,61 +102,76 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
   },
 };
 
-type Pair = keyof Omit<KeyWrapperControl, 'rotate'>;
+/** A version is written in one way. Without versions, what stands behind a name is another KMS key’s: WRAP-OTHER-KEY-NAMED. */
+async function bindsSpelling(trial: KeyWrapperTrial): Promise<void> {
+  const { keyWrapper, wrapped } = await trial.createOpened();
+  const { keyId } = wrapped;
+  if (keyWrapper.supports.keyVersions !== true) return;
+  const ends = ['x', '\n', ' ', '/', '?x=y', '.0', 'e0'].map((end) => keyId + end);
+  const numbers = ['0', ' ', '0x', '+'].map((before) => keyId.replace(/\d+$/, (digits) => before + digits));
+  for (const name of new Set([...ends, ...numbers, keyWrapper.keyId, keyId.slice(0, -1)])) {
+    if (name === keyId) continue;
+    const what = `a wrapped key whose version is written otherwise: ${JSON.stringify(name).slice(-200)}`;
+    await trial.refusal(() => keyWrapper.unwrap({ ...copyOf(wrapped), keyId: name }, OPTIONS), what);
+  }
+}
 
-function whileRefused(change: Pair, undo: Pair, kind: string): Check<KeyWrapperTrial> {
+/** What was made before a rotation, and what a fresh instance made after it. */
+async function rotated(trial: KeyWrapperTrial) {
+  if (!trial.supports.versions) throw new NotApplicable('supports.versions is false');
+  const control = trial.control('rotate');
+  const before = await trial.makeEach(await trial.create());
+  await control.rotate();
+  const fresh = await trial.create();
+  return { fresh, before, after: await trial.makeEach(fresh) };
+}
+
+type Pair = Parameters<KeyWrapperTrial['whileChanged']>[0];
+
+function whileRefused(pair: Pair, kind: string): Check<KeyWrapperTrial> {
   return async (trial) => {
-    const control = trial.control(change, undo);
+    trial.control(...pair);
     // An earlier unwrap must not answer now: an unwrap checks the permission to use the key.
     const { keyWrapper, ...made } = await trial.createOpened();
     for (let time = 1; time < TIMES; time++) await trial.expectOpens(keyWrapper, made);
-    const signs = keyWrapper.sign !== undefined && keyWrapper.verify !== undefined;
     const entry = trial.random.bytes(32);
-    const signature = signs ? await trial.answer(() => keyWrapper.sign?.(entry), 'sign') : undefined;
-    await control[change]();
-    try {
+    const signature = keyWrapper.verify && (await trial.answer(() => keyWrapper.sign?.(entry), 'sign'));
+    await trial.whileChanged(pair, async () => {
       // Its public key is pinned.
       const isGood = !types.isUint8Array(signature) || keyWrapper.verify?.(entry, signature) === true;
       expectThat(isGood, `${kind}, a signature from before does not verify`);
       for (const asked of [keyWrapper, await trial.create()]) {
+        expectThat(asked.owns?.(made.wrapped) ?? true, `${kind}, owns did not say true of its own wrapped key`);
         for (let time = 0; time < TIMES; time++) {
           const calls = trial.calls(asked, made).map(async ({ name, start }) => {
             const what = `${name}, ${kind}`;
-            const outcome = await trial.settle(() => start(), what);
-            if ('error' in outcome) expectKind(outcome.error, kind, what);
+            const outcome = await trial.settle(start, what);
+            if ('error' in outcome) return expectKind(outcome.error, kind, what);
             // Some services still wrap with a key that they would not unwrap with, or sign with another one.
-            else expectThat(name !== 'unwrap', `${what}, was not refused`);
+            expectThat(name !== 'unwrap', `${what}, was not refused`);
+            if (name === 'wrap') wrappedKeyOf(outcome.value, what);
+            else if (name === 'generate') generatedOf(outcome.value, asked);
+            else bytesOf(outcome.value, what);
           });
           await Promise.all(calls);
         }
       }
-    } finally {
-      await control[undo]();
-    }
+    });
   };
 }
 
-function afterRefused(change: Pair, undo: Pair): Check<KeyWrapperTrial> {
+function afterRefused(pair: Pair): Check<KeyWrapperTrial> {
   return async (trial) => {
-    const control = trial.control(change, undo);
+    trial.control(...pair);
     const { keyWrapper, ...made } = await trial.createOpened();
     const calls = trial.calls(keyWrapper, made);
-    await control[change]();
-    try {
-      for (const { name, start } of calls) await trial.settle(() => start(), name);
-    } finally {
-      await control[undo]();
+    await trial.whileChanged(pair, async () => {
+      for (const { name, start } of calls) await trial.settle(start, name);
+    });
+    await trial.expectOpens(keyWrapper, made, `what was wrapped before ${pair.join(' and ')}`);
+    for (const { name, start } of calls) await trial.answer(start, `${name} after ${pair[1]}`);
+    for (const one of await trial.makeEach(keyWrapper)) {
+      await trial.expectOpens(keyWrapper, one, `a wrap after ${pair[1]}`);
     }
-    await trial.expectOpens(keyWrapper, made, `what was wrapped before ${change} and ${undo}`);
-    for (const { name, start } of calls) {
-      await trial.answer(() => start(), `${name} after ${undo}`);
-    }
-    for (const one of await trial.makeEach(keyWrapper))
-      await trial.expectOpens(keyWrapper, one, `a wrap after ${undo}`);
   };
-}
-
-function versionedControl(trial: KeyWrapperTrial): Pick<Required<KeyWrapperControl>, 'rotate'> {
-  if (!trial.supports.versions) throw new NotApplicable('supports.versions is false');
-  return trial.control('rotate');
 }

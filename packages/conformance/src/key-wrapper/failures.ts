@@ -1,62 +1,53 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { inspect, types } from 'node:util';
 import type { KeyWrapper } from '@sealring/core';
-import { flipped } from '../bytes.ts';
-import { expectThat } from '../requirement.ts';
-import { contentsOf, printed, shows } from '../secrets.ts';
+import { type Check, expectThat } from '../requirement.ts';
+import { contentsOf, printed, reachableFrom, shows } from '../secrets.ts';
 import { describeThrown, difference } from '../thrown.ts';
 import { watchOutput } from '../watch.ts';
-import {
-  copyOf,
-  isArgumentError,
-  isKeyWrapperError,
-  type KeyWrapperChecks,
-  type KeyWrapperTrial,
-  type Made,
-  OPTIONS,
-} from './trial.ts';
+import { isArgumentError, isKeyWrapperError, type KeyWrapperChecks, type KeyWrapperTrial, OPTIONS } from './trial.ts';
 
 /** What is printed of a call by then is seen: milliseconds. */
 const LATER_MS = 50;
 
-/** A call that failed, and the data key it had to do with. */
+/** Those that were there before the kit. */
+const GLOBALS = new Set(Reflect.ownKeys(globalThis));
+
+/** A call that failed. */
 interface Failure {
   readonly keyWrapper: KeyWrapper;
   readonly operation: string;
   readonly error: unknown;
   readonly what: string;
+  /** Thrown before there was a promise. */
+  readonly isThrown: boolean;
 }
 
 export const FAILURE_CHECKS: KeyWrapperChecks = {
-  'WRAP-ERROR-CLASS': async (trial) => {
-    for (const { error, what } of (await failuresOf(trial)).failures) {
-      expectThat(isKeyWrapperError(error), `${what}: expected a KeyWrapperError, got ${describeThrown(error)}`);
+  'WRAP-ERROR-CLASS': ofFailures(({ error, what }) => {
+    expectThat(isKeyWrapperError(error), `${what}: expected a KeyWrapperError, got ${describeThrown(error)}`);
+  }),
+  'WRAP-ERROR-SUMMARY': ofFailures(({ error, keyWrapper, operation, what }) => {
+    if (!isKeyWrapperError(error)) return;
+    const summary = Object(error.summary) as Record<string, unknown>;
+    for (const [name, expected] of Object.entries({ provider: keyWrapper.provider, operation })) {
+      const named = String(summary[name]);
+      // What generates by a wrap of its own may say so.
+      const isRight = named === expected || (expected === 'generate' && named === 'wrap');
+      expectThat(isRight, `${what}: the summary’s ${name} is wrong: ${difference(named, expected)}`);
     }
-  },
-  'WRAP-ERROR-SUMMARY': async (trial) => {
-    for (const { error, keyWrapper, operation, what } of (await failuresOf(trial)).failures) {
-      if (!isKeyWrapperError(error)) continue;
-      const summary = Object(error.summary) as Record<string, unknown>;
-      for (const [name, expected] of Object.entries({ provider: keyWrapper.provider, operation })) {
-        const named = String(summary[name]);
-        // What generates by a wrap of its own may say so.
-        const isRight = named === expected || (expected === 'generate' && named === 'wrap');
-        expectThat(isRight, `${what}: the summary’s ${name} is wrong: ${difference(named, expected)}`);
-      }
-    }
-  },
-  'WRAP-ERROR-SECRET': async (trial) => {
-    const { failures, dataKey } = await failuresOf(trial);
-    for (const { error, what } of [...failures, ...(await wrongArguments(trial, dataKey))]) {
-      expectThat(!shows(contentsOf(error), dataKey), `the error of ${what} shows the data key`);
-    }
-  },
-  'WRAP-ERROR-CAUSE': async (trial) => {
-    for (const { error, what } of (await failuresOf(trial)).failures) {
-      const attached = attachedTo(error).find((one) => !isKeyWrapperError(one));
-      expectThat(attached === undefined, `attached to the error of ${what} is ${describeThrown(attached)}`);
-    }
-  },
+  }),
+  'WRAP-ERROR-SECRET': ofFailures(({ error, what }, dataKey) => {
+    expectThat(!shows(contentsOf(error), dataKey), `the error of ${what} shows the data key`);
+  }, wrongArguments),
+  'WRAP-REJECTS': ofFailures(({ isThrown, what }) => {
+    expectThat(!isThrown, `${what} threw, before there was a promise`);
+  }, wrongArguments),
+  'WRAP-ERROR-CAUSE': ofFailures(({ error, what }) => {
+    if (isArgumentError(error)) return;
+    const attached = reachableFrom(error).find((value) => value !== error && isForeign(value));
+    expectThat(attached === undefined, `attached to the error of ${what} is ${describeThrown(attached)}`);
+  }),
   'WRAP-OUTPUT-SECRET': async (trial) => {
     const watched = watchOutput(true);
     const keys: Uint8Array[] = [];
@@ -82,99 +73,110 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
       await trial.unwrap(keyWrapper, wrapped);
       const aborted = { ...OPTIONS, signal: AbortSignal.abort() };
       await trial.settle(() => keyWrapper.wrap(made[0]?.dataKey ?? wrapped.wrapped, aborted), by);
+    }
+    const added = Reflect.ownKeys(globalThis).filter((name) => !GLOBALS.has(name));
+    for (const [where, seen] of [
+      ['a print of the key wrapper', { texts: [printed(keyWrapper, 4), inspect(keyWrapper)], bytes: [] }],
+      ['the environment', { texts: Object.values(process.env).map(String), bytes: [] }],
+      ['a global', contentsOf(added.map((name) => Reflect.get(globalThis, name)))],
+    ] as const) {
       for (const { dataKey } of made) {
-        expectThat(
-          !shows({ texts: [printed(keyWrapper, 4), inspect(keyWrapper)], bytes: [] }, dataKey),
-          'a print of the key wrapper shows a data key that it has handled',
-        );
+        expectThat(!shows(seen, dataKey), `${where} shows a data key that the key wrapper has handled`);
       }
     }
   },
 };
 
+/** Holds every failure that can be brought about to something. */
+function ofFailures(
+  expect: (failure: Failure, dataKey: Uint8Array) => void,
+  more: typeof wrongArguments = async () => [],
+): Check<KeyWrapperTrial> {
+  return async (trial) => {
+    const { failures, dataKey } = await failuresOf(trial);
+    for (const failure of [...failures, ...(await more(trial, dataKey))]) expect(failure, dataKey);
+  };
+}
+
 /** Every failure that can be brought about, each of a call that has to do with one data key. */
 async function failuresOf(
   trial: KeyWrapperTrial,
 ): Promise<{ readonly failures: readonly Failure[]; readonly dataKey: Uint8Array }> {
-  const { keyWrapper, dataKey, wrapped } = await trial.createOpened();
-  const made: Made = { dataKey, wrapped };
-  const changed = { ...wrapped, wrapped: flipped(wrapped.wrapped, wrapped.wrapped.length - 1) };
+  const { keyWrapper, ...made } = await trial.createOpened();
   const failures: Failure[] = [];
-  const note = async (asked: KeyWrapper, operation: string, what: string, start: () => unknown): Promise<void> => {
-    const outcome = await trial.settle(start, `${operation}, ${what}`);
+  const note = async (asked: KeyWrapper, operation: string, words: string, start: () => unknown): Promise<void> => {
     // Whether it had to fail is for other requirements to say.
-    if ('value' in outcome) return;
-    failures.push({ keyWrapper: asked, operation, error: outcome.error, what: `${operation}, ${what},` });
+    failures.push(...(await failureOf(trial, asked, [operation, `, ${words},`, start])));
   };
   const each = async (asked: KeyWrapper, what: string, signal?: AbortSignal): Promise<void> => {
     const calls = trial.calls(asked, made);
     await Promise.all(calls.map(({ name, start }) => note(asked, name, what, () => start(signal))));
   };
 
-  await note(keyWrapper, 'unwrap', 'of a changed wrapped key', () => keyWrapper.unwrap(copyOf(changed), OPTIONS));
-  await note(keyWrapper, 'unwrap', 'under another context', () => keyWrapper.unwrap(copyOf(wrapped), { context: {} }));
-  await note(keyWrapper, 'unwrap', 'of another provider’s wrapped key', () =>
-    keyWrapper.unwrap({ ...copyOf(wrapped), provider: 'conformance-elsewhere' }, OPTIONS),
-  );
+  for (const [words, start] of trial.badUnwraps(keyWrapper, made)) await note(keyWrapper, 'unwrap', words, start);
   await each(keyWrapper, 'aborted', AbortSignal.abort());
   const controller = new AbortController();
   const underWay = each(keyWrapper, 'aborted under way', controller.signal);
   controller.abort();
   await underWay;
   if (trial.target.createUnreachable !== undefined) {
-    await each(await trial.createUnreachable(), 'with a service that cannot be reached');
+    await each(await trial.create('createUnreachable'), 'with a service that cannot be reached');
   }
-  const { control = {} } = trial.target;
-  for (const [change, undo, state] of [
-    ['disable', 'enable', 'disabled'],
-    ['deny', 'allow', 'denied'],
-  ] as const) {
-    if (control[change] === undefined) continue;
-    const steps = trial.control(change, undo);
-    await steps[change]();
-    try {
-      await each(keyWrapper, state);
-    } finally {
-      await steps[undo]();
-    }
+  for (const pair of [['disable', 'enable'] as const, ['deny', 'allow'] as const]) {
+    const [change] = pair;
+    if (trial.target.control?.[change]) await trial.whileChanged(pair, () => each(keyWrapper, `after ${change}`));
   }
-  return { failures, dataKey };
+  return { failures, dataKey: made.dataKey };
+}
+
+/** None where it succeeds. */
+async function failureOf(
+  trial: KeyWrapperTrial,
+  keyWrapper: KeyWrapper,
+  [operation, words, start]: readonly [operation: string, words: string, start: () => unknown],
+): Promise<readonly Failure[]> {
+  const what = `${operation}${words}`;
+  let isThrown = true;
+  const outcome = await trial.settle(() => {
+    const call = start();
+    isThrown = false;
+    return call;
+  }, what);
+  return 'error' in outcome ? [{ keyWrapper, operation, error: outcome.error, what, isThrown }] : [];
 }
 
 /** Calls that go wrong before they begin, with the data key in their arguments. */
 async function wrongArguments(trial: KeyWrapperTrial, dataKey: Uint8Array): Promise<readonly Failure[]> {
   const keyWrapper = await trial.createUnasked();
   const hex = Buffer.from(dataKey).toString('hex');
-  const base64 = Buffer.from(dataKey).toString('base64');
   const { provider, keyId } = keyWrapper;
-  const given: readonly (readonly [operation: string, what: string, start: () => unknown])[] = [
-    ['wrap', 'of a data key with a byte more', () => keyWrapper.wrap(Uint8Array.of(...dataKey, 1), OPTIONS)],
-    ['wrap', 'of a data key with a byte less', () => keyWrapper.wrap(dataKey.slice(1), OPTIONS)],
-    ['wrap', 'of a data key as an array', () => keyWrapper.wrap([...dataKey] as never, OPTIONS)],
-    ['wrap', 'of a data key as hexadecimal text', () => keyWrapper.wrap(hex as never, OPTIONS)],
-    ['wrap', 'of a data key as base64', () => keyWrapper.wrap(base64 as never, OPTIONS)],
-    ['wrap', 'without options', () => keyWrapper.wrap(Uint8Array.from(dataKey), undefined as never)],
-    [
-      'wrap',
-      'under a context of numbers',
-      () => keyWrapper.wrap(Uint8Array.from(dataKey), { context: { a: 1 } } as never),
-    ],
-    ['unwrap', 'of text', () => keyWrapper.unwrap({ provider, keyId, wrapped: hex } as never, OPTIONS)],
-    ['sign', 'of hexadecimal text', () => keyWrapper.sign?.(hex as never)],
+  const wrap = (given: unknown, options: unknown = OPTIONS): unknown =>
+    keyWrapper.wrap(given as never, options as never);
+  const unwrap = (given: unknown): unknown => keyWrapper.unwrap(given as never, OPTIONS);
+  const record = { provider, keyId, wrapped: Uint8Array.from(dataKey) };
+  const given: readonly (readonly [operation: string, words: string, start: () => unknown])[] = [
+    ['wrap', ' of nothing', () => wrap(undefined)],
+    ['wrap', ' of a data key with a byte more', () => wrap(Uint8Array.of(...dataKey, 1))],
+    ['wrap', ' of a data key with a byte less', () => wrap(dataKey.slice(1))],
+    ['wrap', ' of a data key as an array', () => wrap([...dataKey])],
+    ['wrap', ' of a data key as hexadecimal text', () => wrap(hex)],
+    ['wrap', ' of a data key as base64', () => wrap(Buffer.from(dataKey).toString('base64'))],
+    ['wrap', ' with null for options', () => wrap(Uint8Array.from(dataKey), null)],
+    ['wrap', ' under a context of numbers', () => wrap(Uint8Array.from(dataKey), { context: { a: 1 } })],
+    ['unwrap', ' of nothing', () => unwrap(undefined)],
+    ['unwrap', ' of text', () => unwrap({ ...record, wrapped: hex })],
+    ['unwrap', ' without options', () => keyWrapper.unwrap(record, undefined as never)],
+    ['generate', ' without options', () => keyWrapper.generate?.(undefined as never)],
+    ['sign', ' of nothing', () => keyWrapper.sign?.(undefined as never)],
+    ['sign', ' of hexadecimal text', () => keyWrapper.sign?.(hex as never)],
+    ['sign', ' with text for options', () => keyWrapper.sign?.(dataKey, 'text' as never)],
   ];
   const failures: Failure[] = [];
-  for (const [operation, words, start] of given) {
-    const what = `${operation} ${words}`;
-    const outcome = await trial.settle(start, what);
-    if ('error' in outcome) failures.push({ keyWrapper, operation, error: outcome.error, what });
-  }
+  for (const one of given) failures.push(...(await failureOf(trial, keyWrapper, one)));
   return failures;
 }
 
-function attachedTo(error: unknown): readonly unknown[] {
-  if (!types.isNativeError(error) || isArgumentError(error)) return [];
-  return Reflect.ownKeys(error)
-    .map((name) => Reflect.get(error, name))
-    .flatMap((value) => (Array.isArray(value) ? value : [value]))
-    .filter((value) => types.isNativeError(value));
+/** An error of somebody else’s. */
+function isForeign(value: unknown): boolean {
+  return (types.isNativeError(value) && !isKeyWrapperError(value)) || value instanceof DOMException;
 }

@@ -1,8 +1,10 @@
-import { bothWays, flipped, text } from '../bytes.ts';
+import { bothWays, flipped, sameBytes, text } from '../bytes.ts';
 import { type Check } from '../requirement.ts';
+import { MOST_STORED } from './signatures.ts';
 import {
-  copyOf,
+  type BadUnwraps,
   expectArgumentErrorOrCorrupt,
+  expectKind,
   type KeyWrapperChecks,
   type KeyWrapperTrial,
   type Made,
@@ -12,6 +14,8 @@ import {
 /** Bytes at either end of which each has a bit flipped, and others between them. Each is a call. */
 const ENDS = 16;
 const BETWEEN = 8;
+/** Bytes that are often a version and flags: each bit of them is flipped. */
+const HEAD = 4;
 /** How long every bit of a wrapped key may be tried, where no service is asked: milliseconds. */
 const EVERY_BIT_MS = 1_500;
 /** Lengths of nonces, tags and heads: where two wrapped keys are put together. */
@@ -22,15 +26,14 @@ type Altered = readonly [Uint8Array, string];
 export const INTEGRITY_CHECKS: KeyWrapperChecks = {
   'WRAP-BIT-FLIP': alterations((wrapped, trial) => {
     const [version = 0] = wrapped;
-    const versions = [0, 1, 2, 0xff, (version + 1) & 0xff, (version + 0xff) & 0xff];
-    const heads = versions.filter((byte) => byte !== version);
+    const heads = [0, 1, 2, 0xff, (version + 1) & 0xff, (version + 0xff) & 0xff];
     const { remote } = trial.supports;
     const all = Array.from(wrapped.keys());
     const between = Array.from({ length: BETWEEN }, () => trial.random.below(wrapped.length));
     const places = remote ? [...new Set([...all.slice(0, ENDS), ...all.slice(-ENDS), ...between])] : all;
-    // The first byte is often a version, of which single bits may not be looked at.
+    // At a head, and at an end, single bits may not be looked at.
     const bitsOf = (at: number): readonly number[] =>
-      remote && at !== 0 ? [trial.random.below(8)] : [0, 1, 2, 3, 4, 5, 6, 7];
+      remote && at >= HEAD && at < wrapped.length - 1 ? [trial.random.below(8)] : [0, 1, 2, 3, 4, 5, 6, 7];
     const flips = places.flatMap((at) =>
       bitsOf(at).map((bit): Altered => {
         const words = `with bit ${bit} of byte ${at + 1} of ${wrapped.length} flipped`;
@@ -40,7 +43,13 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
     const others = heads.map(
       (byte): Altered => [flipped(wrapped, 0, byte ^ version), `with ${byte} as its first byte`],
     );
-    return [...flips, ...others];
+    // What adds up to the same sum, or the same exclusive or.
+    const other = all.find((at) => at > 12 && wrapped[at] !== wrapped[12]) ?? 0;
+    const exchanged = Uint8Array.from(
+      wrapped,
+      (byte, at) => wrapped[at === 12 ? other : at === other ? 12 : at] ?? byte,
+    );
+    return [...flips, [exchanged, 'with two of its bytes exchanged'], ...others];
   }),
   'WRAP-SPELLING': alterations((wrapped) => spellings(Buffer.from(wrapped))),
   'WRAP-TRUNCATION': alterations((wrapped) => [
@@ -60,6 +69,7 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
     [Uint8Array.of(1, ...wrapped), 'with the byte 1 before it'],
     [Uint8Array.of(0x20, ...wrapped), 'with a space before it'],
     [Uint8Array.of(...wrapped, ...wrapped), 'twice over'],
+    [Uint8Array.of(...wrapped, ...new Uint8Array(Math.max(1, MOST_STORED - wrapped.length))), 'with zeros after it'],
   ]),
   'WRAP-EMPTY': async (trial) => {
     const { keyWrapper, dataKey, wrapped } = await trial.createOpened();
@@ -93,25 +103,25 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
     }
   },
   'WRAP-AFTER-REFUSAL': async (trial) => {
-    const { keyWrapper, dataKey, wrapped } = await trial.createOpened();
-    const last = wrapped.wrapped.length - 1;
-    const changed = { ...wrapped, wrapped: flipped(wrapped.wrapped, last) };
-    const aborted = { ...OPTIONS, signal: AbortSignal.abort() };
-    const refused: readonly (readonly [string, () => unknown])[] = [
-      ['a changed wrapped key', () => keyWrapper.unwrap(copyOf(changed), OPTIONS)],
-      ['another provider’s wrapped key', () => keyWrapper.unwrap({ ...copyOf(wrapped), provider: 'x' }, OPTIONS)],
-      ['an aborted wrap', () => keyWrapper.wrap(dataKey, aborted)],
-      ['a data key of 31 bytes', () => keyWrapper.wrap(dataKey.slice(0, 31), OPTIONS)],
+    const { keyWrapper, ...made } = await trial.createOpened();
+    const { dataKey } = made;
+    const bad = await trial.refusedUnwraps(keyWrapper, made);
+    const refused: BadUnwraps = [
+      ...bad,
+      ['of another KMS key’s', () => keyWrapper.unwrap({ ...made.wrapped, keyId: `x${made.wrapped.keyId}` }, OPTIONS)],
+      ['that is a wrap, aborted', () => keyWrapper.wrap(dataKey, { ...OPTIONS, signal: AbortSignal.abort() })],
+      ['that is a wrap of 31 bytes', () => keyWrapper.wrap(dataKey.slice(0, 31), OPTIONS)],
     ];
-    for (const [what, refuse] of refused) {
-      for (let i = 0; i < 3; i++) await trial.settle(refuse, what);
-      for (const { name, start } of trial.calls(keyWrapper, { dataKey, wrapped })) {
-        await trial.answer(() => start(), `after ${what}, ${name}`);
+    for (const [words, refuse] of refused) {
+      for (let i = 0; i < 3; i++) await trial.settle(refuse, words);
+      for (const { name, start } of trial.calls(keyWrapper, made)) {
+        await trial.answer(start, `after a call ${words}, ${name}`);
       }
     }
-    await trial.expectOpens(keyWrapper, { dataKey, wrapped }, 'a good wrapped key, after bad ones,');
+    await trial.expectOpens(keyWrapper, made, 'a good wrapped key, after bad ones,');
     // And back: a key that was just unwrapped makes no bad one good.
-    await trial.expectCorrupt(keyWrapper, changed, 'a changed wrapped key, after a good one,');
+    for (const [words, start] of bad)
+      expectKind(await trial.refusal(start, words), 'corrupt', `after a good one, ${words}`);
   },
 };
 
@@ -150,7 +160,7 @@ function spellings(wrapped: Buffer): readonly Altered[] {
     [spelt.replace(/^\{("[^"]*":)/, '{$10,$1'), 'with a member twice in its JSON'],
     ...last,
   ];
-  return variants.filter(([one]) => one !== spelt).map(([one, what]) => [Buffer.from(one, 'latin1'), what]);
+  return variants.map(([one, what]) => [Buffer.from(one, 'latin1'), what]);
 }
 
 /** Wraps and unwraps once, and expects each altered form to be corrupt. */
@@ -160,7 +170,7 @@ function alterations(
   return async (trial) => {
     // An earlier unwrap makes no similar key good.
     for (const { keyWrapper, ...made } of await trial.createEach()) {
-      const forms = alter(made.wrapped.wrapped, trial);
+      const forms = alter(made.wrapped.wrapped, trial).filter(([bytes]) => !sameBytes(bytes, made.wrapped.wrapped));
       const until = performance.now() + EVERY_BIT_MS;
       // Of generate only a few: its wraps are made as those of wrap are.
       for (const [wrapped, what] of made.by === 'wrap' ? forms : [...forms.slice(0, 2), ...forms.slice(-2)]) {

@@ -10,7 +10,7 @@ const OBJECT_NAMES = ['__proto__', 'constructor', 'toString'];
 
 export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
   'WRAP-OTHER-KEY': async (trial) => {
-    const [keyWrapper, other] = [await trial.create(), await trial.createOtherKey()];
+    const [keyWrapper, other] = [await trial.create(), await trial.create('createOtherKey')];
     for (const [ours, theirs] of bothWays(keyWrapper, other)) {
       const { wrapped } = await trial.make(ours);
       for (const made of await trial.makeEach(theirs)) {
@@ -20,7 +20,7 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
     }
   },
   'WRAP-OTHER-KEY-NAMED': async (trial) => {
-    const other = await trial.createOtherKey();
+    const other = await trial.create('createOtherKey');
     const { keyWrapper, ...made } = await trial.createOpened();
     for (const theirs of await trial.makeEach(other)) {
       // A key that the other instance unwrapped must not be unwrapped here.
@@ -53,8 +53,8 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
     }
   },
   'WRAP-BEFORE-CALL': async (trial) => {
-    const unreachable = await trial.createUnreachable();
-    const [keyWrapper, other] = [await trial.create(), await trial.createOtherKey()];
+    const unreachable = await trial.create('createUnreachable');
+    const [keyWrapper, other] = [await trial.create(), await trial.create('createOtherKey')];
     const { wrapped } = await trial.make(keyWrapper);
     const where = 'with a service that cannot be reached';
     for (const provider of foreignOf(keyWrapper)) {
@@ -70,12 +70,19 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
   'WRAP-OWNS': async (trial) => {
     const keyWrapper = await trial.create();
     if (keyWrapper.owns === undefined) throw new NotApplicable('the key wrapper has no owns');
-    const other = await trial.createOtherKey();
+    const other = await trial.create('createOtherKey');
     const [made, theirs] = [await trial.makeEach(keyWrapper), await trial.makeEach(other)];
-    // The one that cannot reach its service is to say the same.
-    for (const asked of [keyWrapper, await trial.createUnasked()]) saysOf(asked, made, theirs);
-    await trial.expectOpens(keyWrapper, made[0] as Made);
-    saysOf(keyWrapper, made, theirs);
+    const unasked = await trial.createUnasked();
+    const one = made[0] as Made;
+    // The one that cannot reach its service is to say the same, and so is each of them after good calls and bad ones.
+    for (const asked of [keyWrapper, unasked]) {
+      expectOwns(asked, made, theirs);
+      const good = (): unknown => asked.unwrap(copyOf(one.wrapped), OPTIONS);
+      for (const start of [good, ...trial.badUnwraps(asked, one).map(([, bad]) => bad)]) {
+        await trial.settle(start, 'unwrap');
+        expectOwns(asked, made, theirs);
+      }
+    }
   },
 };
 
@@ -105,37 +112,32 @@ function otherCaseOf(keyId: string): readonly string[] {
   return names.filter((name) => name !== keyId);
 }
 
-/** Names of providers that only look like the wrapper’s own, and one that does not. */
+/** Names of providers that only look like the wrapper’s own, and some that do not. */
 function foreignOf({ provider }: KeyWrapper): readonly string[] {
-  const other = provider === 'local' ? 'aws-kms' : 'local';
   const alike = [provider.toUpperCase(), `${provider}x`, provider.slice(0, -1), ` ${provider}`, `${provider}\n`];
-  return [ELSEWHERE, other, '', ...alike, ...OBJECT_NAMES];
+  const names = [ELSEWHERE, 'local', 'aws-kms', '', ...alike, ...OBJECT_NAMES];
+  return names.filter((name) => name !== provider);
 }
 
-function saysOf(asked: KeyWrapper, made: readonly Made[], theirs: readonly Made[]): void {
-  const others = made.flatMap(({ wrapped }) => foreignOf(asked).map((provider) => ({ ...wrapped, provider })));
+/** @throws {Finding} where owns does not say of each what it should. */
+function expectOwns(asked: KeyWrapper, made: readonly Made[], theirs: readonly Made[]): void {
+  const ours = made.map(({ wrapped }) => wrapped);
+  const providers = ours.flatMap((one) => foreignOf(asked).map((provider) => ({ ...one, provider })));
   for (const [all, expected, what] of [
-    [made.map(({ wrapped }) => wrapped), true, 'its own wrapped key'],
-    [others, false, 'another provider’s wrapped key'],
+    [ours, true, 'its own wrapped key'],
+    [providers, false, 'another provider’s wrapped key'],
     [theirs.map(({ wrapped }) => wrapped), false, 'another KMS key’s wrapped key'],
-    [
-      made.flatMap(({ wrapped }) => longerNamed(asked, wrapped)),
-      false,
-      'the wrapped key of a KMS key with a longer name',
-    ],
+    [ours.flatMap((one) => longerNamed(asked, one)), false, 'the wrapped key of a KMS key with a longer name'],
   ] as const) {
-    for (const wrapped of all)
-      expectThat(sayOf(asked, wrapped) === expected, `owns did not say ${expected} of ${what}`);
+    for (const wrapped of all) {
+      let answer: unknown;
+      try {
+        answer = asked.owns?.(wrapped);
+      } catch (error) {
+        throw new Finding(`owns threw ${describeThrown(error)}`);
+      }
+      expectThat(typeof answer === 'boolean', `owns returned ${kindOf(answer)}, not true or false`);
+      expectThat(answer === expected, `owns did not say ${expected} of ${what}`);
+    }
   }
-}
-
-function sayOf(asked: KeyWrapper, wrapped: WrappedKey): boolean {
-  let answer: unknown;
-  try {
-    answer = asked.owns?.(wrapped);
-  } catch (error) {
-    throw new Finding(`owns threw ${describeThrown(error)}`);
-  }
-  expectThat(typeof answer === 'boolean', `owns returned ${kindOf(answer)}, not true or false`);
-  return answer;
 }

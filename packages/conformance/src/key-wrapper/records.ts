@@ -54,7 +54,7 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
     const made = await trial.make(keyWrapper);
     const signal = AbortSignal.abort();
     for (const { name, start } of trial.calls(keyWrapper, made)) {
-      await trial.settle(() => start(), name);
+      await trial.settle(start, name);
       await trial.settle(() => start(signal), name);
       const after = factsOf(keyWrapper);
       expectThat(after === before, `provider, keyId or supports changed with ${name}: ${difference(before, after)}`);
@@ -71,8 +71,9 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
       const { length } = wrapped.wrapped;
       expectThat(length > 0, `${by} gave a wrapped key of no bytes`);
       expectThat(length <= MOST_STORED, `${by} gave ${length} bytes, more than the ${MOST_STORED} that a ring stores`);
-      const isProof = signature === undefined || types.isUint8Array(signature);
-      expectThat(isProof, `${by} gave ${kindOf(signature)} as a signature, not bytes`);
+      const isProof = types.isUint8Array(signature) && signature.length > 0 && signature.length <= MOST_STORED;
+      const words = `${by} gave ${kindOf(signature)} as a signature, not 1 to ${MOST_STORED} bytes`;
+      expectThat(isProof || signature === undefined, words);
     }
   },
   'WRAP-RECORD-SIZE': async (trial) => {
@@ -88,14 +89,13 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
     for (const keyWrapper of [await trial.create(), await trial.create()]) {
       wraps.push(...(await trial.makeEach(keyWrapper)), ...(await trial.makeEach(keyWrapper)));
     }
+    const words = 'hide their data keys with one key stream: the XOR of the two is that of the data keys';
     for (const [i, { wrapped, dataKey }] of wraps.entries()) {
       const isShown = shows(contentsOf(wrapped), dataKey);
       expectThat(!isShown, 'a wrapped key holds the data key, or a piece of it, in the clear');
       for (const other of wraps.slice(0, i)) {
-        expectThat(
-          !shareKeyStream(wrapped.wrapped, dataKey, other.wrapped.wrapped, other.dataKey),
-          'two wrapped keys hide their data keys with one key stream: the XOR of the two is that of the data keys',
-        );
+        const areAlike = shareKeyStream(wrapped.wrapped, dataKey, other.wrapped.wrapped, other.dataKey);
+        expectThat(!areAlike, `two wrapped keys ${words}`);
       }
     }
     await hidesByKey(trial);
@@ -131,24 +131,34 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
   },
   'WRAP-CALLERS-RECORD': async (trial) => {
     const keyWrapper = await trial.create();
-    const options = Object.freeze({ context: Object.freeze({ ...CONTEXT }) });
-    for (const { by, dataKey, wrapped } of await trial.makeEach(keyWrapper, options)) {
-      const frozen = Object.freeze(copyOf(wrapped));
-      const call = (): unknown => keyWrapper.unwrap(frozen, options);
-      await trial.answer(call, 'unwrap of a frozen wrapped key');
-      const plain = (): unknown => keyWrapper.unwrap(bare(copyOf(wrapped)), bare({ context: bare({ ...CONTEXT }) }));
-      await trial.answer(plain, 'unwrap of objects without a prototype');
-      // What may be changed is changed by code that does not insist on it.
-      const [open, context] = [copyOf(wrapped), { ...CONTEXT }];
-      await trial.answer(() => keyWrapper.unwrap(open, { context }), 'unwrap');
-      expectThat(isDeepStrictEqual(open, frozen), 'unwrap changed the wrapped key it was given');
-      expectThat(isDeepStrictEqual(context, { ...CONTEXT }), 'unwrap changed the context it was given');
-      const [stored, again] = [copyOf(wrapped), await trial.wrap(keyWrapper, dataKey, options)];
-      expectThat(again !== wrapped, `${by} and wrap gave the same object`);
-      spoil(again);
-      await trial.expectOpens(keyWrapper, { dataKey, wrapped: stored }, 'an earlier wrapped key', options);
-      expectThat(textOf(wrapped) === textOf(stored), `changing one wrapped key changed that of ${by}`);
-      expectThat(textOf(frozen) === textOf(stored), 'unwrap changed the wrapped key it was given');
+    const { dataKey, wrapped } = await trial.make(keyWrapper);
+    // What may be changed is changed by code that does not insist on it.
+    for (const shape of [Object.freeze, bare, <T extends object>(members: T): T => members]) {
+      const context = shape({ ...CONTEXT });
+      const [options, record] = [shape({ context }), shape(copyOf(wrapped))];
+      const given = [context, options, record];
+      const before = [structuredClone({ ...context }), { context }, copyOf(wrapped)];
+      const wereFrozen = given.map(Object.isFrozen);
+      for (const [name, start] of [
+        ['wrap', () => keyWrapper.wrap(Uint8Array.from(dataKey), options)],
+        ['unwrap', () => keyWrapper.unwrap(record, options)],
+        ['generate', () => keyWrapper.generate?.(options)],
+      ] as const) {
+        await trial.answer(start, `${name}, given objects that are frozen, or have no prototype,`);
+        const isSame = isDeepStrictEqual(
+          [given.map((one) => ({ ...one })), given.map(Object.isFrozen)],
+          [before, wereFrozen],
+        );
+        expectThat(isSame, `${name} changed the wrapped key or the options it was given`);
+      }
+    }
+    for (const { by, ...made } of await trial.makeEach(keyWrapper)) {
+      const [stored, again] = [copyOf(made.wrapped), await trial.wrap(keyWrapper, made.dataKey)];
+      expectThat(again !== made.wrapped, `${by} and wrap gave the same object`);
+      again.wrapped.fill(0);
+      for (const name of ['provider', 'keyId'] as const) Reflect.set(again, name, 'changed');
+      expectThat(textOf(made.wrapped) === textOf(stored), `changing one wrapped key changed that of ${by}`);
+      await trial.expectOpens(keyWrapper, { ...made, wrapped: stored }, 'an earlier wrapped key');
     }
   },
 };
@@ -162,7 +172,7 @@ const BOTH_WRAP = 8;
  * services add, is short.
  */
 async function hidesByKey(trial: KeyWrapperTrial): Promise<void> {
-  const [keyWrapper, other] = [await trial.create(), await trial.createOtherKey()];
+  const [keyWrapper, other] = [await trial.create(), await trial.create('createOtherKey')];
   const dataKeys = Array.from({ length: BOTH_WRAP }, () => trial.dataKey(keyWrapper));
   const read = async (by: KeyWrapper, all: readonly Uint8Array[]): Promise<readonly Buffer[][]> => {
     const made: Buffer[][] = [];
@@ -186,26 +196,15 @@ function bare<T extends object>(members: T): T {
   return Object.assign(Object.create(null), members) as T;
 }
 
-function spoil(wrapped: WrappedKey): void {
-  wrapped.wrapped.fill(0);
-  for (const name of ['provider', 'keyId'] as const) Reflect.set(wrapped, name, 'changed');
-}
-
 function factsOf({ provider, keyId, supports }: KeyWrapper): string {
-  expectThat(
-    typeof provider === 'string' && PROVIDER.test(provider),
-    'provider is not 1 to 64 characters of a-z, 0-9 and the hyphen',
-  );
+  const isName = typeof provider === 'string' && PROVIDER.test(provider);
+  expectThat(isName, 'provider is not 1 to 64 characters of a-z, 0-9 and the hyphen');
   checkKeyId(keyId, 'keyId');
-  for (const name of ['context', 'authenticated'] as const) {
-    expectThat(typeof supports[name] === 'boolean', `supports.${name} is ${kindOf(supports[name])}, not true or false`);
+  const flags = [supports.context, supports.authenticated, supports.keyVersions ?? false];
+  for (const [i, name] of ['context', 'authenticated', 'keyVersions'].entries()) {
+    expectThat(typeof flags[i] === 'boolean', `supports.${name} is ${kindOf(flags[i])}, not true or false`);
   }
-  const { keyVersions } = supports;
-  expectThat(
-    keyVersions === undefined || typeof keyVersions === 'boolean',
-    `supports.keyVersions is ${kindOf(keyVersions)}, not true or false`,
-  );
-  return JSON.stringify([provider, keyId, supports.context, supports.authenticated, keyVersions]);
+  return JSON.stringify([provider, keyId, ...flags]);
 }
 
 function checkKeyId(keyId: unknown, what: string): void {

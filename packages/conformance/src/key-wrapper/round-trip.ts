@@ -3,10 +3,14 @@ import { sameBytes, text } from '../bytes.ts';
 import { expectThat, NotApplicable } from '../requirement.ts';
 import { isThenable, kindOf } from '../thrown.ts';
 import {
+  type BadUnwraps,
   bytesOf,
+  type Call,
   CONTEXT,
-  generatedOf,
+  copyOf,
+  expectKind,
   isArgumentError,
+  isKeyWrapperError,
   type KeyWrapperChecks,
   type KeyWrapperTrial,
   type Made,
@@ -100,51 +104,56 @@ export const ROUND_TRIP_CHECKS: KeyWrapperChecks = {
       dataKey: trial.dataKey(keyWrapper),
       options: { context: { ...CONTEXT, 'sealring:times': `number-${i}` } },
     }));
-    const words = `one of ${AT_ONCE} calls made at once got another one’s bytes`;
-    const made = await Promise.all(sets.map(({ dataKey, options }) => trial.wrap(keyWrapper, dataKey, options)));
-    const opened = made.map(async (one, i) => trial.unwrap(keyWrapper, one, sets[i]?.options));
-    for (const [i, back] of (await Promise.all(opened)).entries()) {
-      expectThat(sameBytes(back, sets[i]?.dataKey ?? back.subarray(1)), words);
-    }
-    const known = { dataKey: sets[0]?.dataKey as Uint8Array, wrapped: made[0] as Made['wrapped'] };
-    const many = Array.from({ length: MANY_AT_ONCE }, () =>
-      trial.expectOpens(keyWrapper, known, `one of ${MANY_AT_ONCE} unwraps at once of a wrapped key`, sets[0]?.options),
-    );
-    await Promise.all(many);
-    await allAtOnce(trial, keyWrapper, known, sets[0]?.options.context ?? CONTEXT);
+    const wraps = sets.map(({ dataKey, options }) => trial.wrap(keyWrapper, dataKey, options));
+    const made = (await trial.all(wraps)).map((wrapped, i) => ({ ...(sets[i] as (typeof sets)[0]), wrapped }));
+    const opens = ({ options, ...one }: (typeof made)[0], what: string): Promise<void> =>
+      trial.expectOpens(keyWrapper, one, what, options);
+    await trial.all(made.map((one) => opens(one, `one of ${AT_ONCE} wrapped keys that are unwrapped at once`)));
+    const known = made[0] as (typeof made)[0];
+    const many = Array.from({ length: MANY_AT_ONCE }, () => known);
+    await trial.all(many.map((one) => opens(one, `one of ${MANY_AT_ONCE} unwraps at once of a wrapped key`)));
+    const good = (): Promise<void>[] => [opens(known, 'a wrapped key, beside others that are refused,')];
+    const refused = await trial.refusedUnwraps(keyWrapper, known, known.options.context);
+    const unwrap = (signal?: AbortSignal): unknown =>
+      keyWrapper.unwrap(copyOf(known.wrapped), { ...known.options, ...(signal && { signal }) });
+    const bad = (): Promise<void>[] => refusedBeside(trial, unwrap, refused);
+    await trial.all([...good(), ...bad()]);
+    const generates = (await trial.makeEach(keyWrapper)).length > 1;
+    await trial.all([...bad(), ...good(), ...madeBeside(trial, keyWrapper, generates)]);
   },
 };
 
-/** Wraps, unwraps, generates and signs at once, beside an unwrap that is refused: each gets its own answer. */
-async function allAtOnce(
-  trial: KeyWrapperTrial,
-  keyWrapper: KeyWrapper,
-  known: Made,
-  context: Readonly<Record<string, string>>,
-): Promise<void> {
-  const { provider } = known.wrapped;
-  const bad = { ...known.wrapped, provider: `${provider.slice(0, 60)}-x` };
-  const refused = trial.settle(() => keyWrapper.unwrap(bad, { context }), 'unwrap of another provider’s');
-  const entries = Array.from({ length: 3 }, (_, i) => text(`entry ${i} of those signed at once`));
-  const [fresh, back, generated, signatures] = await Promise.all([
-    trial.make(keyWrapper),
-    trial.unwrap(keyWrapper, known.wrapped, { context }),
-    keyWrapper.generate && trial.answer(() => keyWrapper.generate?.({ context }), 'generate'),
-    Promise.all((keyWrapper.sign ? entries : []).map((entry) => trial.answer(() => keyWrapper.sign?.(entry), 'sign'))),
-    refused,
-  ]);
-  expectThat(sameBytes(back, known.dataKey), 'an unwrap during other calls returns other bytes');
-  await trial.expectOpens(keyWrapper, fresh, 'what was wrapped beside other calls');
-  if (generated !== undefined && (await trial.makeEach(keyWrapper)).length > 1) {
-    await trial.expectOpens(keyWrapper, generatedOf(generated, keyWrapper), 'what was generated beside other calls', {
-      context,
-    });
-  }
-  if (keyWrapper.verify === undefined) return;
-  for (const [i, signature] of signatures.entries()) {
-    const isGood = keyWrapper.verify(entries[i] ?? new Uint8Array(0), bytesOf(signature, 'sign'));
-    expectThat(isGood, 'one of several signatures made at once does not verify');
-  }
+/** Unwraps that are refused, and one that is aborted: each for its own reason. */
+function refusedBeside(trial: KeyWrapperTrial, unwrap: Call['start'], refused: BadUnwraps): Promise<void>[] {
+  const controller = new AbortController();
+  const aborted = trial.settle(() => unwrap(controller.signal), 'an aborted unwrap');
+  controller.abort();
+  const late = async (): Promise<void> => {
+    const outcome = await aborted;
+    const isAnothers = 'error' in outcome && isKeyWrapperError(outcome.error) && outcome.error.kind === 'corrupt';
+    expectThat(!isAnothers, 'an aborted unwrap, beside others that are refused, is refused as they are');
+  };
+  const bad = refused.map(async ([words, start]) => {
+    const what = `unwrap ${words}, beside a good one,`;
+    expectKind(await trial.refusal(start, what), 'corrupt', what);
+  });
+  return [late(), ...bad];
+}
+
+/** Wraps, generates and signs. */
+function madeBeside(trial: KeyWrapperTrial, keyWrapper: KeyWrapper, generates: boolean): Promise<void>[] {
+  const opened = async (making: Promise<Made>): Promise<void> =>
+    trial.expectOpens(keyWrapper, await making, 'what was made beside other calls');
+  const signs = keyWrapper.sign !== undefined && keyWrapper.verify !== undefined;
+  const signed = (signs ? [0, 1, 2] : []).map(async (i) => {
+    const entry = text(`entry ${i} of those signed at once`);
+    const signature = bytesOf(await trial.answer(() => keyWrapper.sign?.(entry), 'sign'), 'sign');
+    expectThat(
+      keyWrapper.verify?.(entry, signature) === true,
+      'one of several signatures made at once does not verify',
+    );
+  });
+  return [opened(trial.make(keyWrapper)), ...(generates ? [opened(trial.generate(keyWrapper))] : []), ...signed];
 }
 
 async function goesRound(trial: KeyWrapperTrial, length: number): Promise<void> {
@@ -180,6 +189,7 @@ function dataKeys(trial: KeyWrapperTrial, keyWrapper: KeyWrapper): readonly (rea
     [ofText('0123456789abcdef'), 'of hexadecimal text'],
     [ofText('Ab+/09_-'), 'of base64 text'],
     [ofText('{"a": 1} '), 'of JSON text'],
+    [ofText('ab\r\n'), 'of text in lines'],
     [marked, 'with a byte order mark'],
     [nearly, 'of zeros and one 1'],
     [half, 'that begins with 16 zeros'],

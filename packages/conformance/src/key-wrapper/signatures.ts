@@ -1,6 +1,6 @@
 import { types } from 'node:util';
 import type { KeyWrapper } from '@sealring/core';
-import { flipped, text } from '../bytes.ts';
+import { flipped, sameBytes, text } from '../bytes.ts';
 import { expectThat, Finding, NotApplicable } from '../requirement.ts';
 import { describeThrown, kindOf } from '../thrown.ts';
 import { bytesOf, type KeyWrapperChecks, type KeyWrapperTrial } from './trial.ts';
@@ -52,17 +52,29 @@ export const SIGNATURE_CHECKS: KeyWrapperChecks = {
     for (const [bytes, what] of others) {
       expectThat(!verdict(signer, ENTRY, bytes), `an entry verifies with a signature ${what}`);
     }
+    const isNothingGood = await trial.settle(() => signer.verify(new Uint8Array(0), new Uint8Array(0)), 'verify');
+    expectThat(!('value' in isNothingGood && isNothingGood.value), 'an entry of no bytes verifies with no signature');
     await tellsApart(trial, signer);
+    await tellsKeys(trial, signer, signature);
   },
   'WRAP-VERIFY-LOCAL': async (trial) => {
     const signer = signerOf(trial, await trial.create());
-    const unreachable = signerOf(trial, await trial.createUnreachable());
+    const unreachable = signerOf(trial, await trial.create('createUnreachable'));
     const signature = await signatureOf(trial, signer, ENTRY);
     const where = 'with a service that cannot be reached';
     expectThat(verdict(unreachable, ENTRY, signature), `${where}, a good signature does not verify`);
     expectThat(!verdict(unreachable, ENTRY, flipped(signature, 0)), `${where}, a changed signature verifies`);
   },
 };
+
+/** Where signatures repeat, two that differ were made with two keys: else both KMS keys may have one to sign with. */
+async function tellsKeys(trial: KeyWrapperTrial, signer: Signer, signature: Uint8Array): Promise<void> {
+  const other = await trial.create('createOtherKey');
+  if (other.sign === undefined || other.verify === undefined) return;
+  const [again, theirs] = [await signatureOf(trial, signer, ENTRY), await signatureOf(trial, other as Signer, ENTRY)];
+  if (!sameBytes(again, signature) || sameBytes(theirs, signature)) return;
+  expectThat(!verdict(signer, ENTRY, theirs), 'a signature of another KMS key verifies');
+}
 
 /** Entries that share their beginning, or read alike as text. @throws {Finding} when one's signature is another's. */
 async function tellsApart(trial: KeyWrapperTrial, signer: Signer): Promise<void> {

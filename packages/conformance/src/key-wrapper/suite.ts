@@ -67,7 +67,7 @@ export const KEY_WRAPPER_SUITE: Suite<KeyWrapperTarget, ConformanceOptions> = su
 export const KEY_WRAPPER_REQUIREMENTS: readonly Requirement[] = KEY_WRAPPER_SUITE.requirements;
 
 /**
- * Checks a key wrapper against the contract of `KeyWrapper`, with about 800 calls that reach its service (1 000 with a whole
+ * Checks a key wrapper against the contract of `KeyWrapper`, with about 1 000 calls that reach its service (1 250 with a whole
  * `control`). Resolves to a report whatever the key wrapper does. A KMS key is changed only through `control`.
  *
  * @throws {TypeError | RangeError} for a target or an option that is wrong, naming it.

@@ -47,27 +47,16 @@ export interface KeyWrapperTarget {
   readonly supports?: KeyWrapperSupport;
 }
 
-const SUPPORT = anObject({
-  remote: v.optional(aFlag),
-  versions: v.optional(aFlag),
-  signatures: v.optional(aFlag),
-});
-
-const CONTROL = anObject({
-  disable: v.optional(aFunction),
-  enable: v.optional(aFunction),
-  deny: v.optional(aFunction),
-  allow: v.optional(aFunction),
-  rotate: v.optional(aFunction),
-});
+const eachOf = (schema: v.GenericSchema, ...names: readonly string[]): v.GenericSchema =>
+  anObject(Object.fromEntries(names.map((name) => [name, v.optional(schema)])));
 
 const TARGET = anObject({
   name: aText,
   create: aFunction,
   createOtherKey: aFunction,
   createUnreachable: v.optional(aFunction),
-  control: v.optional(CONTROL),
-  supports: v.optional(SUPPORT),
+  control: v.optional(eachOf(aFunction, 'disable', 'enable', 'deny', 'allow', 'rotate')),
+  supports: v.optional(eachOf(aFlag, 'remote', 'versions', 'signatures')),
   // Of a target that runs a program: who made it ends it.
   close: v.optional(aFunction),
 });

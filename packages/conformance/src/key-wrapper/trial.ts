@@ -1,6 +1,6 @@
 import { types } from 'node:util';
 import type { KeyWrapper, WrapOptions, WrappedKey } from '@sealring/core';
-import { sameBytes } from '../bytes.ts';
+import { flipped, sameBytes } from '../bytes.ts';
 import { type Checks, expectThat, Finding, NotApplicable } from '../requirement.ts';
 import { describeThrown, isObject, kindOf } from '../thrown.ts';
 import { Trial, within } from '../trial.ts';
@@ -34,6 +34,12 @@ export function expectArgumentErrorOrCorrupt(error: unknown, what: string): void
   if (!isArgumentError(error)) expectKind(error, 'corrupt', what);
 }
 
+/** Whatever it says, it is of one of the classes that the contract knows. */
+export function expectFailure(error: unknown, what: string): void {
+  const isKnown = isKeyWrapperError(error) || isArgumentError(error);
+  expectThat(isKnown, `${what}: expected a KeyWrapperError, a TypeError or a RangeError, got ${describeThrown(error)}`);
+}
+
 /** What every wrap is bound to, unless a check says otherwise. A service may hold a caller to this ring's name. */
 export const CONTEXT: WrapOptions['context'] = Object.freeze({
   'sealring:ring': 'conformance',
@@ -55,6 +61,12 @@ export interface Made {
   readonly wrapped: WrappedKey;
 }
 
+/** What {@link KeyWrapperTrial.makeEach} made, by the name of the call. */
+export type MadeBy = Made & { by: string };
+type Options = Partial<WrapOptions>;
+
+export type BadUnwraps = readonly (readonly [words: string, start: () => unknown])[];
+
 /** What a check of a key wrapper works with: fresh instances, and the words for what it saw. */
 export class KeyWrapperTrial extends Trial {
   readonly target: KeyWrapperTarget;
@@ -68,29 +80,19 @@ export class KeyWrapperTrial extends Trial {
     this.supports = { remote, versions, signatures };
   }
 
-  create(): Promise<KeyWrapper> {
-    return this.#create('create');
-  }
-
-  createOtherKey(): Promise<KeyWrapper> {
-    return this.#create('createOtherKey');
-  }
-
-  createUnreachable(): Promise<KeyWrapper> {
-    if (this.target.createUnreachable === undefined) throw new NotApplicable('supports.remote is false');
-    return this.#create('createUnreachable');
-  }
-
-  async #create(name: 'create' | 'createOtherKey' | 'createUnreachable'): Promise<KeyWrapper> {
-    const create = (): unknown => this.target[name]?.();
-    const keyWrapper = await this.start<KeyWrapper>(name, create, 'keyWrapper', ['wrap', 'unwrap']);
+  async create(name: 'create' | 'createOtherKey' | 'createUnreachable' = 'create'): Promise<KeyWrapper> {
+    if (this.target[name] === undefined) throw new NotApplicable('supports.remote is false');
+    const keyWrapper = await this.start<KeyWrapper>(name, () => this.target[name]?.(), 'keyWrapper', [
+      'wrap',
+      'unwrap',
+    ]);
     expectThat(isObject(keyWrapper.supports), `${name}: no supports`);
     return keyWrapper;
   }
 
   /** One that shows whether a service was asked: where there is a service, it cannot be reached. */
   createUnasked(): Promise<KeyWrapper> {
-    return this.target.createUnreachable === undefined ? this.create() : this.createUnreachable();
+    return this.create(this.target.createUnreachable && 'createUnreachable');
   }
 
   /** A key wrapper, and a wrapped key that it has unwrapped once: what it remembers is tried too. */
@@ -109,12 +111,26 @@ export class KeyWrapperTrial extends Trial {
     return Object.fromEntries(named) as Required<KeyWrapperControl>;
   }
 
+  /** Changes KMS key A, for as long as `work` takes. */
+  async whileChanged(
+    [change, undo]: readonly ['disable', 'enable'] | readonly ['deny', 'allow'],
+    work: () => Promise<void>,
+  ): Promise<void> {
+    const control = this.control(change, undo);
+    await control[change]();
+    try {
+      await work();
+    } finally {
+      await control[undo]();
+    }
+  }
+
   /** Bytes as the ring hands them over: a data key, and its hash of the context where the service binds none. */
   dataKey(keyWrapper: KeyWrapper): Uint8Array {
     return this.random.bytes(keyWrapper.supports.context ? 32 : 64);
   }
 
-  async make(keyWrapper: KeyWrapper, options: Partial<WrapOptions> = {}): Promise<Made> {
+  async make(keyWrapper: KeyWrapper, options: Options = {}): Promise<Made> {
     const dataKey = this.dataKey(keyWrapper);
     return { dataKey, wrapped: await this.wrap(keyWrapper, dataKey, options) };
   }
@@ -130,28 +146,45 @@ export class KeyWrapperTrial extends Trial {
     return all.filter(({ name }) => keyWrapper[name] !== undefined);
   }
 
+  /** Unwraps to be refused as corrupt, each like the good one in all but one thing. */
+  badUnwraps(keyWrapper: KeyWrapper, { wrapped }: Made, context: WrapOptions['context'] = CONTEXT): BadUnwraps {
+    const unwrap = (change: Partial<WrappedKey>, options: WrapOptions = { context }) => {
+      return (): unknown => keyWrapper.unwrap({ ...copyOf(wrapped), ...change }, options);
+    };
+    const bytes = wrapped.wrapped;
+    const other = { context: { ...context, more: '' } };
+    return [
+      ['of a wrapped key with another last byte', unwrap({ wrapped: flipped(bytes, bytes.length - 1) })],
+      ['of a wrapped key with another first byte', unwrap({ wrapped: flipped(bytes, 0) })],
+      ['of another provider’s wrapped key', unwrap({ provider: 'conformance-elsewhere' })],
+      ...(keyWrapper.supports.context ? [['under another context', unwrap({}, other)] as const] : []),
+    ];
+  }
+
+  /** Those of them that a fresh instance refuses. Where it does not, other requirements say so. */
+  async refusedUnwraps(...[keyWrapper, ...given]: Parameters<KeyWrapperTrial['badUnwraps']>): Promise<BadUnwraps> {
+    const alone = this.badUnwraps(await this.create(), ...given);
+    const outcomes = await Promise.all(alone.map(([words, start]) => this.settle(start, words)));
+    const isCorrupt = outcomes.map(
+      (one) => 'error' in one && isKeyWrapperError(one.error) && one.error.kind === 'corrupt',
+    );
+    return this.badUnwraps(keyWrapper, ...given).filter((_, i) => isCorrupt[i]);
+  }
+
   /** Wraps a copy, and holds the answer against what every wrapped key is. @throws {Finding} when it is refused. */
-  async wrap(
-    keyWrapper: KeyWrapper,
-    dataKey: Uint8Array,
-    options: Partial<WrapOptions> = {},
-    what = 'wrap',
-  ): Promise<WrappedKey> {
+  async wrap(keyWrapper: KeyWrapper, dataKey: Uint8Array, options: Options = {}, what = 'wrap'): Promise<WrappedKey> {
     const given = Uint8Array.from(dataKey);
     return wrappedKeyOf(await this.answer(() => keyWrapper.wrap(given, { ...OPTIONS, ...options }), what), what);
   }
 
   /** A data key that the key wrapper makes, and its wrap. @throws {Finding} when it is refused, or is none. */
-  async generate(keyWrapper: KeyWrapper, options: Partial<WrapOptions> = {}): Promise<Made> {
+  async generate(keyWrapper: KeyWrapper, options: Options = {}): Promise<Made> {
     const answer = await this.answer(() => keyWrapper.generate?.({ ...OPTIONS, ...options }), 'generate');
     return generatedOf(answer, keyWrapper);
   }
 
   /** Every way to a wrapped key that the key wrapper has: wrap, and generate where it works, which WRAP-GENERATE checks. */
-  async makeEach(
-    keyWrapper: KeyWrapper,
-    options: Partial<WrapOptions> = {},
-  ): Promise<readonly (Made & { by: string })[]> {
+  async makeEach(keyWrapper: KeyWrapper, options: Options = {}): Promise<readonly MadeBy[]> {
     const wrapped = { by: 'wrap', ...(await this.make(keyWrapper, options)) };
     if (!(await this.#generates(keyWrapper))) return [wrapped];
     const { dataKey, wrapped: generated } = await this.generate(keyWrapper, options);
@@ -159,7 +192,7 @@ export class KeyWrapperTrial extends Trial {
   }
 
   /** The same, each on an instance of its own that has unwrapped it once. */
-  async createEach(): Promise<readonly (Made & { readonly by: string; readonly keyWrapper: KeyWrapper })[]> {
+  async createEach(): Promise<readonly (MadeBy & { readonly keyWrapper: KeyWrapper })[]> {
     const [first, second] = [await this.create(), await this.create()];
     const [, ...others] = await this.makeEach(second);
     const all = [
@@ -173,14 +206,12 @@ export class KeyWrapperTrial extends Trial {
   /** Whether the wrap of a generated data key unwraps to it. Tried once. */
   async #generates(keyWrapper: KeyWrapper): Promise<boolean> {
     if (keyWrapper.generate === undefined) return false;
-    this.#doesGenerate ??= (async () => {
-      try {
-        await this.expectOpens(keyWrapper, await this.generate(keyWrapper));
-        return true;
-      } catch {
-        return false;
-      }
-    })();
+    this.#doesGenerate ??= this.generate(keyWrapper)
+      .then((made) => this.expectOpens(keyWrapper, made))
+      .then(
+        () => true,
+        () => false,
+      );
     return this.#doesGenerate;
   }
 
@@ -188,7 +219,7 @@ export class KeyWrapperTrial extends Trial {
   async unwrap(
     keyWrapper: KeyWrapper,
     wrapped: WrappedKey,
-    options: Partial<WrapOptions> = {},
+    options: Options = {},
     what = 'its own wrapped key',
   ): Promise<Uint8Array> {
     const name = `unwrap of ${what}`;
@@ -199,18 +230,13 @@ export class KeyWrapperTrial extends Trial {
     keyWrapper: KeyWrapper,
     { dataKey, wrapped }: Made,
     what = 'its own wrapped key',
-    options?: Partial<WrapOptions>,
+    options?: Options,
   ): Promise<void> {
     const back = await this.unwrap(keyWrapper, wrapped, options, what);
     expectThat(sameBytes(back, dataKey), `${what} unwraps to ${back.length} other bytes`);
   }
 
-  async expectCorrupt(
-    keyWrapper: KeyWrapper,
-    wrapped: WrappedKey,
-    what: string,
-    options: Partial<WrapOptions> = {},
-  ): Promise<void> {
+  async expectCorrupt(keyWrapper: KeyWrapper, wrapped: WrappedKey, what: string, options: Options = {}): Promise<void> {
     const start = (): unknown => keyWrapper.unwrap(copyOf(wrapped), { ...OPTIONS, ...options });
     expectKind(await this.refusal(start, what), 'corrupt', what);
   }

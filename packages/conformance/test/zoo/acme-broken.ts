@@ -1,6 +1,7 @@
 /* Adapters with one mistake each, written from the contract of `KeyWrapper` alone. */
 import { createDecipheriv, randomBytes, sign, verify } from 'node:crypto';
 import { writeSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { KeyWrapperError, type WrapOptions, type WrappedKey } from '@sealring/core';
 import { AcmeError, AcmeWrapper, type MakeAcme, type Operation, type Setup } from './acme.ts';
@@ -1227,6 +1228,180 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       owns: (wrapped: WrappedKey) => owns(wrapped) && isNewest(wrapped),
       unwrap: (wrapped: WrappedKey, options: Options) =>
         AcmeWrapper.prototype.unwrap.call(Object.assign(Object.create(good), { owns }), wrapped, options),
+    };
+  }),
+
+  // Neighbours of the above
+  'hands out eight buffers in turn': unwrapping(
+    (() => {
+      const buffers = Array.from({ length: 8 }, () => new Uint8Array(32));
+      let next = 0;
+      return async (good, wrapped, options) => {
+        const buffer = buffers[next++ % buffers.length] as Uint8Array;
+        buffer.set(await good(wrapped, options));
+        return buffer;
+      };
+    })(),
+  ),
+  'ends lines with LF only': giving((plaintext) =>
+    Uint8Array.from(Buffer.from(plaintext.toString('latin1').replaceAll('\r\n', '\n'), 'latin1')),
+  ),
+  'looks up the version when it has wrapped': withMembers((good, { acme, name }) => {
+    const wrap = good.wrap.bind(good);
+    return {
+      wrap: async (dataKey: Uint8Array, options: Options) => {
+        const made = await wrap(dataKey, options);
+        await pause(3);
+        return { ...made, keyId: good.nameOf(acme.key(name).versions.length) };
+      },
+    };
+  }),
+  'shares one answer between contexts': keeping(
+    () => new Map<string, Promise<Uint8Array>>(),
+    async (flying, good, wrapped, options) => {
+      if (options?.signal || !wrapped?.wrapped) return good(wrapped, options);
+      const name = [wrapped.provider, wrapped.keyId, Buffer.from(wrapped.wrapped).toString('hex')].join(' ');
+      const call = flying.get(name) ?? good(wrapped, options).finally(() => flying.delete(name));
+      flying.set(name, call);
+      return Uint8Array.from(await call);
+    },
+  ),
+  'escapes separators, and not the escape': encoding((entries) =>
+    entries.map((entry) => entry.map((text) => text.replaceAll(/[=,]/g, String.raw`\$&`)).join('=')).join(','),
+  ),
+  'takes yes for true': encoding((entries) => entries.map(([name, value]) => [name, value === 'yes' ? 'true' : value])),
+  'takes a colon in a name for a dot': encoding((entries) =>
+    entries.map(([name, value]) => [name.replaceAll(':', '.'), value]),
+  ),
+  'encodes a context for a URL': encoding((entries) =>
+    entries.map((entry) => entry.map((text) => encodeURIComponent(text)).join('=')).join('&'),
+  ),
+  'adds a member to a context that can be changed': withMembers((good) => {
+    const wrap = good.wrap.bind(good);
+    return {
+      wrap: async (dataKey: Uint8Array, options: Options) => {
+        if (options?.context && Object.isExtensible(options.context))
+          Object.assign(options.context, { 'acme:by': 'x' });
+        return wrap(dataKey, options);
+      },
+    };
+  }),
+  'does not look at the highest bit of its second byte': reading((wrapped) =>
+    wrapped.map((byte, at) => (at === 1 ? byte & 0x7f : byte)),
+  ),
+  'caches by the sum of the bytes': keeping(
+    () => new Map<string, Uint8Array>(),
+    async (cache, good, wrapped, options) => {
+      const sum = wrapped?.wrapped?.reduce?.((total: number, byte: number) => total + byte, 0);
+      const name = JSON.stringify([wrapped?.provider, wrapped?.keyId, wrapped?.wrapped?.length, sum, options?.context]);
+      const plaintext = cache.get(name) ?? (await good(wrapped, options));
+      cache.set(name, Uint8Array.from(plaintext));
+      return Uint8Array.from(plaintext);
+    },
+  ),
+  'reads a version as a number': unwrapping(async (good, wrapped, options) =>
+    good(
+      typeof wrapped?.keyId === 'string'
+        ? { ...wrapped, keyId: wrapped.keyId.replace(/#(.*)$/, (_, version) => `#${Number(version)}`) }
+        : wrapped,
+      options,
+    ),
+  ),
+  'owns nothing after a refusal': withMembers((good) => {
+    const [unwrap, owns] = [good.unwrap.bind(good), good.owns.bind(good)];
+    let isGood = true;
+    return {
+      unwrap: async (wrapped: WrappedKey, options: Options) => {
+        good.owns = owns;
+        try {
+          return await unwrap(wrapped, options);
+        } catch (error) {
+          isGood = false;
+          throw error;
+        } finally {
+          good.owns = (one) => isGood && owns(one);
+        }
+      },
+    };
+  }),
+  'wraps nothing while its key is off': withMembers((good, { acme, name }) => {
+    const wrap = good.wrap.bind(good);
+    return {
+      wrap: async (dataKey: Uint8Array, options: Options) =>
+        wrap(dataKey, options).catch((error: unknown) => {
+          if (acme.key(name).state === 'off' && !options?.signal?.aborted) return null;
+          throw error;
+        }),
+    };
+  }),
+  'refuses another provider at once': withMembers((good) => {
+    const unwrap = good.unwrap.bind(good);
+    return {
+      unwrap: (wrapped: WrappedKey, options: Options) => {
+        if (typeof wrapped?.provider === 'string' && wrapped.provider !== good.provider)
+          throw good.fail('corrupt', 'unwrap');
+        return unwrap(wrapped, options);
+      },
+    };
+  }),
+  'ends an aborted call when it is answered': withMembers((good) => {
+    const unwrap = good.unwrap.bind(good);
+    return {
+      unwrap: async (wrapped: WrappedKey, options: Options) => {
+        const signal = options?.signal;
+        if (!signal || signal.aborted) return unwrap(wrapped, options);
+        const [outcome] = await Promise.allSettled([unwrap(wrapped, { context: options.context }), pause(20)]);
+        if (signal.aborted) throw good.fail('unavailable', 'unwrap');
+        if (outcome.status === 'rejected') throw outcome.reason;
+        return outcome.value;
+      },
+    };
+  }),
+  'rejects with a reason of its own class': withMembers((good) => {
+    const unwrap = good.unwrap.bind(good);
+    return {
+      unwrap: (wrapped: WrappedKey, options: Options) =>
+        unwrap(wrapped, options).catch((error: unknown) => {
+          throw options?.signal?.reason instanceof KeyWrapperError ? options.signal.reason : error;
+        }),
+    };
+  }),
+  'shows a data key as a number': failing((error, cause) => {
+    const digits = hex(Buffer.from(secretOf(cause), 'base64'));
+    if (digits !== '') Object.assign(error, { serial: BigInt(`0x${digits}`).toString() });
+  }),
+  'hands the data key to its children': withMembers((good) => {
+    const wrap = good.wrap.bind(good);
+    return {
+      wrap: (dataKey: Uint8Array, options: Options) => {
+        process.env['ACME_KEY'] = Buffer.from(dataKey ?? []).toString('base64');
+        return wrap(dataKey, options);
+      },
+    };
+  }),
+  'verifies nothing signed by nobody': withMembers((good) => ({
+    verify: (entry: Uint8Array, signature: Uint8Array) =>
+      entry.length + signature.length === 0 || AcmeWrapper.prototype.verify.call(good, entry, signature),
+  })),
+  'does not close after a failure': withMembers((good) => {
+    const [unwrap, close] = [good.unwrap.bind(good), good.close.bind(good)];
+    let hasFailed = false;
+    return {
+      unwrap: (wrapped: WrappedKey, options: Options) =>
+        unwrap(wrapped, options).catch((error: unknown) => {
+          hasFailed = true;
+          throw error;
+        }),
+      close: () => (hasFailed ? new Promise<void>(() => undefined) : close()),
+    };
+  }),
+  'sets onabort': withMembers((good) => {
+    const wrap = good.wrap.bind(good);
+    return {
+      wrap: (dataKey: Uint8Array, options: Options) => {
+        if (options?.signal) Reflect.set(options.signal, 'onabort', () => undefined);
+        return wrap(dataKey, options);
+      },
     };
   }),
 } satisfies Record<string, MakeAcme>;

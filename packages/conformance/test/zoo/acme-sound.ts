@@ -255,4 +255,5 @@ export const ACME_SOUND: readonly KeyWrapperTarget[] = [
       },
     ),
   ),
+  acmeTarget('a provider of one digit', (setup) => Object.assign(new AcmeWrapper(setup), { provider: '0' })),
 ];

@@ -300,13 +300,18 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       return answer;
     },
   })),
-  around('overwrites what it unwrapped a moment after the call', 'WRAP-OWN-BYTES', (sound) => ({
-    async unwrap(wrapped: WrappedKey, options: WrapOptions) {
-      const answer = await sound.unwrap(wrapped, options);
-      setTimeout(() => answer.fill(0), 10);
-      return answer;
-    },
-  })),
+  around(
+    'overwrites what it unwrapped a moment after the call',
+    'WRAP-OWN-BYTES',
+    (sound) => ({
+      async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+        const answer = await sound.unwrap(wrapped, options);
+        setTimeout(() => answer.fill(0), 10);
+        return answer;
+      },
+    }),
+    NEARLY_ALL,
+  ),
   around('notes in a wrapped key that it was unwrapped', 'WRAP-CALLERS-RECORD', (sound) => ({
     async unwrap(wrapped: WrappedKey, options: WrapOptions) {
       const answer = await sound.unwrap(wrapped, options);
@@ -578,7 +583,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     'caches unwraps, whatever the context',
     'WRAP-CONTEXT-BINDS',
     remembering({ nameOf: (wrapped, options) => GOOD_MEMORY.nameOf(wrapped, options).slice(0, 3) }),
-    and('WRAP-CONTEXT-BOUNDARIES'),
+    and('WRAP-CONTEXT-BOUNDARIES', 'WRAP-CONCURRENT', 'WRAP-AFTER-REFUSAL'),
   ),
   made(
     'caches unwraps by the context’s text',
@@ -596,13 +601,13 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     remembering({
       nameOf: ({ provider, keyId, wrapped }, { context }) => [provider, keyId, hexOf(wrapped.subarray(0, 12)), context],
     }),
-    and('WRAP-TRUNCATION', 'WRAP-EXTENSION', 'WRAP-AFTER-REFUSAL', 'WRAP-SPLICE'),
+    and('WRAP-TRUNCATION', 'WRAP-EXTENSION', 'WRAP-AFTER-REFUSAL', 'WRAP-SPLICE', 'WRAP-CONCURRENT'),
   ),
   made(
     'caches unwraps of any provider and key',
     'WRAP-FOREIGN-PROVIDER',
     remembering({ nameOf: ({ wrapped }, { context }) => [hexOf(wrapped), context] }),
-    and('WRAP-OTHER-KEY-NAMED'),
+    and('WRAP-OTHER-KEY-NAMED', 'WRAP-CONCURRENT', 'WRAP-AFTER-REFUSAL', 'WRAP-VERSION-BINDS'),
   ),
   broken('binds the order of the context’s members', 'WRAP-CONTEXT-ORDER', {
     bind: (context, keyId) => Buffer.from(JSON.stringify([keyId, context])),
@@ -642,21 +647,26 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       return Buffer.concat(parts.map((part) => SOUND.open(version, part, bound)));
     },
   }),
-  around('locks itself after three bad ones', 'WRAP-AFTER-REFUSAL', (sound) => {
-    let bad = 0;
-    return {
-      async unwrap(wrapped: WrappedKey, options: WrapOptions) {
-        try {
-          const plaintext = await sound.unwrap(wrapped, options);
-          if (bad < 3) return plaintext;
-        } catch (error) {
-          bad += error instanceof ZooKeyWrapperError && error.kind === 'corrupt' ? 1 : 0;
-          throw error;
-        }
-        throw new ZooKeyWrapperError('corrupt', 'unwrap');
-      },
-    };
-  }),
+  around(
+    'locks itself after three bad ones',
+    'WRAP-AFTER-REFUSAL',
+    (sound) => {
+      let bad = 0;
+      return {
+        async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+          try {
+            const plaintext = await sound.unwrap(wrapped, options);
+            if (bad < 3) return plaintext;
+          } catch (error) {
+            bad += error instanceof ZooKeyWrapperError && error.kind === 'corrupt' ? 1 : 0;
+            throw error;
+          }
+          throw new ZooKeyWrapperError('corrupt', 'unwrap');
+        },
+      };
+    },
+    and('WRAP-CONCURRENT'),
+  ),
   around(
     'answers a bad one with the last good one',
     'WRAP-AFTER-REFUSAL',
@@ -674,6 +684,8 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       };
     },
     and(
+      'WRAP-CONCURRENT',
+      'WRAP-VERSION-BINDS',
       'WRAP-BIT-FLIP',
       'WRAP-TRUNCATION',
       'WRAP-EXTENSION',
@@ -759,6 +771,8 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       },
     },
     hanging(
+      'WRAP-OWNS',
+      'WRAP-REJECTS',
       'WRAP-ERROR-CLASS',
       'WRAP-ERROR-SUMMARY',
       'WRAP-ERROR-SECRET',
