@@ -152,7 +152,8 @@ const orders = {
   health(): ServerHealth {
     const { status, keys, lastError } = running().health();
     const isPropagating = keys.some(({ state }) => state === 'propagating');
-    return { status, keys: keys.length, isPropagating, lastError: lastError?.kind };
+    const failure = lastError && `${lastError.source} ${lastError.kind}`;
+    return { status, keys: keys.length, isPropagating, lastError: failure };
   },
 
   /** Reads the ring again and again. Answers how often. */

@@ -18,27 +18,33 @@ const LABELS = ['Means', 'Seen as', 'Usual causes', 'Do', 'Who acts'];
 /** The language's own; their sections stand together. */
 const OF_THE_LANGUAGE = ['TypeError', 'RangeError'];
 
-/** The members of every union of texts: `type Kind = 'a' | 'b'`. */
-function unionsIn(text: string): Map<string, readonly string[]> {
-  return new Map(
-    [...text.matchAll(/export type (\w+) =((?:\s*\|?\s*'[^']*')+);/g)].map(([, name = '', members = '']) => [
-      name,
-      [...members.matchAll(/'([^']*)'/g)].map(([, member = '']) => member),
-    ]),
-  );
-}
+const textsIn = (list: string): readonly string[] => [...list.matchAll(/'([^']*)'/g)].map(([, text = '']) => text);
 
-const unions = unionsIn(reports);
+/** The members of every union of texts, which a constant lists: `type Kind = (typeof KINDS)[number]`. */
+const unions = new Map(
+  [...reports.matchAll(/export type (\w+) = \(typeof (\w+)\)\[number\];/g)].map(([, name = '', constant = '']) => [
+    name,
+    textsIn(new RegExp(`export const ${constant}: readonly \\[(.*)\\];`).exec(reports)?.[1] ?? ''),
+  ]),
+);
+
+/** Of a union, or of `type Kind = Exclude<Union, 'one'>`. */
+function membersOf(name: string): readonly string[] {
+  const [, whole = name, without = ''] =
+    new RegExp(`export type ${name} = Exclude<(\\w+), '([^']*)'>;`).exec(reports) ?? [];
+  return (unions.get(whole) ?? [`no members of ${name} are found`]).filter((member) => member !== without);
+}
 
 /** Every exported class of errors, with the words that its `kind` or `reason` may be. */
 const classes = new Map(
   [...reports.matchAll(/^export class (\w+) extends \w*Error \{(.*?)^\}/gms)].map(([, name = '', body = '']) => {
     const union = /readonly (?:kind|reason): (\w+);/.exec(body)?.[1];
-    return [name, union === undefined ? [] : (unions.get(union) ?? [`no members of ${union} are found`])] as const;
+    return [name, union === undefined ? [] : membersOf(union)] as const;
   }),
 );
 
-const verifyReasons = unionsIn(textOf('packages/mcp/src/typescript/wire.ts')).get('TypescriptReason') ?? [];
+const wire = textOf('packages/mcp/src/typescript/wire.ts');
+const verifyReasons = textsIn(/export type TypescriptReason =([^;]*);/.exec(wire)?.[1] ?? '');
 
 /** What has a heading of its own below that of its class, as the page spells it. */
 const words = [

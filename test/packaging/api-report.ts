@@ -1,7 +1,11 @@
+/** What `export * as name` becomes in a report: without the word `export`. */
+const NAMESPACE = /^declare namespace ([\w$]+) \{/gm;
+
 /** The names of a report of api-extractor that exist at run time, sorted: types leave nothing to import. */
 export function exportedValues(report: string): string[] {
   const declared = /^export (?:declare )?(?:abstract )?(?:async )?(?:class|function\*?|const|let|var|enum) ([\w$]+)/gm;
-  return [...new Set(Array.from(report.matchAll(declared), ([, name]) => name ?? ''))].toSorted();
+  const names = [report.matchAll(declared), report.matchAll(NAMESPACE)].flatMap((found) => [...found]);
+  return [...new Set(names.map(([, name = '']) => name))].toSorted();
 }
 
 /** Where the report of an entry point lies in its package: `.` is api.md, `./name` is api.name.md. */

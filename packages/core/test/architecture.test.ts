@@ -40,7 +40,9 @@ describe('the page on the API', () => {
     const reports = readdirSync(join(ROOT, 'packages/core')).filter((name) => /^api(\.[\w-]+)?\.md$/.test(name));
     const texts = reports.map((name) => readFileSync(join(ROOT, 'packages/core', name), 'utf8'));
     const names = texts.flatMap((text) =>
-      [...text.matchAll(/^export (?:declare )?(?:abstract )?\w+ (\w+)/gm)].map(([, name]) => name),
+      [...text.matchAll(/^(?:export (?:declare )?(?:abstract )?\w+|declare namespace) (\w+)/gm)].map(
+        ([, name]) => name,
+      ),
     );
     expect(reports.length).toBe(4);
     expect(new Set(reviewed)).toEqual(new Set(names));

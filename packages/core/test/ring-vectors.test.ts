@@ -156,7 +156,7 @@ function signerOf(name: string): Signer {
 
 test('the example in the guide on the wire format follows from the formulas and from our code', () => {
   const guide = readFileSync(new URL('../../../docs/guides/wire-format.md', import.meta.url), 'utf8');
-  const [, table = ''] = /^An example, to check an implementation by\..*?\n\n(.*?)\n\n/ms.exec(guide) ?? [];
+  const [, table = ''] = /^Check an implementation against this example\..*?\n\n(.*?)\n\n/ms.exec(guide) ?? [];
   const values = [...table.matchAll(/^\| [^|]+ \| `(.+)` \|$/gm)].map(([, value = '']) => value);
   const data = (from: number): Buffer => Buffer.from(Array.from({ length: 32 }, (_, i) => from + i));
   const [a, b] = [data(0), data(32)];

@@ -7,7 +7,7 @@ import type { Failure } from './error-table.ts';
 /** Longest body that is read. An object of the cluster has at most 1.5 MiB, the bound of etcd on a request. */
 export const MAX_BODY_BYTES: number = 4 * 1024 * 1024;
 
-const TOO_LONG: Failure = { kind: 'unavailable', detail: 'the answer is too long for one of Kubernetes' };
+const TOO_LONG: Failure = { kind: 'unavailable', detail: 'the answer is longer than any answer of Kubernetes' };
 
 /** One request to the API server. */
 export interface Asked {

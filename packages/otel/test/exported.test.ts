@@ -60,11 +60,16 @@ const boundary = { 'mcp.method.name': 'tools/call' };
 /** An event of each channel: the metric, and the attributes that it adds to. */
 const EVENTS: readonly (readonly [channel: string, event: object, metric: string, attributes: Attributes])[] = [
   ['refresh', { ok: true, seconds: 2 }, 'refresh.duration', own],
-  ['refresh', { kind: 'conflict', seconds: 2 }, 'refresh.duration', { ...own, 'error.type': 'conflict' }],
+  [
+    'refresh',
+    { source: 'store', kind: 'conflict', seconds: 2 },
+    'refresh.duration',
+    { ...own, 'error.type': 'store conflict' },
+  ],
   ['rotation', { reason: 'scheduled', keyId: KEY }, 'ring.rotations', rotation],
   [
     'rotation-failed',
-    { reason: 'scheduled', kind: 'kms denied' },
+    { reason: 'scheduled', source: 'kms', kind: 'denied' },
     'ring.rotations',
     { ...rotation, 'error.type': 'kms denied' },
   ],
@@ -123,7 +128,7 @@ test('a call or a rotation, and nothing else, is a span: of a failed one with th
   const client = (name: string) => ({ name: `sealring.${name}`, kind: SpanKind.CLIENT });
   expect(spans).toEqual([
     { ...internal('refresh'), attributes: own },
-    { ...internal('refresh'), ...failed, attributes: { ...own, 'error.type': 'conflict' } },
+    { ...internal('refresh'), ...failed, attributes: { ...own, 'error.type': 'store conflict' } },
     { ...internal('rotation'), attributes: { ...rotation, 'sealring.key.hash': KEY } },
     { ...internal('rotation'), ...failed, attributes: { ...rotation, 'error.type': 'kms denied' } },
     { ...client('kms.wrap'), attributes: kmsCall },
@@ -194,17 +199,14 @@ test('counters of the boundary start at 0, and those of a ring with its first ev
 
 const KMS = ['throttled', 'unavailable', 'denied', 'disabled', 'not-found', 'corrupt'];
 const STORE = ['unavailable', 'absent', 'denied', 'corrupt', 'too-large', 'read-only'];
-const REFRESH = [...KMS.map((kind) => `kms ${kind}`), ...STORE.map((kind) => `store ${kind}`), 'conflict', 'internal'];
 
 test.each([
-  ['refresh', 'kind', 'error.type', REFRESH],
   [
     'rotation',
     'reason',
     'sealring.rotation.reason',
     ['scheduled', 'key-version', 'requested', 'initial', 'emergency', 'revocation'],
   ],
-  ['rotation-failed', 'kind', 'error.type', REFRESH],
   ['kms-call', 'operation', 'sealring.kms.operation', ['generate', 'wrap', 'unwrap', 'sign']],
   ['kms-call', 'kind', 'error.type', KMS],
   ['kms-call', 'provider', 'sealring.kms.provider', ['a', 'A.b_c-9', 'x'.repeat(40)]],
@@ -226,6 +228,31 @@ test.each([
   );
   expect(reported.map(({ attributes }) => attributes[attribute])).toEqual([...values, ...wrong.map(() => '_OTHER')]);
 });
+
+const FAILURES = [
+  ...KMS.map((kind) => ['kms', kind]),
+  ...[...STORE, 'conflict'].map((kind) => ['store', kind]),
+  ['internal', 'error'],
+];
+const OTHERS = [
+  ['kms', 'conflict'],
+  ['store', 'throttled'],
+  ['internal', 'denied'],
+  ['kms'],
+  ['', 'denied'],
+  [7, null],
+];
+
+test.each(['refresh', 'rotation-failed'])(
+  '%s: of source and kind, error.type has the values of lastError, and _OTHER for any other',
+  (name) => {
+    const { samples } = record();
+    samples.length = 0;
+    for (const [source, kind] of [...FAILURES, ...OTHERS]) publish(name, { source, kind, seconds: 1 });
+    const types = samples.flatMap(({ value, attributes }) => (value > 0 ? [attributes['error.type']] : []));
+    expect(types).toEqual([...FAILURES.map((failure) => failure.join(' ')), ...OTHERS.map(() => '_OTHER')]);
+  },
+);
 
 const NOW = Date.UTC(2026, 0, 1);
 const health = {

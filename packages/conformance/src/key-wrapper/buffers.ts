@@ -12,7 +12,7 @@ const LATER_MS = 100;
 /** Answers of each call that are kept, two at a time: more than a handful of buffers that take turns. */
 const KEPT = 10;
 
-/** Bytes that are to stay as they are, whoever holds them, too. */
+/** Bytes that are to stay as they are, by their holder as well. */
 interface Kept {
   readonly what: string;
   readonly bytes: Uint8Array;

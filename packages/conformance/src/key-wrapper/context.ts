@@ -147,7 +147,7 @@ const ODD_NAMES: readonly Alike[] = [
   ['with another value of a name that begins with aws:', { 'aws:o3': 'x' }, { 'aws:o3': 'y' }],
 ];
 
-/** Contexts that are none of a wrapped key’s. */
+/** Contexts that are not the one of a wrapped key. */
 const { 'sealring:ring': ring = '', 'sealring:purpose': purpose = '' } = CONTEXT;
 const [RING, PURPOSE] = [{ 'sealring:ring': ring }, { 'sealring:purpose': purpose }];
 const OTHERS: readonly (readonly [what: string, context: Context])[] = [

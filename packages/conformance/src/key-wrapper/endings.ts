@@ -132,7 +132,7 @@ async function abortedUnderWay(
 const TRIES = 3;
 const AT_ONCE_TURNS = 200;
 
-/** An aborted call ends before one that began earlier and has to wait for its service, whoever else is waiting. */
+/** An aborted call ends before one that began earlier and has to wait for its service, whichever other call is waiting. */
 async function expectAtOnce(trial: KeyWrapperTrial, { name, start }: Call, what: string): Promise<void> {
   if (THROUGH_PIPE in trial.target) return;
   for (let tries = 0; tries < TRIES; tries++) {

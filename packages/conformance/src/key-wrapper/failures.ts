@@ -176,7 +176,7 @@ async function wrongArguments(trial: KeyWrapperTrial, dataKey: Uint8Array): Prom
   return failures;
 }
 
-/** An error of somebody else’s. */
+/** An error of another party. */
 function isForeign(value: unknown): boolean {
   return (types.isNativeError(value) && !isKeyWrapperError(value)) || value instanceof DOMException;
 }

@@ -105,8 +105,14 @@ export const WATCH_CHECKS: RingStoreChecks = {
     const [store, other, used] = await trial.openMany();
     const watchers = [watch(trial, store), watch(trial, used)];
     const ended = watch(trial, store);
+    const expectCalled = (when: string): Promise<void> =>
+      trial.until(async () => {
+        await writeOnce(other);
+        await pause(WRITE_AGAIN_MS);
+        return watchers.every(({ heard }) => heard > 0);
+      }, `a watcher was not called ${when} the outage`);
     await trial.write(other, 'one', undefined);
-    await trial.until(() => watchers.every(({ heard }) => heard > 0), 'a watcher was not called before the outage');
+    await expectCalled('before');
     ended.end();
     await pause(LAST_WORDS_MS);
     ended.heard = 0;
@@ -120,11 +126,7 @@ export const WATCH_CHECKS: RingStoreChecks = {
     await Promise.all([trial.promised(() => used.read({ signal }), 'a read'), pause(OUTAGE_MS)]);
     await trial.mend();
     for (const watcher of watchers) watcher.heard = 0;
-    await trial.until(async () => {
-      await writeOnce(other);
-      await pause(WRITE_AGAIN_MS);
-      return watchers.every(({ heard }) => heard > 0);
-    }, 'a watcher was not called after the outage');
+    await expectCalled('after');
     expectThat(ended.heard === 0, 'a watcher that had ended before the outage was called after it');
     for (const watcher of watchers) watcher.end();
   },
@@ -144,8 +146,8 @@ export const WATCH_CHECKS: RingStoreChecks = {
     if (!hasPush(trial, store)) throw new NotApplicable('the store has no push');
     for (const given of ['x', null, {}]) {
       const what = `watch with ${kindOf(given)}`;
-      const { watch: watching } = store as unknown as { watch(changed: unknown): unknown };
-      const outcome = await trial.settle(() => watching.call(store, given), what);
+      const untyped = store as unknown as { watch(changed: unknown): unknown };
+      const outcome = await trial.settle(() => untyped.watch(given), what);
       if ('error' in outcome) {
         const { error } = outcome;
         expectThat(error instanceof Error && error.name === 'TypeError', `${what} threw ${describeThrown(error)}`);

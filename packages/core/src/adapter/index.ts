@@ -5,7 +5,7 @@
  * @packageDocumentation
  */
 
-export type { CallOutcome, Calls, CallsOptions, Outcome, RetryOptions } from './calls.ts';
+export { type CallOutcome, Calls, type CallsOptions, type Outcome, type RetryOptions } from './calls.ts';
 export type { ServiceFailure, StoreFailure } from './failures.ts';
 export * as keyWrapping from './key-wrapping.ts';
 export * as option from './option.ts';
