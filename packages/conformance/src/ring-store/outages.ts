@@ -44,7 +44,7 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
           void trial.settle(() => controls[i]?.[1](new AbortController().signal), what).then(() => (isOver = true));
           signal.addEventListener('abort', () => (wasOver = isOver));
           return Promise.resolve(call(signal)).finally(() => {
-            if (isOver && !wasOver) ignored.set(what, (ignored.get(what) ?? 0) + 1);
+            if (signal.aborted && isOver && !wasOver) ignored.set(what, (ignored.get(what) ?? 0) + 1);
           });
         };
         return [what, compared];

@@ -96,7 +96,7 @@ async function expectDamage(
     const stores = await trial.openPair(name);
     const before = isKnown ? await trial.write(stores[0], 'one', undefined) : undefined;
     if (isKnown) await trial.expectStored(stores[0], 'one', before);
-    await trial.plant(name, document);
+    await trial.plantOver(name, document);
     let own: string | undefined;
     for (const store of stores) {
       own = await expectSaid(store);
@@ -109,10 +109,12 @@ async function expectDamage(
         await expectSaid(store);
       }
     }
-    await trial.plant(name, `${document} `);
-    if (own !== undefined)
+    await trial.plantOver(name, `${document} `);
+    if (own !== undefined && (await trial.plantsRevisions()))
       await trial.expectLost(stores[0], own, `a write with the revision of ${what}, which others replaced,`);
-    await trial.plant(name, 'mended');
+    if (trial.target.remove === undefined) continue;
+    await trial.remove(name);
+    await trial.write(stores[1], 'mended', undefined);
     for (const store of stores) await trial.expectDocument(store, 'mended', `a read after ${what} were replaced`);
   }
 }

@@ -140,6 +140,28 @@ export class RingStoreTrial extends Trial {
     await this.wait('plant', () => this.target.plant?.(name, document));
   }
 
+  /** Plants a document where one may be stored: some targets only insert, for which that one is removed first. */
+  async plantOver(name: string, document: string): Promise<void> {
+    this.expectAble('plant');
+    this.#names.add(name);
+    const planted = await this.settle(() => this.target.plant?.(name, document), 'plant');
+    if ('value' in planted) return;
+    await this.remove(name);
+    await this.plant(name, document);
+  }
+
+  /** Whether what is planted has a revision of its own, as what is written has. */
+  async plantsRevisions(): Promise<boolean> {
+    const name = this.freshName();
+    const store = await this.open(name);
+    const revisions = new Set<string | undefined>();
+    for (const document of ['one', 'another']) {
+      await this.plantOver(name, document);
+      revisions.add((await this.read(store))?.revision);
+    }
+    return revisions.size === 2;
+  }
+
   /** Until it is restored, or the end of the requirement. @throws {NotApplicable} where the target cannot. */
   breakConnection(): Promise<void> {
     return this.breakBy(this.target);

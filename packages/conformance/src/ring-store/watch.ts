@@ -117,11 +117,6 @@ export const WATCH_CHECKS: RingStoreChecks = {
     await pause(LAST_WORDS_MS);
     ended.heard = 0;
     await trial.breakConnection();
-    try {
-      watchers.push(watch(trial, store));
-    } catch {
-      // Whether a watcher may begin in an outage is not defined; one that did is called.
-    }
     const signal = AbortSignal.timeout(OUTAGE_MS);
     await Promise.all([trial.promised(() => used.read({ signal }), 'a read'), pause(OUTAGE_MS)]);
     await trial.mend();

@@ -141,7 +141,7 @@ export function bucket(): SoundRingStore {
         await answer(options);
         const object = objects.get(name);
         if (object === undefined) return undefined;
-        if (object.bytes.length === 0) throw new RingStoreError('corrupt', 'no bytes');
+        if (object.bytes.length === 0) throw new RingStoreError('corrupt', 'no bytes', { revision: object.tag });
         return { document: object.bytes.toString(), revision: object.tag };
       },
       async write(document, options) {

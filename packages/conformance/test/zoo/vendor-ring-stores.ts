@@ -175,7 +175,9 @@ export function vendorTarget(name: string, make: Make, more: Partial<RingStoreTa
     name,
     create: (ringName) => ({ store: make(service, ringName) }),
     remove: (ringName) => void service.items.delete(keyOf(ringName)),
-    plant: (ringName, document) => void service.items.set(keyOf(ringName), { text: document, version: 'planted' }),
+    plant(ringName, document) {
+      service.items.set(keyOf(ringName), { text: document, version: `planted ${service.next()}` });
+    },
     async breakConnection() {
       service.isDown = true;
       return () => {
@@ -460,7 +462,7 @@ vendor(
   'RING-FOREIGN-CONFLICT',
   class extends VendorStore {
     override revisionOf({ version }: Item): string {
-      return version === 'planted' ? version : `v${version}a`;
+      return version.startsWith('planted') ? version : `v${version}a`;
     }
     override matches(expected: string | undefined, current: Item | undefined): boolean {
       return super.matches(expected?.toLowerCase(), current);
@@ -583,7 +585,7 @@ vendor(
   class extends VendorStore {
     override find(): Item | undefined {
       const item = this.service.items.get(this.key);
-      if (item === undefined || item.version === 'planted') return item;
+      if (item === undefined || item.version.startsWith('planted')) return item;
       const touched = { text: item.text, version: this.service.next() };
       this.service.items.set(this.key, touched);
       return touched;
@@ -1127,7 +1129,7 @@ vendor(
   'RING-FOREIGN-CONFLICT',
   class extends VendorStore {
     override matches(expected: string | undefined, current: Item | undefined): boolean {
-      if (expected === undefined || current === undefined || current.version === 'planted')
+      if (expected === undefined || current === undefined || current.version.startsWith('planted'))
         return super.matches(expected, current);
       return Number.parseInt(expected, 10) === Number(current.version);
     }
@@ -1168,7 +1170,7 @@ const hashed = (name: string, of: (document: string) => string): void =>
     'RING-REVISION-OF-ONE',
     class extends VendorStore {
       override revisionOf({ text, version }: Item): string {
-        return version === 'planted' ? version : of(text);
+        return version.startsWith('planted') ? version : of(text);
       }
     },
     { supports: { push: true, serviceDate: true } },
@@ -1616,7 +1618,7 @@ vendor(
   'RING-REVISION-OF-ONE',
   class extends VendorStore {
     override revisionOf({ version }: Item): string {
-      return version === 'planted' ? version : String(Number(version) % 64);
+      return version.startsWith('planted') ? version : String(Number(version) % 64);
     }
   },
 );
