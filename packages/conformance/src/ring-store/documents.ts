@@ -252,4 +252,6 @@ async function expectSeparate(trial: RingStoreTrial, changed: string, names: rea
   await trial.write(store, 'changed again', second);
   await trial.expectConflict(store, second, 'a write with the revision of an earlier version');
   await expectOthers(`after ${changed} was written twice, with a conflict`);
+  // A database has few connections.
+  await trial.all([store, ...rings.map((ring) => ring.store)].map((one) => trial.closeEarly(one)));
 }
