@@ -19,10 +19,10 @@ const DETAILS: Details = {
   instructions: () => [],
 };
 
-/** Of one part, beside its limits: tables and what to know of them, a paragraph each. */
+/** Details of one part, beside its limits: tables and remarks, a paragraph each. */
 export function detailsOf(kept: KeptParts, name: PartName): readonly string[] {
   const report = kept[name]?.report;
-  // A part's name leads to its own report and its own details.
+  // Maps a part's name to its own report and its own details.
   const details: (report: never) => readonly string[] = DETAILS[name];
   return report === undefined ? [] : details(report as never);
 }

@@ -7,7 +7,7 @@ import { measuredShown, numberShown, safe, table } from './words.ts';
 
 const NOT_MEASURED = '**not measured**';
 
-/** `docs/benchmarks.md`, of what was measured and of nothing else. */
+/** `docs/benchmarks.md`, from the results alone. */
 export function pageOf(kept: KeptParts): string {
   return [
     '# Benchmarks',
@@ -50,7 +50,7 @@ function summary(kept: KeptParts): string {
   return table(['part', 'limits', 'met', 'not met', 'measured'], rows);
 }
 
-/** The first thing to read: what does not hold, and what nobody knows. */
+/** At the top: limits that are not met, and parts that are not measured. */
 function notMet(kept: KeptParts): string {
   const failed = PART_NAMES.flatMap((name) =>
     (verdictsOn(kept, name) ?? [])
@@ -64,7 +64,7 @@ function notMet(kept: KeptParts): string {
   return missing.length === 0 ? first : `${first}\n\n**Not measured:** ${missing.join(', ')}.`;
 }
 
-/** What to do about it is for the terminal. */
+/** The remedy is for the terminal. */
 const lawOf = ({ law }: Verdict): string => safe(law.replace(/; if that is meant, .*$/, ''));
 
 function laws(verdicts: readonly Verdict[]): string {
