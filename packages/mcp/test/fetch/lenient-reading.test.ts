@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { isMisleading, mayBeCarrier, mayHaveState } from '../../src/fetch/lenient-reading.ts';
 import { refusedEncoding } from '../../src/fetch/request-body.ts';
 
-describe('what some parser could read', () => {
+describe('a request that some parser could read', () => {
   test.each([
     ['requestState', true],
     ['request\\u0053tate', true],
