@@ -1,7 +1,7 @@
 /**
  * One contender in a process of its own, so that its garbage costs no other contender time. Its argument is the
- * contender's name; it answers each line on standard input, a {@link Turn} in JSON, with a line that is a {@link
- * TurnResult}.
+ * contender's name; it answers each line on standard input, a {@link Turn} in JSON, with a line that is a
+ * {@link TurnResult}.
  */
 import { PerformanceObserver, performance } from 'node:perf_hooks';
 import { createInterface } from 'node:readline';

@@ -6,7 +6,13 @@ import { fileURLToPath } from 'node:url';
 import { canaryEnvironment } from './environment.ts';
 import { sightings } from './search.ts';
 
-/* Runs the tests once with recognisable keys, keeps all output, and searches it (F21): */
+/*
+ * Runs the tests once with recognisable keys, keeps all output, and searches it (F21):
+ *
+ *   npm run canary -- --project core --project mcp
+ *
+ * The arguments are vitest's. All output is in .cache/canary.
+ */
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const CACHE = join(ROOT, '.cache');
 const KEPT = join(CACHE, 'canary');

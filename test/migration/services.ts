@@ -5,7 +5,8 @@ import { CreateKeyCommand, KMSClient } from '@aws-sdk/client-kms';
 
 /**
  * Environment variables of the guides: a KMS key in an emulator, a place for a ring that is removed after the test, and
- * the old secret. @param moto - the emulator's address.
+ * the old secret.
+ * @param moto - the emulator's address.
  */
 export async function withServices(
   moto: string,

@@ -13,6 +13,9 @@ import { type Pass, Trials } from './trials.ts';
  * A vitest runner that runs each test once unchanged, in the first pass, to see which changes of the source it meets,
  * and then once for each of those that no test has failed for yet. In one process, with the hooks of the test around
  * every run: a process for each change would take a hundred times as long.
+ *
+ * A change may leave state behind in the process. So after each failure the test runs unchanged again: if that fails
+ * too, the failure shows nothing, and this process learns no more from the test.
  */
 interface Switches {
   activeMutant: string | undefined;

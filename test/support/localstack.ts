@@ -18,6 +18,9 @@ const REQUIREMENTS = [
 /**
  * Starts LocalStack's KMS on a free loopback port: unlike moto it enforces key states, knows which key made a
  * ciphertext, and has real multi-Region replicas. Every region and account exists; `http://127.0.0.1:PORT`.
+ *
+ * Differences from AWS: it makes 32-byte data keys with keys that cannot (RSA, pending import), accepts a context whose
+ * boundaries are shifted as the same one, and checks no permissions.
  */
 export async function startLocalstack(): Promise<RunningServer> {
   const bin = await pythonVenv('localstack', REQUIREMENTS);

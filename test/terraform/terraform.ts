@@ -34,7 +34,8 @@ export interface Workspace {
 /**
  * @param options.aws - Whether the AWS provider is needed; the modules for other clouds are tested on their provider's schema.
  * @returns undefined, after one line of output, if the machine lacks Terraform or the provider: neither comes from a
- * registry of packages. @throws {MissingPrerequisite} instead, with `SEALRING_TERRAFORM=1`.
+ *   registry of packages.
+ * @throws {MissingPrerequisite} instead, with `SEALRING_TERRAFORM=1`.
  */
 export async function openWorkspaceOrSkip(options: { readonly aws?: boolean } = {}): Promise<Workspace | undefined> {
   try {

@@ -6,6 +6,8 @@ import { scenesOf } from './scenes.ts';
 
 /*
  * Writes traces of a TypeScript member, one JSON object a line. Members in other languages must behave in the same way.
+ *
+ *   node test/traces/main.ts --out traces.jsonl --seed 1 --scenes 4 [--history W+k-older]
  */
 const { values } = parseArgs({
   options: {

@@ -100,9 +100,7 @@ describe('a fleet on Azure Key Vault, through the real SDK', () => {
   });
 });
 
-/**
- * The clock runs a hundred times as fast: the ring's times are the real ones, including the interval between refusals.
- */
+/** The clock runs a hundred times as fast: the ring's times are real, including the interval between refusals. */
 const SPEED = 100;
 
 const policy = {

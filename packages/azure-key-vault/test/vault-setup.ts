@@ -47,9 +47,7 @@ export interface VaultSetup {
   readonly wrapper: (extra?: Partial<AzureKeyVaultKeyWrapperOptions>) => ReturnType<typeof azureKeyVaultKeyWrapper>;
   /** Operations and versions of the requests to the vault. */
   readonly asked: () => string[];
-  /**
-   * A wrapper that signs and is pinned to the current version, so that a wrap is one request; with its wrapped key.
-   */
+  /** A wrapper that signs and is pinned to the current version, so that a wrap is one request; with its wrap. */
   readonly pinned: (
     extra?: Partial<AzureKeyVaultKeyWrapperOptions>,
   ) => Promise<{ keyWrapper: KeyWrapper; made: WrappedKey }>;

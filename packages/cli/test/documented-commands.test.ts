@@ -10,10 +10,7 @@ const root = join(import.meta.dirname, '../../..');
 const MAIN = join(import.meta.dirname, '../dist/main.js');
 const EXAMPLE_ID = 'zWmwhf-E_bTV';
 
-/**
- * The program that npx would run. Another test covers the question and the wait of a revocation, and the exit code of
- * status.
- */
+/** The program of npx. Another test covers the question and the wait of a revocation, and the code of status. */
 const NPX = `#!/bin/sh
 shift
 if [ "$1" = revoke ]; then shift; set -- revoke --yes --no-wait "$@"; fi

@@ -800,9 +800,7 @@ const key = fc.constantFrom(...POOL);
 const keys = fc.uniqueArray(key, { maxLength: 6, selector: ({ id }) => id });
 const someTime = fc.constantFrom(T0, T0 + 1_000, T0 + 2_000);
 
-/**
- * Documents that an honest member could have written: some of the keys, some revoked, each with its own certificate.
- */
+/** Documents by an honest member: some of the keys, some revoked, each with its own certificate. */
 const honest = fc.record({ keys, revoked: keys, by: key, at: someTime }).map(({ keys: there, revoked, by, at }) =>
   documentWith(
     ...HONEST.flatMap((entry, i) => {

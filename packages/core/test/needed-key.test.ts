@@ -111,8 +111,7 @@ describe('a ring without a key that seals', () => {
   });
 });
 
-// Found by the simulator: a member froze over the key that it was making, and with it went the revocation of the last
-// one.
+// Found by the simulator: a member froze over the key that it was making, which lost a revocation.
 test('is given one by a member that writes the revocation with its claim, in a store that was rolled back', async () => {
   const member = await fleet.start();
   const before = (await fleet.store.document()) ?? '';

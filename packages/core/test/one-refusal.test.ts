@@ -26,10 +26,7 @@ function changedAt(token: string, at: number): string {
   return token.slice(0, at) + (token[at] === 'A' ? 'B' : 'A') + token.slice(at + 1);
 }
 
-/**
- * All that could distinguish two refusals in a handler or a log, except the reason and the lines of this project's
- * code.
- */
+/** Everything that could distinguish two refusals, except the reason and the lines of this project's code. */
 function shapeOf(error: Error): unknown {
   const names = Object.getOwnPropertyNames(error).toSorted();
   return {

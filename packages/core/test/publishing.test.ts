@@ -7,9 +7,7 @@ import { parseDocument } from '../src/ring/document.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 
 const HOUR = 3_600;
-/**
- * When the successor of a ring's first key is due: rotateEvery − propagation after its activation, S before its start.
- */
+/** When the successor of a ring's first key is due: rotateEvery − propagation after its activation. */
 const DUE = 86_400 - 4_500 - 300;
 
 let fleet: Fleet;

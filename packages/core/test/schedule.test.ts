@@ -33,8 +33,8 @@ describe('the schedule', () => {
   const newer: ScheduledKey = { ...key, id: 'l', activates: key.activates + 1 };
 
   test.each([
-    // at, may seal, may unseal, state when it seals itself, when an older one does, when a newer one does, when none
-    // does A clock that stepped back: the key has sealed already, and continues.
+    // at, may seal, may unseal, state if it seals itself, if an older one does, if a newer one does, if none does
+    // A clock that stepped back: the key has sealed already, and continues.
     [key.activates - 1, false, true, 'active', 'propagating', 'verify-only', 'propagating'],
     // Active, and a key that came late waits for its turn.
     [key.activates, true, true, 'active', 'propagating', 'verify-only', 'verify-only'],
@@ -47,7 +47,8 @@ describe('the schedule', () => {
     [key.opensUntil + 1, false, false, undefined, 'expired', 'expired', 'expired'],
   ] as const)('at %i: seals %s, unseals %s', (at, seals, opens, itself, ifOlder, ifNewer, ifNone) => {
     expect([maySeal(key, at), mayUnseal(key, at)]).toEqual([seals, opens]);
-    // A key past its sealing time is never the active one. oxlint-disable-next-line vitest/no-conditional-expect
+    // A key past its sealing time is never the active one.
+    // oxlint-disable-next-line vitest/no-conditional-expect
     if (itself !== undefined) expect(stateOf(key, at, key)).toBe(itself);
     const states = [older, newer, undefined].map((sealing) => stateOf(key, at, sealing));
     expect(states).toEqual([ifOlder, ifNewer, ifNone]);

@@ -582,9 +582,7 @@ function collide(
 describe('a ciphertext made for two keys', () => {
   const salt = randomBytes(18);
 
-  /**
-   * Token keys of two data keys under one salt, some commitments (theirs first), and the AAD of each one's own header.
-   */
+  /** Token keys of two data keys under one salt, commitments (theirs first), and the AAD of each one's own header. */
   function keysOfBoth(dataKeys: readonly [Uint8Array, Uint8Array]) {
     const [a, b] = dataKeys;
     const blocks = [referenceBlock(a, 'payments', salt), referenceBlock(b, 'payments', salt)] as const;

@@ -217,7 +217,7 @@ function mayPass({ code }: ServiceFailure, attempts: number): boolean {
   return code !== 'INTERNAL' || attempts < 2;
 }
 
-/** What Cloud KMS authenticates besides the data key: at most 64 KiB, and for HSM keys 8 KiB with the data key. */
+/** The additional authenticated data: at most 64 KiB, and for HSM keys 8 KiB with the data key. */
 function authenticated(context: Readonly<Record<string, string>>): {
   readonly additionalAuthenticatedData: Uint8Array;
   readonly additionalAuthenticatedDataCrc32c: { readonly value: number };

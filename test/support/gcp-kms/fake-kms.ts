@@ -66,6 +66,8 @@ const PERMISSIONS: Readonly<Record<KmsMethod, string>> = {
 /**
  * Google Cloud KMS in memory: Encrypt and Decrypt of symmetric keys with real AES-256-GCM, versions and their states,
  * CRC32C both ways, permissions by caller, and knobs for failures. `startGcpKms` puts it behind gRPC.
+ *
+ * Unlike at the service, where it may take hours, a change of state takes effect at once.
  */
 export class FakeGcpKms {
   /** Every request that reached a handler, in order. */

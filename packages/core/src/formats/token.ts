@@ -15,7 +15,7 @@ export function decodeBase64url(text: string): Buffer | undefined {
 }
 
 const BEYOND_LATIN1 = /[\u0100-\uffff]/;
-/** What the last character may be when it is the second or the third of four: the bits it has too many are zero. */
+/** Allowed last characters at the second or third place of four: the unused bits are zero. */
 const LAST_OF_TWO = 'AQgw';
 const LAST_OF_THREE = 'AEIMQUYcgkosw048';
 

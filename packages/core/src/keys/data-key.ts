@@ -24,7 +24,7 @@ export type SecretFormat = 'typescript' | 'mcp.d' | 'python';
 export class DataKey {
   /** 12 characters, computed from the data key: never taken from a document. */
   readonly id: string;
-  /** What remains of this key after it is overwritten. */
+  /** The remains of this key after it is overwritten. */
   readonly authenticator: RingAuthenticator;
   readonly #ring: string;
   readonly #bytes: Buffer;
@@ -47,8 +47,8 @@ export class DataKey {
   }
 
   /**
-   * For a WeakMap of what is derived from this key elsewhere: replaced when the data key is overwritten, so that what was
-   * derived is neither found nor kept any longer.
+   * The key of WeakMaps with derived values: replaced when the data key is overwritten, so that derived values are
+   * neither found nor kept any longer.
    */
   get lease(): object {
     return this.#lease;

@@ -4,12 +4,12 @@ import type { KeyTimes } from '../ring/schedule.ts';
 import { boundPlaintext, checkedDataKey, overwrite, unboundPlaintext } from './data-key-bytes.ts';
 import { type CallOptions, type KmsCalls, LastAnswer } from './kms-calls.ts';
 
-/** What a wrap is bound to. */
+/** The context of a wrap. */
 export type Context = Readonly<Record<string, string>>;
 
 /**
- * The calls of one key wrapper. Where its service binds no context, the context is bound inside the plaintext; where an
- * unwrap says nothing about the origin, the signature does.
+ * The calls of one key wrapper. If its service binds no context, the plaintext contains the context; if an unwrap does
+ * not authenticate the origin, the signature does.
  */
 export class WrapperCalls {
   readonly wrapper: KeyWrapper;

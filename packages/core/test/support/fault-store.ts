@@ -6,9 +6,7 @@ import {
 } from '../../src/contracts/ring-store.ts';
 import { memoryRing } from '../../src/stores/memory-ring.ts';
 
-/**
- * A ring store of one backend with knobs for faults that a real server cannot produce. Each member gets a `connect()`.
- */
+/** A ring store of one backend with knobs for faults that a real server cannot have. Each member connects. */
 export class FaultStore {
   #ring = memoryRing();
   #watchers = new Set<() => void>();

@@ -42,9 +42,7 @@ export type Told =
   | { readonly what: 'handled'; readonly subject: string; readonly state: string | null }
   | { readonly what: 'sealed' | 'holding' | 'left' | 'claimed' };
 
-/**
- * The tools, prompts and resources of one desk: the first round asks, the second reports the state that it got back.
- */
+/** The tools, prompts and resources of one desk: the first round asks, the second reports the returned state. */
 export function deskFactory(settings: DeskSettings, tell: (told: Told) => void): McpServerFactory {
   const security = securityOf(settings, tell);
   return () => {

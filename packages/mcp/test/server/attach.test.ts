@@ -73,7 +73,7 @@ function sealedIn(token: string): unknown {
   return claims['s'];
 }
 
-describe('the arguments of protectRequestState', () => {
+describe('protectRequestState rejects a server that is already in use', () => {
   const { security } = watched();
 
   test.each([
@@ -96,7 +96,7 @@ describe('the arguments of protectRequestState', () => {
     expect(() => protectRequestState(server, security, AUDIENCE)).toThrow(TypeError);
   });
 
-  test('rejects a server that is connected, or already protected', async () => {
+  test('a server that is connected, or already protected, is rejected', async () => {
     const server = new McpServer(INFO);
     await server.connect(InMemoryTransport.createLinkedPair()[1]);
     expect(() => protectRequestState(server, security, AUDIENCE)).toThrow('connected');
@@ -105,14 +105,14 @@ describe('the arguments of protectRequestState', () => {
     expect(() => protectRequestState(other.server, security, AUDIENCE)).toThrow('already');
   });
 
-  test('rejects a value that is not a server or not a policy', () => {
+  test('a value that is not a server or not a policy is rejected', () => {
     for (const value of [undefined, null, {}, 'server', { setRequestHandler: () => {} }]) {
       expect(() => Reflect.apply(protectRequestState, undefined, [value, security, AUDIENCE])).toThrow(TypeError);
     }
     expect(() => Reflect.apply(protectRequestState, undefined, [new McpServer(INFO), {}, AUDIENCE])).toThrow(TypeError);
   });
 
-  test('rejects a missing audience, unless it is null', () => {
+  test('a missing audience is rejected, unless it is null', () => {
     expect(() => protectRequestState(new McpServer(INFO), security)).toThrow(TypeError);
     expect(() => protectRequestState(new McpServer(INFO), security, {})).toThrow('audience');
     expect(() =>

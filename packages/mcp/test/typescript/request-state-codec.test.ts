@@ -86,7 +86,7 @@ describe('with a key, it is the codec of the TypeScript SDK', () => {
     const wrong = [
       // @ts-expect-error -- a signed wire needs a ring
       () => createRequestStateCodec({ codec: plain, wire: 'signed' }),
-      // @ts-expect-error -- a promise of a ring is not a ring
+      // @ts-expect-error -- so does a signed wire in alsoAccept
       () => createRequestStateCodec({ key: KEY, alsoAccept: plain, wire: 'signed' }),
       // @ts-expect-error -- exactly one makes new tokens
       () => createRequestStateCodec({ key: KEY, codec: plain }),
