@@ -19,7 +19,7 @@ const HEDGE_MS = 500;
 
 const FOREGROUND: CallOptions = Object.freeze({ foreground: true });
 
-/** The key wrappers of a member. */
+/** The KMS key version of a wrap. */
 export type WrappedVersion = Pick<WrappedKey, 'provider' | 'keyId'>;
 
 /** A data key and the wrap that it came from. */
