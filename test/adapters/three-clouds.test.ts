@@ -248,7 +248,7 @@ describe('one ring wrapped by AWS, Google Cloud and Azure at once', () => {
     });
   }
 
-  test('without a quorum, nothing is published while one cloud is away, and the old key continues to seal', async () => {
+  test('nothing is published without a quorum while one cloud is down, and the old key continues to seal', async () => {
     const codec = await clouds.codec();
     clouds.fail('gcp', 'cut');
     await expect(codec.rotate()).rejects.toMatchObject({ name: 'KeyWrapperError', kind: 'unavailable' });

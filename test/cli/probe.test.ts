@@ -294,7 +294,7 @@ describe('sealring probe', () => {
     expect(stderr).toContain(message);
   });
 
-  test('fails with not-probed for an address where nobody listens', async () => {
+  test('fails with not-probed for an address without a server', async () => {
     const { code, stderr } = await probe('http://127.0.0.1:9/mcp');
     expect(code).toBe(1);
     expect(stderr).toBe('error: the server did not answer (TypeError)\n');

@@ -305,7 +305,7 @@ describe('the program of the guide', () => {
   });
 });
 
-/** A program of a guide that runs until it is told to end. */
+/** A program of a guide, which runs until it gets a signal. */
 interface StartedProgram extends AsyncDisposable {
   /** Passed to it as `HEALTH_PORT`. */
   readonly port: number;

@@ -113,7 +113,7 @@ async function judgeFlood(context: TestContext, ring: RingPlace, flood: () => Pr
 describe(`${NOTIFICATIONS} notifications by a client with no other permission (F45)`, () => {
   const sentence = 'cause at most one read per missRefresh and member, and delay no revocation and no KMS check';
 
-  test.skipIf(redis === undefined)(`of Redis, by a user with +publish only, ${sentence}`, async (context) => {
+  test.skipIf(redis === undefined)(`${sentence}, in Redis, from a user with +publish only`, async (context) => {
     const url = redis?.address ?? '';
     const key = 'sealring:flood';
     const admin = await createClient({ url }).connect();
@@ -131,7 +131,7 @@ describe(`${NOTIFICATIONS} notifications by a client with no other permission (F
   });
 
   test.skipIf(postgres === undefined)(
-    `of PostgreSQL, by a role without permissions, in one statement, ${sentence}`,
+    `${sentence}, in PostgreSQL, from a role without permissions, in one statement`,
     async (context) => {
       const postgresUrl = postgres?.address ?? '';
       const name = 'flood';

@@ -85,7 +85,7 @@ async function roundsUntil(
 }
 
 describe.skipIf(redis === undefined).concurrent('a publication that takes longer than a key propagates (F41)', () => {
-  test('in a process that was stopped after it made the key: no ready member refuses a token of another', async (context) => {
+  test('causes no refusal by a ready member if the process was stopped after it made the key', async (context) => {
     const key = 'sealring:stopped';
     const { fleet, publisher } = await startFleet(context, key);
     const others = fleet.members.slice(0, OTHERS);
@@ -114,7 +114,7 @@ describe.skipIf(redis === undefined).concurrent('a publication that takes longer
     expect(failures).toEqual([]);
   });
 
-  test('in a network that delivers the write late: no ready member refuses a token of another', async (context) => {
+  test('causes no refusal by a ready member if the network delivers the write late', async (context) => {
     const key = 'sealring:held';
     const proxy = await startTcpProxy(redis?.port ?? 0);
     context.onTestFinished(() => proxy.close());

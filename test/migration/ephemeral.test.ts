@@ -92,8 +92,8 @@ describe('from another codec to a KMS with the same drain', () => {
   );
 });
 
-describe.concurrent('tokens fail', () => {
-  test('without a drain', () =>
+describe.concurrent('the same migration with a mistake', () => {
+  test('fails tokens without a drain', () =>
     onFleet(async (fleet) => {
       await fleet.add({ label: 'old', module: EPHEMERAL['an ephemeral key of this SDK']() });
       const flows = new Flows(fleet, TTL_SECONDS);
@@ -104,7 +104,7 @@ describe.concurrent('tokens fail', () => {
       expect(failed()).toEqual(new Set(['old → Step 3', 'Step 3 → old']));
     }));
 
-  test('with a drain that is too short', () =>
+  test('fails tokens if the drain is too short', () =>
     onFleet(async (fleet) => {
       const { first, second } = steps();
       const old = await fleet.add({ label: 'old', module: EPHEMERAL['an ephemeral key of this SDK']() });

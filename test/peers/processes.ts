@@ -49,7 +49,7 @@ export async function startServer(
   };
 }
 
-/** Flows of the Python client, one answer a line, until it is told to stop. */
+/** Flows of the Python client, one answer a line, until the stop order. */
 export class PythonClient {
   readonly #child: ChildProcess;
   readonly #ended: Promise<unknown[]>;

@@ -27,6 +27,7 @@ const LOOK_EVERY_SECONDS = 4.5;
  *
  * After an outage every member makes a KMS check within half a backoff cap, then every 0.9 × kmsCheckEvery; so their
  * calls coincide in the next outage, `late` seconds after it began, and repeat every half a backoff cap until it ends.
+ */
 export function callsPerMemberDay(policy: WorldPolicy, loss: number, outages?: Outages): Calls {
   const { kmsCallsPerServerDay, storeReadsPerServerDay } = policyFigures(policy);
   const store = storeReadsPerServerDay * (1 + loss);

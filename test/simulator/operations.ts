@@ -29,7 +29,7 @@ export function operate(
 ): void {
   const codec = world.anyMember(dice)?.codec;
   if (codec === undefined) return;
-  // A fault may be going on: the operator sees the error.
+  // A fault may be active: the operator sees the error.
   act(codec).catch((error: unknown) => oracle.caught(error, 'an operator'));
 }
 

@@ -265,7 +265,7 @@ export class SimulatedStore {
   trace: (line: string) => void = () => undefined;
   /** Called with every stored document, its predecessor, and the network of its writer; not for hostile ones. */
   onWritten: (document: string, before: string | undefined, line: Line | undefined) => void = () => undefined;
-  /** Called after every change of the stored document, whoever made it. */
+  /** Called after every change of the stored document. */
   onStored: () => void = () => undefined;
   down = false;
   /** When it last failed over to an older copy. */

@@ -5,7 +5,7 @@ const REMEMBERED = 256;
 /** The periods of a fault. */
 export class Trouble {
   #depth = 0;
-  /** Oldest first; the last one may be going on. */
+  /** Oldest first; the last one may not have ended. */
   readonly spells: { readonly from: number; until: number }[] = [];
 
   begin(nowMs: number): void {

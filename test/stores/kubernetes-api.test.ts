@@ -303,7 +303,7 @@ describe.each(servers)('answers of %s', (_, api) => {
   describe.skipIf(api === undefined)('to watches', () => {
     const INITIAL_END = 'BOOKMARK k8s.io/initial-events-end';
 
-    test('a watch from no version, or from 0, begins with what is there', async () => {
+    test('a watch from no version, or from 0, begins with the existing object', async () => {
       const object = talk();
       expect(await object.watch('')).toEqual([INITIAL_END]);
       await object.create();

@@ -55,7 +55,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   ['too-large', 'the service does not accept a blob of this size', 'RequestBodyTooLarge'],
 
   ['unavailable', 'the blob is archived: a lifecycle rule applies to it', 'BlobArchived BlobBeingRehydrated'],
-  // The status is that of a conflict, but reading again does not help: the lease has to end.
+  // The status is that of a conflict, but reading again does not help: the lease must end.
   [
     'unavailable',
     'another client holds a lease on the blob',

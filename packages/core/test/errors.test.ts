@@ -59,7 +59,7 @@ describe.each(CLASSES)('instanceof %s', (name) => {
   });
 });
 
-test('instanceof of a class that extends one of ours is true for its own errors only', () => {
+test('instanceof of a class that extends one of the package’s is true for its own errors only', () => {
   class OwnError extends core.RingStoreError {}
   expect(new OwnError('denied', 'x')).toBeInstanceOf(core.RingStoreError);
   expect(new OwnError('denied', 'x') instanceof OwnError).toBe(true);

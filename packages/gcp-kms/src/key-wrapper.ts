@@ -212,7 +212,9 @@ class GcpKmsKeyWrapper implements KeyWrapper {
   }
 }
 
-/** Other servers of this protocol return INTERNAL for another context, which no retry fixes: one retry has to be enough. */
+/**
+ * Other servers of this protocol return INTERNAL for another context, which no retry fixes: one retry must be enough.
+ */
 function mayPass({ code }: ServiceFailure, attempts: number): boolean {
   return code !== 'INTERNAL' || attempts < 2;
 }

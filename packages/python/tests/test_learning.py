@@ -224,7 +224,7 @@ def test_f26_an_older_document_takes_nothing_away(fleet: Fleet) -> None:
         fleet.store.text = before
         codec.refresh()
         assert set(states(codec)) == {fleet.first.id, second.id}
-        # A member has to write it.
+        # A member must write it.
         assert codec.health().status == "degraded"
         fleet.publish([fleet.first, second])
         codec.refresh()

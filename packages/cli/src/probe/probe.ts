@@ -52,7 +52,7 @@ export class Probe {
     this.#input = input;
   }
 
-  /** @throws {Failure} `not-probed` when the server sends no state, or refuses the state of a call that nobody changed. */
+  /** @throws {Failure} `not-probed` when the server sends no state, or refuses the state of an unchanged call. */
   async run(): Promise<readonly CheckResult[]> {
     const state = await this.#state();
     const accepted = await this.#answer(state, {});

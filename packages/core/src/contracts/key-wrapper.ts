@@ -41,7 +41,7 @@ export interface KeyWrapperErrorSummary {
   readonly requestId?: string | undefined;
   /** Attempts made, this one included. */
   readonly attempts?: number | undefined;
-  /** A fixed sentence of the adapter's own, for what an operator has to change. */
+  /** A fixed sentence of the adapter, with the remedy for an operator. */
   readonly hint?: string | undefined;
   /** The error of each key wrapper, if several were called and all failed. */
   readonly causes?: readonly KeyWrapperError[] | undefined;

@@ -29,8 +29,8 @@ export class DataKey {
   readonly #ring: string;
   readonly #bytes: Buffer;
   // By the start of their salts, oldest first. A plain map and not an LRU cache: every token looks here, and moving an entry
-  // to the front would cost more than it saves. A token key that is dropped too early, or replaced by one whose salt starts
-  // alike, is derived again, which takes ten microseconds.
+  // to the front would cost more than it saves. A token key that is dropped too early, or replaced by one whose salt
+  // begins alike, is derived again, which takes ten microseconds.
   readonly #tokenKeys = new Map<number, TokenKey>();
   readonly #secrets = new Map<SecretFormat, Buffer>();
   readonly #formatKeys = new Map<SecretFormat, KeyObject>();

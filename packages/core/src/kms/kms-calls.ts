@@ -178,7 +178,7 @@ export class KmsCalls {
     return !isOver;
   }
 
-  /** On close every call ends: that says nothing about the KMS. */
+  /** On close every call ends, which shows nothing about the KMS. */
   #emit({ provider, operation }: Call, asked: Moment | undefined, kind: KeyWrapperErrorKind | undefined): void {
     if (asked === undefined || this.#closing.aborted) return;
     const seconds = secondsSince(asked, momentOf(this.#clock));

@@ -74,7 +74,10 @@ export class WrapperCalls {
     }
   }
 
-  /** `wrapped` with a signature of the KMS, where an unwrap says nothing about its origin. @throws {KeyWrapperError} */
+  /**
+   * Returns `wrapped` with a signature of the KMS, if an unwrap does not authenticate its origin. @throws
+   * {KeyWrapperError}
+   */
   async signed(
     entry: KeyTimes & { readonly id: string },
     wrapped: WrappedKey,
@@ -108,7 +111,7 @@ export class WrapperCalls {
     return unboundPlaintext(plaintext, context, provider);
   }
 
-  /** The same for a wrap of a document, whose signature is checked first where it needs one. @throws {KeyWrapperError} */
+  /** The same for a wrap of a document, whose signature is checked first if it needs one. @throws {KeyWrapperError} */
   async unwrapStored(
     entry: KeyTimes & { readonly id: string },
     wrap: RingWrap,

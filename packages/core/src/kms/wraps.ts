@@ -217,7 +217,7 @@ export class KeyWraps {
     return wraps;
   }
 
-  /** Wraps, signs where an unwrap says nothing about the origin, and checks the wrap by unwrapping it. */
+  /** Wraps, signs if an unwrap does not authenticate the origin, and checks the wrap by unwrapping it. */
   async #wrapOne(
     wrapper: WrapperCalls,
     dataKey: Uint8Array,

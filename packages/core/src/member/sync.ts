@@ -68,7 +68,7 @@ export class RingSync {
     }
     const now = this.#o.view.now();
     this.#o.view.dropExpired(now);
-    // An entry that this member's own pin refuses says nothing about its writer.
+    // An entry that this member's own pin refuses shows nothing about its writer.
     const { byId } = this.#o.view.snapshot;
     const teaches = document?.entries.some(({ id }) => byId.get(id)?.authenticator !== undefined) === true;
     if (teaches) this.#o.view.limits.wasRead(now);

@@ -273,7 +273,7 @@ describe('a publisher that was delayed (F41)', () => {
   }
 
   for (const isEmergency of [false, true]) {
-    test(`that was stopped for longer than the propagation publishes nothing, ${isEmergency ? 'as an emergency' : 'as planned'}`, async () => {
+    test(`publishes nothing if it was stopped for longer than the propagation, ${isEmergency ? 'as an emergency' : 'as planned'}`, async () => {
       const gate = { wait: Promise.resolve(), open: (): void => undefined };
       const inner = fleet.kms.connect();
       const frozen = await start({
@@ -308,7 +308,7 @@ describe('a publisher that was delayed (F41)', () => {
     });
   }
 
-  test('whose write was held in the network for longer than the propagation seals with the key only after all members have it', async () => {
+  test('seals with the key only after all members have it if the network held its write for longer than the propagation', async () => {
     const { network, ring } = held(fleet.store.connectUnwatched());
     const late = await start({ ring });
     // Each reads at its own time: none is notified of a write.
@@ -331,7 +331,7 @@ describe('a publisher that was delayed (F41)', () => {
   });
 
   for (const isAnswered of [false, true]) {
-    test(`that was stopped while its write was pending does not seal with that key before all have it: ${isAnswered ? 'the answer is there when it continues' : 'no answer ever comes'}`, async () => {
+    test(`does not seal with the key before all have it if it was stopped while its write was pending: ${isAnswered ? 'the answer is there when it continues' : 'no answer ever comes'}`, async () => {
       const { network, ring } = held(fleet.store.connectUnwatched());
       const late = await start({ ring });
       const members = [late];
@@ -357,7 +357,7 @@ describe('a publisher that was delayed (F41)', () => {
     });
   }
 
-  test('that was stopped counts an answer of the store from the time of the request, not from the time it continued', async () => {
+  test('counts an answer of the store from the time of the request, not of the resume, if it was stopped', async () => {
     const gate = { answer: Promise.resolve(), open: (): void => undefined };
     const inner = fleet.store.connectUnwatched();
     const late = await start({

@@ -16,6 +16,7 @@ import {
  *
  * Writes vectors/ring-documents.json: ring documents, their certificates, and what members adopt from them. Everything
  * in it follows from this file: the same output each time.
+ */
 const RING = 'payments';
 const HOUR_MS = 3_600_000;
 const T0 = Date.parse('2026-11-21T03:00:00Z');

@@ -137,7 +137,7 @@ describe.each(MODES)('%s', (mode) => {
     expect(() => bound.encode('\ud800', { subject: 'u' })).toThrow(TypeError);
   });
 
-  test('with a ring: every member accepts tokens through a rotation, and tokens of revoked keys are refused', async () => {
+  test('every member of a ring accepts tokens through a rotation, and tokens of revoked keys are refused', async () => {
     await using fleet = new Fleet(NOW);
     const [a, b] = [await fleet.member(), await fleet.member('reader')];
     const options = { mode, clock: fleet.clock, ttlSeconds: a.tokenLifetimeSeconds };
@@ -157,7 +157,7 @@ describe.each(MODES)('%s', (mode) => {
     expect(() => mine.decode(after, alice)).toThrow(CodecClosedError);
   });
 
-  test('with a ring: a peer that has the secret of this format accepts the tokens', async () => {
+  test('a peer that has the secret of this format accepts the tokens of a ring', async () => {
     await using fleet = new Fleet(NOW);
     const codec = await fleet.member();
     const key = formatSecretsOf(codec, 'mcp.d').seal.export();

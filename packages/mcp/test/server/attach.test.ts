@@ -91,7 +91,7 @@ describe('protectRequestState rejects a server that is already in use', () => {
     expect(() => protectRequestState(server, security, AUDIENCE)).toThrow(method);
   });
 
-  test.each(['tools', 'prompts', 'resources'])('constructed with the capability %s', (capability) => {
+  test.each(['tools', 'prompts', 'resources'])('a server with the capability %s is rejected', (capability) => {
     const server = new McpServer(INFO, { capabilities: { [capability]: {} } });
     expect(() => protectRequestState(server, security, AUDIENCE)).toThrow(TypeError);
   });

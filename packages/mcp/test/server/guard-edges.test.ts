@@ -160,7 +160,7 @@ describe('a handler with three arguments', () => {
     await client.close();
   });
 
-  test('of another method may return any result', async () => {
+  test('may return any result for another method', async () => {
     const server = protectedServer();
     server.setRequestHandler('acme/search', { params: anything }, (params) => ({ params, requestState: 'mine' }));
     const { result, error } = await answerOf(server, { method: 'acme/search', params: { q: 1 } });

@@ -42,7 +42,7 @@ const json = fc.jsonValue();
 const keys = fc.uint8Array({ minLength: 32, maxLength: 80 });
 
 describe('with a key, it is the codec of the TypeScript SDK', () => {
-  test('live: each accepts the tokens of the other, for every payload, key and binding', async () => {
+  test('each accepts the other’s live tokens, for every payload, key and binding', async () => {
     const round = fc.asyncProperty(
       json,
       keys,
@@ -58,7 +58,7 @@ describe('with a key, it is the codec of the TypeScript SDK', () => {
     await fc.assert(round, { numRuns: 300 });
   });
 
-  test('live: both refuse the same damaged tokens with the same reason', async () => {
+  test('both refuse the same damaged live tokens with the same reason', async () => {
     const [ours, theirs] = [createRequestStateCodec({ key: KEY, bind }), sdkCodec({ key: KEY, bind })];
     const token = await theirs.mint({ step: 1 }, alice);
     const damage = fc.tuple(fc.nat(token.length - 1), fc.nat(2), fc.string({ minLength: 1, maxLength: 3 }));
@@ -73,7 +73,7 @@ describe('with a key, it is the codec of the TypeScript SDK', () => {
     await fc.assert(round, { numRuns: 500 });
   });
 
-  test('its types are those of the SDK: options, codec, and the verify hook of a server', () => {
+  test('has the types of the SDK: options, codec, and the verify hook of a server', () => {
     const options: SdkOptions = { key: KEY, ttlSeconds: 60, bind };
     const codec: SdkCodec<{ step: number }> = createRequestStateCodec<{ step: number }>(options);
     // oxlint-disable-next-line typescript/unbound-method -- as the SDK's documentation passes it
