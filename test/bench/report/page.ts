@@ -27,7 +27,7 @@ export function pageOf(kept: KeptParts): string {
     .concat('\n');
 }
 
-const HOW = `- Contenders take turns within one run, and each turn is divided by its neighbour of the same round, because a slow machine affects neighbours alike.
+const HOW = `- Contenders take turns within one run, and each turn is divided by its neighbour of the same round, because a busy machine affects neighbours alike.
 - A number with a range is the median of all rounds with bounds of 95 % confidence, from the order of the values alone.
 - A limit is an upper bound, unless the law says "at least" or "more than". The printed number decides; a limit that was measured too rarely is not met.
 - The results have the times, so that you can check the ratios. They apply to that machine only.`;
