@@ -7,7 +7,7 @@ export default defineConfig({
     sequence: { sequencer: SlowestFirst },
     coverage: {
       provider: 'v8',
-      // Tests import what is built; its source maps lead back to `src`. Paths are from the root of each package.
+      // Tests import the build, whose source maps lead back to `src`. Paths are from the root of each package.
       include: ['**/dist/**/*.js', '**/src/**/*.ts'],
       reportsDirectory: 'coverage',
       reportOnFailure: true,

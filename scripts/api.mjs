@@ -3,7 +3,7 @@ import { basename, join } from 'node:path';
 import { Extractor, ExtractorConfig } from '@microsoft/api-extractor';
 
 // Compares the public surface of the package in the current folder with its api*.md, or writes them (--write).
-// api-extractor insists on `<something>.api.md`, and on one entry point per run; hence this step around it.
+// api-extractor requires `<something>.api.md`, and one entry point per run, which this step works around.
 
 const folder = process.cwd();
 const write = process.argv.includes('--write');
@@ -31,7 +31,7 @@ function extract(types) {
   const { errorCount, warningCount } = Extractor.invoke(config, {
     localBuild: true,
     messageCallback(message) {
-      // Its bundled compiler is older than ours on purpose, and copying the report is our business.
+      // Its bundled compiler is older than this repository's on purpose, and this script copies the report itself.
       if (message.messageId.startsWith('console-')) message.logLevel = 'none';
     },
   });

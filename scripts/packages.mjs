@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { root, toolEnvironment } from './prepare.mjs';
 
-/** The packages that are published, each after those of this repository that it needs: `{ folder, manifest }`. */
+/** The packages that are published, each after its dependencies in this repository: `{ folder, manifest }`. */
 export function publishedPackages() {
   const waiting = readdirSync(join(root, 'packages'))
     .map((name) => join('packages', name))
@@ -32,15 +32,15 @@ export function oursIn({ dependencies, peerDependencies, peerDependenciesMeta = 
   return needed.filter((name) => name.startsWith('@sealring/') && peerDependenciesMeta[name]?.optional !== true);
 }
 
-/** Runs npm, and returns what it printed; its complaints go to standard error. */
+/** Runs npm, and returns its standard output; its errors go to standard error. */
 export function npm(args, cwd = root) {
   const options = { cwd, env: toolEnvironment, encoding: 'utf8', maxBuffer: 2 ** 26 };
   return execFileSync('npm', args, { ...options, stdio: ['ignore', 'pipe', 'inherit'] });
 }
 
 /**
- * Whether a package is published with its modules in one file: scripts/bundle.mjs. Programs find their files beside
- * their modules.
+ * Whether a package is published with its modules in one file: scripts/bundle.mjs. Not for packages with programs,
+ * which find their files beside their modules.
  */
 function isBundled({ bin }) {
   return bin === undefined;
@@ -48,7 +48,7 @@ function isBundled({ bin }) {
 
 /**
  * Packs packages into a folder, as they are published; all of them, unless their folders are given. They must be built.
- * @returns what npm says of each: `[{ name, filename, size, unpackedSize, files }]`.
+ * @returns npm's report on each: `[{ name, filename, size, unpackedSize, files }]`.
  */
 export function pack(target, folders = publishedPackages().map((one) => one.folder)) {
   return withPublishedFolders(folders, (published) => {

@@ -8,7 +8,7 @@ export const root = fileURLToPath(new URL('..', import.meta.url));
 const bin = join(root, 'node_modules', '.bin');
 const stampFile = join(root, 'node_modules', '.sealring-stamp');
 
-/** The repository's own tools come first, and with them Node 24 where the lockfile carries it. */
+/** The repository's own tools come first, and with them Node 24 if the lockfile has it for this system. */
 export const toolEnvironment = {
   ...process.env,
   PATH: [bin, process.env.PATH ?? ''].join(delimiter),
@@ -16,7 +16,7 @@ export const toolEnvironment = {
   TURBO_NO_UPDATE_NOTIFIER: '1',
 };
 
-/** Runs a command in the root. Resolves to its exit code and, unless `stdio` is `inherit`, what it printed. */
+/** Runs a command in the root. Resolves to its exit code and, unless `stdio` is `inherit`, its output. */
 export function run(command, args, { stdio = 'pipe', env = toolEnvironment } = {}) {
   return new Promise((resolve) => {
     let output = '';
@@ -54,7 +54,7 @@ async function install() {
   writeFileSync(stampFile, wanted);
 }
 
-// Which registry a machine uses is its own affair, and logs travel.
+// Removes the host of the registry, because logs leave the machine.
 async function withoutHosts(text, env) {
   const registry = (await run('npm', ['config', 'get', 'registry'], { env })).output.trim();
   const host = URL.canParse(registry) ? new URL(registry).hostname : registry;
@@ -71,7 +71,7 @@ const compile = (...more) => run('turbo', ['run', 'build', '--output-logs=errors
 
 async function build() {
   let { code, output } = await compile();
-  // `tsc -b` neither replaces a deleted file nor deletes one whose source is gone, and turbo remembers what it left.
+  // `tsc -b` neither replaces a deleted file nor deletes one whose source is gone, and turbo caches its output.
   const stale = packageFolders().filter((folder) => !mirrorsSource(folder));
   if (code === 0 && stale.length > 0) {
     for (const folder of stale) rmSync(join(folder, 'dist'), { recursive: true, force: true });
@@ -97,7 +97,7 @@ function modulesIn(folder, extension) {
   return new Set(files.map((file) => file.slice(0, -extension.length)));
 }
 
-/** Brings dependencies and build up to date; a second call is quick. */
+/** Updates dependencies and build; a second call is quick. */
 export async function prepare() {
   await install();
   requireNode();

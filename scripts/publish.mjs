@@ -1,15 +1,15 @@
 import { npm, publishedPackages, withPublishedFolders } from './packages.mjs';
 import { main } from './prepare.mjs';
 
-// Publishes what the registry has not got yet, each package after those that it needs. Arguments go to `npm publish`. After a
-// failure half-way it is simply run again.
+// Publishes the packages that the registry does not have yet, each after its dependencies. Arguments go to `npm
+// publish`. After a failure, run it again.
 
 async function isPublished(registry, { name, version }) {
   const response = await fetch(new URL(name.replace('/', '%2f'), registry), {
     headers: { accept: 'application/vnd.npm.install-v1+json' },
   });
   if (response.status === 404) return false;
-  if (!response.ok) throw new Error(`the registry answered ${response.status} when asked for ${name}`);
+  if (!response.ok) throw new Error(`the registry answered ${response.status} for ${name}`);
   const { versions } = await response.json();
   return Object.hasOwn(versions, version);
 }

@@ -9,7 +9,7 @@ const help = `Usage: node scripts/sbom.mjs FOLDER [PACKAGE ...]
 Writes a CycloneDX bill of materials for each published package, or for those named (core, mcp, …): what installing it into an
 empty project brings today. The packages must be built.`;
 
-/** What npm would install beside the package, without installing it; the bill describes the package itself. */
+/** Lists what npm would install beside the package, without installing it; the bill describes the package itself. */
 function billOf(manifest, tarballs) {
   const project = mkdtempSync(join(tmpdir(), 'sealring-sbom-'));
   try {
@@ -29,7 +29,7 @@ function about({ name, version }, bill) {
   const component = bill.components.find((one) => one.purl.startsWith(purlOf(name, version)));
   if (component === undefined) throw new Error(`${name}@${version} is not in its own bill of materials`);
   const project = bill.metadata.component['bom-ref'];
-  // Where on this machine its tarball lay is nobody's business.
+  // Removes the path of the tarball on this machine.
   for (const one of bill.components) {
     one.externalReferences = one.externalReferences?.filter(({ url }) => !url.startsWith('file:'));
   }

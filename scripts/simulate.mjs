@@ -3,7 +3,7 @@ import { main, prepare, run } from './prepare.mjs';
 
 await main(async () => {
   await prepare();
-  // A fleet makes short-lived promises by the billion, and fails by the million: a large young generation, and no stacks.
+  // A fleet makes billions of short-lived promises and millions of errors: use a large young generation, and no stacks.
   const flags = [
     '--min-semi-space-size=512',
     '--max-semi-space-size=512',

@@ -21,10 +21,10 @@ function readArguments(args) {
   return { runs, filters: at < 0 ? args : args.toSpliced(at, 2) };
 }
 
-/** One loop for each core, like another build. */
+/** One loop for each core, as in a second build. */
 function keepCoresBusy() {
   const loops = Array.from({ length: availableParallelism() }, () =>
-    // It ends with this process, whatever ends that.
+    // It ends with this process, however that ends.
     spawn(
       process.execPath,
       [

@@ -4,8 +4,8 @@ import { root } from './prepare.mjs';
 import { rankOf } from './tiers.mjs';
 
 /**
- * The slowest files first, in the order of scripts/tiers.mjs: a file of minutes that starts last leaves the other workers
- * idle. Vitest alone runs one project after the other.
+ * The slowest files first, in the order of scripts/tiers.mjs: a slow file that starts last leaves the other workers
+ * idle. By default, Vitest runs one project after the other.
  */
 export class SlowestFirst extends BaseSequencer {
   async sort(files) {

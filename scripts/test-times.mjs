@@ -50,7 +50,7 @@ await main(async () => {
   await prepare();
   const measured = new Map();
   for (const command of args.length > 0 ? args : COMMANDS) measured.set(command, await measure(command));
-  // Read only now: the runs take hours.
+  // Read only now, because the runs take hours.
   const text = readFileSync(file, 'utf8');
   const [from, to] = [text.indexOf(begin) + begin.length, text.indexOf(end)];
   if (from < begin.length || to < from) throw new Error(`${file} has no place for the table`);

@@ -29,7 +29,7 @@ const tiers = {
   all: { checks: true, runs: ['quick', 'services', 'long'] },
 };
 const plain = { ...toolEnvironment, NO_COLOR: '1', FORCE_COLOR: '0' };
-// Most tests wait for servers and processes: with more files at a time than cores, others compute meanwhile. `maxWorkers` in
+// Most tests wait for servers and processes, so more files than cores run at a time. `maxWorkers` in
 // the configuration does not reach the projects.
 const workers = process.env.VITEST_MAX_WORKERS ?? String(availableParallelism() + 1);
 const report = join('.cache', 'test-results.json');
@@ -48,7 +48,7 @@ async function runCheck(name, [command, ...args]) {
 async function runTests(tier, args) {
   mkdirSync(join(root, '.cache'), { recursive: true });
   rmSync(join(root, report), { force: true });
-  // A line for each file: what is slow inside of one stands in the report.
+  // A line for each file; the report lists slow tests within a file.
   const reporters = [
     '--reporter=default',
     '--slowTestThreshold=60000',

@@ -4,7 +4,7 @@ import { root } from './prepare.mjs';
 
 /**
  * Which command runs a test file. Each line is the beginning of a path; the first list with a line for a file decides,
- * and what no line names is quick: it needs neither a server nor minutes.
+ * and any other file is quick: it needs neither a server nor minutes.
  */
 const TIERS = {
   // Searches, packaging, infrastructure and other people's programs: `npm run test:all`.
@@ -80,8 +80,8 @@ const TIERS = {
 };
 
 /**
- * The slowest files, slowest first: they start first, so that none of them runs alone at the end. Those that compute and
- * those that wait alternate.
+ * The slowest files, slowest first: they start first, so that none of them runs alone at the end. Files that compute
+ * and files that wait alternate.
  */
 const SLOWEST = [
   'test/simulator/fault-classes.test.ts',

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 
-// A rule of textlint: the words of words.json are not used. Code is left out, and what stands in “…”, which is quoted from
-// another place: a document, a title of a test or a message is checked where it is written.
+// A rule of textlint: the words of words.json are not used. Code is left out, and text in “…”, which is a quotation: a
+// document, a title of a test or a message is checked in its own place.
 
 const words = JSON.parse(readFileSync(new URL('./words.json', import.meta.url), 'utf8')).map(
   ({ pattern, except = [], ...word }) => ({
@@ -11,12 +11,12 @@ const words = JSON.parse(readFileSync(new URL('./words.json', import.meta.url), 
   }),
 );
 
-/** A requirement of the conformance kit: its sentence is the kit's. */
+/** A requirement of the conformance kit, whose sentence belongs to the kit. */
 const REQUIREMENT = /^\| `(?:CODEC|WRAP|RING|USE)-/;
-/** The heading of an error's kind or reason: the API's own word. */
+/** The heading of an error's kind or reason, which is a word of the API. */
 const ERROR_HEADING = /^### (?:verify|[A-Z]\w+): /;
 
-/** The text of a node with everything else in it blank, so that a place in it is a place in the source. */
+/** The text of a node with everything else blank, so that positions match the source. */
 function proseOf(node, sourceOf) {
   const source = sourceOf(node);
   const prose = Array.from(source, (character) => (character === '\n' ? '\n' : ' ').repeat(character.length));

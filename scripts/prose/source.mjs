@@ -3,9 +3,9 @@ import { parseSync, Visitor } from 'oxc-parser';
 // Plugins of textlint that read prose outside Markdown: comments and messages of a source file, the titles of a test
 // file, and the text of an SVG picture. Each becomes a paragraph that keeps its place in the file.
 
-/** What is code within prose: `code`, {@link name}, the example of a doc comment, and an id as CODEC-OPENS. */
+/** Code within prose: `code`, {@link name}, the example of a doc comment, and an id such as CODEC-OPENS. */
 const CODE = /```[^]*?```|`[^`\n]*`|\{@[^}]*\}|@\w+|\b[A-Z]+(?:-[A-Z0-9]+)+\b/g;
-/** A fence of several lines has the stars of the comment in it. */
+/** A code block of several lines contains the stars of the comment. */
 const STAR = /^[\t ]*\*(?: |$)/gm;
 const TAG = /<\/?[a-z!][^<>]*>?|[^<>]*"\/?>/gi;
 const TITLED = new Set(['test', 'it', 'describe', 'suite', 'bench']);
@@ -65,7 +65,7 @@ function matches(text, pattern, type) {
   return [...text.matchAll(pattern)].map(({ 0: found, index }) => ({ from: index, to: index + found.length, type }));
 }
 
-/** Two words at least, and not a program: a single word is a name or a value of the API. */
+/** At least two words, and not a program: a single word is a name or a value of the API. */
 function isMessage(text) {
   return /[a-z]\S* +\S/i.test(text) && !/[;{]\n/.test(text);
 }

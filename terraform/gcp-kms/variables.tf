@@ -226,7 +226,7 @@ variable "alert_on_decrypts" {
 
   validation {
     condition     = !var.alert_on_decrypts || length(var.notification_channels) > 0
-    error_message = "alert_on_decrypts needs notification_channels: otherwise nobody is notified."
+    error_message = "alert_on_decrypts needs notification_channels: otherwise no one is notified."
   }
 }
 

@@ -15,7 +15,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-/** The results of reading before a ring is created, and after. */
+/** What a read returns before a ring is created, and after. */
 async function documents(ring: RingStore): Promise<(string | undefined)[]> {
   const before = await ring.read();
   await ring.write('created', { expected: undefined });

@@ -38,7 +38,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-// One attempt, and its own status: the SDK's retries are not tested here.
+// One attempt, with its own status: the SDK's retries are not tested here.
 function oneAttempt(timeout = 5_000): { timeout: number; retry: { retryCodes: number[] } } {
   return { timeout, retry: { retryCodes: [] } };
 }

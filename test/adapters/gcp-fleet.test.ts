@@ -9,7 +9,7 @@ const payload = new TextEncoder().encode('{"order":"A1"}');
 const TO_ENCRYPT = 'cloudkms.cryptoKeyVersions.useToEncrypt';
 const TO_DECRYPT = 'cloudkms.cryptoKeyVersions.useToDecrypt';
 
-/** Minutes become seconds. No test here lasts as long as sealOutage: a refusal stops sealing. */
+/** Minutes become seconds. Every test is shorter than sealOutage, so only a refusal stops sealing. */
 const shortPolicy = {
   clockSkewSeconds: 2,
   refreshEverySeconds: 2,
@@ -25,7 +25,7 @@ const shortPolicy = {
   keyVersionEverySeconds: 3_600,
   missRefreshSeconds: 10,
 };
-/** Longest wait for an expected change; its time is checked afterwards. */
+/** Longest wait for an expected change; the test checks the time afterwards. */
 const WAIT_SECONDS = 60;
 
 type Role = 'member' | 'reader';
@@ -244,7 +244,7 @@ describe.concurrent('a key that a fleet may no longer use (F10)', () => {
     ],
     ['denied', 'denied', ({ server }) => server.kms.deny(), ({ server }) => server.kms.heal()],
   ])(
-    '%s: sealing and then unsealing stop within their bounds; allowed again, both resume',
+    '%s: sealing and then unsealing stop within their bounds, and both resume when the key is allowed again',
     async (_, kind, stop, allow) => {
       const world = await newWorld();
       const policy = shortPolicy;
@@ -264,7 +264,7 @@ describe.concurrent('a key that a fleet may no longer use (F10)', () => {
         if (opened) lastOpenMs = Date.now();
         return !opened;
       }, WAIT_SECONDS);
-      // A denial counts a third time before it stops: 10 s more.
+      // A third denial must count before sealing stops: 10 s more.
       const more = kind === 'disabled' ? 0 : 10;
       expect((lastSealMs - stoppedMs) / 1_000).toBeLessThanOrEqual(refused.lastSeal + more);
       expect((lastOpenMs - stoppedMs) / 1_000).toBeLessThanOrEqual(refused.lastOpen + more);

@@ -26,7 +26,7 @@ const policy = {
   rotateEverySeconds: 3_600,
   keyVersionEverySeconds: 2,
 };
-/** Several checks by every member, and the wait of a rotation that one of them might cause. */
+/** Several checks by every member, plus the wait before a rotation that a check may cause. */
 const LOOKS_MS = 5_000;
 const WAIT = { timeout: 30_000, interval: 50 };
 
@@ -135,11 +135,11 @@ describe.each(Object.entries(PROVIDERS))('a new version of a KMS key of %s', (pr
     await key?.end();
   });
 
-  test('is noticed by a running member, and rotated for once', async ({ skip }) => {
+  test('a running member notices it and rotates once', async ({ skip }) => {
     if (key === undefined) return skip('its server cannot run here');
     const ring = memoryRing();
     const { start, rotate, current } = key;
-    // A member that has wrapped remembers Azure's current version for minutes: the second member has not wrapped.
+    // A member that has wrapped caches Azure's current version for minutes; the second member has not wrapped.
     for (let i = 0; i < 2; i++) members.push(await start({ ring, policy, create: 'now' }));
     const [founder, other] = members as [KmsCodec, KmsCodec];
     const token = founder.seal(payload);
@@ -151,7 +151,7 @@ describe.each(Object.entries(PROVIDERS))('a new version of a KMS key of %s', (pr
     expect(noticed).not.toEqual([]);
     for (const event of noticed) expect(event).toEqual({ ringName: 'default', provider, version: current() });
     expect(reasons).toEqual(['initial', 'key-version']);
-    // No member requests the version that the ring has.
+    // No member asks for the version that the ring already has.
     const told = noticed.length;
     await pause(LOOKS_MS);
     expect(noticed).toHaveLength(told);
@@ -165,7 +165,7 @@ describe.each(Object.entries(PROVIDERS))('a new version of a KMS key of %s', (pr
     }
   });
 
-  test('is not noticed if the policy turns the check off', async ({ skip }) => {
+  test('no member notices it if the policy turns the check off', async ({ skip }) => {
     if (key === undefined) return skip('its server cannot run here');
     const ring = memoryRing();
     members.push(await key.start({ ring, policy: { ...policy, keyVersionEverySeconds: 0 } }));

@@ -71,7 +71,7 @@ class ThreeClouds {
     return clouds;
   }
 
-  /** A key wrapper of each cloud, in this order. The public key of Azure's signing key is pinned at deployment. */
+  /** A key wrapper for each cloud, in this order. The public key of Azure's signing key is pinned at deployment. */
   async wrappers(): Promise<KeyWrapper[]> {
     const keys = this.#keys;
     if (keys === undefined) throw new Error('the clouds have no keys yet');
@@ -235,7 +235,7 @@ describe('one ring wrapped by AWS, Google Cloud and Azure at once', () => {
 
   for (const cloud of CLOUDS) {
     test(`with a quorum of two, a key is published without ${cloud}, and gets its wrap later`, async () => {
-      // A key that is written later than refreshEvery after it was made is not published.
+      // A key is not published if writing it takes longer than refreshEvery.
       const patient = { ...policy, refreshEverySeconds: 4, propagationSeconds: 15 };
       const codec = await clouds.codec({ wrapQuorum: 2, policy: patient });
       clouds.fail(cloud, 'cut');
@@ -248,7 +248,7 @@ describe('one ring wrapped by AWS, Google Cloud and Azure at once', () => {
     });
   }
 
-  test('without a quorum, nothing is published while one cloud is away, and the old key continues to seal', async () => {
+  test('nothing is published without a quorum while one cloud is down, and the old key continues to seal', async () => {
     const codec = await clouds.codec();
     clouds.fail('gcp', 'cut');
     await expect(codec.rotate()).rejects.toMatchObject({ name: 'KeyWrapperError', kind: 'unavailable' });

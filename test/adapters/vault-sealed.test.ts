@@ -14,7 +14,7 @@ afterAll(() => started?.close());
 const context = { 'sealring:ring': 'test' };
 const dataKey = Uint8Array.from({ length: 32 }, (_, i) => i + 1);
 
-// Only where this machine cannot run it; under CI=true the set-up fails instead.
+// Skipped only where this machine cannot run it; under CI=true the set-up fails instead.
 describe.skipIf(started === undefined)('an OpenBao that is sealed or stopped', () => {
   const own = started as OpenBao;
   beforeAll(async () => {
@@ -26,7 +26,7 @@ describe.skipIf(started === undefined)('an OpenBao that is sealed or stopped', (
     return vaultTransitKeyWrapper({ address: own.address, token: own.token, keyId: 'payments', maxAttempts: 2 });
   }
 
-  test('sealed, it is unavailable; unsealed, tokens are unsealed as before', async () => {
+  test('reports unavailable while it is sealed, and unseals earlier tokens after it is unsealed', async () => {
     const made = await keyWrapper().wrap(dataKey, { context });
     await own.seal();
     for (const call of callsOf(keyWrapper(), made)) {
@@ -39,7 +39,7 @@ describe.skipIf(started === undefined)('an OpenBao that is sealed or stopped', (
     expect(await keyWrapper().unwrap(made, { context })).toEqual(dataKey);
   });
 
-  test('stopped, it is unavailable; started again, tokens are unsealed as before', async () => {
+  test('reports unavailable while it is stopped, and unseals earlier tokens after a restart', async () => {
     const made = await keyWrapper().wrap(dataKey, { context });
     await own.stop();
     for (const call of callsOf(keyWrapper(), made)) {

@@ -1,7 +1,7 @@
 /*
- * What the boundary adds to a flow of two rounds, and to two calls without any state, as a ratio to the same without it:
- * the official client and a server of the SDK on node:http in one process, over a loopback socket, in turns. Without it
- * the state is plaintext. Turns are short, so that what else the machine does meets both sides of a ratio.
+ * The cost of the boundary in a flow of two rounds, and in two calls without any state, as a ratio to the same without
+ * it: the official client and a server of the SDK on node:http in one process, over a loopback socket, by turns.
+ * Without it the state is plaintext. Turns are short, so that other work of the machine affects both sides of a ratio.
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -26,26 +26,26 @@ import type { Verdict } from './verdict.ts';
 const INFO = { name: 'refund-desk', version: '1.0.0' };
 const FLOWS_PER_TURN = 5;
 const WARM_UP_TURNS = 100;
-/** Together with the claims around it about 358 bytes. */
+/** With the claims around it about 358 bytes. */
 const STATE = JSON.stringify({ order: '1017', step: 2, note: 'x'.repeat(100) });
 
 export interface BoundaryReport {
   /** Microseconds per flow of two rounds. */
   readonly bare: Estimate;
   readonly guarded: Estimate;
-  /** Of neighbouring turns: what passed on the clock, and what the process was busy. */
+  /** Ratios of neighbouring turns: elapsed time, and CPU time of the process. */
   readonly ratio: Estimate;
   readonly busyRatio: Estimate;
-  /** Of two calls that hold no state. */
+  /** For two calls without a state. */
   readonly statelessRatio: Estimate;
 }
 
 export interface BoundaryOptions {
-  /** Turns of five flows that either gets, and of five times two calls without a state. Default 1 000. */
+  /** Turns of five flows for each side, and of five times two calls without a state. Default 1 000. */
   readonly turns?: number;
 }
 
-/** How many times a flow without the boundary one with it may cost, and two calls that hold no state. */
+/** Largest ratio of a flow with the boundary to one without, and of two calls without a state. */
 const LIMIT = 1.15;
 const STATELESS_LIMIT = 1.05;
 
@@ -57,12 +57,12 @@ export function judgeBoundary({ ratio, statelessRatio }: BoundaryReport): readon
 }
 
 function verdict(law: string, limit: number, { median }: Estimate): Verdict {
-  // The number as it is printed decides.
+  // The printed number decides.
   const measured = Number(median.toFixed(2));
   return { law, limit, measured, met: measured <= limit };
 }
 
-/** What one turn took, microseconds per flow. */
+/** Microseconds per flow in one turn. */
 interface Turn {
   readonly passed: number;
   readonly busy: number;
@@ -86,7 +86,7 @@ function registerRefund(server: McpServer): McpServer {
 interface Round extends AsyncDisposable {
   /** One flow: the client calls, answers the question, and calls again. */
   flow(): Promise<void>;
-  /** Two calls, one after the other, that hold no state. */
+  /** Two calls without a state, one after the other. */
   twoCalls(): Promise<void>;
 }
 
@@ -139,7 +139,7 @@ export async function measureBoundary(
   );
   const [bareTurns, guardedTurns, statelessRatios]: [Turn[], Turn[], number[]] = [[], [], []];
   for (let turn = -WARM_UP_TURNS; turn < turns; turn++) {
-    // By turns the one and the other goes first: neither always meets the other's garbage.
+    // The order alternates, so that neither side always collects the other's garbage.
     const order = turn % 2 === 0 ? [bare, guarded] : [guarded, bare];
     for (const round of order) {
       const taken = await take(() => round.flow());

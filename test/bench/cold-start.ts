@@ -13,7 +13,7 @@ const PRINT = `const end = performance.now();
 process.stdout.write(JSON.stringify({ program: end - began, process: end }));
 process.exit();`;
 
-/** What a program does anyway that calls KMS: the yardstick. */
+/** The reference: what any program that calls KMS loads. */
 const SDK_PROGRAM = `const began = performance.now();
 const { DecryptCommand, KMSClient } = await import('@aws-sdk/client-kms');
 const client = new KMSClient({ region: 'eu-west-1', maxAttempts: 1 });
@@ -42,13 +42,13 @@ type Taken = Readonly<Record<'program' | 'process', number>>;
 export interface ColdStart {
   /** From the first import. */
   readonly program: Estimate;
-  /** From the start of the process: Node's own start is in both. */
+  /** From the start of the process; Node's own start is in both. */
   readonly process: Estimate;
 }
 
 /**
- * Starts processes in turn: one calls Decrypt with the AWS SDK alone, the next joins a ring in a file, which takes one Decrypt,
- * and seals a token. The two of a round are compared with each other, because a busy machine slows both.
+ * Starts processes by turns: one calls Decrypt with the AWS SDK alone, the next joins a ring in a file, which takes one
+ * Decrypt, and seals a token. The two of a round are compared with each other, because a busy machine slows both.
  *
  * @param folder - A project with `@sealring/aws-kms` and `@sealring/core`, packed and installed.
  * @throws {Error} if a process makes any other call than one Decrypt.
@@ -101,7 +101,7 @@ export async function measureColdStart(
   }
 }
 
-/** The cold starts as a table of Markdown. */
+/** The cold starts as a Markdown table. */
 export function coldStartTable({ program, process: whole }: ColdStart): string {
   const row = (from: string, { median, low, high }: Estimate): string =>
     `| ${from} | ${median.toFixed(2)} | ${low.toFixed(2)} to ${high.toFixed(2)} |`;

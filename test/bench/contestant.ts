@@ -6,7 +6,7 @@ import type { Turn, TurnResult } from './worker.ts';
 
 const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
 
-/** A contender's process. It works only while it has a turn. */
+/** A contender's process. It works only during its turns. */
 export class Contestant {
   readonly name: string;
   readonly #child: ChildProcess;

@@ -1,7 +1,7 @@
 /*
- * What the digest of a call's arguments costs beside what the server paid to parse them: canonical JSON, hashed as it is
- * printed, as a ratio to `JSON.parse` of the same text, by turns. Where the canonical form is longer than the text, or where
- * the engine itself prints numbers slower than it reads them, the ratio cannot be small: those floors are shown.
+ * The cost of the digest of a call's arguments, as a ratio to `JSON.parse` of the same text, by turns: canonical JSON,
+ * hashed as it is printed. Where the canonical form is longer than the text, or where the engine itself prints numbers
+ * slower than it reads them, the ratio cannot be small: those floors are shown.
  */
 import { createHash, hash } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
@@ -16,7 +16,7 @@ export interface DigestOptions {
   readonly turns?: number;
 }
 
-/** Of one shape; ratios are times `JSON.parse`. */
+/** For one shape; ratios are times `JSON.parse`. */
 export interface DigestCost {
   readonly shape: string;
   readonly digest: Estimate;
@@ -41,7 +41,7 @@ export function judgeDigest({ shapes }: DigestReport): readonly Verdict[] {
   });
 }
 
-/** Texts of JSON, about so many bytes long. */
+/** JSON texts of about this many bytes. */
 export function shapesOf(bytes: number): ReadonlyMap<string, string> {
   const text = (word: string): string => {
     const length = Buffer.byteLength(JSON.stringify(word)) - 2;
@@ -51,7 +51,7 @@ export function shapesOf(bytes: number): ReadonlyMap<string, string> {
     const sample = JSON.stringify(Array.from({ length: 1_000 }, (_, index) => of(index))).length / 1_000;
     return JSON.stringify({ list: Array.from({ length: Math.floor(bytes / sample) }, (_, index) => of(index)) });
   };
-  // Fractions that repeat in no list of these sizes, and the same in every run.
+  // Fractions without repetition in lists of these sizes, and the same in every run.
   const fraction = (index: number): number => ((index + 1) * 0.618_033_988_749_894_9) % 1;
   return new Map([
     ['one plain text', text('The quick brown fox jumps over the lazy dog. ')],
@@ -101,7 +101,7 @@ function measureShape(shape: string, text: string, turns: number): DigestCost {
   return { shape, digest: estimate(digests), hash: estimate(hashes), stringify: estimate(stringifies) };
 }
 
-/** As the boundary does it. */
+/** As the boundary does. */
 export function digestOf(value: unknown): string {
   const hashing = createHash('sha256');
   const write = (piece: Uint8Array): void => void hashing.update(piece);

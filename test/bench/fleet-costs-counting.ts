@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type KeyWrapper, localKeyWrapper, memoryRing, type RingStore } from '@sealring/core';
 
-/** Calls of the KMS and of the store, by name. */
+/** Calls to the KMS and to the store, by name. */
 export interface Calls {
   generate: number;
   wrap: number;
@@ -10,7 +10,7 @@ export interface Calls {
   write: number;
 }
 
-/** A KMS and a ring store in this process that count what they are asked. */
+/** A KMS and a ring store in this process that count their calls. */
 export interface CountedServices {
   readonly calls: Calls;
   readonly keyWrapper: KeyWrapper;
@@ -20,7 +20,7 @@ export interface CountedServices {
 export const kmsCalls = ({ generate, wrap, unwrap }: Calls): number => generate + wrap + unwrap;
 export const storeCalls = ({ read, write }: Calls): number => read + write;
 
-/** @param latencyMs - How long every call takes: whoever comes meanwhile finds it under way. Default 0. */
+/** @param latencyMs - Duration of every call; other requests meet it in progress. Default 0. */
 export function countedServices(latencyMs = 0): CountedServices {
   const calls: Calls = { generate: 0, wrap: 0, unwrap: 0, read: 0, write: 0 };
   const inner = localKeyWrapper({ masterKey: Buffer.alloc(32, 'ÿ a fixed key') });
@@ -46,7 +46,7 @@ export function countedServices(latencyMs = 0): CountedServices {
         }),
     },
     ring: {
-      // Its kind stays: a memory ring is founded at once.
+      // It keeps its kind: a memory ring is created at once.
       kind: store.kind,
       read: (options) => counted('read', () => store.read(options)),
       write: (document, options) => counted('write', () => store.write(document, options)),

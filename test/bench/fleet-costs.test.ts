@@ -27,7 +27,7 @@ describe('the calls of a fleet to its KMS and its store', () => {
     expect(report.herd.encryptionSdk).toBe(HERD);
   });
 
-  test('members that start at once on an empty store end with one key, and none makes a second one', () => {
+  test('members that start at once on an empty store end with one key, and no member makes a second one', () => {
     const { calls, keysInRing, openNext } = report.herd.members;
     expect({ keysInRing, openNext }).toEqual({ keysInRing: 1, openNext: true });
     expect(calls).toMatchObject({ generate: 1, wrap: 0, unwrap: HERD, write: 1 });

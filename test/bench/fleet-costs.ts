@@ -20,13 +20,13 @@ import type { Verdict } from './verdict.ts';
 
 const PAYLOAD_BYTES = 358;
 const DAY_SECONDS = 86_400;
-/** Between two looks at the event loop: calls that tokens cause would start, and end, there. */
+/** Between two turns of the event loop: calls that tokens cause would start, and end, there. */
 const TOKENS_AT_A_TIME = 10_000;
 /** As a KMS in the same region takes. */
 const CALL_MS = 5;
-/** The default of refreshEvery, less its jitter: the ring is read this often at most, whatever the tokens do. */
+/** The default of refreshEvery, minus its jitter: the ring is read at most this often, whatever the tokens cause. */
 const SHORTEST_REFRESH_SECONDS = 240;
-/** A member proves its key this often at most. */
+/** A member makes a KMS check at most this often. */
 const SHORTEST_PROOF_SECONDS = 720;
 const WITHIN = 0.1;
 
@@ -43,23 +43,23 @@ export interface FleetCostsReport {
     readonly days: number;
     readonly lossShare: number;
   };
-  /** What a million tokens cost at a member that seals, and opens, so many of them a second. */
+  /** The cost of a million tokens at a member that seals, and unseals, this many a second. */
   readonly perMillionTokens: readonly {
     readonly tokensPerSecond: number;
     readonly formula: PerDay;
     readonly simulated: PerDay;
   }[];
-  /** Real time, and tokens that were sealed and opened; calls after the start. */
+  /** Real time, and tokens that were sealed and unsealed; calls after the start. */
   readonly measured: { readonly tokens: number; readonly seconds: number; readonly calls: Calls };
   /** Calls until the first token is sealed. */
   readonly coldStart: {
     readonly founder: Calls;
-    /** Members that come to a ring of so many keys. */
+    /** Members that join a ring of this many keys. */
     readonly joiners: readonly { readonly keys: number; readonly calls: Calls }[];
   };
   readonly herd: {
     readonly concurrent: number;
-    /** First seals of one process, whose codec is not there yet. */
+    /** First seals of one process, whose codec is not ready yet. */
     readonly oneProcess: Calls;
     /** The same with the AWS Encryption SDK: data keys that its keyring was asked for. */
     readonly encryptionSdk: number;
@@ -69,18 +69,18 @@ export interface FleetCostsReport {
 }
 
 export interface FleetCostsOptions {
-  /** Each is sealed and opened. Default 10^6. */
+  /** Each is sealed and unsealed. Default 10^6. */
   readonly tokens?: number;
   /** First seals, and starts, at once. Default 200. */
   readonly herd?: number;
-  /** Of the simulated fleet. Default 10 members over 2 days; the first hour is left out. */
+  /** For the simulated fleet. Default 10 members over 2 days; the first hour is left out. */
   readonly members?: number;
   readonly days?: number;
-  /** Of one member. Default 1, 100, 1 000. */
+  /** At one member. Default 1, 100, 1 000. */
   readonly tokensPerSecond?: readonly number[];
 }
 
-/** Counts calls; nothing in it is a time, but that tokens are sealed in real time. */
+/** Counts calls. Nothing depends on time, except that tokens are sealed in real time. */
 export async function measureFleetCosts(
   { tokens = 1e6, herd = 200, members = 10, days = 2, tokensPerSecond = [1, 100, 1_000] }: FleetCostsOptions = {},
   progress: (done: number) => void = () => undefined,
@@ -131,12 +131,12 @@ export function judgeFleetCosts({ perMemberDay, measured, coldStart, herd }: Fle
     met: value <= limit,
   });
   return [
-    // In a run that takes longer the proofs are due; they come by the clock, not by the token.
+    // In a longer run KMS checks are due; the clock causes them, not the tokens.
     atMost(`KMS calls of ${tokens} tokens after the start`, timesIn(SHORTEST_PROOF_SECONDS), kmsCalls(calls)),
     atMost(`store calls of ${tokens} tokens after the start`, timesIn(SHORTEST_REFRESH_SECONDS), storeCalls(calls)),
     atMost('KMS calls a day: simulator and formula apart', WITHIN, apart(simulated.kms, formula.kms)),
     atMost('store calls a day: simulator and formula apart', WITHIN, apart(simulated.store, formula.store)),
-    // With the unwrap that proves the new key.
+    // With the unwrap that checks the new key.
     atMost('KMS calls of a founder until its first seal', 2, kmsCalls(coldStart.founder)),
     ...coldStart.joiners.map(({ keys, calls: joiner }) =>
       atMost(`KMS calls of a member that comes to a ring of ${keys}`, keys, kmsCalls(joiner)),
@@ -230,11 +230,11 @@ async function joinersCalls(rings: readonly number[]): Promise<FleetCostsReport[
   return joiners;
 }
 
-/** Requests that come to a process before its codec is there. */
+/** Requests that arrive at a process before its codec is ready. */
 async function herdOfSeals(concurrent: number): Promise<Calls> {
   const services = countedServices(CALL_MS);
   const { payload } = payloadOf(PAYLOAD_BYTES);
-  // What a server does: it starts the codec once, and every request awaits that.
+  // As a server does: it starts the codec once, and every request awaits that.
   let codec: Promise<KmsCodec> | undefined;
   const request = async (): Promise<string> => (await (codec ??= startCodec(services))).seal(payload);
   const sealed = await Promise.all(Array.from({ length: concurrent }, request));
@@ -243,7 +243,7 @@ async function herdOfSeals(concurrent: number): Promise<Calls> {
   return { ...services.calls };
 }
 
-/** Makes data keys as a KMS does: each is a call that takes a while. */
+/** Makes data keys as a KMS does: each takes a slow call. */
 class CountedKeyring extends KeyringNode {
   readonly #keyring = new RawAesKeyringNode({
     keyName: 'key',
@@ -289,13 +289,13 @@ async function herdOfEncryptionSdk(concurrent: number): Promise<number> {
     });
   await Promise.all(Array.from({ length: concurrent }, request));
   const atOnce = keyring.calls;
-  // It does cache: those that come later ask for nothing.
+  // It does cache: later requests cause no call.
   await request();
   if (keyring.calls !== atOnce) throw new Error('the AWS Encryption SDK does not cache as it is set up');
   return atOnce;
 }
 
-/** Codecs of their own, as processes have them, that find their common store empty. */
+/** Separate codecs, as processes have them, that find their common store empty. */
 async function herdOfMembers(count: number): Promise<FleetCostsReport['herd']['members']> {
   const services = countedServices(CALL_MS);
   const codecs = await Promise.all(Array.from({ length: count }, () => startCodec(services)));

@@ -1,7 +1,8 @@
 /**
- * `node --expose-gc growth-process.ts memory <keys> <salts>` prints the bytes that a further key of a ring and a further
- * remembered salt keep in use. `… heap <warm-up> <tokens> <samples>` seals and opens so many tokens and prints the bytes in
- * use after each part of them, as a JSON array. Bytes are those of V8's heap and of buffers; what OpenSSL holds is not among them.
+ * `node --expose-gc growth-process.ts memory <keys> <salts>` prints the bytes that each further key of a ring and each
+ * further remembered salt keep in use. `… heap <warm-up> <tokens> <samples>` seals and unseals this many tokens and
+ * prints the bytes in use after each part of them, as a JSON array. Bytes are those of V8's heap and of buffers; what
+ * OpenSSL holds is not among them.
  */
 import { type Clock, createKmsCodec, type KmsCodec } from '@sealring/core';
 import { countedServices } from './fleet-costs-counting.ts';
@@ -11,7 +12,7 @@ import { payloadOf } from './payload.ts';
 const PAYLOAD_BYTES = 358;
 /** Salts that a codec remembers: MAX_TOKEN_KEYS of packages/core/src/keys/envelope-key-cache.ts. */
 const MOST_SALTS = 10_000;
-/** On each ring: what else grows by chance meanwhile is shared by all of them. */
+/** On each ring: all of them share whatever else grows by chance. */
 const CODECS = 20;
 const WARM_UP_LOOKS = 50;
 const SALT_PAUSE_MS = 2_000;
@@ -22,9 +23,9 @@ const [first = 0, second = 0, third = 0] = given.map(Number);
 const result = what === 'memory' ? await memory(first, second) : await heap(first, second, third);
 process.stdout.write(JSON.stringify(result));
 
-/** Without a pause: what a pause takes in Node itself grows for hundreds of them. */
+/** Without a pause: Node's own memory for pauses grows for hundreds of them. */
 function used(): number {
-  // What finalizers hold goes at the second.
+  // The second collection frees what finalizers hold.
   globalThis.gc?.();
   globalThis.gc?.();
   const { heapUsed, external } = process.memoryUsage();
@@ -34,7 +35,7 @@ function used(): number {
 async function memory(keys: number, salts: number): Promise<{ readonly perKey: number; readonly perSalt: number }> {
   const rings = [await ringOf(1), await ringOf(keys)] as const;
   const tokens = await tokensOfOthers(rings[0], salts, payload);
-  // What is compiled, and made once, is there before anything is counted.
+  // Everything is compiled, and created once, before the count.
   for (const ring of rings) await (await joinRing(ring)).close();
   used();
   const codecs: KmsCodec[] = [];
@@ -62,14 +63,14 @@ async function heap(warmUp: number, tokens: number, samples: number): Promise<re
       if (codec.unseal(codec.seal(payload)).length !== payload.length) throw new Error('a token lost its payload');
     }
   };
-  // A full cache, else it would still fill; and twice that, for V8 keeps notes of a function only once it ran some times.
-  // What draws a salt, and what forgets one, run once in a million tokens: they would reach that in the middle.
+  // A full cache, or it would still fill; and twice that, because V8 keeps records of a function only after some calls.
+  // The functions that draw and forget a salt run once in a million tokens: they would reach that point in the middle.
   for (let i = 0; i < 2 * MOST_SALTS; i++) {
-    // A pause of the clock is one in which a machine may have been cloned: the next token has another salt.
+    // A pause of the clock may mean that the machine was cloned: the next token has another salt.
     wallMs += i % 2 === 0 ? SALT_PAUSE_MS : -SALT_PAUSE_MS;
     run(1);
   }
-  // Full before the first look, and looked often enough: what is measured with must not grow.
+  // Full before the first sample, and sampled often enough that the measurement itself does not grow.
   const sampled = new Float64Array(samples);
   for (let i = 0; i < WARM_UP_LOOKS; i++) {
     run(warmUp / WARM_UP_LOOKS);

@@ -2,12 +2,12 @@ import { createKmsCodec, type KmsCodec } from '@sealring/core';
 import { HandClock } from '../fleet/hostile.ts';
 import { type CountedServices, countedServices } from './fleet-costs-counting.ts';
 
-/** Between two keys: 48 of them are alive together, for the first one opens for 31 hours. */
+/** Between two keys: 48 of them are alive together, because the first one unseals for 31 hours. */
 const APART_SECONDS = 1_500;
 /** More than a new key needs until it seals. */
 const PROPAGATION_SECONDS = 4_600;
 
-/** A ring of some keys, the newest of which seals, at a moment that stands still. */
+/** A ring of some keys, the newest of which seals, on a fixed clock. */
 export interface GrownRing {
   readonly services: CountedServices;
   readonly clock: HandClock;
@@ -30,12 +30,12 @@ export function joinRing({ services: { keyWrapper, ring }, clock }: GrownRing): 
   return createKmsCodec({ keyWrapper, ring, clock });
 }
 
-/** A token of each of so many other processes: as many salts. */
+/** A token from each of this many other processes: as many salts. */
 export async function tokensOfOthers(ring: GrownRing, count: number, payload: Uint8Array): Promise<readonly string[]> {
   const tokens: string[] = [];
   for (let i = 0; i < count; i++) {
     await using other = await joinRing(ring);
-    // In one piece, as what comes from outside is.
+    // In one piece, as input from outside is.
     tokens.push(Buffer.from(other.seal(payload), 'latin1').toString('latin1'));
   }
   return tokens;

@@ -1,4 +1,4 @@
-/** What each further step adds, and the bounds that hold it with 95 % confidence. */
+/** Growth per step, with bounds of 95 % confidence. */
 export interface Slope {
   readonly median: number;
   readonly low: number;
@@ -9,14 +9,14 @@ export interface Slope {
 const Z = 1.959964;
 
 /**
- * Theil and Sen's regression: the median of the slopes between any two of the values, which stand one step apart; its
- * bounds come from the order of those slopes alone (Sen 1968, by Kendall's variance). One odd value moves it little.
+ * Theil and Sen's regression: the median of the slopes between any two values, which are one step apart; its bounds
+ * follow from the order of those slopes alone (Sen 1968, by Kendall's variance). One outlier changes it little.
  *
- * @throws {RangeError} for fewer than ten values: the bounds are those of many.
+ * @throws {RangeError} for fewer than ten values: the bounds hold for many.
  */
 export function slopeOf(values: readonly number[]): Slope {
   const count = values.length;
-  if (count < 10) throw new RangeError(`a slope wants ten values or more, got ${count}`);
+  if (count < 10) throw new RangeError(`a slope needs at least ten values, got ${count}`);
   const slopes: number[] = [];
   for (const [from, start] of values.entries()) {
     for (const [further, end] of values.slice(from + 1).entries()) slopes.push((end - start) / (further + 1));

@@ -62,7 +62,7 @@ describe('the costs of a growing ring and fleet', () => {
 describe('a slope', () => {
   const noise = [3, -1, 4, -1, -5, 9, -2, 6, -5, 3, 5, -8, 9, -7, 9, -3, 2, 3, -8, 4];
 
-  test('of noise has zero within its bounds, and of noise on a slope it does not', () => {
+  test('has zero within its bounds for noise, but not for noise on a slope', () => {
     expect(slopeOf(noise).low).toBeLessThan(0);
     expect(slopeOf(noise).high).toBeGreaterThan(0);
     const rising = slopeOf(noise.map((value, i) => value + 3 * i));
@@ -71,12 +71,12 @@ describe('a slope', () => {
     expect(rising.high).toBeGreaterThan(3);
   });
 
-  test('of a straight line is that of the line, despite an outlier', () => {
+  test('is the slope of a straight line, despite an outlier', () => {
     const line = Array.from({ length: 30 }, (_, i) => (i === 7 ? 1e6 : 2 * i));
     expect(slopeOf(line)).toEqual({ median: 2, low: 2, high: 2 });
   });
 
-  test('of few values is rejected', () => {
+  test('rejects few values', () => {
     expect(() => slopeOf(noise.slice(0, 9))).toThrow(RangeError);
   });
 });

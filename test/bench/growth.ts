@@ -14,40 +14,40 @@ import type { Verdict } from './verdict.ts';
 const PAYLOAD_BYTES = 358;
 const FIRST_TIMES_WARM = 2.5;
 /**
- * "Nothing extra", beside the bare cipher under as many keys: a thousand KeyObjects do not fit where one does, and cost
- * node:crypto's own calls a third more. What is left is for looking up a header instead of comparing it.
+ * "Nothing extra", compared with the bare cipher under as many keys: a thousand KeyObjects do not fit where one does,
+ * and make node:crypto's own calls a third slower. The rest is the lookup of a header instead of a comparison.
  */
 const NEXT_TIMES_BARE = 1.1;
-/** Tokens between two looks at the clock; at what is warm, and at what is not, by turns. */
+/** Tokens between two reads of the clock, by turns warm and cold. */
 const AT_A_TIME = 10;
-/** Openings of each kind in a round, where there are few salts: each time by a codec that knows none of them. */
+/** Unseals of each kind in a round, if there are few salts: each time by a codec that knows none of them. */
 const LEAST_CHUNKS = 20;
 const BATCH = 200;
 /**
- * While memory is looked at nothing is optimized: each collection that is asked for throws optimized code away, and V8's
- * lists of what was compiled anew then grow by some kilobytes in ten million tokens, whatever the code does.
+ * Nothing is optimized while memory is measured: each requested collection discards optimized code, and V8's lists of
+ * code that it compiled again then grow by some kilobytes in ten million tokens, whatever the code does.
  */
 const UNOPTIMIZED = ['--no-turbofan', '--no-maglev'];
 const PROCESS = fileURLToPath(new URL('./growth-process.ts', import.meta.url));
 
-/** What it costs to open the tokens of other processes. */
+/** The cost of unsealing the tokens of other processes. */
 export interface OpeningCost {
   readonly keys: number;
-  /** Other processes, one token of each. */
+  /** Other processes, one token from each. */
   readonly salts: number;
-  /** Microseconds of an unseal under a salt that was in use just before. */
+  /** Microseconds of an unseal under a salt that was in use a moment ago. */
   readonly warm: Estimate;
   readonly firstTimesWarm: Estimate;
   readonly nextTimesWarm: Estimate;
-  /** The same of node:crypto's calls alone: under as many keys, times under one. */
+  /** The same for node:crypto's calls alone: under as many keys, times under one. */
   readonly bareTimesWarm: Estimate;
   /** {@link nextTimesWarm} by {@link bareTimesWarm}. */
   readonly nextTimesBare: Estimate;
-  /** While they were opened. */
+  /** Calls during the unseals. */
   readonly kmsCalls: number;
 }
 
-/** What a ring of so many keys costs, as a ratio to the smallest. */
+/** The cost of a ring of this many keys, as a ratio to the smallest. */
 export interface RingCost {
   readonly keys: number;
   readonly sealTimesSmallest: Estimate;
@@ -59,7 +59,7 @@ export interface GrowthReport {
   readonly rings: readonly RingCost[];
   /** Bytes on V8's heap and in buffers. */
   readonly memory: { readonly perKey: number; readonly perSalt: number };
-  /** Bytes that a million tokens leave behind, with 95 % confidence; and those in use as sampled. */
+  /** Growth in bytes per million tokens, with 95 % confidence; and the samples of the bytes in use. */
   readonly heap: { readonly tokens: number; readonly perMillionTokens: Slope; readonly samples: readonly number[] };
 }
 
@@ -68,13 +68,13 @@ export interface GrowthOptions {
   readonly keys?: readonly number[];
   /** Default 1, 10, 1 000. */
   readonly salts?: readonly number[];
-  /** Repetitions of everything that is timed, at least 6. Default 12. */
+  /** Repetitions of each timing, at least 6. Default 12. */
   readonly rounds?: number;
-  /** Sealed and opened between the first look at the heap and the last. Default 10^6. */
+  /** Sealed and unsealed between the first and the last sample of the heap. Default 10^6. */
   readonly tokens?: number;
-  /** Before the first look: everything is compiled by then. Default 10^6. */
+  /** Before the first sample: everything is compiled by then. Default 10^6. */
   readonly warmUp?: number;
-  /** Looks at the heap, at least 10. Default 50. */
+  /** Samples of the heap, at least 10. Default 50. */
   readonly samples?: number;
 }
 
@@ -123,7 +123,7 @@ export async function measureGrowth(
 }
 
 export function judgeGrowth({ opening, heap }: GrowthReport): readonly Verdict[] {
-  // Of few, each by a codec that was just made, it is a cold processor that is timed: reported, and judged where they are many.
+  // With few, each by a new codec, the times are those of a cold processor: reported, and checked only for many.
   const most = Math.max(...opening.map(({ salts }) => salts));
   return [
     ...opening.flatMap(({ keys, salts, firstTimesWarm, nextTimesBare, kmsCalls: calls }): Verdict[] => {
@@ -140,7 +140,7 @@ export function judgeGrowth({ opening, heap }: GrowthReport): readonly Verdict[]
         atMost(`tokens ${where}: KMS calls`, 0, calls),
       ];
     }),
-    // Where it ends below zero, memory was given back: no growth either.
+    // If it ends below zero, memory was freed: no growth either.
     atMost(`bytes that a million of ${heap.tokens} tokens leave behind, lower bound`, 0, heap.perMillionTokens.low),
   ];
 }
@@ -149,11 +149,11 @@ const atMost = (law: string, limit: number, measured: number): Verdict => ({
   law,
   limit,
   measured,
-  // The number as it is printed decides.
+  // The printed number decides.
   met: Number(measured.toFixed(2)) <= limit,
 });
 
-/** Microseconds of an unseal, by what was opened. */
+/** Microseconds of an unseal, by kind of token. */
 interface Times {
   readonly warm: number[];
   readonly first: number[];
@@ -165,7 +165,7 @@ interface Times {
 const KINDS = ['warm', 'first', 'next', 'bareWarm', 'bareNext'] as const;
 const noTimes = (): Times => ({ warm: [], first: [], next: [], bareWarm: [], bareNext: [] });
 
-/** Opens the i-th of as many sealed payloads as there are salts, each under a key of its own: node:crypto's calls alone. */
+/** Decrypts the i-th of as many payloads as there are salts, each under its own key: node:crypto's calls alone. */
 function bareCiphers(count: number): (i: number) => unknown {
   const ciphers = Array.from({ length: count }, bareCipher);
   const sealed = ciphers.map((cipher) => cipher.seal(payload, ''));
@@ -179,12 +179,12 @@ interface Opened extends Times {
   kmsCalls: number;
 }
 
-/** One ring, tokens that other processes sealed on it, and what they cost. */
+/** One ring, the tokens that other processes sealed on it, and their costs. */
 class Subject {
   readonly #keys: number;
   readonly #ring: GrownRing;
   readonly #codec: KmsCodec;
-  /** Of one more process: opened again and again, so that it is warm. */
+  /** A token of one more process, unsealed repeatedly, so that it is warm. */
   readonly #reference: string;
   /** For each number of salts. */
   readonly #opened: readonly Opened[];
@@ -234,7 +234,7 @@ class Subject {
     }
   }
 
-  /** By a codec that knows none of them: all of them once, and once more. Returns its KMS calls meanwhile. */
+  /** By a codec that knows none of them: all once, and once more. Returns its KMS calls meanwhile. */
   async #openAll({ tokens, bare }: Opened, { warm, first, next, bareWarm, bareNext }: Times): Promise<number> {
     await using codec = await joinRing(this.#ring);
     const before = kmsCalls(this.#ring.services.calls);
@@ -243,9 +243,9 @@ class Subject {
     const unsealReference = (): unknown => codec.unseal(this.#reference);
     timeByTurns(tokens.length, unsealReference, unseal, { one: warm, each: first });
     timeByTurns(tokens.length, unsealReference, unseal, { one: warm, each: next });
-    // After all the others, not between them: keys of the one would push keys of the other out of the processor's cache.
+    // After all the others, so that the keys of one do not push those of the other out of the processor's cache.
     timeByTurns(tokens.length, () => bare(0), bare, { one: bareWarm, each: bareNext });
-    // What they would have caused begins now.
+    // The calls that they would have caused begin now.
     await macrotask();
     return kmsCalls(this.#ring.services.calls) - before;
   }
@@ -287,7 +287,7 @@ function timeByTurns(
 ): void {
   for (let start = 0; start < count; start += AT_A_TIME) {
     const some = Math.min(AT_A_TIME, count - start);
-    // The first of a run is looked up, as each of the others is: it is not counted as warm.
+    // The first of a run needs a lookup, as each of the others does, and does not count as warm.
     one();
     times.one.push(microsecondsOf(some, one));
     times.each.push(microsecondsOf(some, (i) => each(start + i)));
@@ -300,7 +300,7 @@ function microsecondsOf(count: number, call: (i: number) => unknown): number {
   return Number(process.hrtime.bigint() - started) / 1_000 / count;
 }
 
-/** Of the same rounds: what slowed down the one slowed down the other. */
+/** From the same rounds, so that a slow machine affects both. */
 function ratios(of: readonly number[], to: readonly number[]): readonly number[] {
   return of.map((value, round) => value / (to[round] ?? Number.NaN));
 }

@@ -6,7 +6,7 @@ import { packTarball } from '../support/tarballs.ts';
 import { type ColdStart, measureColdStart } from './cold-start.ts';
 import type { Progress } from './report/parts.ts';
 
-/** What is installed, each alone in a folder. `imports` is the module that a server imports. */
+/** The installed packages, each alone in a folder. `imports` is the module that a server imports. */
 interface Contender {
   readonly name: string;
   readonly imports: string;
@@ -29,7 +29,7 @@ const CONTENDERS: readonly Contender[] = [
   { name: 'iron-session', imports: 'iron-session' },
 ];
 
-/** What one package costs. */
+/** The cost of one package. */
 export interface ImportCost {
   readonly name: string;
   readonly version: string;
@@ -41,15 +41,15 @@ export interface ImportCost {
   readonly importMs: number;
 }
 
-/** What each package costs, and how the first token starts cold. */
+/** The cost of each package, and the cold starts of the first token. */
 export interface ImportsReport {
   readonly imports: readonly ImportCost[];
   readonly coldStart: ColdStart;
 }
 
 /**
- * Installs each package alone, and imports each in new processes, one after another in every round. The fastest import counts,
- * because everything else on the machine only adds to it.
+ * Installs each package alone, and imports each in new processes, by turns. The fastest import counts, because other
+ * work on the machine only adds to it.
  */
 export async function measureImports(
   { rounds }: { readonly rounds: number },
@@ -87,7 +87,7 @@ export async function measureImports(
   }
 }
 
-/** The costs as a table of Markdown; times as multiples of the import of `@sealring/core`. */
+/** The costs as a Markdown table; times as multiples of the import of `@sealring/core`. */
 export function importTable(costs: readonly ImportCost[]): string {
   const own = costs.find(({ name }) => name === '@sealring/core')?.importMs ?? Number.NaN;
   const rows = costs.map(

@@ -1,5 +1,5 @@
 /**
- * `node instructions-loop.ts <payload bytes> <warm-up> <count>`: seals, then unseals so often, in front of a counter that
+ * `node instructions-loop.ts <payload bytes> <warm-up> <count>`: seals, then unseals this often, under a counter that
  * begins a new part at each call of `process.memoryUsage()`. Prints the heap bytes that the seals and the unseals took.
  */
 import { type Clock, createKmsCodec, localKeyWrapper, memoryRing } from '@sealring/core';
@@ -8,8 +8,8 @@ import { payloadOf } from './payload.ts';
 const WALL_MS = Date.parse('2026-11-21T03:00:00Z');
 const [bytes = 0, warmUp = 0, count = 0] = process.argv.slice(2).map(Number);
 let readings = 0n;
-// Reads the system's clock, as the default one does, and tells another time: a second without a seal means a new salt,
-// and under a counter a second passes.
+// Reads the system's clock, as the default one does, but returns a fixed time: a second without a seal means a new
+// salt, and under a counter a second passes.
 const clock: Clock = {
   wallMs() {
     Date.now();

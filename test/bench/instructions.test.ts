@@ -16,12 +16,11 @@ const baseline = await committedBaseline();
 const isCi = process.env['CI'] === 'true';
 const renews = !isCi && process.env['SEALRING_RENEW_INSTRUCTIONS'] === '1';
 
-/** The counts, or why there are none; under CI that is a failure, except for a processor that nobody can choose. */
+/** The counts, or why they are missing; under CI that is a failure, except for a processor that no one can choose. */
 async function countedHere(): Promise<InstructionsReport | string> {
   if (!renews && baseline.processor !== PROCESSOR)
-    return `counts on the processor ${PROCESSOR} are others than those on ${baseline.processor}`;
-  if (!isCi && !renews && baseline.node !== NODE)
-    return `counts of Node ${NODE} are others than those of ${baseline.node}`;
+    return `counts on the processor ${PROCESSOR} differ from those on ${baseline.processor}`;
+  if (!isCi && !renews && baseline.node !== NODE) return `counts of Node ${NODE} differ from those of ${baseline.node}`;
   try {
     return await measureInstructions();
   } catch (error) {
@@ -55,7 +54,7 @@ describe('the comparison with the baseline', () => {
     expect(unmet(changed({ instructions: instructions * 1.01, heapBytes: heapBytes * 0.99 }))).toEqual([]);
     expect(unmet(changed({ instructions: instructions * 1.03 }))).toEqual([expect.stringMatching(/^instr.* unseal/)]);
     expect(unmet(changed({ heapBytes: heapBytes * 1.03 }))).toEqual([expect.stringMatching(/^bytes.* unseal/)]);
-    // What was won is kept.
+    // An improvement must be kept.
     expect(unmet(changed({ instructions: instructions * 0.97 }))).toEqual([expect.stringContaining(RENEW)]);
   });
 

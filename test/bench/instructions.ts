@@ -9,13 +9,13 @@ import { requireCommand } from '../support/redis.ts';
 import type { Verdict } from './verdict.ts';
 
 /*
- * The guard of the token path that noise cannot reach: machine instructions, as valgrind's callgrind counts them. `perf
- * stat` would be quicker, but most virtual machines have no such counters.
+ * Guards the token path without noise: counts machine instructions with valgrind's callgrind. `perf stat` would be
+ * faster, but most virtual machines have no such counters.
  *
- * What V8 leaves to chance or to other threads is switched off. So is its last compiler: functions reach it one by one in
- * the course of fifteen thousand tokens, and one more or less of them within the count is worth hundreds of tokens. Nothing
- * is collected while it counts: a collection is a large lump that comes now a little earlier, now later. Bytes on the heap
- * are counted instead.
+ * Switches off the parts of V8 that depend on chance or other threads. One is the last compiler, which functions reach
+ * one by one over fifteen thousand tokens: one function more or less within the count makes a difference of hundreds of
+ * tokens. Nothing is collected during the count, because a collection is a large step at a varying moment; bytes on the
+ * heap are counted instead.
  */
 const V8_FLAGS = [
   '--predictable',
@@ -26,17 +26,17 @@ const V8_FLAGS = [
   '--min-semi-space-size=64',
   '--max-semi-space-size=64',
 ];
-/** What Node runs for `process.memoryUsage()`. callgrind writes what it counted so far, and begins anew. */
+/** The function behind `process.memoryUsage()`. callgrind writes its count there, and starts a new one. */
 const MARK = 'node::MemoryUsage(*';
-/** The parts that the marks make: until the first, seals, unseals. */
+/** The parts between the marks: until the first, seals, unseals. */
 const PARTS = 3;
 const LOOP = fileURLToPath(new URL('./instructions-loop.ts', import.meta.url));
 const BASELINE = fileURLToPath(new URL('./instructions.json', import.meta.url));
 const LONGEST_MS = 300_000;
 
 /**
- * Ten counts on a machine that was busy with other work were one instruction apart, and those of another folder 0.05 %.
- * What is left is for the C library and the processor, which choose between ways to copy and to allocate.
+ * Ten counts on a busy machine differed by one instruction, and those in another folder by 0.05 %. The rest of the
+ * limit is for the C library and the processor, which choose between ways to copy and to allocate.
  */
 const TOLERANCE = 0.02;
 export const RENEW = 'SEALRING_RENEW_INSTRUCTIONS=1 npm test -- bench/instructions';
@@ -47,7 +47,7 @@ const COUNTS = { instructions: 'instructions', heapBytes: 'bytes on the heap' } 
 /** Per operation. */
 export type TokenCounts = Readonly<Record<keyof typeof COUNTS, number>>;
 
-/** What was counted, and with which build of Node: another one has other counts. */
+/** The counts, and the build of Node: another build has other counts. */
 export interface Counted {
   /** As in `v24.21.0 linux x64`. */
   readonly node: string;
@@ -64,9 +64,9 @@ export interface InstructionsReport extends Counted {
 export interface InstructionsOptions {
   /** Default 358. */
   readonly payloadBytes?: number;
-  /** Operations before anything is counted: what they call is compiled by then. Default 2 000. */
+  /** Operations before the count, which compile everything that they call. Default 2 000. */
   readonly warmUp?: number;
-  /** Operations that are counted. Default 2 000. */
+  /** Operations in the count. Default 2 000. */
   readonly count?: number;
   /** Default: the committed one. */
   readonly baseline?: Counted;
@@ -86,7 +86,7 @@ function processor(): string {
 }
 
 /**
- * Counts the instructions of a seal and of an unseal, in a process of about ten seconds.
+ * Counts the instructions of a seal and of an unseal, in a process that takes about ten seconds.
  * @throws {MissingPrerequisite} without valgrind.
  */
 export async function measureInstructions(
@@ -118,7 +118,7 @@ export async function measureInstructions(
   }
 }
 
-/** Whether the counts are those of the baseline. Fewer are no defect, but only a new baseline keeps them. */
+/** Compares the counts with the baseline. Fewer are not a defect, but only a new baseline keeps the improvement. */
 export function judgeInstructions({
   node,
   payloadBytes,
@@ -153,17 +153,17 @@ export async function renewBaseline({ node, processor: model, payloadBytes, oper
   await writeFile(BASELINE, `${JSON.stringify({ node, processor: model, payloadBytes, operations }, undefined, 2)}\n`);
 }
 
-/** Runs Node, its parts in files that begin with `out`, and returns what it printed. */
+/** Runs Node with output files that begin with `out`, one per part, and returns its standard output. */
 async function underCallgrind(out: string, args: readonly string[]): Promise<string> {
   const callgrind = ['--tool=callgrind', '--vgdb=no', `--callgrind-out-file=${out}`, `--dump-before=${MARK}`];
-  // No environment: options that the test runner gives its processes would change the loop.
+  // An empty environment: options that the test runner sets for its processes would change the loop.
   const options = { env: { PATH: process.env['PATH'] }, timeout: LONGEST_MS, killSignal: 'SIGKILL' } as const;
   const command = [...callgrind, process.execPath, ...V8_FLAGS, ...args];
   return (await promisify(execFile)('valgrind', command, options)).stdout;
 }
 
 async function instructionsIn(part: string): Promise<number> {
-  // At its beginning; the rest, by function, has megabytes.
+  // The totals are at its beginning; the rest, by function, has megabytes.
   return Number(/^summary: (\d+)$/m.exec(await readFile(part, 'latin1'))?.[1]);
 }
 

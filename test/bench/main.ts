@@ -51,11 +51,11 @@ const program = new Command()
 
 program
   .command('token-path', { isDefault: true })
-  .description('seal and unseal beside what a user would pick instead, and beside what the cipher itself costs')
+  .description('seal and unseal compared with alternatives, and with the bare cipher')
   .option('--sizes <bytes>', 'payloads, with commas between them', listOf(wholeNumber(64, 1_048_576)), SIZES)
-  .option('--rounds <n>', 'turns that everybody gets at everything, 6 to 1 000', wholeNumber(6, 1_000), 30)
-  .option('--turn <ms>', 'how long a turn goes on, 1 to 1 000', wholeNumber(1, 1_000), 20)
-  .option('--only <names>', 'these contenders beside ours and the floors', listOf(contender))
+  .option('--rounds <n>', 'turns of each contender at each operation, 6 to 1 000', wholeNumber(6, 1_000), 30)
+  .option('--turn <ms>', 'length of a turn, 1 to 1 000', wholeNumber(1, 1_000), 20)
+  .option('--only <names>', 'these contenders beside Sealring and the floors', listOf(contender))
   .option('--no-python', 'without the codec of the MCP Python SDK')
   .option('--json', 'the numbers as JSON', false)
   .exitOverride(wrong)
@@ -66,22 +66,22 @@ program
 const tokens = wholeNumber(1_000, 1_000_000_000);
 part(
   'boundary',
-  'a flow over a socket with the boundary, and calls without a state, beside the same without it',
+  'a flow over a socket with the boundary, and calls without a state, compared with the same without it',
   measureBoundary,
   judgeBoundary,
-).option('--turns <n>', 'turns of five flows that either gets, 6 to 10 000', wholeNumber(6, 10_000), 1_000);
-part('digest', 'the digest of 4 MiB of arguments, beside JSON.parse of them', measureDigest, judgeDigest).option(
+).option('--turns <n>', 'turns of five flows for each side, 6 to 10 000', wholeNumber(6, 10_000), 1_000);
+part('digest', 'the digest of 4 MiB of arguments, compared with JSON.parse', measureDigest, judgeDigest).option(
   '--turns <n>',
   'turns of each shape, 6 to 1 000',
   wholeNumber(6, 1_000),
   25,
 );
-part('fleet-costs', 'calls of the KMS and the store, a cold start, a herd', measureFleetCosts, judgeFleetCosts).option(
-  '--tokens <n>',
-  'tokens that must not cost a call',
-  tokens,
-  1e6,
-);
+part(
+  'fleet-costs',
+  'calls to the KMS and the store, a cold start, many starts at once',
+  measureFleetCosts,
+  judgeFleetCosts,
+).option('--tokens <n>', 'tokens that must not cause a call', tokens, 1e6);
 part('growth', 'keys, tokens of other processes, the heap', measureGrowth, judgeGrowth).option(
   '--tokens <n>',
   'tokens over which the heap must not grow',
@@ -90,27 +90,22 @@ part('growth', 'keys, tokens of other processes, the heap', measureGrowth, judge
 );
 part(
   'steadiness',
-  'a server under load while keys, KMS and store are in trouble; about a minute and a half a round',
+  'a server under load while keys, KMS and store fail; about a minute and a half per round',
   measureSteadiness,
   judgeSteadiness,
 )
-  .option('--rounds <n>', 'times that each trouble comes, 6 to 20', wholeNumber(6, 20), 6)
-  .option('--phase-seconds <n>', 'how long it goes on, 4 to 60', wholeNumber(4, 60), 10)
-  .option('--warm-up-seconds <n>', 'load before anything is timed, 1 to 60', wholeNumber(1, 60), 10);
-part(
-  'instructions',
-  'instructions of a seal and an unseal, which noise cannot reach',
-  measureInstructions,
-  judgeInstructions,
-);
+  .option('--rounds <n>', 'rounds of each disturbance, 6 to 20', wholeNumber(6, 20), 6)
+  .option('--phase-seconds <n>', 'length of a disturbance, 4 to 60', wholeNumber(4, 60), 10)
+  .option('--warm-up-seconds <n>', 'load before the timing, 1 to 60', wholeNumber(1, 60), 10);
+part('instructions', 'instructions of a seal and an unseal, without noise', measureInstructions, judgeInstructions);
 
 const PACKAGING = fileURLToPath(new URL('../../docs/guides/packaging.md', import.meta.url));
 const TABLE = /(<!-- imports: npm run bench -- imports --write -->\n)[^]*?(<!-- \/imports -->)/;
 program
   .command('imports')
-  .description('what an installation, an import and a cold start cost, beside vendor SDKs and other libraries')
+  .description('costs of an installation, an import and a cold start, compared with vendor SDKs')
   .option('--rounds <n>', 'imports and cold starts of each, 6 to 1 000', wholeNumber(6, 1_000), 25)
-  .option('--write', 'put the tables into docs/guides/packaging.md', false)
+  .option('--write', 'write the tables into docs/guides/packaging.md', false)
   .exitOverride(wrong)
   .action(async ({ rounds, write }: { readonly rounds: number; readonly write: boolean }) => {
     const { imports, coldStart } = await measureImports({ rounds }, progressOnErr());
@@ -127,7 +122,7 @@ program
 const DOCS = fileURLToPath(new URL('../../docs', import.meta.url));
 program
   .command('all')
-  .description('every part, one after another, and the page and pictures of all that was measured so far')
+  .description('every part, one after another, and the page and pictures of all results so far')
   .option('--only <parts>', 'these parts; the others stay as they are', listOf(partName), PART_NAMES)
   .option('--docs <folder>', 'where benchmarks.md, benchmarks/ and images/ are written', DOCS)
   .exitOverride(wrong)
@@ -138,7 +133,7 @@ program
   });
 program
   .command('report')
-  .description('the page and pictures, from the results that are there')
+  .description('the page and pictures, from the existing results')
   .option('--docs <folder>', 'where they are, and where benchmarks/ is', DOCS)
   .exitOverride(wrong)
   .action(async ({ docs }: Place) => {
@@ -147,7 +142,7 @@ program
 
 await program.parseAsync();
 
-/** A command that measures, and prints the verdicts, or all of it. Its options are those of the measurement. */
+/** A command that measures, and prints the verdicts or everything. Its options are those of the measurement. */
 function part<Report extends object>(
   name: string,
   description: string,
@@ -196,7 +191,7 @@ interface Place {
   readonly docs: string;
 }
 
-/** Writes the page, and says what is not met of the parts that were asked for. */
+/** Writes the page, and prints the limits that are not met in the requested parts. */
 async function tell(docs: string, parts: readonly PartName[]): Promise<boolean> {
   const notMet = await writeReport(docs, parts);
   process.stdout.write(`${join(docs, 'benchmarks.md')}\n${notMet.map((line) => `✗ ${line}\n`).join('')}`);

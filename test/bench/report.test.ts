@@ -18,11 +18,11 @@ import { type Cost, OURS } from './token-path.ts';
 const docs = fileURLToPath(new URL('../../docs', import.meta.url));
 const committed = await readKept(join(docs, 'benchmarks'));
 const textOf = (path: string): string => readFileSync(join(docs, path), 'utf8');
-/** What depends on time is a ratio: no unit of time, and no word that compares with nothing. */
+/** Values that depend on time are ratios: no unit of time, and no comparison without a reference. */
 const CLAIMS =
   /\b(?:fast(?:er|est)?|slow(?:er|est)?|quick(?:er|est|ly)?|best|better|instant\w*|negligible|zero-cost|free|high-performance|blazing|[nµ]s|nanoseconds?|microseconds?|milliseconds?)\b|\d ms\b|\d\/s\b|µs|\bper second\b/gi;
 
-/** The made-up results, with other costs. */
+/** The invented results, with other costs. */
 function withCosts(change: (cost: Cost) => Cost): KeptParts {
   const tokenPath = ALL_MET['token-path'];
   const report = { ...tokenPath.report, costs: tokenPath.report.costs.map(change) };

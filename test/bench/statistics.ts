@@ -1,18 +1,18 @@
-/** A median over turns, and the bounds that hold it with at least 95 % confidence, from the order of the values alone. */
+/** A median over turns, with bounds of at least 95 % confidence, from the order of the values alone. */
 export interface Estimate {
   readonly median: number;
   readonly low: number;
   readonly high: number;
 }
 
-/** The value below which a share of the sorted ones lies. */
+/** The value below which this share of the sorted values lies. */
 export function quantile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN;
 }
 
 /** @throws {RangeError} for fewer than six values: no two of them bound a median with 95 % confidence. */
 export function estimate(values: readonly number[]): Estimate {
-  if (values.length < 6) throw new RangeError(`a median wants six values or more, got ${values.length}`);
+  if (values.length < 6) throw new RangeError(`a median needs at least six values, got ${values.length}`);
   const sorted = values.toSorted((a, b) => a - b);
   const out = outsideBounds(sorted.length);
   return {
@@ -22,7 +22,7 @@ export function estimate(values: readonly number[]): Estimate {
   };
 }
 
-/** How many values on either side may be left out: the median is then beyond the rest with a chance of 5 % at most. */
+/** How many values on either side may be left out: the median is then outside the rest with a chance of 5 % at most. */
 function outsideBounds(count: number): number {
   let chance = 2 ** -count;
   let tail = chance;

@@ -17,20 +17,20 @@ export interface World {
   readonly redis: TestServer;
 }
 
-/** What goes on beside the load. */
+/** An activity beside the load. */
 export interface Disturbance {
-  /** Until the server feels it. Not measured. */
+  /** Runs until the server notices. Not measured. */
   begin?(world: World): Promise<unknown>;
-  /** While it is measured. Answers how often something happened. Without it the attackers' requests are counted. */
+  /** Runs during the measurement. Returns the number of disturbances; by default the attackers' requests count. */
   during?(world: World, seconds: number): Promise<number>;
   /** Not measured either. */
   end?(world: World): Promise<unknown>;
 }
 
 const REFRESH_EVERY_SECONDS = 0.1;
-/** Published one after another at the beginning: they take over one after another at the end. */
+/** Published one after another at the beginning, and activated one after another at the end. */
 const ROTATIONS = 3;
-/** Of the time measured: between two publications, and when a killed store starts again at the earliest. */
+/** Seconds of measured time between two publications, and until a killed store starts again at the earliest. */
 const ROTATE_SHARE = 0.125;
 const RESTART_SHARE = 0.6;
 const LONGEST_WAIT_MS = 60_000;
@@ -50,8 +50,8 @@ export const DISTURBANCES: Readonly<Record<Condition, Disturbance>> = {
     },
   },
 
-  // The connections that were tried in vain are counted. Once this is noticed the proof is older than it should be, so the
-  // boundary waits for another one before each unseal, 2 s at most: in the requests' latency, not in the operation's.
+  // Counts the failed connections. Once this is noticed the KMS check is older than it should be, so the boundary waits
+  // for another one before each unseal, 2 s at most: in the requests' latency, not in the operation's.
   'KMS hang': {
     async begin({ kms, server }) {
       kms.hang();
@@ -86,7 +86,7 @@ export const DISTURBANCES: Readonly<Record<Condition, Disturbance>> = {
   },
 };
 
-/** Until nothing is wrong and no key is on its way: what comes next is quiet. */
+/** Until the server is healthy and no key propagates: the next phase is quiet. */
 export function untilQuiet(server: Program<ServerOrders>): Promise<void> {
   return untilIt(server, ({ status, isPropagating }) => status === 'ok' && !isPropagating);
 }

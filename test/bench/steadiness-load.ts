@@ -1,6 +1,6 @@
 /**
- * The clients of the server, in a process of their own. Open loop: a request goes out when its time has come, whatever became
- * of the ones before, and its latency counts from that time. So a server that stalls pays for all who waited.
+ * The clients of the server, in a process of their own. Open loop: a request is sent when it is due, whatever happened
+ * to earlier ones, and its latency counts from that time. So a stall of the server counts for all requests that waited.
  */
 import { performance } from 'node:perf_hooks';
 import { HostileTokens } from '../fleet/hostile.ts';
@@ -12,24 +12,24 @@ export interface Counts {
   /** Requests with a token of the server's, or none. */
   readonly valid: number;
   readonly failed: number;
-  /** Requests with a token that nobody sealed. */
+  /** Requests with a forged token. */
   readonly hostile: number;
-  /** Of those, answered with the one refusal. */
+  /** Forged ones that got the one refusal. */
   readonly refused: number;
-  /** The first few that went wrong. */
+  /** The first few failures. */
   readonly failures: readonly string[];
 }
 
 export interface LoadMeasure {
-  /** Of valid requests, milliseconds from the intended start to the end of the answer. */
+  /** Latencies of valid requests, milliseconds from the intended start to the end of the answer. */
   readonly latencies: readonly number[];
-  /** How late the requests went out, milliseconds: the clients' own part in it. */
+  /** Delays at the clients, milliseconds between due and sent: the clients' own share of the latency. */
   readonly lateness: readonly number[];
-  /** Of everything that ended since the counts were last taken. */
+  /** Results of all requests that ended since the last report. */
   readonly counts: Counts;
 }
 
-/** As many tokens are about all the time, so that each is a moment old when it comes back. */
+/** This many tokens circulate, so that each has aged a moment when it returns. */
 const TOKENS = 500;
 const FAILURES_TOLD = 5;
 const HOSTILE_SEED = 8;
@@ -58,7 +58,7 @@ function failed(text: string): void {
 }
 
 const mint = (): Promise<void> => request(undefined);
-/** Redeems the oldest token for another one; mints one where none is left. */
+/** Redeems the oldest token for a new one; mints one if none is left. */
 const redeem = (): Promise<void> => request(tokens.shift());
 
 async function request(token: string | undefined): Promise<void> {
@@ -92,7 +92,7 @@ function isTheRefusal(error: ToolAnswer['error']): boolean {
   return error?.code === -32602 && error.message === 'Invalid or expired requestState';
 }
 
-/** What is measured: the requests of some slots, until the last of them has ended. */
+/** The measurement: the requests of some slots, until the last of them has ended. */
 interface Window {
   readonly firstSlot: number;
   readonly slots: number;
@@ -101,7 +101,7 @@ interface Window {
   done(): void;
 }
 
-/** A request every so many milliseconds. */
+/** Interval between requests, milliseconds. */
 class OpenLoop {
   readonly #intervalMs: number;
   readonly #startedMs = performance.now();
@@ -132,11 +132,11 @@ class OpenLoop {
     await Promise.all(this.#underWay);
   }
 
-  /** Everything whose time has come, also where this process itself was late. */
+  /** Everything that is due, also if this process itself was late. */
   #sendDue(): void {
     for (; this.#dueMs() <= performance.now(); this.#halfSlot++) {
       if (this.#halfSlot % 2 === 0) this.#keep(this.#sendValid(this.#halfSlot / 2, this.#dueMs()));
-      // Halfway to the next: as many come from an attacker, and nobody else's time changes.
+      // Halfway to the next: an attacker sends as many requests, and the times of the others do not change.
       else if (this.isHostile && hostile !== undefined) this.#keep(hostileRequest(hostile.next()));
     }
     this.#timer = setTimeout(() => this.#sendDue(), Math.max(0, this.#dueMs() - performance.now()));
@@ -171,7 +171,7 @@ function looping(): OpenLoop {
 }
 
 const orders = {
-  /** Mints the tokens that are about from now on. */
+  /** Mints the tokens that circulate from now on. */
   async prepare(given: { readonly url: string }): Promise<void> {
     url = given.url;
     while (tokens.length < TOKENS && counts.failed === 0) await mint();
@@ -180,7 +180,7 @@ const orders = {
     hostile = new HostileTokens(genuine, HOSTILE_SEED);
   },
 
-  /** Everybody asks again as soon as he is answered. Answers how many requests there were in a second. */
+  /** Each client repeats as soon as it has its answer. Returns the requests per second. */
   async closedLoop({ seconds, clients }: { seconds: number; clients: number }): Promise<number> {
     const startedMs = performance.now();
     const endMs = startedMs + seconds * 1_000;
@@ -195,19 +195,19 @@ const orders = {
     return (ended * 1_000) / (performance.now() - startedMs);
   },
 
-  /** From now on a valid request every so often, until {@link stop}. */
+  /** From now on sends a valid request at this interval, until {@link stop}. */
   start({ rate }: { readonly rate: number }): void {
     loop = new OpenLoop(rate);
   },
 
-  /** Whether every other request is an attacker's, on top of the valid ones. */
+  /** Whether an attacker sends as many requests, on top of the valid ones. */
   hostile({ on }: { readonly on: boolean }): void {
     looping().isHostile = on;
   },
 
   measure: ({ seconds }: { readonly seconds: number }): Promise<LoadMeasure> => looping().measure(seconds),
 
-  /** Answers what ended since the last measure. */
+  /** Returns the results since the last measurement. */
   async stop(): Promise<Counts> {
     await loop?.stop();
     return takeCounts();

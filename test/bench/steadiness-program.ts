@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 
-/** What a program can be told to do, by name. */
+/** The orders of a program, by name. */
 export type Orders = Readonly<Record<string, (given: never) => unknown>>;
 
 interface Order {
@@ -77,7 +77,7 @@ export class Program<Known extends Orders> {
   }
 }
 
-/** The other end, in the program itself. Orders that take time are carried out beside one another. */
+/** The other end, in the program itself. It carries out slow orders concurrently. */
 export function carryOut(orders: Orders): void {
   const send = (answer: Answer): unknown => process.send?.(answer);
   const obey = async ({ name, given }: Order): Promise<unknown> => orders[name]?.(given as never);
@@ -87,7 +87,7 @@ export function carryOut(orders: Orders): void {
       (error: unknown) => send({ id: order.id, error: String(error) }),
     );
   });
-  // Whoever forked it is gone, or has had enough.
+  // The parent process is gone, or has disconnected.
   process.on('disconnect', () => process.exit(0));
   send({ id: 0 });
 }

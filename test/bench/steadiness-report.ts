@@ -4,12 +4,12 @@ import type { Counts, LoadMeasure } from './steadiness-load.ts';
 import type { Recording } from './steadiness-server.ts';
 import type { Verdict } from './verdict.ts';
 
-/** One stretch of time under load, as it was measured. Quiet ones and others take turns; the first and last are quiet. */
+/** One measured phase under load. Quiet phases and others alternate; the first and last are quiet. */
 export interface Phase {
   readonly condition: 'quiet' | Condition;
   readonly recording: Recording;
   readonly load: LoadMeasure;
-  /** How often it was disturbed; 0 in a quiet one. */
+  /** Number of disturbances; 0 in a quiet phase. */
   readonly disturbances: number;
 }
 
@@ -22,31 +22,31 @@ export interface Tail {
   readonly longest: number;
 }
 
-/** Of all phases of one condition. */
+/** Values of all phases of one condition. */
 export interface ConditionReport {
   readonly condition: Phase['condition'];
   readonly phases: number;
   /** In all phases together, and in the phase that had the fewest. */
   readonly disturbances: number;
   readonly fewestDisturbances: number;
-  /** Different keys that sealed in a phase, at the least. */
+  /** The least number of different keys that sealed in a phase. */
   readonly fewestSealingKeys: number;
-  /** Inside the server: seals, and unseals of tokens that opened; `token` is both together. */
+  /** Inside the server: seals, and accepted unseals; `token` is both together. */
   readonly token: Tail;
   readonly seal: Tail;
   readonly unseal: Tail;
-  /** Unseals that refused; undefined where none did. */
+  /** Refused unseals; undefined if there were none. */
   readonly refusal: Tail | undefined;
   /**
-   * How many times the p99.9 of the quiet phases next to it: phase by phase, undefined for fewer than six. Of the quiet
-   * condition: of each quiet phase to its two quiet neighbours, which is what chance alone makes of it.
+   * Ratio to the p99.9 of the quiet phases next to it: phase by phase, undefined for fewer than six. For the quiet
+   * condition: each quiet phase to its two quiet neighbours, which shows the effect of chance alone.
    */
   readonly tokenRatio: Estimate | undefined;
   readonly sealRatio: Estimate | undefined;
   readonly unsealRatio: Estimate | undefined;
-  /** The same of all phases' operations together to all quiet ones'. */
+  /** The same for the operations of all phases together, to all quiet ones. */
   readonly pooledTokenRatio: number;
-  /** From outside, milliseconds from the intended start; and the p99.9 of how late the clients themselves were. */
+  /** From outside, milliseconds from the intended start; and the p99.9 of the clients' own delay. */
   readonly request: { readonly p50: number; readonly p99: number; readonly p999: number };
   readonly requestRatio: Estimate | undefined;
   readonly latenessP999: number;
@@ -59,7 +59,7 @@ export interface ConditionReport {
 }
 
 export interface SteadinessReport {
-  /** Requests a second: of clients that wait for their answers, and of those that do not, which were measured. */
+  /** Requests a second: of clients that wait for their answers, and of the measured ones, which do not. */
   readonly closedLoopRate: number | undefined;
   readonly rate: number;
   readonly rounds: number;
@@ -82,7 +82,7 @@ const unsealsOf: Samples = ({ recording }) => recording.unseals;
 const tokensOf: Samples = ({ recording }) => [...recording.seals, ...recording.unseals];
 const requestsOf: Samples = ({ load }) => load.latencies;
 
-/** What the phases of each condition have in common, quiet first. */
+/** The statistics of each condition, quiet first. */
 export function summarise(phases: readonly Phase[]): readonly ConditionReport[] {
   const conditions = new Set(phases.map(({ condition }) => condition));
   return Array.from(conditions, (condition) => summaryOf(condition, phases));
@@ -124,8 +124,8 @@ function summaryOf(condition: Phase['condition'], phases: readonly Phase[]): Con
 }
 
 /**
- * Of each phase to its quiet neighbours: what slows the machine down slows down neighbours alike. To their geometric mean:
- * together they would have the tail of the worse one, and phases that do not differ a ratio below 1.
+ * Ratio of each phase to its quiet neighbours, because a slow machine affects neighbours alike. To their geometric
+ * mean: together they would have the tail of the worse one, and phases that do not differ would have a ratio below 1.
  */
 function ratioOf(condition: Phase['condition'], phases: readonly Phase[], samples: Samples): Estimate | undefined {
   const step = condition === 'quiet' ? 2 : 1;
@@ -166,11 +166,11 @@ function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
 
-/** What was not measured, or too seldom, is not met. */
+/** A limit whose value was not measured, or too rarely, is not met. */
 export function judgeSteadiness({ conditions, besides }: SteadinessReport): readonly Verdict[] {
   const tails = JUDGED.map((name): Verdict => {
     const ratio = conditions.find(({ condition }) => condition === name)?.tokenRatio?.median;
-    // The number as it is printed decides.
+    // The printed number decides.
     const measured = Number((ratio ?? Number.NaN).toFixed(2));
     const law = `p99.9 of token operations during ${name} at most ${TOKEN_LIMIT} × the quiet one`;
     return { law, limit: TOKEN_LIMIT, measured, met: measured <= TOKEN_LIMIT };

@@ -1,6 +1,6 @@
 /**
- * The MCP server whose steadiness is measured, in a process of its own: the official SDK on node:http, tokens by a codec on
- * AWS KMS and Redis. It times every seal and unseal around the codec, beneath the boundary.
+ * The MCP server under test, in a process of its own: the official SDK on node:http, tokens by a codec on AWS KMS and
+ * Redis. It times every seal and unseal around the codec, below the boundary.
  */
 import { createServer } from 'node:http';
 import { monitorEventLoopDelay, PerformanceObserver, performance } from 'node:perf_hooks';
@@ -19,13 +19,13 @@ export interface ServerSettings {
   readonly policy: Partial<RingPolicy>;
 }
 
-/** What the server saw of itself since it was told to record. */
+/** The server's own record since the last order to start one. */
 export interface Recording {
-  /** Nanoseconds, one by one, in the order they were done. */
+  /** Nanoseconds of each, in order. */
   readonly seals: readonly number[];
-  /** Of tokens that opened. */
+  /** Of accepted tokens. */
   readonly unseals: readonly number[];
-  /** Of tokens that were refused. */
+  /** Of refused tokens. */
   readonly refusals: readonly number[];
   /** Different keys that sealed. */
   readonly sealingKeys: number;
@@ -46,7 +46,7 @@ export interface ServerHealth {
   readonly lastError: string | undefined;
 }
 
-/** Together with the claims around it about 358 bytes, as in the token path. */
+/** With the claims around it about 358 bytes, as in the token path. */
 const STATE = JSON.stringify({ order: '1017', step: 2, note: 'x'.repeat(100) });
 const USER = { token: 'x', clientId: 'web', scopes: [], extra: { iss: 'https://idp.example', sub: 'ada' } };
 /** Of a native token: the prefix and the key's id. */
@@ -75,7 +75,7 @@ function running(): KmsCodec {
   return codec;
 }
 
-/** What the boundary uses of a codec, with a clock around it. */
+/** The codec as the boundary uses it, with a clock around it. */
 function timed(inner: KmsCodec) {
   return {
     tokenLifetimeSeconds: inner.tokenLifetimeSeconds,
@@ -102,7 +102,7 @@ function timed(inner: KmsCodec) {
 }
 
 const orders = {
-  /** Answers where it listens. */
+  /** Returns its address. */
   async start({ kms, redis, policy }: ServerSettings): Promise<string> {
     const keyWrapper = await keyWrapperAt(kms);
     const ring = redisRing({ url: redis, key: 'sealring:steadiness' });
@@ -115,7 +115,7 @@ const orders = {
           serverInfo: { name: 'refund-desk', version: '1.0.0' },
           security,
         });
-        // A flow without end: every token that comes back is opened, and another one is sealed.
+        // An endless flow: every returned token is unsealed, and another one is sealed.
         server.registerTool('refund', {}, (ctx): InputRequiredResult => {
           const state = ctx.mcpReq.requestState<string>();
           if (state !== undefined && state !== STATE) throw new Error('another state');
@@ -134,7 +134,7 @@ const orders = {
     return `http://127.0.0.1:${address.port}/mcp`;
   },
 
-  /** Begins anew. */
+  /** Starts a new record. */
   record(): void {
     [seals, unseals, refusals, sealingKeys] = [[], [], [], new Set()];
     [collecting, longestCollection] = [0, 0];
@@ -156,7 +156,7 @@ const orders = {
     return { status, keys: keys.length, isPropagating, lastError: failure };
   },
 
-  /** Reads the ring again and again. Answers how often. */
+  /** Reads the ring repeatedly. Returns how often. */
   async refreshFor({ seconds, everySeconds }: { seconds: number; everySeconds: number }): Promise<number> {
     const until = performance.now() + seconds * 1_000;
     let refreshes = 0;

@@ -13,7 +13,7 @@ import { type Phase, type SteadinessReport, summarise } from './steadiness-repor
 const ROUNDS = 6;
 const noCounts: Counts = { valid: 0, failed: 0, hostile: 0, refused: 0, failures: [] };
 
-// Where there is no Redis, it says so.
+// Without Redis, the test prints that it is skipped.
 const redis = await startOrSkip(() => startRedis());
 await redis?.stop();
 
@@ -22,7 +22,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-/** A phase of 2 000 operations of a microsecond, but for ten. */
+/** A phase of 2 000 operations of a microsecond, except ten. */
 function phaseOf(condition: Phase['condition'], tailMicroseconds: number, counts: Partial<Counts> = {}): Phase {
   const samples = [...Array<number>(990).fill(1_000), ...Array<number>(10).fill(tailMicroseconds * 1_000)];
   return {
@@ -42,7 +42,7 @@ function phaseOf(condition: Phase['condition'], tailMicroseconds: number, counts
   };
 }
 
-/** Six rounds that nothing is wrong with, but for what `change` makes of one phase. */
+/** Six rounds without a fault, except for the changes that `change` makes to one phase. */
 function reportOf(change: (phase: Phase) => Phase = (phase) => phase, rounds = ROUNDS): SteadinessReport {
   const round = () => CONDITIONS.flatMap((condition) => [phaseOf('quiet', 100), change(phaseOf(condition, 115))]);
   const phases = [...Array.from({ length: rounds }, round).flat(), phaseOf('quiet', 100)];
@@ -89,7 +89,7 @@ describe('the verdict on steadiness', () => {
     const phases = rounds.map((phase, at) => (at % 4 === 0 ? phaseOf('quiet', 100) : phase));
     const [quiet, rotation] = summarise([...phases, phaseOf('quiet', 100)]);
     expect(rotation?.tokenRatio).toEqual({ median: 1.5, low: 1.5, high: 1.5 });
-    // Of five with a quiet neighbour on either side: too few.
+    // Only five have a quiet neighbour on either side: too few.
     expect(quiet?.tokenRatio).toBeUndefined();
   });
 
@@ -136,7 +136,7 @@ describe('the clients of the steadiness benchmark', () => {
   const SECONDS = 2;
   const SERVED = '{"result":{"requestState":"sr1.x"}}';
 
-  /** Clients of a server that does with each request what it is told to. */
+  /** Clients of a server that answers each request as the test says. */
   async function startLoad(serve: (response: ServerResponse) => void): Promise<Program<LoadOrders>> {
     const http = createServer((request, response) => {
       request.resume();
@@ -171,7 +171,7 @@ describe('the clients of the steadiness benchmark', () => {
     const { latencies, lateness, counts } = await measuring;
     expect([latencies.length, lateness.length]).toEqual([SECONDS * RATE, SECONDS * RATE]);
     expect(held).toHaveLength(HELD);
-    // The first of those held waited for the last to come, the second for almost as long, and so on.
+    // The first of the held requests waited for the last to arrive, the second for almost as long, and so on.
     const half = (HELD / 2 / RATE) * 1_000;
     expect(latencies.filter((latency) => latency >= half - 1).length).toBeGreaterThanOrEqual(HELD / 2);
     expect(counts).toMatchObject({ failed: 0, hostile: 0 });

@@ -15,13 +15,13 @@ export { judgeSteadiness, type SteadinessReport } from './steadiness-report.ts';
 export interface SteadinessOptions {
   /** Default: all of them. */
   readonly conditions?: readonly Condition[];
-  /** Times every condition has its turn. Fewer than 6 bound no ratio; 20 are as many as a ring has room for. */
+  /** Rounds of every condition. Fewer than 6 bound no ratio; a ring has room for 20. */
   readonly rounds: number;
-  /** How long each turn is, and each quiet one between: 1 or more, and 4 or more for a new key to seal in its turn. */
+  /** Length of each phase, and of each quiet one between: at least 1, and 4 for a new key to seal in its phase. */
   readonly phaseSeconds: number;
-  /** How long the server warms up, and then how long it is found out what it can do. */
+  /** Length of the warm-up, and then of the measurement of the highest rate. */
   readonly warmUpSeconds: number;
-  /** Valid requests a second. Default: a third of what clients that wait for their answers get. */
+  /** Valid requests a second. Default: a third of the rate of clients that wait for their answers. */
   readonly rate?: number;
 }
 
@@ -52,7 +52,7 @@ export async function measureSteadiness(
   const closedLoopRate = options.rate === undefined ? await measuredRate() : undefined;
   const rate = options.rate ?? Math.max(1, Math.round((closedLoopRate ?? 0) * SHARE_OF_CLOSED_LOOP));
   await load.ask('start', { rate });
-  // At the rate that is measured, once everybody is used to it.
+  // At the measured rate, once all clients have settled.
   const { counts: warmUp } = await load.ask('measure', { seconds: warmUpSeconds });
   const phases: Phase[] = [];
   const took = (phase: Phase): void => {
@@ -61,7 +61,7 @@ export async function measureSteadiness(
   };
   for (let round = 0; round < rounds; round++) {
     for (let i = 0; i < conditions.length; i++) {
-      // Everybody comes first once, and after everybody else.
+      // Each condition comes first once, and after each other one.
       const condition = conditions[(i + round) % conditions.length];
       if (condition === undefined) continue;
       took(await quietPhase(world, phaseSeconds));
@@ -95,8 +95,9 @@ async function disturbedPhase(world: World, seconds: number, condition: Conditio
 }
 
 /**
- * Short enough that everything happens in a phase: a published key seals, and a KMS or store that is gone is noticed. So a
- * quiet phase has three reads of the ring and three proofs; by the defaults a server has one in five minutes.
+ * Short enough that everything happens within a phase: a published key seals, and the server notices a KMS or store
+ * that fails. So a quiet phase has three reads of the ring and three KMS checks; by the defaults a server has one in
+ * five minutes.
  */
 function policyFor(phaseSeconds: number): Partial<RingPolicy> {
   const outageSeconds = 60 + 10 * phaseSeconds;
@@ -108,7 +109,7 @@ function policyFor(phaseSeconds: number): Partial<RingPolicy> {
     kmsTimeoutSeconds: 0.5 + phaseSeconds / 10,
     sealOutageSeconds: outageSeconds,
     storeOutageSeconds: outageSeconds,
-    // Nothing rotates by itself.
+    // No key rotates by schedule.
     rotateEverySeconds: 86_400,
   };
 }

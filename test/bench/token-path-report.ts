@@ -6,16 +6,16 @@ import type { Verdict } from './verdict.ts';
 /** Bytes of a typical claims envelope with a small state. */
 const HEADLINE_BYTES = 358;
 export const SIZES: readonly number[] = [64, HEADLINE_BYTES, 4_096, 49_152];
-/** What the interpreter has that speaks for the MCP Python SDK. */
+/** The module of the interpreter that stands for the MCP Python SDK. */
 export const PYTHON_SDK = { package: 'mcp', version: '2.3.0' } as const;
 const PYTHON_NOTE = 'the AES-GCM codec of the MCP Python SDK, on Python: for orientation';
 
-/** How many times a floor ours may cost. */
+/** The highest ratio to a floor. */
 const LIMITS: Readonly<Record<string, Readonly<Record<Cost['operation'], number>>>> = {
   'bare cipher': { seal: 1.25, unseal: 1.15 },
   'plain codec': { seal: 0.75, unseal: 1.1 },
 };
-/** How many times ours a peer costs at least. */
+/** The least ratio of a peer to Sealring. */
 export const LEADS: Readonly<Record<string, number>> = {
   'TypeScript SDK': 10,
   jose: 15,
@@ -29,7 +29,7 @@ export interface TokenPathChoice {
   readonly rounds: number;
   /** Milliseconds. */
   readonly turn: number;
-  /** Default: everybody. */
+  /** Default: all contenders. */
   readonly only?: readonly string[];
   readonly python: boolean;
 }
@@ -77,7 +77,7 @@ export function judgeTokenPath({ costs, headlineBytes }: TokenPathReport): reado
   return judged.flatMap((cost): readonly Verdict[] => {
     const { contender: name, operation, timesOurs, timesOursAtP50 } = cost;
     const most = LIMITS[name]?.[operation];
-    // The numbers as they are printed decide.
+    // The printed numbers decide.
     if (most !== undefined) {
       const measured = Number((1 / timesOurs.median).toFixed(2));
       return [{ law: `${operation}, times the ${name}, at most`, limit: most, measured, met: measured <= most }];
@@ -86,7 +86,7 @@ export function judgeTokenPath({ costs, headlineBytes }: TokenPathReport): reado
     if (lead === undefined) return [];
     const atP50 = Number(timesOursAtP50.median.toFixed(1));
     const ours = judged.find((other) => other.contender === OURS && other.operation === operation)?.p999;
-    // Where too few of theirs were timed, the slowest of a hundred stands in, and is the smaller number.
+    // If too few of a contender's operations were timed, its p99 is used instead, which is the smaller number.
     const atP999 = Number(((cost.p999 ?? cost.p99) / (ours ?? Number.NaN)).toFixed(2));
     return [
       { law: `${operation} by ${name}, times ours at p50, at least`, limit: lead, measured: atP50, met: atP50 >= lead },

@@ -6,35 +6,35 @@ export const OURS = 'Sealring';
 export const FLOORS = ['bare cipher', 'plain codec'] as const;
 export const OPERATIONS = ['seal', 'unseal'] as const;
 
-/** Fewer operations than this say nothing of the slowest of a thousand. */
+/** Fewer operations than this show nothing of the slowest of a thousand. */
 const TELLING_TAIL = 5_000;
 
-/** What one operation of one contender costs on one size of payload. */
+/** The cost of one operation of one contender on one size of payload. */
 export interface Cost {
   readonly contender: string;
   readonly operation: Turn['operation'];
   readonly bytes: number;
   readonly tokenLength: number;
-  /** Microseconds per operation; `p999` is undefined where too few were timed. */
+  /** Microseconds per operation; `p999` is undefined if too few were timed. */
   readonly batch: Estimate;
   readonly p50: number;
   readonly p99: number;
   readonly p999: number | undefined;
   /** Garbage collection, microseconds per operation. */
   readonly collecting: number;
-  /** How many times ours it costs: of batches of the same round, and of medians one by one. */
+  /** Ratio to Sealring: of batches of the same round, and of the medians of single operations. */
   readonly timesOurs: Estimate;
   readonly timesOursAtP50: Estimate;
-  /** Bytes per operation; of the headline size only. */
+  /** Bytes per operation; for the headline size only. */
   readonly memory?: { readonly heap: number; readonly external: number };
 }
 
 export interface TokenPathOptions {
   readonly contenders: readonly string[];
-  /** The interpreter that has the MCP Python SDK, where there is one. */
+  /** The interpreter with the MCP Python SDK, if there is one. */
   readonly python: string | undefined;
   readonly sizes: readonly number[];
-  /** Times everybody gets a turn at everything. */
+  /** Turns of each contender at each operation. */
   readonly rounds: number;
   readonly turnMilliseconds: number;
   readonly headlineBytes: number;
@@ -45,7 +45,7 @@ const WARM_UP_ROUNDS = 4;
 const MEMORY_OF = 200;
 const PYTHON = 'Python SDK';
 
-/** Everybody's turn at everything, round after round: what slows the machine down slows down neighbours alike. */
+/** A turn of each contender at each operation, round after round: a slow machine affects neighbours alike. */
 export async function measureTokenPath(options: TokenPathOptions): Promise<readonly Cost[]> {
   const { contenders, python, sizes, rounds, turnMilliseconds: milliseconds } = options;
   const contestants = contenders.map((name) => Contestant.onNode(name));

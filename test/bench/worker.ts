@@ -1,6 +1,7 @@
 /**
- * One contender in a process of its own: nobody pays for another's garbage. Its argument is the contender's name; each line
- * on standard input is a {@link Turn} in JSON and is answered with a line that is a {@link TurnResult}.
+ * One contender in a process of its own, so that its garbage costs no other contender time. Its argument is the
+ * contender's name; it answers each line on standard input, a {@link Turn} in JSON, with a line that is a
+ * {@link TurnResult}.
  */
 import { PerformanceObserver, performance } from 'node:perf_hooks';
 import { createInterface } from 'node:readline';
@@ -11,7 +12,7 @@ import { payloadOf } from './payload.ts';
 export interface Turn {
   readonly operation: 'seal' | 'unseal';
   readonly bytes: number;
-  /** About how long it goes on; or how many operations' memory is counted. */
+  /** Approximate length; or the number of operations whose memory is counted. */
   readonly milliseconds?: number;
   readonly memoryOf?: number;
 }
@@ -21,7 +22,7 @@ export interface TurnResult {
   readonly nanoseconds: number;
   /** Operations timed one by one. Nanoseconds. */
   readonly samples: readonly number[];
-  /** Garbage collection while the turn went on, per operation. Nanoseconds. */
+  /** Garbage collection during the turn, per operation. Nanoseconds. */
   readonly collecting: number;
   readonly tokenLength: number;
   /** Bytes on the heap, and outside it, per operation. */
@@ -42,7 +43,7 @@ async function operationOf(contender: Contender, { operation, bytes }: Turn) {
   const { payload, text } = payloadOf(bytes);
   const sealed = await contender.seal(payload, text);
   if (!contender.isPayload(await contender.unseal(sealed), payload, text)) {
-    throw new Error('it does not open its own token');
+    throw new Error('it does not unseal its own token');
   }
   const call = operation === 'seal' ? () => contender.seal(payload, text) : () => contender.unseal(sealed);
   return { call, tokenLength: contender.lengthOf(sealed) };
@@ -76,7 +77,7 @@ async function take(contender: Contender, turn: Turn): Promise<TurnResult> {
   const { milliseconds = 0, memoryOf } = turn;
   if (memoryOf !== undefined) {
     await batch(call, memoryOf);
-    // Buffers that are garbage go with the second collection.
+    // The second collection frees buffers that are garbage.
     for (let i = 0; i < 2; i++) {
       globalThis.gc?.();
       await macrotask();
@@ -96,7 +97,7 @@ async function take(contender: Contender, turn: Turn): Promise<TurnResult> {
   collectedMs = 0;
   nanoseconds = await batch(call, count);
   const samples = await oneByOne(call, milliseconds * (1 - BATCH_SHARE));
-  // The observer is told of collections afterwards.
+  // The observer is notified of collections afterwards.
   await macrotask();
   const collecting = (collectedMs * 1e6) / (count + samples.length);
   return { nanoseconds: nanoseconds / (count + 1), samples, collecting, tokenLength };

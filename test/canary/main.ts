@@ -7,11 +7,11 @@ import { canaryEnvironment } from './environment.ts';
 import { sightings } from './search.ts';
 
 /*
- * Runs the tests once with keys that can be recognised, keeps everything that comes out anywhere, and searches it (F21):
+ * Runs the tests once with recognisable keys, keeps all output, and searches it (F21):
  *
  *   npm run canary -- --project core --project mcp
  *
- * The arguments are vitest's. Everything that was kept is in .cache/canary.
+ * The arguments are vitest's. All output is in .cache/canary.
  */
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const CACHE = join(ROOT, '.cache');
@@ -37,7 +37,7 @@ const child = spawn(process.execPath, args, {
   env: canaryEnvironment(mark),
   stdio: ['ignore', out, err],
 });
-// The log of a server is deleted when the server ends: a second name keeps it.
+// A server's log is deleted when the server ends: a second name keeps it.
 const watch = setInterval(keepLogs, 250);
 const code = await new Promise<number>((resolve) => child.once('exit', (exit) => resolve(exit ?? 1)));
 clearInterval(watch);

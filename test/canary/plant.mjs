@@ -1,7 +1,7 @@
 // Loaded before everything else, into every Node process of a canary run: `NODE_OPTIONS=--import=…/plant.mjs`.
 //
-// Every 32 random bytes that a program draws begin with the mark of the run. That is what data keys, master keys, HMAC
-// secrets and the tokens of test servers are made of, and nothing that anybody may see: nonces have 12 bytes, salts 18.
+// Every 32 random bytes that a program draws begin with the mark of the run. Data keys, master keys, HMAC secrets and
+// the tokens of test servers are made of them; public values are not: nonces have 12 bytes, salts 18.
 import crypto from 'node:crypto';
 import { subscribe } from 'node:diagnostics_channel';
 import { syncBuiltinESMExports } from 'node:module';
@@ -29,7 +29,7 @@ if (mark.length > 0) {
   const getRandomValues = webcrypto.getRandomValues.bind(webcrypto);
   Object.getPrototypeOf(webcrypto).getRandomValues = (target) => marked(getRandomValues(target));
   syncBuiltinESMExports();
-  // Every event is shown whole: what observes a codec may print it all.
+  // Prints every event completely, as an observer of a codec may do.
   const print = (message, name) =>
     process.stderr.write(`${String(name)} ${inspect(message, { depth: 9, showHidden: true })}\n`);
   const channels = (process.env.SEALRING_CANARY_EVENTS ?? '').split(' ').filter(Boolean);

@@ -1,16 +1,16 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 
-/** Where a mark can be read, and in which form. */
+/** The place where a mark appears, and its form. */
 export interface Sighting {
   readonly file: string;
   readonly form: string;
-  /** What stands around it, on one line. */
+  /** The text around it, on one line. */
   readonly around: string;
 }
 
 const CHUNK = 1024 * 1024;
 const AROUND = 120;
-/** A form spread over columns or lines is longer than itself. */
+/** A form that is spread over columns or lines is longer than itself. */
 const OVERLAP = 1_024;
 
 /** How bytes may show up in an output, by name; texts without white space. */
@@ -22,7 +22,7 @@ export function formsOf(mark: Uint8Array): ReadonlyMap<string, Buffer> {
     ['hex', Buffer.from(hex)],
     ['HEX', Buffer.from(hex.toUpperCase())],
     ['numbers', Buffer.from([...bytes].join(','))],
-    // Whoever decodes bytes as text still shows most of them.
+    // A program that decodes the bytes as text still shows most of them.
     ['latin1', Buffer.from(bytes.toString('latin1'), 'utf8')],
   ]);
   for (const encoding of ['base64', 'base64url'] as const) {
@@ -32,7 +32,7 @@ export function formsOf(mark: Uint8Array): ReadonlyMap<string, Buffer> {
   return forms;
 }
 
-/** The characters that the mark alone decides, with `before` bytes of something else in the first group of three. */
+/** The characters that depend on the mark alone, with `before` other bytes in the first group of three. */
 function piece(mark: Buffer, encoding: 'base64' | 'base64url', before: number): string {
   const text = Buffer.concat([Buffer.alloc(before), mark])
     .toString(encoding)
@@ -41,7 +41,7 @@ function piece(mark: Buffer, encoding: 'base64' | 'base64url', before: number): 
   return text.slice(Math.ceil((before * 8) / 6), decided);
 }
 
-/** Reads files piece by piece and says where the mark can be read. At most one sighting for each file and form. */
+/** Reads files in pieces and reports where the mark appears. At most one sighting for each file and form. */
 export function sightings(mark: Uint8Array, files: readonly string[]): readonly Sighting[] {
   const forms = formsOf(mark);
   return files.flatMap((file) => {

@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** Something in front of an HTTP server that puts another date on its answers. */
+/** A proxy for an HTTP server that changes the date of its answers. */
 export interface ClockProxy {
   readonly address: string;
   close(): Promise<void>;
 }
 
-/** Passes everything on to `target`, and adds so many seconds to the date of each answer. */
+/** Passes everything on to `target`, and adds this many seconds to the date of each answer. */
 export async function startClockProxy(target: string, secondsAhead: number): Promise<ClockProxy> {
   const { hostname, port } = new URL(target);
   const server = createServer((incoming, answer) => {

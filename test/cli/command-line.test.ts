@@ -99,7 +99,7 @@ describe.skipIf(moto === '')('sealring, with the environment that Terraform give
   test('a missing adapter is named with the command that installs it', async () => {
     const empty = mkdtempSync(join(tmpdir(), 'sealring-cli-'));
     const copy = join(empty, 'cli');
-    // Neither the project nor the command line's own surroundings have adapters.
+    // Neither the project nor the environment of the command line has adapters.
     cpSync(fileURLToPath(new URL('../../packages/cli/dist', import.meta.url)), join(copy, 'dist'), { recursive: true });
     cpSync(fileURLToPath(new URL('../../packages/cli/package.json', import.meta.url)), join(copy, 'package.json'));
     mkdirSync(join(empty, 'node_modules', '@sealring'), { recursive: true });

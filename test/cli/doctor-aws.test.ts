@@ -40,7 +40,7 @@ async function createKey(endpoint: string, region = 'us-east-1'): Promise<string
   return KeyMetadata?.Arn ?? '';
 }
 
-/** The doctor's own look at the key takes the default chain, as the command line's user has it. */
+/** The doctor's own check of the key uses the default chain, as the command line's user does. */
 function useDefaultChain(endpoint: string): void {
   const own = {
     AWS_ENDPOINT_URL: endpoint,
@@ -75,7 +75,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
   const wrapperOf = (id: string, client = kmsClient(moto)) => awsKmsKeyWrapper({ keyId: id, client, maxAttempts: 1 });
   const sound = (): SealringConfig => ({ ringName: 'payments', ring: newRing(), keyWrapper: wrapperOf(keyId) });
 
-  test('reports no error for a healthy ring, tests compare-and-swap with the probe, and removes what it wrote', async () => {
+  test('reports no error for a healthy ring, tests compare-and-swap with the probe, and removes its writes', async () => {
     await kmsClient(moto).send(new EnableKeyRotationCommand({ KeyId: keyId }));
     const beside = ringAt('probe');
     const remove = async () =>
@@ -84,7 +84,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     await createRing(config);
     const before = await config.ring.read();
     const report = await examine(config);
-    // What Python servers log cannot be seen from here: it is told, and nothing else.
+    // The log of Python servers is not visible here: the doctor prints a hint, and nothing else.
     const told = report.findings.filter(({ severity }) => severity !== 'ok');
     expect(told.map(({ id, severity }) => `${severity} ${id}`)).toEqual(['info botocore-logging']);
     expect(report.healthy).toBe(true);
@@ -193,7 +193,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     async (ageSeconds, severity, what) => {
       const past = { wallMs: () => Date.now() - ageSeconds * 1_000, monotonicNs: () => process.hrtime.bigint() };
       const policy = { rotateEverySeconds: 86_400, tokenLifetimeSeconds: 5 * 86_400, clockSkewSeconds: 0 };
-      // No service contradicts the clock of the machine that founds it.
+      // No service contradicts the clock of the machine that creates it.
       const config = { ...sound(), ring: memoryRing(), policy };
       await createRing({ ...config, keyWrapper: withoutDate(wrapperOf(keyId)), clock: past });
       const report = await examine(config);
@@ -232,7 +232,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     const environment = { GOOGLE_SDK_NODE_LOGGING: 'kms', NODE_TLS_REJECT_UNAUTHORIZED: '0' };
     const report = await examine(sound(), environment);
     expect(idsOf(report, 'error')).toEqual(['tls-unchecked']);
-    // Nothing of Google is configured here.
+    // The configuration has nothing of Google.
     expect(findingOf(report, 'google-logging')?.severity).toBe('warning');
     expect(findingOf(report, 'google-logging')?.remedy).toMatch(/Unset GOOGLE_SDK_NODE_LOGGING/);
   });
@@ -253,7 +253,7 @@ function withoutDate(wrapper: ReturnType<typeof awsKmsKeyWrapper>): ReturnType<t
   };
 }
 
-// Its own: policies are enforced by the whole server.
+// A moto of its own: the whole server enforces the policies.
 const enforcing = await startOrSkip(startMoto);
 closing.push(() => enforcing?.stop());
 

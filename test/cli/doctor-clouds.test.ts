@@ -73,7 +73,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
     };
     const version = (name: string, number: number): string => `${name}/cryptoKeyVersions/${number}`;
 
-    test('is reported with what members do, and until when the old one is needed', async () => {
+    test('reports a key with a new version, with what members do, and until when the old one is needed', async () => {
       const { name, config, codec } = await setUp();
       expect(findingOf(await examine(config), 'kms-version')).toMatchObject({ severity: 'ok' });
       gcp.kms.rotate(name);
@@ -97,7 +97,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
       expect(after?.what).toContain(`${version(name, 1)} until ${key?.unsealsUntil.toISOString()}`);
     });
 
-    test('and then an older one again is reported as one that no member rotates for', async () => {
+    test('reports an older version that is primary again as one that no member rotates for', async () => {
       const { name, config, codec } = await setUp();
       gcp.kms.rotate(name);
       await codec.rotate();
@@ -113,7 +113,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
     test.each([
       ['disabled', 'KEY_DISABLED', (name: string) => gcp.kms.disable(name)],
       ['destroyed', 'KEY_DESTROYED', (name: string) => gcp.kms.destroy(name)],
-    ])('is reported as refused if the older one is %s while keys of the ring need it', async (_, code, end) => {
+    ])('reports an older version as refused if it is %s while keys of the ring need it', async (_, code, end) => {
       const { name, config, codec } = await setUp();
       const unsealsUntil = codec.health().keys[0]?.unsealsUntil.toISOString() ?? '';
       gcp.kms.rotate(name);
@@ -131,7 +131,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
       expect(remedy).toContain('gcloud kms keys versions enable');
     });
 
-    test('is reported if the older one is disabled before any key is wrapped by the new one', async () => {
+    test('reports an older version that is disabled before any key is wrapped by the new one', async () => {
       const { name, config, codec } = await setUp();
       await codec.close();
       gcp.kms.rotate(name);
@@ -222,7 +222,7 @@ describe('the doctor, on Azure Key Vault', async () => {
     symlinkSync(MODULES, join(project, 'node_modules'));
     afterAll(() => rmSync(project, { recursive: true, force: true }));
 
-    /** Runs the doctor as a program, on such a configuration. */
+    /** Runs the doctor as a program, on this configuration. */
     async function run(
       id: string,
       limits = ', maxAttempts: 2',
@@ -273,7 +273,7 @@ export default { ringName: 'payments', ring: memoryRing(), keyWrapper: azureKeyV
     test('prints progress while a vault accepts connections and never answers, and reports it within 25 seconds', {
       timeout: 40_000,
     }, async () => {
-      // Reads, so that it notices when the client has gone.
+      // Reads, so that it notices when the client disconnects.
       const silent = createServer((socket) => void socket.resume().on('error', () => {}));
       silent.listen(0, '127.0.0.1');
       await once(silent, 'listening');
@@ -318,7 +318,7 @@ export default { ringName: 'payments', ring: memoryRing(), keyWrapper: azureKeyV
     const old = vault.idOf(key, key.current);
     const [{ attributes }] = key.versions as [(typeof key.versions)[number]];
     key.rotate();
-    // The doctor is a process of its own: it remembers no version.
+    // The doctor is a process of its own and remembers no version.
     const report = await examine({ ...config, keyWrapper: wrapper() });
     expect(findingOf(report, 'kms-version')?.what).toContain(`the newest key of the ring is wrapped by ${old}`);
     attributes.enabled = false;

@@ -29,7 +29,7 @@ describe.skipIf(started === undefined)('the doctor, on the transit engine of Vau
     await callOpenBao(server, 'POST', 'transit/keys/payments', { type: 'aes256-gcm96' });
   });
 
-  /** A configuration whose token may do so much and no more. */
+  /** A configuration whose token has only these permissions. */
   async function configOf(operations: readonly string[]): Promise<SealringConfig> {
     const rights = operations.map((each) => `path "transit/${each}/payments" { capabilities = ["update"] }`);
     const policy = randomUUID();

@@ -8,7 +8,7 @@ import { startOrSkip } from '../support/servers.ts';
 import { until } from '../support/until.ts';
 import { emptyProject } from './proxy-process.ts';
 
-/* The command `sealring keeper` while its ring store is away. */
+/* The command `sealring keeper` while its ring store is down. */
 
 const redis = await startOrSkip(() => startRedis());
 const project = emptyProject();
@@ -27,12 +27,12 @@ describe.skipIf(redis === undefined)('with a ring in Redis, the keeper', () => {
   const store = redis as NonNullable<typeof redis>;
   beforeAll(() => writeFileSync(join(project.cwd, 'sealring.config.mjs'), configFor(store.address)));
 
-  test('is not ready while the store is away at its start, and ready once the store answers', async () => {
+  test('is not ready while the store is down at its start, and ready once the store answers', async () => {
     await store.kill();
     await using keeper = new KeeperProcess(project.cwd, ['--health-port', '0']);
     const get = await probesOf(keeper);
     expect([await get('/livez'), await get('/readyz')]).toEqual([200, 503]);
-    // With a store that is empty for a second, the keeper creates the ring.
+    // Once the store has been empty for a second, the keeper creates the ring.
     await store.start();
     await until(async () => (await get('/readyz')) === 200, 30);
     expect(await keeper.terminate()).toBe(0);
@@ -55,7 +55,7 @@ describe.skipIf(redis === undefined)('with a ring in Redis, the keeper', () => {
   });
 });
 
-/** A ring with times by which an outage of seconds counts. */
+/** A ring with times short enough that an outage of seconds counts. */
 function configFor(address: string): string {
   return `import { localKeyWrapper } from '@sealring/core';
 import { redisRing } from '@sealring/redis';

@@ -134,7 +134,7 @@ describe('sealring probe', () => {
       refusal: { status: 200, body: { error: { code: -32602, message: 'no' } } },
     };
 
-    /** Asks once, and accepts what `accepts` does. */
+    /** Asks once, and accepts what `accepts` accepts. */
     const byHand = ({ mint, accepts, text, refusal }: typeof sound) => {
       const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
         const { id, params } = JSON.parse(Buffer.concat(await request.toArray()).toString());
@@ -250,7 +250,7 @@ describe('sealring probe', () => {
     expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('of two users') });
   });
 
-  test('prints the holes with a remedy, and neither state, access token nor the query of the address', async () => {
+  test('prints the holes with a remedy, but neither state, access token nor the query of the address', async () => {
     await using server = await served(() => registered(new McpServer(info)));
     const { code, stdout } = await probe(server.url);
     expect(code).toBe(1);
@@ -273,7 +273,7 @@ describe('sealring probe', () => {
     expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('0 holes') });
   });
 
-  test('leaves unchecked what it lacks, and fails for that with --strict only', async () => {
+  test('leaves a check without its input unchecked, and fails for that with --strict only', async () => {
     await using server = await served(protectedBy({ ttlSeconds: 600, requireSubject: false }));
     const args = ['--prompt', 'terms'];
     const { code, stdout } = await probe(server.url, args, {});
@@ -294,7 +294,7 @@ describe('sealring probe', () => {
     expect(stderr).toContain(message);
   });
 
-  test('fails with not-probed for an address where nobody listens', async () => {
+  test('fails with not-probed for an address without a server', async () => {
     const { code, stderr } = await probe('http://127.0.0.1:9/mcp');
     expect(code).toBe(1);
     expect(stderr).toBe('error: the server did not answer (TypeError)\n');

@@ -24,14 +24,14 @@ const confirm = inputRequired.elicit({
   },
 });
 
-/** How a server makes its states, and reads them back. */
+/** How a server makes its states, and reads them. */
 export interface States {
   readonly mint: (state: string, ctx: ServerContext) => string | Promise<string>;
   readonly read: (ctx: ServerContext) => string | undefined;
 }
 const plaintext: States = { mint: (state) => state, read: (ctx) => ctx.mcpReq.requestState<string>() };
 
-/** Adds a tool and a prompt that ask. */
+/** Adds a tool and a prompt that ask a question. */
 export function registered(server: McpServer, { mint, read }: States = plaintext): McpServer {
   const inputSchema = fromJsonSchema<{ order: string }>({ type: 'object', properties: { order: { type: 'string' } } });
   server.registerTool('refund', { inputSchema }, async ({ order }, ctx) => {
@@ -58,7 +58,7 @@ export interface Listening extends AsyncDisposable {
   readonly url: string;
 }
 
-/** Serves a factory, over TLS with a certificate; `Authorization: Bearer NAME` signs NAME in. */
+/** Serves a factory, over TLS if there is a certificate; `Authorization: Bearer NAME` authenticates the user NAME. */
 export async function served(factory: () => McpServer, certificate?: Certificate): Promise<Listening> {
   const mcp = createMcpHandler(factory);
   const handle = toNodeHandler(mcp);
@@ -70,7 +70,7 @@ export async function served(factory: () => McpServer, certificate?: Certificate
   }, certificate);
 }
 
-/** Serves a listener of Node, over TLS with a certificate. */
+/** Serves a Node listener, over TLS if there is a certificate. */
 export async function listening(
   listener: Parameters<typeof createServer>[1],
   certificate?: Certificate,
@@ -117,7 +117,7 @@ export function probe(
   });
 }
 
-/** What `probe --json` says of each check. */
+/** The result of each check in `probe --json`. */
 export async function verdicts(url: string, args?: readonly string[]): Promise<Record<string, unknown>> {
   const { code, stdout } = await probe(url, [...(args ?? [...REFUND, '--lifetime', '1']), '--json']);
   const { passed, checks } = JSON.parse(stdout);

@@ -54,7 +54,7 @@ export class ProxyProcess {
     return this.#stderr;
   }
 
-  /** What it has reported so far. */
+  /** Its output so far. */
   get events(): readonly ProxyEvent[] {
     const lines = this.#stdout.split('\n').slice(0, -1);
     return lines.map((line) => JSON.parse(line));

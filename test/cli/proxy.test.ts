@@ -39,7 +39,7 @@ const stateOf = ({ result }: Awaited<ReturnType<typeof callTool>>): string => {
   return result.requestState;
 };
 
-/** Sends a request by hand. Every value of a header is a line. */
+/** Sends a hand-written request. Every value of a header is a line. */
 function send(
   url: string,
   options: { method?: string; path?: string; headers?: Record<string, string | string[]>; body?: string | Buffer } = {},
@@ -150,7 +150,7 @@ describe('an unprotected server behind the proxy', () => {
     expect((await callTool(url, { ...refund, requestState })).error).toMatchObject(REFUSED);
     expect((await callTool(other, { ...refund, requestState })).error).toMatchObject(REFUSED);
     expect(first.failures).toEqual(['requestState: refused inbound on tools/call: already used']);
-    // Nobody knows whether the token was redeemed.
+    // The proxy cannot know whether the token was redeemed.
     const unspent = stateOf(await callTool(url, refund));
     await redis.stop();
     expect((await callTool(url, { ...refund, requestState: unspent })).error).toMatchObject(REFUSED);
@@ -180,7 +180,7 @@ describe('an unprotected server behind the proxy', () => {
   });
 });
 
-describe('whose state it is', () => {
+describe('the owner of a state', () => {
   /** A `tools/call` with headers of a gateway. */
   async function callAs(url: string, user: string | undefined, requestState?: string) {
     const params = {
@@ -263,7 +263,7 @@ describe('whose state it is', () => {
   });
 });
 
-/** A server by hand, and the requests that it got. */
+/** A hand-written server, and the requests that it received. */
 async function byHand(answer: (request: IncomingMessage, response: ServerResponse) => unknown): Promise<Listening> {
   return await listening((request, response) => void answer(request, response));
 }
@@ -411,7 +411,7 @@ describe('the connection', () => {
     const sent = (body: string, more = ''): string => `${head}${more}Content-Length: ${body.length}\r\n\r\n${body}`;
     const chunked = `${ask('a').length.toString(16)}\r\n${ask('a')}\r\n0\r\n\r\n`;
 
-    /** Sends bytes, and waits until so many answers came or the connection was closed. */
+    /** Sends bytes, and waits for this many answers or the end of the connection. */
     const statuses = async (origin: string, bytes: string, count: number): Promise<readonly string[]> => {
       const socket = connect(Number(new URL(origin).port), '127.0.0.1');
       socket.setEncoding('latin1').write(bytes, 'latin1');

@@ -27,7 +27,7 @@ afterEach(async () => {
   for (const run of cleanUp.splice(0).toReversed()) await run();
 });
 
-/** Codecs of one ring, and of another one for strangers; a founder each keeps them from being made anew every time. */
+/** Codecs of one ring, and of a second one for foreign tokens; shared, so that not every test creates a ring. */
 async function ringTarget(
   name: string,
   start: (ring: RingStore, ringName: string) => Promise<KmsCodec>,
@@ -46,7 +46,7 @@ async function ringTarget(
   };
 }
 
-/** mcp.d's wire carries text: payloads go over it in base64, behind a letter, since it has no empty state. */
+/** mcp.d's wire carries text: payloads are base64 there, behind a letter, because it has no empty state. */
 function mcpdTarget(mode: 'signed' | 'encrypted'): Promise<CodecTarget> {
   const [a, b] = [randomBytes(32), randomBytes(32)];
   const who = { subject: 'alice' };

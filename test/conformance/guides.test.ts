@@ -56,7 +56,7 @@ test.each(GUIDES)(
   async (what, file, only, foundBy, broken) => {
     const name = what.replace(' ', '-');
     const folder = join(temporary, name);
-    // What npm install would do.
+    // As npm install would.
     mkdirSync(join(folder, 'node_modules/@sealring'), { recursive: true });
     for (const one of ['core', 'conformance']) {
       symlinkSync(join(root, 'packages', one), join(folder, 'node_modules/@sealring', one));
@@ -75,7 +75,7 @@ test.each(GUIDES)(
     expect(checked.code, checked.output).toBe(0);
     const tested = await type(testing, folder);
     expect(tested.code, tested.output).toBe(0);
-    // What does not apply is skipped, not passed.
+    // Tests that do not apply are skipped, not passed.
     expect(tested.output).toMatch(/skipped [1-9]/);
     expect(readFileSync(join(folder, 'report.html'), 'utf8')).toContain(foundBy);
 

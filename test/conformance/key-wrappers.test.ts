@@ -13,12 +13,12 @@ import { AZURE_KEYS, azureTarget } from './key-wrappers/azure.ts';
 import { gcpTarget, SDK_VERSIONS } from './key-wrappers/gcp.ts';
 import { vaultTarget } from './key-wrappers/vault.ts';
 
-/** One key wrapper, on what stands for its service. */
+/** One key wrapper, on an emulator of its service. */
 interface Subject {
   readonly start: () => Promise<KeyWrapperTarget | undefined>;
-  /** What it need not do, or its service cannot be made to do. Everything else is tried. */
+  /** Requirements that it need not meet, or whose conditions its service cannot create. The test tries all others. */
   readonly notApplicable: readonly string[];
-  /** What is wrong with the emulator, not with the key wrapper: the service itself is held to it. */
+  /** Defects of the emulator, not of the key wrapper: the real service must meet these. */
   readonly emulatorFails?: readonly string[];
 }
 
@@ -27,7 +27,7 @@ afterEach(async () => {
   for (const run of cleanUp.splice(0).toReversed()) await run();
 });
 
-/** Starts what a target runs on; undefined where this machine lacks it, which under CI=true is a failure. */
+/** Starts the emulator of a target; undefined if this machine lacks it, which under CI=true is a failure. */
 async function serverOf<Server extends { readonly address: string }>(
   start: () => Promise<Server & { stop(): Promise<void> }>,
 ): Promise<Server | undefined> {
@@ -106,12 +106,12 @@ const SUBJECTS: Readonly<Record<string, Subject>> = {
   },
   'AWS KMS on moto': {
     async start() {
-      // Its own: policies are enforced by the whole server.
+      // A moto of its own: the whole server enforces the policies.
       const server = await serverOf(startMoto);
       return server && motoTarget(server.address);
     },
     notApplicable: [...BINDS_CONTEXT, ...NO_SIGNATURES, ...NO_DISABLE, ...NO_ROTATE],
-    // It says AccessDeniedException of a ciphertext whose head names another key than it was asked.
+    // It answers AccessDeniedException for a ciphertext whose header names another key than the request.
     emulatorFails: [
       'WRAP-CONTEXT-BOUNDARIES',
       'WRAP-BIT-FLIP',
@@ -142,7 +142,7 @@ for (const [title, { start, notApplicable, emulatorFails = [] }] of Object.entri
     const report = await runKeyWrapperConformance(target);
     const findings = report.results.filter(({ status }) => status === 'fail' || status === 'warn');
     expect(findings.filter(({ id }) => !emulatorFails.includes(id))).toEqual([]);
-    // Not each time each, but an emulator that got better is to be noticed.
+    // Not every warning every time, but the test must notice an emulator that improved.
     expect(findings.length > 0).toBe(emulatorFails.length > 0);
     const left = report.results.filter(({ status }) => status === 'not-applicable').map(({ id }) => id);
     expect(left.toSorted()).toEqual(notApplicable.toSorted());

@@ -13,7 +13,7 @@ import { vaultTargetOf } from './key-wrappers/vault.ts';
 
 /** A service of yours, if the environment names its keys. */
 interface Live {
-  /** Whoever gives one gives all, but for the optional ones. */
+  /** Set all of them, except the optional ones. */
   readonly variables: readonly string[];
   readonly optional?: readonly string[];
   readonly target: (values: readonly string[], optional: readonly (string | undefined)[]) => Promise<KeyWrapperTarget>;
@@ -69,12 +69,12 @@ const LIVE: Readonly<Record<string, Live>> = {
   },
 };
 
-// Asked for, they run: there is no skip, so whatever keeps them from the service makes them red.
+// If requested, they run without a skip, so that any obstacle on the way to the service is a failure.
 describe.each(Object.entries(LIVE))('live: %s', (_, { variables, optional = [], target }) => {
   const values = variables.map((name) => process.env[name]);
   const more = optional.map((name) => process.env[name]);
 
-  test(`${variables.join(', ')} are all set, or none`, () => {
+  test(`accepts all of ${variables.join(', ')}, or none`, () => {
     const isAsked = [...values, ...more].some((value) => value !== undefined);
     expect(values.map((value) => value !== undefined)).toEqual(variables.map(() => isAsked));
   });

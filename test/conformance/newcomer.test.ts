@@ -17,13 +17,13 @@ let tarballs: readonly string[] = [];
 let python = '';
 
 beforeAll(async () => {
-  // Core comes along: it is what npm would get for the kit's types.
+  // Core is installed too: npm would get it for the kit's types.
   tarballs = ['conformance', 'core'].map((name) => packTarball(name, temporary));
   python = await pythonVenv('python-sdk', ['mcp==2.3.0']);
 }, 600_000);
 afterAll(() => rmSync(temporary, { recursive: true, force: true }));
 
-/** One fence of a section of the guide. */
+/** One code block of a section of the guide. */
 interface Fence {
   readonly language: string;
   readonly text: string;
@@ -43,7 +43,7 @@ interface Ended {
   readonly output: string;
 }
 
-/** Types a command into a shell, in a folder where npm, Node and Python are found. */
+/** Types a command into a shell, in a folder where npm, Node and Python are available. */
 function type(command: string, cwd: string): Promise<Ended> {
   const typed = command.replace(
     '--save-dev @sealring/conformance',

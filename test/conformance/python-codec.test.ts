@@ -10,7 +10,7 @@ import { packTarball } from '../support/tarballs.ts';
 
 const kit = new URL('../../packages/conformance/', import.meta.url);
 const example = fileURLToPath(new URL('examples/python/codec.py', kit));
-/** For programs that stand elsewhere: they import what stands there. */
+/** For programs in another folder, which import what is installed there. */
 const env = { PYTHONPATH: fileURLToPath(new URL('templates/python', kit)) };
 const folder = mkdtempSync(join(tmpdir(), 'sealring-python-'));
 const STARTING_MS = 60_000;
@@ -33,7 +33,7 @@ async function reportOn(program: string, seed: number, only?: readonly string[])
   }
 }
 
-/** The codec of the Python SDK with one method done otherwise. */
+/** The codec of the Python SDK with one method changed. */
 function brokenCodec(name: string, lines: readonly string[]): string {
   const file = join(folder, `${name}.py`);
   const program = `
@@ -77,7 +77,7 @@ test.each([1, 2])(
 
 const BROKEN: readonly (readonly [name: string, caughtBy: string, finding: string, lines: readonly string[]])[] = [
   [
-    'opens what was damaged to no bytes',
+    'unseals damaged tokens to no bytes',
     'CODEC-BIT-FLIP',
     'was not refused: unseal returned 0 bytes',
     [
@@ -91,7 +91,7 @@ const BROKEN: readonly (readonly [name: string, caughtBy: string, finding: strin
     ],
   ],
   [
-    'refuses by another exception',
+    'refuses with another exception',
     'CODEC-REFUSAL-CLASS',
     'was refused by the error "ValueError: bad token"',
     [

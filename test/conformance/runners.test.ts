@@ -19,7 +19,7 @@ describeCodec(target, { describe, test });
 
 describe.each([
   ['node:test', ['--test', '--test-reporter=tap', join(folder, 'node-test.ts')]],
-  // Each requirement says itself how long it may take.
+  // Each requirement has its own time limit.
   ['mocha', [mocha, '--timeout', '20', '--reporter', 'tap', join(folder, 'mocha.mjs')]],
 ])('the kit under %s', (_, args) => {
   test('passes a sound codec, with one test for each requirement', { timeout: 120_000 }, async () => {

@@ -6,7 +6,7 @@ import { writtenTests } from './written-tests.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const LEAST = 150;
-/** Pages that are tables for the most part, which other tests hold to what was recorded or is there. */
+/** Pages that consist mostly of tables, which other tests compare with records or sources. */
 const NOT_HELD = new Set(['hardening.md', 'python-parity.md']);
 
 const textOf = (path: string): string | undefined =>
@@ -30,14 +30,14 @@ function testsOf(file: string): ReturnType<typeof writtenTests> | undefined {
 }
 
 describe('the claims of the documentation', () => {
-  test(`are at least ${LEAST}, and every row of their tables can be read`, () => {
+  test(`has at least ${LEAST} claims, and every row of their tables can be read`, () => {
     expect(unread).toEqual([]);
     expect(claims.length).toBeGreaterThanOrEqual(LEAST);
     const rows = claims.map(({ document, quote, title }) => JSON.stringify([document, quote, title]));
     expect(rows.filter((row, i) => rows.indexOf(row) !== i)).toEqual([]);
   });
 
-  test('are quoted as they are in the documents, each with a test that exists and runs', () => {
+  test('quotes claims as they are in the documents, each with a test that exists and runs', () => {
     const wrong = claims.map(
       (claim) => [claim, wrongWith(claim, textOf(claim.document), testsOf(claim.file))] as const,
     );
@@ -56,7 +56,7 @@ describe('the claims of the documentation', () => {
     expect(unlisted(textOf(document) ?? '', quotes)).toEqual([]);
   });
 
-  test('sentences that are listed as exempt are in their document', () => {
+  test('lists exempt sentences that are in their document', () => {
     const gone = exemptions.filter(
       ({ document, quote }) => textOf(document)?.replaceAll(/\s+/g, ' ').includes(quote) !== true,
     );

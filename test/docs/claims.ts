@@ -3,16 +3,16 @@ import type { WrittenTest } from './written-tests.ts';
 /** A row of docs/claims.md. */
 export interface Claim {
   readonly claim: string;
-  /** The document, from the root of the repository, and the section in it, as a link names it. */
+  /** The document, from the root of the repository, and the section in it, as in a link. */
   readonly document: string;
   readonly section: string;
-  /** The words of the document. */
+  /** The quotation from the document. */
   readonly quote: string;
   readonly file: string;
   readonly title: string;
 }
 
-/** A sentence that looks like a claim and is none. */
+/** A sentence that looks like a claim but is not. */
 interface Exemption {
   readonly document: string;
   readonly quote: string;
@@ -44,7 +44,7 @@ export function readClaims(page: string): ClaimsPage {
   return { claims, exemptions, unread };
 }
 
-/** What is wrong with a claim, in words; nothing where it stands. */
+/** The defects of a claim, in words; empty if it is valid. */
 export function wrongWith(
   { section, quote, file, title }: Claim,
   document: string | undefined,
@@ -71,12 +71,12 @@ function flat(text: string): string {
   return text.replaceAll(/\s+/g, ' ');
 }
 
-/** What a document says, on one line: of a source without what its comments begin their lines with. */
+/** The text of a document on one line; for a source without comment markers. */
 function saidBy(document: string): string {
   return `${flat(document)}\n${flat(document.replaceAll(/^\s*(?:\/\*\*|\*(?= )|\/\/)/gm, ''))}`;
 }
 
-/** Whether the words stand below the heading that a link names; without a name anywhere. */
+/** Whether the words are below the heading that a link names, or anywhere if it names none. */
 function isIn(section: string, quote: string, document: string): boolean {
   if (section === '') return true;
   const parts = document.replaceAll(CODE, (code) => code.replaceAll(/^#/gm, ' #')).split(/^(?=#{1,6} )/m);
@@ -95,10 +95,10 @@ function anchorOf(heading: string): string {
 }
 
 const CODE = /^```.*?^```$/gms;
-/** What another test writes, and rows that name their test, which other tests hold them to. */
+/** Generated text, and rows that name their test, which other tests check. */
 const HELD_ELSEWHERE = /^<!-- (\w+)[^\n]* -->$.*?^<!-- \/\1 -->$|^\| [^\n]*(?:\bF\d+\b|\.test\.ts)[^\n]*$/gms;
 
-/** A number with a unit, or a word that leaves no exception. */
+/** A number with a unit, or a word that excludes exceptions. */
 const LIKE_A_CLAIM =
   /(?<![\w.-])\d[\d .]*(?:×|\^\d+)? ?(?:s|ms|seconds?|minutes?|min|hours?|h|days?|characters|bytes|KiB|MiB|MB|kB|keys|calls|tokens|members|servers|%)(?!\w)|\b(?:never|always|at most|at least|exactly|at the (?:latest|longest))\b|\b(?:two|three|four|five|six|nine|ten|eleven|fourteen|twenty|hundred) (?:commands|calls|minutes|seconds|hours|times|years|deploys)\b|\bhalf a second\b/i;
 
@@ -118,7 +118,7 @@ export function unlisted(document: string, quotes: readonly string[]): readonly 
   });
 }
 
-/** Where some words stand in a text. */
+/** Positions of some words in a text. */
 function spansOf(words: string, text: string): (readonly [from: number, to: number])[] {
   const spans: [number, number][] = [];
   for (let at = text.indexOf(words); at >= 0; at = text.indexOf(words, at + 1)) spans.push([at, at + words.length]);

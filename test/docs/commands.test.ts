@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const textOf = (path: string): string => readFileSync(join(root, path), 'utf8');
 
-/** Commands that the tests execute: where they stand, what they look like, and the test that runs them. */
+/** Commands that the tests execute: their place, their pattern, and the test that runs them. */
 const EXECUTED: readonly (readonly [document: RegExp, command: RegExp, test: string])[] = [
   [
     /^(?:packages\/cli\/README|docs\/guides\/(?:operate|incidents|rotation-and-revocation|export-and-import))\.md$/,
@@ -41,7 +41,7 @@ const EXECUTED: readonly (readonly [document: RegExp, command: RegExp, test: str
   [/^docs\/terraform\.md$/, /^aws (?:kms|s3api)|^terraform/, 'test/terraform/aws-kms.test.ts'],
 ];
 
-/** Commands that no test executes, and why. */
+/** Commands that no test executes, with the reason. */
 const NOT_EXECUTED: readonly (readonly [command: RegExp, why: string])[] = [
   [/^npm (test|run test:all)\b/, 'it is what runs this'],
   [/^npm run (?:bench|zoo|fuzz|mutants|canary)\b/, 'takes minutes; its parts have tests of their own'],
@@ -83,23 +83,23 @@ const runBy = ({ document, line }: Command): string | undefined =>
   EXECUTED.find(([where, what]) => where.test(document) && what.test(line))?.[2];
 
 describe('the commands in the documentation', () => {
-  test('are found', () => {
+  test('has commands in the documentation', () => {
     expect(commands.length).toBeGreaterThan(80);
   });
 
-  test('are run by a test, or listed with a reason', () => {
+  test('runs every command in a test, or lists it with a reason', () => {
     const forgotten = commands.filter(
       (command) => runBy(command) === undefined && !NOT_EXECUTED.some(([what]) => what.test(command.line)),
     );
     expect(forgotten).toEqual([]);
   });
 
-  test('are run by tests that exist', () => {
+  test('names tests that exist', () => {
     const tests = new Set(commands.flatMap((command) => runBy(command) ?? []));
     expect([...tests].filter((path) => !existsSync(join(root, path)))).toEqual([]);
   });
 
-  test('match every rule', () => {
+  test('has a command for every rule', () => {
     const idle = NOT_EXECUTED.filter(([what]) => !commands.some(({ line }) => what.test(line))).map(
       ([what]) => what.source,
     );

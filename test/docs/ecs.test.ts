@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { type Ended, runProgram } from '../support/run-program.ts';
 
-/* The guide docs/guides/ecs.md: its files have the shape that ECS takes, and belong together. */
+/* The guide docs/guides/ecs.md: its files have the shape that ECS accepts, and match each other. */
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
@@ -46,7 +46,7 @@ describe('the service', () => {
     expect(service.healthCheckGracePeriodSeconds).toBeGreaterThan(START_SECONDS);
   });
 
-  test('asks only whether the process answers', () => {
+  test('checks only whether the process answers', () => {
     expect(JSON.stringify(container.healthCheck.command)).toContain('/livez');
     expect(JSON.stringify([task, service])).not.toContain('/readyz');
   });

@@ -20,7 +20,7 @@ const titles = new Map(
   ]),
 );
 
-/** The word is the kind or the reason of an error that has one, and the message of any other. */
+/** The word is the kind or the reason of an error that has one, and the message of any other error. */
 type ErrorClass = new (word: string, facts: object) => Error & { readonly help: string };
 
 const classes = [core, mcp, redis, postgres, dynamodb].flatMap((names) =>

@@ -12,15 +12,15 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const textOf = (path: string): string => readFileSync(join(root, path), 'utf8');
 const page = textOf('docs/errors.md');
 
-// The reports of the public surface; the check of each package holds them to its sources.
+// The reports of the public API; the check of each package compares them with its sources.
 const reports = globSync('packages/*/api*.md', { cwd: root }).map(textOf).join('\n');
 const LABELS = ['Means', 'Seen as', 'Usual causes', 'Do', 'Who acts'];
-/** The language's own; their sections stand together. */
+/** Errors of the language itself; their sections are adjacent. */
 const OF_THE_LANGUAGE = ['TypeError', 'RangeError'];
 
 const textsIn = (list: string): readonly string[] => [...list.matchAll(/'([^']*)'/g)].map(([, text = '']) => text);
 
-/** The members of every union of texts, which a constant lists: `type Kind = (typeof KINDS)[number]`. */
+/** The members of every union of texts that a constant lists: `type Kind = (typeof KINDS)[number]`. */
 const unions = new Map(
   [...reports.matchAll(/export type (\w+) = \(typeof (\w+)\)\[number\];/g)].map(([, name = '', constant = '']) => [
     name,
@@ -35,7 +35,7 @@ function membersOf(name: string): readonly string[] {
   return (unions.get(whole) ?? [`no members of ${name} are found`]).filter((member) => member !== without);
 }
 
-/** Every exported class of errors, with the words that its `kind` or `reason` may be. */
+/** Every exported error class, with the values of its `kind` or `reason`. */
 const classes = new Map(
   [...reports.matchAll(/^export class (\w+) extends \w*Error \{(.*?)^\}/gms)].map(([, name = '', body = '']) => {
     const union = /readonly (?:kind|reason): (\w+);/.exec(body)?.[1];
@@ -46,7 +46,7 @@ const classes = new Map(
 const wire = textOf('packages/mcp/src/typescript/wire.ts');
 const verifyReasons = textsIn(/export type TypescriptReason =([^;]*);/.exec(wire)?.[1] ?? '');
 
-/** What has a heading of its own below that of its class, as the page spells it. */
+/** Headings below that of the class, as the page spells them. */
 const words = [
   ...[...classes].map(([name, members]) => [name, members] as const),
   ['RejectReason', mcp.REJECT_REASONS] as const,
@@ -132,7 +132,7 @@ const OPERATORS_PAGES = [
   'docs/README.md',
 ];
 
-/** What a heading can be linked by, as GitHub makes it. */
+/** The anchors of headings, as GitHub makes them. */
 function anchorsOf(markdown: string): Set<string> {
   const headings = [...markdown.replaceAll(/^```.*?^```$/gms, '').matchAll(/^#+ (.*)$/gm)];
   return new Set(
@@ -150,7 +150,7 @@ const numbersIn = (text: string, unit = ''): string[] =>
   [...text.matchAll(new RegExp(String.raw`(?<![\d.])(\d{1,3}(?: \d{3})+|\d+)(?! \d{3}\b|\d)${unit}`, 'g'))].map(
     ([, number = '']) => number,
   );
-// Where the formulas are.
+// Pages with the formulas.
 const derived = new Set(
   ['docs/guides/key-lifecycle.md', 'docs/guides/fleet-under-fault.md', 'packages/mcp/README.md'].flatMap((path) =>
     numbersIn(textOf(path)),

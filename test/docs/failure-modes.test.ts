@@ -7,7 +7,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const textOf = (path: string): string => readFileSync(join(root, path), 'utf8');
 const listed = [...textOf('docs/failure-modes.md').matchAll(/^\| (F\d+) \|/gm)].map(([, id = '']) => id);
 
-/** Where failure modes are cited: not in tests of pages that have made-up ids. */
+/** Where failure modes are cited: not in tests of pages with invented ids. */
 const citing = globSync(
   ['*.md', 'docs/**/*.md', 'packages/*/README.md', 'packages/*/src/**/*.ts', '{packages/*,test}/**/*.test.ts'],
   {

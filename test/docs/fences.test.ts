@@ -7,11 +7,11 @@ import { type Ended, runProgram } from '../support/run-program.ts';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const RUN_MS = 20_000;
 
-/** One ```ts fence of a document. */
+/** One ```ts block of a document. */
 interface Fence {
   /** `docs/guides/first-server.md:12`. */
   readonly place: string;
-  /** Its file in the work folder: the place, with nothing a path would trip over. */
+  /** Its file in the work folder: the place, without characters that are special in paths. */
   readonly file: string;
   readonly code: string;
   /** Unless it is marked ```ts no-run, because it needs a service or never ends. */
@@ -38,7 +38,7 @@ function fencesOf(document: string): Fence[] {
     return {
       place: `${document}:${line}`,
       file: `${document.replaceAll(/[^A-Za-z0-9]+/g, '-')}-${line}.ts`,
-      // Compiled under the document's own line numbers.
+      // Compiled with the document's own line numbers.
       code: `${'\n'.repeat(line)}${code}`,
       runs: !marks.split(' ').includes('no-run'),
     };
@@ -69,11 +69,11 @@ describe('the code in the documentation', () => {
 
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  test('is found', () => {
+  test('finds the code in the documentation', () => {
     expect(fences.map(({ place }) => place.replace(/:\d+$/, ''))).toContain('README.md');
   });
 
-  test('compiles as a whole', () => {
+  test('compiles all code as a whole', () => {
     expect(compiled).toEqual({ code: 0, output: '' });
   });
 

@@ -11,7 +11,7 @@ import { freePort } from '../support/redis.ts';
 import { type Ended, runProgram } from '../support/run-program.ts';
 import { until } from '../support/until.ts';
 
-/* The files that deploy `sealring keeper`: they have the shape that each platform takes, and what they run works. */
+/* The files that deploy `sealring keeper`: they have the shape that each platform accepts, and their commands work. */
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const examples = join(root, 'docs/examples');

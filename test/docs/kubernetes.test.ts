@@ -15,7 +15,7 @@ import { freePort } from '../support/redis.ts';
 import { type Ended, runProgram } from '../support/run-program.ts';
 import { until } from '../support/until.ts';
 
-/* The guide docs/guides/kubernetes.md: its manifests belong together, an API server accepts them, and its program runs. */
+/* The guide docs/guides/kubernetes.md: an API server accepts its manifests, and its program runs. */
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const guide = readFileSync(join(root, 'docs/guides/kubernetes.md'), 'utf8');
@@ -58,24 +58,24 @@ const account = one('ServiceAccount').metadata.name;
 const container = (kind: string): unknown => at(one(kind), 'spec', 'template', 'spec', 'containers', 0);
 
 describe('the manifests', () => {
-  test('are in one namespace', () => {
+  test('has all manifests in one namespace', () => {
     expect(new Set([...all, ...keepers].map(({ metadata }) => metadata.namespace ?? metadata.name))).toEqual(
       new Set([namespace]),
     );
   });
 
-  test('create the Secret without data, which servers would lose with each apply', () => {
+  test('creates the Secret without data, which servers would lose with each apply', () => {
     expect(Object.keys(one('Secret'))).toEqual(['apiVersion', 'kind', 'metadata', 'type']);
   });
 
-  test('allow three verbs on this Secret, and nothing else', () => {
+  test('allows only three verbs on this Secret', () => {
     const secret = one('Secret').metadata.name;
     expect(at(one('Role'), 'rules')).toEqual([
       { apiGroups: [''], resources: ['secrets'], resourceNames: [secret], verbs: ['get', 'patch', 'watch'] },
     ]);
   });
 
-  test('give the Role to the service account of the servers and of the Job', () => {
+  test('gives the Role to the service account of the servers and of the Job', () => {
     const binding = one('RoleBinding');
     expect(at(binding, 'roleRef', 'name')).toBe(one('Role').metadata.name);
     expect(at(binding, 'subjects')).toEqual([{ kind: 'ServiceAccount', name: account, namespace }]);
@@ -84,7 +84,7 @@ describe('the manifests', () => {
     }
   });
 
-  test('name the Secret in the settings of the command', () => {
+  test('names the Secret in the settings of the command', () => {
     const settings = one('ConfigMap');
     expect(at(settings, 'data', 'SEALRING_RING_STORE')).toBe(
       `kubernetes://${namespace}/${one('Secret').metadata.name}`,
@@ -92,7 +92,7 @@ describe('the manifests', () => {
     expect(at(container('Job'), 'envFrom', 0, 'configMapRef', 'name')).toBe(settings.metadata.name);
   });
 
-  test('run the Job and the servers from one image, as a user that is not root', () => {
+  test('runs the Job and the servers from one image, as a user that is not root', () => {
     expect(at(container('Job'), 'image')).toBe(at(container('Deployment'), 'image'));
     for (const kind of ['Deployment', 'Job']) {
       expect(at(one(kind), 'spec', 'template', 'spec', 'securityContext', 'runAsNonRoot')).toBe(true);
@@ -103,7 +103,7 @@ describe('the manifests', () => {
     }
   });
 
-  test('run the keepers with the service account and the settings of the servers, as a user that is not root', () => {
+  test('runs the keepers with the service account and the settings of the servers, as a user that is not root', () => {
     const [deployment, cron] = keepers;
     for (const pod of [
       at(deployment, 'spec', 'template', 'spec'),
@@ -119,14 +119,14 @@ describe('the manifests', () => {
     expect(at(deployment, 'spec', 'selector', 'matchLabels')).toEqual(labels);
   });
 
-  test('select the pods of the Deployment', () => {
+  test('selects the pods of the Deployment', () => {
     const labels = at(one('Deployment'), 'spec', 'template', 'metadata', 'labels');
     for (const kind of ['Deployment', 'PodDisruptionBudget']) {
       expect(at(one(kind), 'spec', 'selector', 'matchLabels')).toEqual(labels);
     }
   });
 
-  test('let a start take as long as startTimeoutSeconds by default', () => {
+  test('lets a start take as long as startTimeoutSeconds by default', () => {
     const [period, failures] = ['periodSeconds', 'failureThreshold'].map((name) =>
       Number(at(container('Deployment'), 'startupProbe', name)),
     );
@@ -137,7 +137,7 @@ describe('the manifests', () => {
     expect(guide).toContain(`\`/livez\`, for ${(period ?? 0) * (failures ?? 0)} s`);
   });
 
-  test('request paths that the program of the guide answers, and do not use health for liveness', () => {
+  test('requests paths that the program of the guide answers, and does not use health for liveness', () => {
     const probes = ['startupProbe', 'readinessProbe', 'livenessProbe'].map((probe) =>
       at(container('Deployment'), probe, 'httpGet'),
     );
@@ -173,7 +173,7 @@ describe.skipIf(real === undefined)('on kube-apiserver', () => {
 
   test('every manifest is accepted, with no unknown field', async () => {
     for (const manifest of [...all, ...keepers]) {
-      // Controllers that would act on a Job, a CronJob and a Deployment do not run here.
+      // There are no controllers here that would act on a Job, a CronJob and a Deployment.
       const query = ring.includes(manifest) ? '' : '&dryRun=All';
       expect(await apply(manifest, query)).toMatchObject({ status: 201 });
     }
@@ -210,7 +210,7 @@ describe.skipIf(real === undefined)('on kube-apiserver', () => {
     expect(running.unseal(first.seal(Buffer.from('state')))).toEqual(new Uint8Array(Buffer.from('state')));
     await first.close();
     await running.close();
-    // What kubectl apply sends for a manifest that has not changed.
+    // The request of kubectl apply for an unchanged manifest.
     await api.call('PATCH', `/api/v1/namespaces/${namespace}/secrets/${secret}`, one('Secret'));
     expect(await storeOf(secret).read()).toBeDefined();
     await expect(storeOf('another').read()).rejects.toMatchObject({ kind: 'denied', code: 'Forbidden' });
@@ -305,7 +305,7 @@ describe('the program of the guide', () => {
   });
 });
 
-/** A program of a guide that runs until it is told to end. */
+/** A program of a guide, which runs until it gets a signal. */
 interface StartedProgram extends AsyncDisposable {
   /** Passed to it as `HEALTH_PORT`. */
   readonly port: number;

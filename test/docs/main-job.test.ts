@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const run of cleanUp.splice(0).toReversed()) await run();
 });
 
-/** Where to find a key in each service, as somebody would type it. */
+/** Arguments that select a key in each service, as a user would type them. */
 const SERVICES: Readonly<Record<string, () => Promise<{ args: string[]; environment?: NodeJS.ProcessEnv }>>> = {
   local: async () => ({ args: [] }),
   aws: async () => {

@@ -48,7 +48,7 @@ describe('the page on parity with Python', () => {
       readFileSync(join(ROOT, 'vectors/python-boundary.json'), 'utf8'),
     );
     const recorded = new Set(vectors.map((vector) => vector.class));
-    // Mints are no echoes.
+    // Generated tokens, not echoes of the input.
     recorded.add('mint');
     expect([...classesOnPage].toSorted()).toEqual([...recorded].toSorted());
   });

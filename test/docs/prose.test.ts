@@ -21,7 +21,7 @@ const textOf = (path: string): string => readFileSync(join(root, path), 'utf8');
 const words: readonly UnusedWord[] = JSON.parse(textOf('scripts/prose/words.json'));
 const glossary = textOf('docs/glossary.md');
 
-/** What the check reports for the text of a file, by line. */
+/** The reports of the check for the text of a file, by line. */
 function check(text: string, file = 'page.md'): ReadonlyMap<number, readonly string[]> {
   const args = ['scripts/prose/check.mjs', '--stdin', file];
   const { stdout, stderr } = spawnSync(process.execPath, args, { cwd: root, input: text, encoding: 'utf8' });
@@ -32,7 +32,7 @@ function check(text: string, file = 'page.md'): ReadonlyMap<number, readonly str
   return found;
 }
 
-/** Each sentence on a line of its own, as a paragraph of its own. */
+/** Each sentence on a line of its own, as a paragraph. */
 function checkEach(sentences: readonly string[]): readonly (readonly string[])[] {
   const found = check(sentences.map((sentence) => `${sentence}\n`).join('\n'));
   return sentences.map((_, index) => found.get(index * 2 + 1) ?? []);

@@ -22,11 +22,11 @@ afterEach(async () => {
 
 interface Service {
   readonly env: NodeJS.ProcessEnv;
-  /** What is different with an emulator: a piece of the page's configuration, and what stands for it. */
+  /** Differences with an emulator: a piece of the page's configuration, and its replacement. */
   readonly replace?: readonly (readonly [was: string, is: string])[];
 }
 
-/** Where each page finds its key. Real SDKs, against an emulator or a fake of the same protocol. */
+/** The key of each page. Real SDKs, against an emulator or a fake of the same protocol. */
 const SERVICES: Readonly<Record<string, (folder: string) => Promise<Service>>> = {
   'aws-kms': async () => {
     const endpoint = inject('moto');
@@ -83,14 +83,14 @@ const SERVICES: Readonly<Record<string, (folder: string) => Promise<Service>>> =
   },
 };
 
-/** The option `ring` of a program, without indentation and without how it gets its credential. */
+/** The option `ring` of a program, without indentation and without its credential. */
 function ringIn(code: string): string {
   const [, ring = ''] = /^ *ring: (.*?),\n *(?:ringName|\}|\))/ms.exec(code) ?? [];
   expect(ring).not.toBe('');
   return ring.replace(/\.\.\.access|credential/, '').replaceAll(/\s+/g, ' ');
 }
 
-/** Here is no server of the store: the ring is in a file. */
+/** No server of the store runs here: the ring is in a file. */
 function inFile(configuration: string): readonly [was: string, is: string] {
   const [ring = ''] = /^ *ring: .*?,\n(?=\}|\))/ms.exec(configuration) ?? [];
   return [ring, `  ring: (await import('@sealring/core')).fileRing(process.env['RING_PATH'] ?? ''),\n`];
@@ -103,7 +103,7 @@ test.each(Object.entries(SERVICES))(
     const [configuration = '', server = ''] = [...page.matchAll(/```ts no-run\n(.*?)^```$/gms)].map(
       ([, code = '']) => code,
     );
-    // What `init` creates must be what the server reads.
+    // The server must read what `init` creates.
     expect(ringIn(configuration)).toBe(ringIn(server));
     const commands = [...page.matchAll(/^npx sealring (.*)$/gm)].map(([, line = '']) => line.replace(/#.*/, '').trim());
     expect(commands).toEqual(['doctor', 'init', 'status']);

@@ -2,14 +2,14 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 
 export interface Link {
-  /** The page that it is on, from the folder of the site. */
+  /** The page with the link, from the folder of the site. */
   readonly page: string;
   readonly target: string;
 }
 
 const PAGE = /\.html$/;
 
-/** All that the pages of a site load or lead to. */
+/** Everything that the pages of a site load or link to. */
 function linksOf(site: string): readonly Link[] {
   return pagesOf(site).flatMap((page) =>
     [...readFileSync(join(site, page), 'utf8').matchAll(/\s(?:href|src)="([^"]*)"/g)].map(({ 1: target = '' }) => ({
@@ -44,7 +44,7 @@ export function brokenLinks(site: string): readonly Link[] {
   });
 }
 
-/** What the pages would load from elsewhere, or a style sheet or script of theirs. Links for people to follow are none. */
+/** Resources that the pages would load from another host, and their style sheets and scripts. Links do not count. */
 export function foreignRequests(site: string): readonly Link[] {
   const LOADS = /<(?:script|img|iframe|source|video|audio|use|link)\b[^>]*?\s(?:href|src)="((?:https?:)?\/\/[^"]*)"/g;
   const STYLE = /(?:@import\s+|url\()["']?((?:https?:)?\/\/[^"')\s]*)/g;

@@ -39,7 +39,7 @@ describe('the site', () => {
   const site = mkdtempSync(join(tmpdir(), 'sealring-site-'));
   const textOf = (page: string): string => readFileSync(join(site, page), 'utf8');
   const build = (folder: string): Promise<Ended> => {
-    // A registry or a host that is asked for anything would not answer.
+    // A request to a registry or another host would fail here.
     const env = { ...process.env, http_proxy: 'http://127.0.0.1:1', https_proxy: 'http://127.0.0.1:1' };
     const program = join(root, 'docs/site/build.ts');
     return runProgram(process.execPath, [program, folder], { cwd: root, env, timeoutMs: 110_000 });

@@ -7,7 +7,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const textOf = (path: string): string => readFileSync(join(root, path), 'utf8');
 const page = textOf('docs/guides/threat-model.md');
 
-/** One line of the tables: an id, and the files of tests that show its defence. */
+/** One line of the tables: an id, and the test files that show its defence. */
 const rows = [...page.matchAll(/^\| (F\d+) \|.*\| ([^|]+) \|$/gm)].map(([, id = '', shown = '']) => ({
   id,
   files: [...shown.matchAll(/`([^`]+)`/g)].map(([, file = '']) => file),

@@ -1,10 +1,10 @@
 import { parseAst } from 'vitest/node';
 
-/** A test as it is written in a file. */
+/** A test as written in a file. */
 export interface WrittenTest {
   /** As in the source: with `%s`, `$name` or `${…}` where those are filled in. */
   readonly title: string;
-  /** Whether it never runs, or is to fail: `.skip`, `.todo` or `.fails`, its own or of a `describe` around it. */
+  /** Whether it never runs, or must fail: `.skip`, `.todo` or `.fails`, its own or of a `describe` around it. */
   readonly isIdle: boolean;
 }
 
@@ -21,7 +21,7 @@ interface Call extends Node {
 
 const IDLE = new Set(['skip', 'todo', 'fails']);
 
-/** All tests of a source in TypeScript. What is computed at run time has no title here. */
+/** All tests of a TypeScript source. Titles that are computed at run time are left out. */
 export function writtenTests(source: string): readonly WrittenTest[] {
   const found: WrittenTest[] = [];
   const walk = (value: unknown, isAroundIdle: boolean): void => {
@@ -42,7 +42,7 @@ export function writtenTests(source: string): readonly WrittenTest[] {
   return found;
 }
 
-/** `test.each(…)(title, …)`: the words of what is called, first to last, with options that are set. */
+/** `test.each(…)(title, …)`: the names in the call chain, first to last, with options that are set. */
 function testCall(call: Call): { readonly words: readonly string[]; readonly title: Node } | undefined {
   const words: string[] = [];
   let called: unknown = call.callee;

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Credentials, createUser, enforcePolicies, startMoto } from '../support/moto.ts';
 import { startOrSkip } from '../support/servers.ts';
 
-// Its own: policies are enforced by the whole server.
+// A moto of its own: the whole server enforces the policies.
 const moto = await startOrSkip(startMoto);
 const address = moto?.address ?? '';
 const clients: KMSClient[] = [];
@@ -22,12 +22,12 @@ function newClient({ accessKeyId, secretAccessKey }: Credentials): KMSClient {
   return client;
 }
 
-/** Starts a codec, and ends it after `use`. */
+/** Starts a codec, and closes it after `use`. */
 async function withCodec(
   options: KmsCodecOptions,
   use: (codec: Awaited<ReturnType<typeof createKmsCodec>>) => Promise<void> | void,
 ): Promise<void> {
-  // What is denied is so at once; anything else must not be waited for.
+  // A denial is immediate; do not wait for any other failure.
   await using codec = await createKmsCodec({ ...options, policy: { startTimeoutSeconds: 5 } });
   await use(codec);
 }
@@ -36,19 +36,19 @@ const payload = new TextEncoder().encode('state');
 
 const readme = readFileSync(new URL('../../packages/aws-kms/README.md', import.meta.url), 'utf8');
 
-/** What "Least privilege" in the README grants to a role. */
+/** The permissions that "Least privilege" in the README grants to a role. */
 function permissionsOf(role: string): readonly string[] {
   const row = new RegExp(`^\\| ${role} \\|(.*)$`, 'm').exec(readme)?.[1];
   return row?.match(/kms:\w+/g) ?? [];
 }
 
-/** A role of the README, and all that it does with its permissions. */
+/** A role of the README, and all the work that it does with its permissions. */
 interface Role {
   readonly name: string;
   readonly work: (own: KeyWrapper, given: { readonly ring: RingStore; readonly token: string }) => Promise<void>;
 }
 
-/** A fleet's policies are for one KMS key and one ring: moto knows no resource but `*`, and ignores conditions. */
+/** A fleet's policies name one KMS key and one ring; moto supports only the resource `*`, and ignores conditions. */
 const ROLES: readonly Role[] = [
   {
     name: 'member',
@@ -56,7 +56,7 @@ const ROLES: readonly Role[] = [
       await withCodec({ keyWrapper, ring }, async (codec) => {
         expect(codec.unseal(token)).toEqual(payload);
         expect(codec.unseal(codec.seal(payload))).toEqual(payload);
-        // As it will by itself when the key's time has come.
+        // The rotation that the member would start by itself once it is due.
         await codec.rotate();
       });
       await withCodec({ keyWrapper, ring: memoryRing() }, (founder) => void founder.seal(payload));
@@ -102,7 +102,7 @@ const LACKING = CASES.flatMap(({ permissions, ...role }) =>
 
 let keyId: string;
 let firstWrapper: KeyWrapper;
-/** A wrapper of every set of permissions, by {@link setOf}: users cannot be made once the policies are enforced. */
+/** A wrapper for every set of permissions, by {@link setOf}: users cannot be created once the policies are enforced. */
 const wrappers = new Map<string, KeyWrapper>();
 
 function setOf(permissions: readonly string[]): string {
@@ -134,7 +134,7 @@ describe.skipIf(moto === undefined)('KMS with IAM policies', () => {
     await enforcePolicies(address);
   });
 
-  /** A ring that a member founded, with a token of it. */
+  /** A ring that a member created, with a token sealed by that member. */
   async function foundRing(): Promise<{ ring: RingStore; token: string }> {
     const ring = memoryRing();
     let token = '';
@@ -164,7 +164,7 @@ describe.skipIf(moto === undefined)('KMS with IAM policies', () => {
     const { ring, token } = await foundRing();
     await withCodec({ keyWrapper: wrapperWith(['kms:Decrypt']), ring }, async (codec) => {
       await expect(codec.rotate()).rejects.toMatchObject({ kind: 'denied' });
-      // It counts for nothing: only a refused unwrap says that the key may no longer be used.
+      // The denial does not count: only a refused unwrap shows that the key may no longer be used.
       expect(codec.health().status).toBe('ok');
       expect(codec.unseal(token)).toEqual(payload);
       expect(codec.unseal(codec.seal(payload))).toEqual(payload);

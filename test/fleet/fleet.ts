@@ -10,7 +10,7 @@ interface Waiting {
   reject(reason: Error): void;
 }
 
-/** A member in a process of its own. Its orders are carried out in the order they were given. */
+/** A member in a process of its own. It carries out orders in the order in which it gets them. */
 export class Member {
   readonly name: string;
   readonly #child: ChildProcess;
@@ -32,9 +32,9 @@ export class Member {
     });
   }
 
-  /** Resolves once everything is loaded: what is started then, starts at once. */
+  /** Resolves once everything is loaded, so that a later start takes no time for loading. */
   static async fork(name: string): Promise<Member> {
-    // Without the flags of this process, a worker of the test runner.
+    // Without the flags of this process, which is a worker of the test runner.
     const child = fork(join(import.meta.dirname, 'member-process.ts'), { execArgv: [], stdio: 'inherit' });
     const member = new Member(name, child);
     await new Promise((resolve, reject) => member.#waiting.set(0, { resolve, reject }));
@@ -63,7 +63,7 @@ export class Member {
     this.#child.kill('SIGKILL');
   }
 
-  /** SIGSTOP: it does nothing any more until {@link thaw}, and its orders wait. */
+  /** SIGSTOP: the process does nothing until {@link thaw}; its orders wait. */
   freeze(): void {
     freezeProcess(this.#child);
   }
@@ -77,14 +77,14 @@ export class Member {
   }
 }
 
-/** The members that get requests, and what became of them. */
+/** The members that get requests, and the results. */
 export class Fleet {
   readonly members: Member[] = [];
-  /** All processes ever forked, for the end. */
+  /** All processes ever forked, to be ended after the test. */
   readonly #forked: Member[] = [];
-  /** What went wrong with a token, anywhere. */
+  /** Every failure to unseal a token, at any member. */
   readonly failures: string[] = [];
-  /** One token of each member and key. */
+  /** One token for each member and key. */
   readonly #kept = new Map<string, Sealed>();
   readonly #order: StartOrder;
   sealed = 0;
@@ -107,7 +107,7 @@ export class Fleet {
     return members;
   }
 
-  /** Starts codecs at the same moment and sends them requests from then on. Answers what each asked of the KMS. */
+  /** Starts codecs at the same moment and sends them requests from then on. Returns the KMS calls of each. */
   async start(members: readonly Member[], order: StartOrder = this.#order): Promise<Calls[]> {
     const calls = await Promise.all(members.map((member) => member.tell('start', order)));
     this.members.push(...members);
@@ -120,20 +120,20 @@ export class Fleet {
     await Promise.all(members.map((member) => member.stop()));
   }
 
-  /** Everybody seals; everybody opens all of it, and some of what was sealed before. */
+  /** Every member seals; every member unseals all these tokens, and some earlier ones. */
   async round(perMember = 1): Promise<void> {
     const fresh = await Promise.all(this.members.map((member) => this.#seal(member, perMember)));
     const earlier = [...this.#kept.values()].filter(() => Math.random() < 0.2);
     await this.#open([...fresh.flat(), ...earlier]);
   }
 
-  /** Everybody opens one token of every member that ever was and every key it sealed with. */
+  /** Every member unseals one token for each key that each member, past or present, sealed with. */
   async openAllKept(): Promise<number> {
     await this.#open([...this.#kept.values()]);
     return this.#kept.size;
   }
 
-  /** Rounds without end while `run` goes on. */
+  /** Repeats rounds for as long as `run` takes. */
   async underLoad(run: () => Promise<void>): Promise<void> {
     const done = new AbortController();
     const load = (async (): Promise<void> => {

@@ -19,7 +19,7 @@ import { Member } from './fleet.ts';
 import { fleetPolicy } from './fleet-policy.ts';
 import type { RingPlace } from './member-ring.ts';
 
-/** Sixty with SEALRING_MEMBERS=60: to load the clients of all services in so many takes some minutes. */
+/** Sixty with SEALRING_MEMBERS=60: loading the clients of all services in so many processes takes some minutes. */
 const MEMBERS = Number(process.env['SEALRING_MEMBERS'] ?? 15);
 const NAME = 'founding';
 const policy = { ...fleetPolicy, createAfterSeconds: 2 };
@@ -56,7 +56,7 @@ interface Store {
   readonly isThere: boolean;
   readonly ring: RingPlace;
   readonly prepare?: () => Promise<unknown>;
-  /** What it holds, by another way than the store's own. */
+  /** The document in the store, read by another way than the store's own. */
   readonly document: () => Promise<string | undefined>;
 }
 
@@ -155,7 +155,7 @@ async function withPostgres<T>(run: (client: Client) => Promise<T>): Promise<T> 
 describe(`${MEMBERS} processes that start at once on an empty store`, { timeout: 300_000 }, () => {
   const members: Member[] = [];
   beforeAll(async () => {
-    // The same for all stores: what takes the time is to load a process, not to start in it.
+    // The same for all stores: loading a process takes the time, not the start in it.
     members.push(...(await Promise.all(Array.from({ length: MEMBERS }, (_, i) => Member.fork(`member ${i + 1}`)))));
   });
   afterAll(async () => {
@@ -167,7 +167,7 @@ describe(`${MEMBERS} processes that start at once on an empty store`, { timeout:
   });
 
   for (const { store, isThere, ring, prepare, document } of stores) {
-    test.skipIf(!isThere)(`create one ring with one key on ${store}`, async () => {
+    test.skipIf(!isThere)(`creates one ring with one key on ${store}`, async () => {
       await prepare?.();
       const order = { ring, kms: { masterKey: randomBytes(32).toString('hex') }, policy };
       await Promise.all(members.map((member) => member.tell('start', order)));

@@ -4,7 +4,7 @@
  */
 import { createTarget, HostileTokens, refusalOf } from './hostile.ts';
 
-/** What is done again and again. */
+/** The work that is repeated. */
 export type Subject = 'tokens' | 'rotations';
 
 const [, , what, rounds, perRound] = process.argv;
@@ -19,13 +19,13 @@ async function round(): Promise<void> {
       clock.advance(6 * 3_600);
       await codec.rotate();
       codec.unseal(codec.seal(payload));
-    } else if (refusalOf(codec, tokens.next()) === undefined) throw new Error('a hostile token opened');
+    } else if (refusalOf(codec, tokens.next()) === undefined) throw new Error('a hostile token was unsealed');
   }
 }
 
 for (let i = 0; i < Number(rounds); i++) {
   await round();
-  // What finalizers hold goes at the second.
+  // The second collection frees what finalizers hold.
   globalThis.gc?.();
   await new Promise((resolve) => setImmediate(resolve));
   globalThis.gc?.();

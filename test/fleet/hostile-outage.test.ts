@@ -12,11 +12,11 @@ const MEMBERS = 2;
 const MINUTE = 60_000;
 const OUTAGE_MS = 40 * MINUTE;
 const TOKENS_PER_SECOND = 100;
-/** They come again and again: to make one takes as long as to refuse it. */
+/** The same tokens are sent again and again: making one takes as long as refusing it. */
 const KINDS_OF_TOKENS = 5_000;
 const MISS_REFRESH_SECONDS = 10;
 
-/** What a KMS does to everybody. Returns what ends it. */
+/** A failure of the KMS for all members. Returns the function that ends it. */
 type Trouble = (clouds: Clouds) => () => void;
 
 interface Clouds {
@@ -39,18 +39,18 @@ function silence({ weather }: SimulatedKms): () => void {
   };
 }
 
-/** How often the services were asked in the outage, and in as long a time after it. */
+/** Calls to the services during the outage, and during an equal time after it. */
 interface Asked {
   readonly kms: readonly number[];
   readonly reads: readonly number[];
   readonly writes: readonly number[];
-  /** Why tokens were refused. */
+  /** Reasons why tokens were refused. */
   readonly reasons: ReadonlySet<string>;
 }
 
 /**
- * One world twice: with tokens that somebody makes up, and without. Each service and each member draws from dice of its
- * own, and the store takes no time: what the tokens cause there changes nothing else by chance.
+ * Runs one world twice: with forged tokens, and without. Each service and each member has its own random numbers, and
+ * the store takes no time, so that only the tokens can make a difference.
  */
 async function run(seed: number, clouds: 1 | 2, begin: Trouble, isHostile: boolean): Promise<Asked> {
   const timeline = new Timeline();
@@ -79,14 +79,14 @@ async function run(seed: number, clouds: 1 | 2, begin: Trouble, isHostile: boole
     await timeline.advance(timeline.nowMs + MINUTE, 0);
   }
   const [codec] = codecs;
-  if (codec === undefined || codecs.length < MEMBERS) throw new Error('not everybody has started');
+  if (codec === undefined || codecs.length < MEMBERS) throw new Error('a member has not started');
   const maker = new HostileTokens(codec.seal(Buffer.from('state')), seed);
   const tokens = Array.from({ length: KINDS_OF_TOKENS }, () => maker.next());
   let sent = 0;
   await timeline.advance(60 * MINUTE, 0);
 
   const end = begin(kms);
-  // Of two clouds one can make a key, which lacks the other one's wrap until that is back.
+  // With two clouds, one alone can make a key, which lacks the other's wrap until that cloud is back.
   void codec.rotate().catch(() => undefined);
   await timeline.advance(70 * MINUTE, 0);
   const before = lines.map(({ calls }) => ({ ...calls }));
@@ -97,7 +97,7 @@ async function run(seed: number, clouds: 1 | 2, begin: Trouble, isHostile: boole
     for (let i = 0; i < TOKENS_PER_SECOND / 10; i++) {
       const target = codecs[i % MEMBERS] as KmsCodec;
       const token = tokens[sent++ % tokens.length] as string;
-      // As the boundary does it.
+      // As the boundary does.
       void Promise.resolve(target.prepare(token)).then(() => reasons.add(refusalOf(target, token) ?? 'opened'));
     }
     timeline.after(100, send);
@@ -120,7 +120,7 @@ async function run(seed: number, clouds: 1 | 2, begin: Trouble, isHostile: boole
   return { kms: asked('kms'), reads: asked('reads'), writes: asked('writes'), reasons };
 }
 
-/** The same service under another name: two clouds. */
+/** The same service under another name makes two clouds. */
 function named(provider: string, inner: KeyWrapper): KeyWrapper {
   const renamed = (wrapped: WrappedKey): WrappedKey => ({ ...wrapped, provider });
   return {
@@ -134,13 +134,13 @@ function named(provider: string, inner: KeyWrapper): KeyWrapper {
 
 describe(`${TOKENS_PER_SECOND} made-up tokens per second for 40 minutes (F46)`, () => {
   test.each(troubles)(
-    'cause no call of a KMS that $what, and at most one read of the store per missRefresh and member',
+    'cause no call to a KMS that $what, and at most one read of the store per missRefresh and member',
     async ({ clouds, begin }) => {
       for (let i = 0; i < SEEDS; i++) {
         const seed = 100 * (i + 1);
         const quiet = await run(seed, clouds, begin, false);
         const hostile = await run(seed, clouds, begin, true);
-        // It is asked: what it is not asked more often is nothing that never happens.
+        // There are calls to compare: without any, the test would show nothing.
         expect(Math.min(...quiet.kms)).toBeGreaterThan(0);
         expect(hostile.kms).toEqual(quiet.kms);
         expect(hostile.writes).toEqual(quiet.writes);

@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => target.codec.close());
 
-/** Memory in use after each round, in a process of its own; the first round, of compiling and filling, is left out. */
+/** Memory in use after each round, in a process of its own; without the first, which compiles and fills caches. */
 async function heapAfterRounds(what: Subject, perRound: number): Promise<number[]> {
   const script = join(import.meta.dirname, 'heap-process.ts');
   const given = ['--expose-gc', script, what, String(ROUNDS + 1), String(perRound)];
@@ -26,7 +26,7 @@ async function heapAfterRounds(what: Subject, perRound: number): Promise<number[
   return (JSON.parse(stdout) as number[]).slice(1);
 }
 
-/** Least-squares slope: what each further round adds. */
+/** Least-squares slope: the growth per round. */
 function slope(values: readonly number[]): number {
   const middle = (values.length - 1) / 2;
   const weights = values.map((_, i) => i - middle);
@@ -41,7 +41,7 @@ describe('tokens that an attacker makes up (F5)', () => {
     const tokens = new HostileTokens(genuine, 5);
     const before = { ...counts };
     const reasons: Record<string, number> = {};
-    // Under refreshEvery and kmsCheckEvery: what is read or asked in this time is because of the tokens.
+    // Below refreshEvery and kmsCheckEvery: only the tokens can cause a read or a call in this time.
     const seconds = 200;
     for (let second = 0; second < seconds; second++) {
       for (let i = 0; i < TOKENS / seconds; i++) {
@@ -49,14 +49,14 @@ describe('tokens that an attacker makes up (F5)', () => {
         reasons[reason] = (reasons[reason] ?? 0) + 1;
       }
       clock.advance(1);
-      // What was started ends before the clock goes on.
+      // Everything that was started ends before the clock advances.
       await new Promise((resolve) => setTimeout(resolve));
     }
     expect(counts.kms - before.kms).toBe(0);
     expect(counts.writes - before.writes).toBe(0);
     expect(counts.reads - before.reads).toBeGreaterThan(1);
     expect(counts.reads - before.reads).toBeLessThanOrEqual(seconds / MISS_REFRESH_SECONDS);
-    // Every check had its share; none was shadowed by the one before it.
+    // Every check refused some; none was shadowed by the one before it.
     expect(Object.keys(reasons).toSorted()).toEqual(['authentication failed', 'malformed', 'unknown key']);
     for (const count of Object.values(reasons)) expect(count).toBeGreaterThan(TOKENS / 20);
     expect(codec.unseal(genuine)).toEqual(payload);
@@ -86,7 +86,7 @@ describe('tokens that an attacker makes up (F5)', () => {
 });
 
 describe('a ring that rotates for seven years (F23)', { timeout: 600_000 }, () => {
-  test(`${ROTATIONS} rotations leave the document as short, and the keys as few, as the first hundred did`, async () => {
+  test(`${ROTATIONS} rotations leave the document as short, and the keys as few, as the first hundred`, async () => {
     const { codec, ring, clock } = target;
     const sizes: number[] = [];
     const keys: number[] = [];

@@ -17,7 +17,7 @@ const HEADER_CHARS = 60;
 /** Nonce and tag around two bytes: 40 characters, a whole number of bytes. */
 const BODY_CHARS = 40;
 
-/** Time that passes by hand, on both clocks alike. Timers run in real time, and so never within a test. */
+/** A wall and monotonic clock that the test advances. Timers run in real time, and never fire within a test. */
 export class HandClock implements Clock {
   #wallMs = Date.parse('2026-11-21T03:00:00Z');
   #monotonicNs = 1_000_000_000n;
@@ -36,7 +36,7 @@ export class HandClock implements Clock {
   }
 }
 
-/** A codec on a memory ring whose every call of the KMS and of the store is counted, on a clock that is set by hand. */
+/** A codec on a memory ring that counts every call to the KMS and the store, with a clock that is set by hand. */
 export interface Target {
   readonly codec: KmsCodec;
   readonly ring: RingStore;
@@ -76,11 +76,11 @@ export async function createTarget(): Promise<Target> {
   return { codec: await createKmsCodec({ keyWrapper, ring: counted, clock }), ring, clock, counts };
 }
 
-/** What somebody without a key can make of one genuine token, and of nothing. None of it may open. */
+/** Tokens that an attacker without a key can make of one genuine token, or of nothing. All must be refused. */
 export class HostileTokens {
   readonly #genuine: string;
   readonly #dice: Dice;
-  /** Long ones are cut from one text, so that making them costs no time. */
+  /** Long ones are cut from one text, so that making them takes no time. */
   readonly #text: string;
   readonly #makers: readonly (() => string)[];
 
@@ -126,7 +126,7 @@ export class HostileTokens {
 
   #random(length: number): string {
     let text = '';
-    // In pieces from anywhere: no two tokens are alike.
+    // Cut from different places, so that no two tokens are alike.
     while (text.length < length) {
       const start = this.#below(this.#text.length - 8);
       text += this.#text.slice(start, start + Math.min(8, length - text.length));
@@ -134,7 +134,7 @@ export class HostileTokens {
     return text;
   }
 
-  /** One character changed to any other. */
+  /** Replaces one character with any other. */
   #flipped(): string {
     const at = this.#below(this.#genuine.length);
     const other = this.#dice.pick(ALPHABET.filter((character) => character !== this.#genuine[at]));
@@ -142,7 +142,7 @@ export class HostileTokens {
   }
 }
 
-/** Why a codec refuses a token; undefined when it opens it. Anything but a refusal is thrown on. */
+/** Why a codec refuses a token; undefined when it unseals the token. Any error but a refusal is rethrown. */
 export function refusalOf(codec: KmsCodec, token: string): string | undefined {
   try {
     codec.unseal(token);

@@ -42,26 +42,26 @@ async function startProxy(): Promise<TcpProxy> {
   return proxy;
 }
 
-/** Seconds from a moment to another, both in milliseconds. */
+/** Seconds from one moment to another, both in milliseconds. */
 function secondsFrom(fromMs: number, toMs: number): number {
   return (toMs - fromMs) / 1_000;
 }
 
-/** Longest wait for what is to come; how soon it came is looked at afterwards. */
+/** Longest wait for an expected change; the test checks the time afterwards. */
 const WAIT_SECONDS = 60;
 
-/** Two refusals that count are this far apart (lifecycle, "The KMS refuses"). */
+/** Two refusals that count are at least this far apart (lifecycle, "The KMS refuses"). */
 const REFUSALS_APART_SECONDS = 8;
 
-/** Minutes made seconds. What cannot be scaled is the kill switch: it asks again 10 s after a refusal. */
+/** Minutes become seconds. The kill switch cannot be scaled: a member repeats the call 10 s after a refusal. */
 const shortPolicy = {
   clockSkewSeconds: 2,
   refreshEverySeconds: 2,
-  // The least for which the bounds hold: within it the second refusal has to come.
+  // The least for which the bounds hold: the second refusal must come within it.
   backoffCapSeconds: 10,
   tokenLifetimeSeconds: 60,
   kmsCheckEverySeconds: 3,
-  // Far beyond the kill switch, which is to be what stops them.
+  // Far longer than the kill switch takes, so that the kill switch stops them.
   sealOutageSeconds: 120,
   storeOutageSeconds: 600,
   propagationSeconds: 126,
@@ -85,7 +85,7 @@ const shortOutagePolicy = {
   kmsTimeoutSeconds: 1,
 };
 
-test('the bounds of the default policy are the documented ones (F10)', () => {
+test('the default policy has the documented bounds (F10)', () => {
   const defaults = {
     ...shortPolicy,
     clockSkewSeconds: 300,
@@ -103,7 +103,7 @@ test('the bounds of the default policy are the documented ones (F10)', () => {
   });
 });
 
-// Beside each other: each waits for half a minute. Only where this machine lacks Python are they left out.
+// Concurrently: each waits for half a minute. They are skipped only where this machine lacks Python.
 describe.skipIf(localstack === undefined).concurrent('a KMS key that a fleet may no longer use (F10)', () => {
   test.each([
     {
@@ -120,7 +120,7 @@ describe.skipIf(localstack === undefined).concurrent('a KMS key that a fleet may
       },
     },
   ])(
-    '$state: the last seal and the last unseal are within the bounds, and all resumes once it is enabled again (F10)',
+    '$state: the last seal and the last unseal are within the bounds, and all servers resume once the key is enabled again (F10)',
     async ({ stop, restore }) => {
       const policy = shortPolicy;
       const { refused } = kmsBounds(policy);
@@ -129,14 +129,14 @@ describe.skipIf(localstack === undefined).concurrent('a KMS key that a fleet may
       const fleet = await startFleet({ keyId, policy, ring, endpoints: [address, address, address] });
       const keys = fleet.all.map((each) => each.health().keys);
 
-      // Right after a proof, when it is longest until the next.
+      // Right after a KMS check, when the next one is furthest away.
       const [member] = fleet.members as [Observed];
       const provedMs = member.lastKmsCheckMs;
       await fleet.until(() => member.lastKmsCheckMs !== provedMs, WAIT_SECONDS);
       const stoppedMs = Date.now();
       await stop(keyId);
       const refusedMs = Date.now();
-      // Refusals that somebody asked for, one upon the other, count as one.
+      // Refusals of requested checks in quick succession count as one.
       await fleet.until(() => member.health().lastError !== undefined, WAIT_SECONDS);
       for (let i = 0; i < 5; i++) await expect(member.refresh()).rejects.toMatchObject({ kind: 'disabled' });
       await fleet.until(() => fleet.opensNothing, WAIT_SECONDS);
@@ -144,14 +144,14 @@ describe.skipIf(localstack === undefined).concurrent('a KMS key that a fleet may
       for (const { name, lastSealMs, sealRefusal } of fleet.members) {
         const lastSeal = secondsFrom(stoppedMs, lastSealMs);
         expect(lastSeal, name).toBeLessThanOrEqual(refused.lastSeal);
-        // One stray refusal stops nobody.
+        // A single refusal stops no server.
         expect(secondsFrom(refusedMs, lastSealMs), name).toBeGreaterThan(REFUSALS_APART_SECONDS);
         expect(sealRefusal, name).toBe('key refused by the kms');
       }
       for (const { name, lastSealMs, lastOpenMs, openRefusal } of fleet.all) {
         expect(secondsFrom(stoppedMs, lastOpenMs), name).toBeLessThanOrEqual(refused.lastOpen);
         expect(secondsFrom(refusedMs, lastOpenMs), name).toBeGreaterThan(REFUSALS_APART_SECONDS);
-        // Opening goes on for clockSkew + refreshEvery = 4 s; a second of it, seen in rounds on a slow machine.
+        // Unsealing continues for clockSkew + refreshEvery = 4 s; a slow machine shows at least a second of it.
         expect(secondsFrom(lastSealMs, lastOpenMs), name).toBeGreaterThan(1);
         expect(openRefusal, name).toBe('unknown key');
       }

@@ -1,12 +1,12 @@
 import type { RingPolicy } from '@sealring/core';
 
-/** How long a fleet goes on with a key that it may no longer use, in seconds from the moment that is so. */
+/** How long a fleet continues with a key from the moment the KMS no longer allows it, in seconds. */
 export interface KmsBounds {
-  /** Where the KMS answers, and refuses with `disabled`. */
+  /** When the KMS answers, and refuses with `disabled`. */
   readonly refused: { readonly lastSeal: number; readonly lastOpen: number };
-  /** Where the KMS does not answer. */
+  /** When the KMS does not answer. */
   readonly unreachable: { readonly lastSeal: number; readonly lastOpen: number };
-  /** An outage of the KMS that nobody notices. */
+  /** An outage of the KMS that no client notices. */
   readonly toleratedOutage: number;
 }
 

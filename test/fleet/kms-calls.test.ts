@@ -7,7 +7,7 @@ const payload = new TextEncoder().encode('{"order":"A1"}');
 const open: KmsCodec[] = [];
 let keyId: string;
 
-/** The vendor's own client, with every request it makes counted by name. */
+/** The vendor's own client, which counts its requests by name. */
 function countingClient(): { client: KMSClient; counts: Record<string, number> } {
   const client = new KMSClient({
     endpoint: inject('moto'),
@@ -52,7 +52,7 @@ describe('a fleet on AWS KMS, through the real client', () => {
       b.unseal(a.seal(payload));
       a.unseal(b.seal(payload));
     }
-    // The founder's wrap and its proof, and the second instance's unwrap.
+    // The creator's wrap and its KMS check, and the second instance's unwrap.
     expect(counts).toEqual({ GenerateDataKeyCommand: 1, DecryptCommand: 2 });
   });
 

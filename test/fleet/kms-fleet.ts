@@ -11,10 +11,10 @@ import {
   SealUnavailableError,
 } from '@sealring/core';
 
-/** Between two rounds of sealing and opening. */
+/** Between two rounds of sealing and unsealing. */
 const ROUND_MS = 50;
 
-/** A token, and what it must open to. */
+/** A token, and the payload that it must unseal to. */
 interface Sealed {
   readonly token: string;
   readonly payload: string;
@@ -30,16 +30,16 @@ export function emulatorClient(endpoint: string): KMSClient {
   });
 }
 
-/** One codec of the fleet, and what was seen of it. Times are milliseconds of the clock that it goes by itself. */
+/** One codec of the fleet, and its results. Times are milliseconds of its own clock. */
 export class Observed {
   readonly name: string;
   readonly #codec: KmsCodec;
   readonly #client: KMSClient;
   lastSealMs = 0;
   lastOpenMs = 0;
-  /** Why it did not seal when last tried; undefined when it did. */
+  /** Why the last seal failed; undefined if it did not. */
   sealRefusal: string | undefined;
-  /** Why it did not open one of the last round's tokens; undefined when it opened them all. */
+  /** Why it did not unseal a token of the last round; undefined if it unsealed all. */
   openRefusal: string | undefined;
 
   constructor(name: string, codec: KmsCodec, client: KMSClient) {
@@ -73,13 +73,13 @@ export class Observed {
     }
   }
 
-  /** Without `prepare`: what it has to hold already. */
+  /** Without `prepare`: only the keys that it holds already. */
   openAll(sealed: readonly Sealed[]): void {
     this.openRefusal = undefined;
     for (const { token, payload } of sealed) {
       try {
         const opened = Buffer.from(this.#codec.unseal(token)).toString();
-        if (opened !== payload) throw new TypeError(`${this.name} opened ${opened} in place of ${payload}`);
+        if (opened !== payload) throw new TypeError(`${this.name} unsealed ${opened} in place of ${payload}`);
         this.lastOpenMs = Date.now();
       } catch (error) {
         if (!(error instanceof InvalidRequestState)) throw error;
@@ -107,7 +107,7 @@ export class KmsFleet {
     this.#early = this.members.flatMap((member) => member.seal(`${member.name}, before`) ?? []);
   }
 
-  /** @param endpoints - Where member 1, member 2 and the reader find the KMS. */
+  /** @param endpoints - addresses of the KMS for member 1, member 2 and the reader. */
   static async start(options: {
     readonly keyId: string;
     readonly policy: RingPolicy;
@@ -125,18 +125,18 @@ export class KmsFleet {
     return new KmsFleet(all);
   }
 
-  /** Whether everybody who may seal did, and everybody opened every token, of now and of the beginning. */
+  /** Whether all members sealed, and every codec unsealed every token, new and old. */
   get works(): boolean {
     const seals = this.members.every((member) => member.sealRefusal === undefined);
     return seals && this.all.every((each) => each.openRefusal === undefined && each.health().status === 'ok');
   }
 
-  /** Whether nobody opened all of the last round's tokens. */
+  /** Whether no codec unsealed all tokens of the last round. */
   get opensNothing(): boolean {
     return this.all.every((each) => each.openRefusal !== undefined);
   }
 
-  /** Seals and opens everywhere until `condition` holds. */
+  /** Seals and unseals with every codec until `condition` holds. */
   async until(condition: () => boolean, seconds: number): Promise<void> {
     const end = performance.now() + seconds * 1_000;
     for (;;) {

@@ -1,6 +1,6 @@
 /**
- * A member of a fleet in a process of its own, forked by `fleet.ts`: does what it is told over IPC, one order after
- * another, and counts what it asks of the KMS.
+ * A member of a fleet in a process of its own, forked by `fleet.ts`: carries out the orders that it gets over IPC, one
+ * after another, and counts its calls to the KMS.
  */
 import { uptime } from 'node:os';
 import { type Clock, createKmsCodec, type KeyWrapper, type KmsCodec, type RingPolicy } from '@sealring/core';
@@ -12,17 +12,17 @@ export interface StartOrder {
   readonly ring: RingPlace;
   readonly kms: KmsPlace;
   readonly policy: Partial<RingPolicy>;
-  /** Whether its clock can be set wrong. Default: it goes by the system's own. */
+  /** Whether its clock can be set wrong. Default: the system's clock. */
   readonly hasOwnClock?: boolean;
 }
 
-/** A token, with what it must open to. */
+/** A token, with the payload that it must unseal to. */
 export interface Sealed {
   readonly token: string;
   readonly payload: string;
 }
 
-/** How often the KMS was asked. */
+/** The number of calls to the KMS. */
 export interface Calls {
   readonly generate: number;
   readonly wrap: number;
@@ -38,24 +38,24 @@ interface MemberHealth {
   readonly problems: readonly string[];
 }
 
-/** What a member can be told, and what it answers. */
+/** The orders that a member accepts, and its answers. */
 export interface Orders {
   start: { given: StartOrder; answer: Calls };
   seal: { given: readonly string[]; answer: { readonly sealed: readonly Sealed[]; readonly failures: string[] } };
-  /** Answers what went wrong: nothing, when every token opened to its payload. */
+  /** Returns the failures: none if every token unsealed to its payload. */
   open: { given: readonly Sealed[]; answer: string[] };
-  /** As a server does for one request: prepares, unseals what the client sent, and seals the next state. */
+  /** The work of one request: prepares, unseals what the client sent, and seals the next state. */
   serve: { given: Sealed; answer: Sealed };
   rotate: { given: { readonly emergency: boolean }; answer: undefined };
   revoke: { given: { readonly keyId: string }; answer: undefined };
   health: { given: undefined; answer: MemberHealth };
   calls: { given: undefined; answer: Calls };
   storeCalls: { given: undefined; answer: StoreCalls };
-  /** Opens only if it is ready at that moment: then it has to know every key that another one seals with. */
+  /** Unseals only if it is ready at that moment: a ready member must know every key that another one seals with. */
   openIfReady: { given: readonly Sealed[]; answer: { readonly ready: boolean; readonly failures: string[] } };
-  /** From now on the clock of this process is wrong by so much; the monotonic one is right, as ever. */
+  /** From now on the wall clock of this process is wrong by this much; the monotonic clock stays right. */
   setClock: { given: { readonly aheadSeconds: number }; answer: undefined };
-  /** Has the process stop itself, as SIGSTOP does, when it next asks the KMS for a data key. */
+  /** Makes the process stop itself, as SIGSTOP does, at its next request for a data key. */
   stopAtNextKey: { given: undefined; answer: undefined };
   close: { given: undefined; answer: undefined };
 }
@@ -73,7 +73,7 @@ export interface Answer {
 const counts = { generate: 0, wrap: 0, unwrap: 0 };
 let aheadMs = 0;
 let stopsAtNextKey = false;
-/** The system's, as wrong as it was told to be. */
+/** The system's clock, wrong by the amount that was set. */
 const clock: Clock = {
   wallMs: () => Date.now() + aheadMs,
   monotonicNs: () => process.hrtime.bigint(),
@@ -129,7 +129,7 @@ async function start(given: StartOrder): Promise<Calls> {
     policy: given.policy,
     ...(given.hasOwnClock === true ? { clock } : {}),
   });
-  // Before the first proof of its background passes.
+  // Before its first KMS check in the background passes.
   return { ...counts };
 }
 
@@ -146,7 +146,7 @@ function seal(payloads: readonly string[]): Orders['seal']['answer'] {
   return { sealed, failures };
 }
 
-/** Synchronously and without `prepare`: what a member has to hold already. */
+/** Synchronously and without `prepare`: only the keys that it holds already. */
 function open(sealed: readonly Sealed[]): string[] {
   const failures: string[] = [];
   for (const { token, payload } of sealed) {
@@ -229,7 +229,7 @@ process.on('message', (order: Order) => {
     (error: unknown) => answer({ id: order.id, error: text(error) }),
   );
 });
-// Whoever forked it is gone.
+// The parent process is gone.
 process.on('disconnect', () => process.exit(0));
 answer({ id: 0 });
 

@@ -1,7 +1,7 @@
 import { fileRing, type RingStore } from '@sealring/core';
 import type { AzuriteAccount } from '../support/azurite.ts';
 
-/** Where the ring of a member is. `push: false` makes a store that tells of changes one that does not. */
+/** The ring store of a member. `push: false` removes the notifications from a store that has them. */
 export type RingPlace = { readonly push?: false } & (
   | { readonly file: string }
   | { readonly redis: string; readonly key: string }
@@ -13,19 +13,19 @@ export type RingPlace = { readonly push?: false } & (
   | { readonly gcs: string; readonly bucket: string; readonly object: string }
 );
 
-/** How often a store was asked. */
+/** The number of calls to a store. */
 export interface StoreCalls {
   readonly reads: number;
   readonly writes: number;
 }
 
-/** A ring store whose calls are counted. */
+/** A ring store that counts its calls. */
 export interface CountedRing {
   readonly store: RingStore;
   readonly calls: StoreCalls;
 }
 
-/** Opens the store in the member's process. */
+/** Creates the store in the member's process. */
 export async function ringAt(place: RingPlace): Promise<CountedRing> {
   const inner = await storeAt(place);
   const calls = { reads: 0, writes: 0 };
@@ -49,12 +49,12 @@ export async function ringAt(place: RingPlace): Promise<CountedRing> {
 
 const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
 
-/** What a vendor's client is made with for an emulator. */
+/** Options of a vendor's client for an emulator. */
 function aws(endpoint: string) {
   return { endpoint, region: 'us-east-1', maxAttempts: 1, credentials };
 }
 
-/** Each service's client is loaded only where it is needed: fifty processes start at once. */
+/** Each service's client is loaded only by the members that need it: fifty processes start at once. */
 async function storeAt(place: RingPlace): Promise<RingStore> {
   if ('file' in place) return fileRing(place.file);
   if ('redis' in place) {

@@ -8,14 +8,14 @@ import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/until.ts';
 import { Fleet } from './fleet.ts';
 
-/** Fifty with SEALRING_MEMBERS=50, on a machine that has cores for them: their calls have a second each. */
+/** Fifty with SEALRING_MEMBERS=50, on a machine with enough cores: each call has one second. */
 const MEMBERS = Number(process.env['SEALRING_MEMBERS'] ?? 20);
 const AT_A_TIME = 5;
 const KEY = 'sealring:outages';
 
 /**
- * The defaults by about 225: an outage of half of sealOutage stands for 30 minutes. A machine with fifty processes on it
- * is slow, so the calls and the backoff are not scaled.
+ * The defaults divided by about 225: an outage of half of sealOutage stands for 30 minutes. A machine with fifty
+ * processes on it is slow, so the calls and the backoff are not scaled.
  */
 const policy = {
   clockSkewSeconds: 1,
@@ -28,7 +28,7 @@ const policy = {
   rotateEverySeconds: 80,
   tokenLifetimeSeconds: 120,
   kmsTimeoutSeconds: 1,
-  // A store that is started again is not an empty one; nor is one that says so for a moment.
+  // A restarted store is not an empty one; nor is a store that reports itself empty for a moment.
   createAfterSeconds: 5,
 };
 const OUTAGE_SECONDS = policy.sealOutageSeconds / 2;
@@ -37,7 +37,7 @@ const ROTATE_AFTER_SECONDS = policy.rotateEverySeconds - policy.propagationSecon
 
 let redis: TestServer | undefined;
 await startOrSkip(async () => {
-  // Keeps what it acknowledged, whatever happens to it.
+  // Keeps all that it acknowledged, through any restart.
   redis = await startRedis(['--appendonly', 'yes', '--appendfsync', 'always']);
   return redis;
 });
@@ -92,7 +92,7 @@ function healthOfAll() {
   return Promise.all(fleet.members.map((member) => member.tell('health', undefined)));
 }
 
-/** Every member replaced by a new process, some at a time. */
+/** Replaces every member by a new process, some at a time. */
 async function rollingDeploy(): Promise<void> {
   const old = [...fleet.members];
   for (let i = 0; i < old.length; i += AT_A_TIME) {
@@ -110,7 +110,7 @@ describe.skipIf(redis === undefined || moto === '')(
       await fleet.start(await fleet.fork(MEMBERS));
       expect(await storedKeys()).toHaveLength(1);
       await fleet.underLoad(async () => {
-        // The first rotation, by hand, propagates during the deploy.
+        // The first rotation, which is requested, propagates during the deploy.
         await fleet.members[0]?.tell('rotate', { emergency: false });
         expect(await storedKeys()).toHaveLength(2);
         const deploying = rollingDeploy();
@@ -120,14 +120,14 @@ describe.skipIf(redis === undefined || moto === '')(
         const without = await healthOfAll();
         await redis?.start();
         await deploying;
-        // Those who run say so, and go on.
+        // The running members report it, and continue.
         expect(without.map(({ status, ready }) => `${status} ${ready}`)).toContain('degraded true');
         expect(without.filter(({ ready }) => !ready)).toEqual([]);
         expect(await storedKeys()).toHaveLength(2);
 
-        // The second, by itself, falls due in the middle of the outage.
+        // The second rotation, on schedule, falls due in the middle of the outage.
         const quiet = (await secondsUntilRotation()) - OUTAGE_SECONDS / 2;
-        // Else this machine was too slow for the deploy, and this test would show nothing.
+        // Otherwise this machine was too slow for the deploy, and this test would show nothing.
         expect(quiet).toBeGreaterThan(0);
         await pause(1_000 * quiet);
         kms.hang();
@@ -142,7 +142,7 @@ describe.skipIf(redis === undefined || moto === '')(
           expect(health).toMatchObject({ status: 'degraded', ready: true, lastError: 'kms unavailable' });
         }
         await until(async () => (await storedKeys()).length === 3, 30);
-        // The third, by hand, while the second propagates.
+        // The third rotation is requested while the second propagates.
         await fleet.members[1]?.tell('rotate', { emergency: false });
         const [newest] = (await storedKeys()).toReversed();
         await until(() => fleet.sealingKeys.has(newest?.id ?? ''), 60);
@@ -160,7 +160,7 @@ describe.skipIf(redis === undefined || moto === '')(
         expect(health).toMatchObject({ status: 'ok', sealingKey: newestOf(stored) });
         expect(health.keys.map(({ id }) => id).toSorted()).toEqual(stored.map(({ id }) => id).toSorted());
       }
-      // One token of everybody that ever was and every key it sealed with; of those, all can still open.
+      // One token for each member, past or present, and key; every member must unseal those that are still valid.
       await fleet.openAllKept();
       expect(fleet.failures).toEqual([]);
     });

@@ -25,7 +25,7 @@ afterAll(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** The ids of the keys in the file, by whoever can read a line of JSON. */
+/** The ids of the keys in the file, read as lines of JSON. */
 function storedKeyIds(): string[] {
   const [body = ''] = readFileSync(path, 'utf8').split('\n');
   const { keys } = JSON.parse(body) as { keys: { id: string }[] };
@@ -43,10 +43,10 @@ describe(`${MEMBERS} processes on one file ring`, { timeout: 180_000 }, () => {
     expect(storedKeyIds()).toHaveLength(1);
     const { generate, wrap, unwrap } = sum(calls);
     expect(wrap).toBe(0);
-    // One founder, as a rule. On a machine that is busy with fifty processes, some wake at once and prove a key that loses.
+    // One creator, as a rule. On a busy machine, several members create a key at once and check one that loses.
     const losers = generate - 1;
     expect(losers).toBeLessThan(MEMBERS / 2);
-    // The founder's proof, everybody else's unwrap, and the proofs of the losers' keys: no call more.
+    // The creator's KMS check, one unwrap by each other member, and the checks of the losers' keys: no other call.
     expect(unwrap).toBe(MEMBERS + losers);
   });
 
@@ -69,12 +69,12 @@ describe(`${MEMBERS} processes on one file ring`, { timeout: 180_000 }, () => {
     expect(fleet.failures).toEqual([]);
     expect(storedKeyIds()).toHaveLength(1 + ROTATIONS);
     expect(fleet.sealingKeys).toEqual(new Set(storedKeyIds()));
-    // With as many tokens kept as there were members and keys, everybody has sealed with every key.
+    // Each member and key has a token, so every member has sealed with every key.
     expect(await fleet.openAllKept()).toBe(MEMBERS * (1 + ROTATIONS));
     expect(fleet.failures).toEqual([]);
   });
 
-  test(`a rolling restart of all, ${AT_A_TIME} at a time, under load loses no token and makes one unwrap per key (F6, F8)`, async () => {
+  test(`a rolling restart under load, ${AT_A_TIME} processes at a time, loses no token and makes one unwrap per key (F6, F8)`, async () => {
     const before = readFileSync(path, 'utf8');
     const calls: Calls[] = [];
     await fleet.underLoad(async () => {
@@ -88,7 +88,7 @@ describe(`${MEMBERS} processes on one file ring`, { timeout: 180_000 }, () => {
     expect(fleet.members).toHaveLength(MEMBERS);
     expect(sum(calls)).toEqual({ generate: 0, wrap: 0, unwrap: MEMBERS * (1 + ROTATIONS) });
     expect(readFileSync(path, 'utf8')).toBe(before);
-    // What the ended processes sealed opens at those that never met them.
+    // The new processes unseal the tokens of those that ended before they started.
     await fleet.openAllKept();
     expect(fleet.failures).toEqual([]);
   });

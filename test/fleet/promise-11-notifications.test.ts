@@ -14,7 +14,7 @@ import type { RingPlace } from './member-ring.ts';
 const MEMBERS = 3;
 const NOTIFICATIONS = 100_000;
 
-/** Seldom reads, so that what is read beyond that is because of notifications; proofs that are due all the time. */
+/** Rare reads, so that notifications cause any further read; KMS checks that are always due. */
 const policy = {
   clockSkewSeconds: 1,
   refreshEverySeconds: 60,
@@ -29,9 +29,9 @@ const policy = {
   missRefreshSeconds: 1,
   kmsTimeoutSeconds: 2,
 };
-/** What a revocation takes where it has to wait for nothing but its own calls. */
+/** The time of a revocation that waits only for its own calls. */
 const CALLS_SECONDS = 4 * policy.kmsTimeoutSeconds;
-/** When nobody seals with the key any more. */
+/** The time when no member seals with the key any longer. */
 const LAST_SEAL_SECONDS = policy.refreshEverySeconds + policy.backoffCapSeconds + CALLS_SECONDS;
 
 let redis: TestServer | undefined;
@@ -50,8 +50,8 @@ afterAll(async () => {
 });
 
 /**
- * What a flood of notifications does to a fleet. `flood` resolves when the server has taken them all; what it has not
- * delivered yet, and what the members have not looked at, comes later.
+ * The effect of a flood of notifications on a fleet. `flood` resolves when the server has accepted them all; deliveries
+ * and the members' reads may come later.
  */
 async function judgeFlood(context: TestContext, ring: RingPlace, flood: () => Promise<void>): Promise<void> {
   const fleet = new Fleet({ ring, kms: { masterKey: randomBytes(32).toString('hex') }, policy });
@@ -60,11 +60,11 @@ async function judgeFlood(context: TestContext, ring: RingPlace, flood: () => Pr
   const [revoker] = fleet.members as [Member];
   const reads = async (member: Member): Promise<number> => (await member.tell('storeCalls', undefined)).reads;
   const healths = () => Promise.all(fleet.members.map((member) => member.tell('health', undefined)));
-  // That push works is seen by a key that all have long before their next refresh.
+  // Push works if every member has a key long before its next refresh.
   await revoker.tell('rotate', { emergency: false });
   await until(async () => (await healths()).every(({ keys }) => keys.length === 2), 20);
 
-  // Nobody opens tokens: one with a key that is not known yet causes a read too.
+  // No token is unsealed: one with an unknown key causes a read too.
   const failures: string[] = [];
   const load = new AbortController();
   const sealing = Promise.all(
@@ -80,7 +80,7 @@ async function judgeFlood(context: TestContext, ring: RingPlace, flood: () => Pr
   const began = performance.now();
   const flooding = flood();
   const revocationSeconds: number[] = [];
-  // In the middle of it, and behind all of it.
+  // One revocation during the flood, and one after it.
   for (const wait of [pause(300), flooding]) {
     await wait;
     const keyId = (await revoker.tell('health', undefined)).sealingKey ?? '';
@@ -89,7 +89,7 @@ async function judgeFlood(context: TestContext, ring: RingPlace, flood: () => Pr
     revocationSeconds.push((performance.now() - asked) / 1_000);
     await until(async () => (await healths()).every(({ sealingKey }) => sealingKey !== keyId), LAST_SEAL_SECONDS);
   }
-  // Nobody lives on a proof from before.
+  // No member depends on a KMS check from before.
   const seconds = policy.sealOutageSeconds + policy.kmsCheckEverySeconds;
   await until(async () => performance.now() - began > 1_000 * seconds, 2 * seconds);
   const after = await Promise.all(fleet.members.map(reads));
@@ -101,7 +101,7 @@ async function judgeFlood(context: TestContext, ring: RingPlace, flood: () => Pr
   expect(revocationSeconds.filter((each) => each >= CALLS_SECONDS)).toEqual([]);
   expect(failures).toEqual([]);
   expect(statuses).toEqual(fleet.members.map(() => 'ok'));
-  // Two of the timer, one for each key that came, and two for each revocation of one's own.
+  // Two reads by the timer, one for each new key, and two for each revocation by the member itself.
   const ownReads = 2 + 2 + 2 * 2;
   const most = Math.ceil(elapsed / policy.missRefreshSeconds) + 1 + ownReads;
   for (const [i, count] of after.entries()) {
@@ -111,10 +111,9 @@ async function judgeFlood(context: TestContext, ring: RingPlace, flood: () => Pr
 }
 
 describe(`${NOTIFICATIONS} notifications by a client with no other permission (F45)`, () => {
-  const sentence =
-    'cause at most one read per missRefresh and member, keep no revocation waiting and no proof from being made';
+  const sentence = 'cause at most one read per missRefresh and member, and delay no revocation and no KMS check';
 
-  test.skipIf(redis === undefined)(`of Redis, by a user with +publish only, ${sentence}`, async (context) => {
+  test.skipIf(redis === undefined)(`${sentence}, in Redis, from a user with +publish only`, async (context) => {
     const url = redis?.address ?? '';
     const key = 'sealring:flood';
     const admin = await createClient({ url }).connect();
@@ -132,7 +131,7 @@ describe(`${NOTIFICATIONS} notifications by a client with no other permission (F
   });
 
   test.skipIf(postgres === undefined)(
-    `of PostgreSQL, by a role without permissions, in one statement, ${sentence}`,
+    `${sentence}, in PostgreSQL, from a role without permissions, in one statement`,
     async (context) => {
       const postgresUrl = postgres?.address ?? '';
       const name = 'flood';
@@ -148,7 +147,7 @@ describe(`${NOTIFICATIONS} notifications by a client with no other permission (F
       await expect(noisy.query('SELECT document FROM sealring_ring')).rejects.toThrow('does not exist');
       const channel = `sealring_${createHash('sha256').update(`"sealring_ring"\0${name}`).digest('hex').slice(0, 32)}`;
       await judgeFlood(context, { postgres: postgresUrl, name }, async () => {
-        // With texts that differ: PostgreSQL folds equal ones of one transaction.
+        // With different texts: PostgreSQL merges equal notifications of one transaction.
         await noisy.query('SELECT pg_notify($1, n::text) FROM generate_series(1, $2::int) AS n', [
           channel,
           NOTIFICATIONS,

@@ -13,12 +13,12 @@ import { Fleet } from './fleet.ts';
 const MAIN = fileURLToPath(new URL('../../packages/cli/dist/main.js', import.meta.url));
 const MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url));
 const BUCKET = 'sealring-promise-13';
-/** The command is as patient with a store that does not keep a revocation as three of its waits: minutes. */
+/** The command waits for a store that does not keep a revocation as long as three of its waits: minutes. */
 const IS_PATIENT = process.env['SEALRING_PATIENT'] === '1';
 
 const policy = {
   clockSkewSeconds: 1,
-  // The members read so seldom that none has read the revocation when it is gone again.
+  // The members read so rarely that none has read the revocation before it is gone again.
   refreshEverySeconds: 10,
   backoffCapSeconds: 5,
   kmsCheckEverySeconds: 4,
@@ -29,7 +29,7 @@ const policy = {
   tokenLifetimeSeconds: 600,
   createAfterSeconds: 2,
 };
-/** How long the command stays: refreshEvery, and a minute. */
+/** How long the command runs: refreshEvery, and a minute. */
 const WAIT_SECONDS = policy.refreshEverySeconds + 60;
 
 const moto = inject('moto');
@@ -40,7 +40,7 @@ const clientOptions = {
   credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
 };
 
-/** Two members on a ring in S3, which tells nobody of changes, and the command line for the same ring. */
+/** Two members on a ring in S3, which has no notifications, and the command line for the same ring. */
 class Scene {
   readonly fleet: Fleet;
   readonly #key: string;
@@ -84,13 +84,13 @@ class Scene {
     });
   }
 
-  /** The bytes of the document, as whoever may read the bucket sees them. */
+  /** The bytes of the document, as anyone with read access to the bucket sees them. */
   async document(): Promise<string> {
     const { Body } = await this.#admin.send(new GetObjectCommand({ Bucket: BUCKET, Key: this.#key }));
     return (await Body?.transformToString()) ?? '';
   }
 
-  /** An older copy is put back. */
+  /** Puts an older copy back. */
   async rollBackTo(document: string): Promise<void> {
     await this.#admin.send(new PutObjectCommand({ Bucket: BUCKET, Key: this.#key, Body: document }));
   }
@@ -124,7 +124,7 @@ describe.skipIf(moto === '').concurrent('sealring revoke, on a store without pus
     await until(() => scene.isRevoked(keyId), 60);
     await scene.rollBackTo(before);
     const rolledBack = performance.now();
-    // Nobody but the command knows of the revocation.
+    // Only the command knows of the revocation.
     expect([...(await scene.sealingKeys())]).toEqual([keyId]);
     const ended = await revoking;
     expect(ended).toMatchObject({ code: 0, output: expect.stringContaining('the store lost the revocation') });
@@ -152,7 +152,7 @@ describe.skipIf(moto === '').concurrent('sealring revoke, on a store without pus
     await until(async () => !(await scene.sealingKeys()).has(keyId), 2 * policy.refreshEverySeconds + 10);
   });
 
-  test.skipIf(!IS_PATIENT)('exits with code 1 if the store is rolled back for as long as it waits', async (context) => {
+  test.skipIf(!IS_PATIENT)('exits with code 1 if the store is rolled back during its whole wait', async (context) => {
     const scene = await Scene.start(context, 'never-kept');
     const [keyId = ''] = await scene.sealingKeys();
     const before = await scene.document();

@@ -14,7 +14,7 @@ const OTHERS = 3;
 const HOUR = 3_600;
 const DAY = 24 * HOUR;
 
-/** A key lives for a day or so: some of the wrong times are within its life, some are beyond it. */
+/** A key lives for about a day: some of the wrong times are within its life, some are beyond it. */
 const policy = {
   ...fleetPolicy,
   sealOutageSeconds: 8,
@@ -60,14 +60,14 @@ const eightHours = { ahead: '8 hours', seconds: 8 * HOUR };
 
 describe.each([
   {
-    store: 'Redis, which tells the time',
+    store: 'Redis, which has a clock',
     isThere: redis !== undefined,
     ring: { redis: url, key },
     document: documentInRedis,
     cases: [threeDays, fourteenHours, aYear, eightHours],
   },
   {
-    store: 'a file, where nobody tells the time',
+    store: 'a file, which has no clock',
     isThere: true,
     ring: { file: path },
     document: () => readFile(path, 'utf8'),
@@ -81,7 +81,7 @@ describe.each([
   beforeAll(async () => {
     if (!isThere) return;
     await fleet.start(await fleet.fork(OTHERS));
-    // The culprit gets no requests: what it may do while its clock is wrong is its own affair.
+    // The server with the wrong clock gets no requests: its own results in that time are not tested.
     const [forked] = await fleet.fork(1);
     if (forked === undefined) throw new Error('no member was started');
     culprit = forked;
@@ -110,7 +110,7 @@ describe.each([
   test.skipIf(!isThere).each(cases)(
     '$ahead ahead: it reports the problem and destroys nothing, and the others continue',
     async ({ seconds }) => {
-      // A key that is still propagating is there to be destroyed too.
+      // A propagating key could be destroyed too.
       await fleet.members[0]?.tell('rotate', { emergency: false });
       const before = await storedKeyIds();
       await roundsUntil(async () => (await culprit.tell('health', undefined)).keys.length === before.length);
@@ -118,7 +118,7 @@ describe.each([
       const { reads } = await culprit.tell('storeCalls', undefined);
       const began = performance.now();
       await culprit.tell('setClock', { aheadSeconds: seconds });
-      // What it is asked for fails, and what it does by itself, at every read, harms nobody.
+      // Its requested operations fail, and its own, at every read, harm no other server.
       const asked = await Promise.allSettled([culprit.tell('rotate', { emergency: false })]);
       await roundsUntil(async () => {
         const { problems } = await culprit.tell('health', undefined);
@@ -133,7 +133,7 @@ describe.each([
         { status: 'rejected', reason: { message: expect.stringContaining('nothing is published') } },
       ]);
 
-      // What stood there stands there, and nothing else does.
+      // The store holds what it held before, and nothing else.
       const after = await storedKeys();
       expect(after.map(({ id }) => id)).toEqual(before);
       const latestMs = Date.now() + policy.clockSkewSeconds * 1_000;
@@ -147,12 +147,12 @@ describe.each([
         expect(ready).toBe(true);
         expect(keys.map(({ id }) => id).toSorted()).toEqual(before.toSorted());
       }
-      // Nobody refused anybody's token at any time.
+      // No server refused a token of another at any time.
       expect(fleet.failures).toEqual([]);
     },
   );
 
-  test.skipIf(!isThere)('all of them, and one that starts later, continue with one ring', async () => {
+  test.skipIf(!isThere)('all servers, and one that starts later, continue with one ring', async () => {
     await culprit.tell('rotate', { emergency: false });
     const ids = await storedKeyIds();
     await fleet.start(await fleet.fork(1));

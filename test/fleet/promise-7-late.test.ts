@@ -11,7 +11,7 @@ import type { Sealed } from './member-process.ts';
 
 const OTHERS = 3;
 
-/** As short a propagation as may be: two seconds are for members that were cut off, two for reading, one for clocks. */
+/** The shortest possible propagation: two seconds for members that were cut off, two for reading, one for clocks. */
 const policy = {
   ...fleetPolicy,
   sealOutageSeconds: 6,
@@ -28,7 +28,7 @@ await startOrSkip(async () => {
 const url = redis?.address ?? '';
 afterAll(() => redis?.stop());
 
-/** Some members, and one that will publish: nobody hears of a change before it reads. */
+/** Some members, and one that will publish: none of them sees a change before it reads. */
 async function startFleet(
   { onTestFinished }: TestContext,
   key: string,
@@ -54,7 +54,7 @@ async function storedKeyIds(key: string): Promise<string[]> {
   }
 }
 
-/** Everybody seals, ready or not; whoever is ready at that moment opens all of it. Answers who sealed with which key. */
+/** Every member seals, ready or not; those that are ready unseal all tokens. Returns who sealed with which key. */
 async function round(members: readonly Member[], failures: string[]): Promise<ReadonlyMap<Member, string>> {
   const usedKeys = new Map<Member, string>();
   const fresh = await Promise.all(
@@ -71,7 +71,7 @@ async function round(members: readonly Member[], failures: string[]): Promise<Re
   return usedKeys;
 }
 
-/** Rounds of these until `condition` holds. */
+/** Repeats these rounds until `condition` holds. */
 async function roundsUntil(
   members: readonly Member[],
   failures: string[],
@@ -85,7 +85,7 @@ async function roundsUntil(
 }
 
 describe.skipIf(redis === undefined).concurrent('a publication that takes longer than a key propagates (F41)', () => {
-  test('in a process that was stopped after it made the key: no ready member refuses a token of another', async (context) => {
+  test('causes no refusal by a ready member if the process was stopped after it made the key', async (context) => {
     const key = 'sealring:stopped';
     const { fleet, publisher } = await startFleet(context, key);
     const others = fleet.members.slice(0, OTHERS);
@@ -97,7 +97,7 @@ describe.skipIf(redis === undefined).concurrent('a publication that takes longer
     await roundsUntil(others, failures, () => performance.now() - frozen > 1_000 * (policy.propagationSeconds + 1));
     const [founded] = await storedKeyIds(key);
     publisher.thaw();
-    // Its key would have been active for a second; what it does instead is what it would do now.
+    // Its key would have been active for a second; the member must make a new decision instead.
     const said = await rotating;
     const thawed = performance.now();
     await roundsUntil(fleet.members, failures, async () => {
@@ -107,21 +107,21 @@ describe.skipIf(redis === undefined).concurrent('a publication that takes longer
     expect(failures).toEqual([]);
     expect(said).toEqual(expect.stringContaining('delayed for too long'));
     expect(await storedKeyIds(key)).toEqual([founded]);
-    // And its next one is as good as any.
+    // Its next key is published normally.
     await publisher.tell('rotate', { emergency: false });
     const next = (await storedKeyIds(key)).at(-1);
     await roundsUntil(fleet.members, failures, (used) => fleet.members.every((member) => used.get(member) === next));
     expect(failures).toEqual([]);
   });
 
-  test('in a network that delivers the write late: no ready member refuses a token of another', async (context) => {
+  test('causes no refusal by a ready member if the network delivers the write late', async (context) => {
     const key = 'sealring:held';
     const proxy = await startTcpProxy(redis?.port ?? 0);
     context.onTestFinished(() => proxy.close());
     const { fleet, publisher } = await startFleet(context, key, `redis://${proxy.host}:${proxy.port}`);
     const others = fleet.members.slice(0, OTHERS);
     const failures: string[] = [];
-    // The first that has a document in it; reads have none.
+    // The first request with a document in it; reads have none.
     let isHeld = false;
     void proxy.holdFrom('"opensUntil"').then(() => {
       isHeld = true;

@@ -11,7 +11,7 @@ import { emulatorClient } from './kms-fleet.ts';
 /** Twenty with SEALRING_TRIALS=20. */
 const TRIALS = Number(process.env['SEALRING_TRIALS'] ?? 3);
 const MEMBERS = 4;
-/** Keys of a ring in which no rotation can be asked for, and of one that is full. */
+/** Keys of a ring in which no rotation can be requested, and of a full one. */
 const CROWDED_KEYS = 48;
 const FULL_KEYS = 64;
 
@@ -28,10 +28,10 @@ const policy = {
   kmsTimeoutSeconds: 2,
   createAfterSeconds: 2,
 };
-/** When the last member seals with a revoked key, and when one does that is cut off from the store. */
+/** When the last member seals with a revoked key, and when a member that is cut off from the store does. */
 const BOUND_SECONDS = policy.refreshEverySeconds + policy.backoffCapSeconds + 4 * policy.kmsTimeoutSeconds;
 const CUT_OFF_SECONDS = policy.storeOutageSeconds;
-/** A seal is noted when its answer has come, which a busy machine holds up. */
+/** A seal is recorded when its answer arrives, which a busy machine delays. */
 const ANSWER_SECONDS = 2;
 
 let redis: TestServer | undefined;
@@ -42,7 +42,7 @@ await startOrSkip(async () => {
 const moto = inject('moto');
 afterAll(() => redis?.stop());
 
-/** Four members that seal all the time, of which the last reaches the store by a network of its own. */
+/** Four members that seal all the time; the last one reaches the store by a network of its own. */
 class Scene {
   readonly fleet: Fleet;
   readonly kms: TcpProxy;
@@ -51,7 +51,7 @@ class Scene {
   #sealing: Promise<unknown> = Promise.resolve();
   /** When each member last sealed with each key. */
   readonly #lastSeals = new Map<Member, Map<string, number>>();
-  /** What each member last sealed with; undefined while it cannot. */
+  /** The key that each member last sealed with; undefined while it cannot seal. */
   readonly #sealsWith = new Map<Member, string | undefined>();
 
   private constructor(fleet: Fleet, kms: TcpProxy, store: TcpProxy) {
@@ -89,7 +89,7 @@ class Scene {
     return this.fleet.members[0] as Member;
   }
 
-  /** The one whose store is its own. */
+  /** The member with its own path to the store. */
   get last(): Member {
     return this.fleet.members.at(-1) as Member;
   }
@@ -106,7 +106,7 @@ class Scene {
     }
   }
 
-  /** Until all seal with one key, and are well. */
+  /** Until all members seal with one key, and are healthy. */
   async agreed(): Promise<string> {
     let keyId: string | undefined;
     await until(async () => {
@@ -122,35 +122,35 @@ class Scene {
     return keyId ?? '';
   }
 
-  /** Until no member seals with the key, of those that run. */
+  /** Until no running member seals with the key. */
   async stopped(keyId: string): Promise<void> {
     const isSealing = (member: Member): boolean => !member.isFrozen && this.#sealsWith.get(member) === keyId;
     await until(async () => !this.fleet.members.some(isSealing), BOUND_SECONDS + CUT_OFF_SECONDS);
   }
 
-  /** Seconds from `from` to the last seal with a key, by a member. */
+  /** Seconds from `from` to the last seal with a key, by any member. */
   lastSeal(member: Member, keyId: string, from: number): number {
     return Math.max(0, ((this.#lastSeals.get(member)?.get(keyId) ?? 0) - from) / 1_000);
   }
 }
 
-/** A revocation: when it was asked for, and from when on a member's bound counts if that is another time. */
+/** A revocation: when it was requested, and the start of a member's bound if that differs. */
 interface Revoked {
   readonly keyId: string;
   readonly at: number;
   readonly lastFrom: number;
 }
 
-/** What goes wrong during a revocation, numbered from 0. Returns what ends it, once it has been asked for. */
+/** The failure during a revocation, numbered from 0. Returns the function that ends it after the request. */
 type Trouble = (scene: Scene, trial: number) => () => Promise<number | undefined>;
 
-/** How long after a revocation the slowest seal with its key was, seconds: of the last member, and of the others. */
+/** Seconds from a revocation to the last seal with its key: by the last member, and by the others. */
 interface Slowest {
   readonly ofLast: number;
   readonly ofOthers: number;
 }
 
-/** Revokes the key that all seal with, again and again, and looks at every seal that there was, to the end. */
+/** Revokes the key that all members seal with, repeatedly, and checks every seal until the end. */
 async function slowestSeals(
   context: TestContext,
   given: { readonly key: string; readonly trouble: Trouble; readonly prepare?: (scene: Scene) => Promise<void> },
@@ -171,17 +171,17 @@ async function slowestSeals(
     revocations.push({ keyId, at, lastFrom });
     scene.kms.mend();
     scene.store.mend();
-    // What was lost while it hung does not come any more.
+    // Messages that were lost while it hung do not arrive later.
     scene.store.reset();
   }
-  // It did seal with each of them.
+  // The members did seal with each of the keys.
   for (const { keyId } of revocations) expect(scene.lastSeal(scene.last, keyId, 0)).toBeGreaterThan(0);
   const others = scene.fleet.members.slice(0, -1);
   const ofOthers = revocations.map(({ keyId, at }) =>
     Math.max(...others.map((member) => scene.lastSeal(member, keyId, at))),
   );
   const ofLast = revocations.map(({ keyId, lastFrom }) => scene.lastSeal(scene.last, keyId, lastFrom));
-  // For who wants to know them all: the reporters print it.
+  // Printed by the reporters, with every single time.
   Object.assign(context.task.meta, { ofOthers, ofLast });
   return { ofLast: Math.max(...ofLast), ofOthers: Math.max(...ofOthers) };
 }
@@ -245,7 +245,7 @@ describe
         const prepare = async (scene: Scene): Promise<void> => {
           while ((await keysOf(scene)) < CROWDED_KEYS) await scene.revoker.tell('rotate', { emergency: false });
           await expect(scene.revoker.tell('rotate', { emergency: false })).rejects.toThrow('too-large');
-          // Each revocation brings a key; the last trial finds no room for one.
+          // Each revocation adds a key; the last trial finds no room for one.
           while ((await keysOf(scene)) < FULL_KEYS + 1 - Math.min(TRIALS, left)) {
             const { sealingKey: keyId = '' } = await scene.revoker.tell('health', undefined);
             await scene.revoker.tell('revoke', { keyId });

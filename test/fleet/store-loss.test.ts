@@ -12,7 +12,7 @@ import type { Calls } from './member-process.ts';
 const MEMBERS = 20;
 const RESTARTED = 5;
 const FLUSHES = 100;
-/** Well below createAfter: later, who starts would be right to found a ring. */
+/** Well below createAfter: later, a starting member would be right to create a ring. */
 const MOST_FLUSHING_MS = 10_000;
 const key = 'sealring:fleet';
 
@@ -25,7 +25,7 @@ const url = redis?.address ?? 'redis://127.0.0.1:1';
 const fleet = new Fleet({
   ring: { redis: url, key },
   kms: { masterKey: randomBytes(32).toString('hex') },
-  // Longer than the flushes below, and than running members then take to heal: refreshEvery and a wait of up to 5 s.
+  // Longer than the flushes below, plus the time in which running members restore the ring: refreshEvery and up to 5 s.
   policy: { ...fleetPolicy, createAfterSeconds: 20 },
 });
 afterAll(async () => {
@@ -66,7 +66,7 @@ async function haveAll(ids: readonly string[] | undefined): Promise<boolean> {
 
 type Statuses = ReadonlyMap<Member, Set<string>>;
 
-/** Asks everybody how they are, again and again while `run` goes on; answers who said what. */
+/** Polls the health of all members while `run` takes; returns the members that reported a problem. */
 async function statusesDuring(run: (said: Statuses) => Promise<void>): Promise<Statuses> {
   const said: Statuses = new Map(fleet.members.map((member) => [member, new Set()]));
   const done = new AbortController();
@@ -103,14 +103,14 @@ describe.skipIf(redis === undefined)(`${MEMBERS} processes on Redis`, { timeout:
     expect(before).toHaveLength(2);
     await fleet.underLoad(async () => {
       const fresh = await fleet.fork(RESTARTED);
-      // Everybody is to have read the new key: what only the store knew, nobody can write back.
+      // Every member must have read the new key: no member could write back a key that only the store had.
       await until(() => haveAll(before), 60);
       const starting: Promise<Calls[]>[] = [];
       const said = await statusesDuring(async (soFar) => {
         await command('FLUSHALL');
         starting.push(fleet.start(fresh));
-        // Again and again, against the running members' healing: who starts finds nothing for some seconds, and who runs
-        // has read the ring in one of the moments in which it was gone.
+        // Repeatedly, against the running members' repair: a starting member finds nothing for some seconds, and each
+        // running one has read the store while it was empty.
         const end = performance.now() + MOST_FLUSHING_MS;
         const isNoticed = () => Array.from(soFar.values()).every((statuses) => statuses.has('degraded'));
         for (let flush = 0; flush < FLUSHES || (!isNoticed() && performance.now() < end); flush++) {
@@ -118,7 +118,7 @@ describe.skipIf(redis === undefined)(`${MEMBERS} processes on Redis`, { timeout:
           await pause(20);
         }
       });
-      // Whoever ran noticed, said so, and was fit for requests all the same.
+      // Every running member noticed, reported it, and stayed ready for requests.
       expect(said.size).toBe(MEMBERS);
       for (const statuses of said.values()) {
         expect(statuses).toContain('degraded');
@@ -127,7 +127,7 @@ describe.skipIf(redis === undefined)(`${MEMBERS} processes on Redis`, { timeout:
       await fleet.stop(fleet.members.slice(0, RESTARTED));
       const calls = (await Promise.all(starting)).flat();
       expect(calls.map(({ generate, wrap }) => generate + wrap)).toEqual(Array.from(fresh, () => 0));
-      // The last flush may have been the last thing that happened.
+      // The test may have ended with a flush.
       await until(async () => (await storedKeyIds()) !== undefined, 30);
     });
     expect(await storedKeyIds()).toEqual(before);
@@ -151,7 +151,7 @@ describe.skipIf(redis === undefined)(`${MEMBERS} processes on Redis`, { timeout:
         expect((await storedKeyIds())?.toSorted()).toEqual(before?.toSorted());
       }
       await fleet.stop(fleet.members.slice(0, RESTARTED));
-      // Until the newest key seals, at those who started from the copy too.
+      // Until the newest key seals, also at members that started from the copy.
       await until(() => before?.every((id) => fleet.sealingKeys.has(id)) === true, 60);
     });
     await fleet.openAllKept();
@@ -181,11 +181,11 @@ describe.skipIf(redis === undefined)(`${MEMBERS} processes on Redis`, { timeout:
         expect(outcome).toEqual([expect.stringContaining('unknown key')]);
       }
     }
-    // Who starts now learns of it.
+    // A member that starts now reads the revocation.
     const [late] = await fleet.fork(1);
     await fleet.start(late === undefined ? [] : [late]);
     expect(await late?.tell('open', [{ token, payload: 'revoked' }])).toEqual([expect.stringContaining('unknown key')]);
-    // And what is sealed since opens everywhere.
+    // Every member unseals new tokens.
     const fresh = await Promise.all(fleet.members.map((member, i) => member.tell('seal', [`after ${i}`])));
     expect(fresh.flatMap(({ failures }) => failures)).toEqual([]);
     const opened = fleet.members.map((member) =>
@@ -198,7 +198,7 @@ describe.skipIf(redis === undefined)(`${MEMBERS} processes on Redis`, { timeout:
   });
 });
 
-/** As a failover to a replica that was behind. */
+/** As after a failover to a replica that lagged behind. */
 async function fallBackTo(copy: unknown): Promise<void> {
   const [document, revision] = copy as readonly [string, string];
   await command('HSET', key, 'document', document, 'revision', revision);

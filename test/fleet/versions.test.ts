@@ -33,7 +33,7 @@ async function stored(): Promise<string> {
   return (await store.read())?.document ?? '';
 }
 
-/** Writes the document as another version would have written it. */
+/** Writes the document as another version would write it. */
 async function rewrite(change: (body: Body) => object): Promise<string> {
   const { document = '', revision } = (await store.read()) ?? {};
   const changed = JSON.stringify(change(JSON.parse(document) as Body));
@@ -44,9 +44,9 @@ async function rewrite(change: (body: Body) => object): Promise<string> {
 const changes: readonly (readonly [string, (body: Body) => object])[] = [
   ['another format', (body) => ({ ...body, format: 'sealring/ring/2' })],
   ['a member more', (body) => ({ ...body, contacts: { next: [1, 2] } })],
-  ['a member more in a key', (body) => ({ ...body, keys: body.keys.map((key) => ({ ...key, labels: ['next'] })) })],
+  ['a new member in a key', (body) => ({ ...body, keys: body.keys.map((key) => ({ ...key, labels: ['next'] })) })],
   [
-    'a member more in a wrap',
+    'a new member in a wrap',
     (body) => ({
       ...body,
       keys: body.keys.map((key) => ({ ...key, wraps: key.wraps.map((wrap) => ({ ...wrap, attestation: 'next' })) })),
@@ -54,15 +54,15 @@ const changes: readonly (readonly [string, (body: Body) => object])[] = [
   ],
 ];
 
-describe.for(changes)('another version of the format that writes %s, in the place of this one (F27)', ([, change]) => {
-  test('is refused by a member that starts, and not overwritten', async () => {
+describe.for(changes)('another version of the format that writes %s, in place of this one (F27)', ([, change]) => {
+  test('is refused by a starting member, and not overwritten', async () => {
     await (await member()).close();
     const next = await rewrite(change);
     await expect(member()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'corrupt' });
     expect(await stored()).toBe(next);
   });
 
-  test('is ignored by a running member, which unseals as before and writes its ring over it', async () => {
+  test('is ignored by a running member, which unseals as before and overwrites it', async () => {
     const [a, b] = [await member(), await member()];
     const before = await stored();
     const token = a.seal(payload);
@@ -81,7 +81,7 @@ describe.for(changes)('another version of the format that writes %s, in the plac
   });
 });
 
-test('the next version of the format has a place of its own, and neither version reads the other (F27)', async () => {
+test('the next version of the format has its own place, and neither version reads the other (F27)', async () => {
   const next = memoryRing();
   const [ours, theirs] = [await member(), await member(next)];
   expect(theirs.unseal(theirs.seal(payload))).toEqual(payload);

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
 const FOLDER = new URL('corpus/', import.meta.url);
-/** What is kept in the repository: short inputs, and not very many. */
+/** Limits of the repository: short inputs, and not many. */
 const LONGEST = 1_024;
 const MOST = 200;
 

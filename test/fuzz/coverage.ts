@@ -1,11 +1,11 @@
 import { type Profiler, Session } from 'node:inspector';
 
-/** What ran: for each function, by script and place, which of its characters. */
+/** The executed code: for each function, by script and place, its executed characters. */
 export type Ran = ReadonlyMap<string, Uint8Array>;
 
 /**
- * Which places of our code have run, by V8's own block coverage of this thread. To be made before that code is loaded:
- * what was compiled earlier is counted by whole functions.
+ * The executed places of this project's code, by V8's own block coverage of this thread. Create it before that code is
+ * loaded: functions that were compiled earlier are counted as a whole only.
  */
 export class Coverage {
   readonly #session = new Session();
@@ -18,7 +18,7 @@ export class Coverage {
     this.take();
   }
 
-  /** What ran since the last call. */
+  /** The code that ran since the last call. */
   take(): Ran {
     const ran = new Map<string, Uint8Array>();
     // Called back before `post` returns.
@@ -34,7 +34,7 @@ export class Coverage {
     return ran;
   }
 
-  /** Whether something in it never ran before. */
+  /** Whether it contains code that never ran before. */
   isNew(ran: Ran): boolean {
     for (const [place, now] of ran) {
       const before = this.#known.get(place);
@@ -50,7 +50,7 @@ export class Coverage {
     }
   }
 
-  /** Characters of our code that have run: a measure of what was reached. */
+  /** Executed characters of this project's code: a measure of coverage. */
   get size(): number {
     let total = 0;
     for (const known of this.#known.values()) for (const bit of known) total += bit;

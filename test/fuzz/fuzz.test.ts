@@ -6,10 +6,10 @@ import { fuzz } from './fuzz.ts';
 import { bytes, named, type Parser, text } from './parser.ts';
 import { allParsers } from './parsers.ts';
 
-/** What every run of the tests spends on a parser. The long run is `npm run fuzz`. */
+/** The time that every test run spends on a parser. The long run is `npm run fuzz`. */
 const INPUTS = 2_000;
 
-// Before the parsers: what is compiled before is counted by whole functions only.
+// Before the parsers: functions that were compiled earlier are counted as a whole only.
 const coverage = new Coverage();
 const parsers = await allParsers();
 afterAll(() => coverage.close());
@@ -69,7 +69,7 @@ describe('the fuzzer', () => {
   });
 
   test('finds a fault behind five checks of one character each, because it keeps inputs that pass one', async () => {
-    // Chance alone would take some 10^15 inputs.
+    // Chance alone would need some 10^15 inputs.
     const source = `(text) => {
       if (text[0] === '[') if (text[1] === '"') if (text[2] === ':') if (text[3] === '-') if (text[4] === ',') null.x;
     }`;
@@ -78,7 +78,7 @@ describe('the fuzzer', () => {
   });
 });
 
-/** Whether a parser takes an input. @throws what it throws and may not. */
+/** Whether a parser accepts an input. @throws every error that it must not throw. */
 async function accepts(parser: Parser, input: Uint8Array): Promise<boolean> {
   try {
     await parser.parse(input);

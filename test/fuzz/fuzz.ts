@@ -2,26 +2,26 @@ import type { Coverage, Ran } from './coverage.ts';
 import { Mutator } from './mutate.ts';
 import { Fault, type Parser } from './parser.ts';
 
-/** An input may take so long, milliseconds; one that took longer is measured three times more before it counts. */
+/** Time limit of an input, milliseconds; a slower one is measured three times more before it counts. */
 const LONGEST_MS = 50;
-/** Inputs between two looks at the coverage: many where nothing new is found. */
+/** Inputs between two reads of the coverage: many where nothing new is found. */
 const SMALLEST_BATCH = 256;
 const LARGEST_BATCH = 4_096;
 const KEPT_AT_MOST = 2_000;
-/** So many inputs that fail are enough to see that something is wrong. */
+/** Stops after this many failing inputs. */
 const MOST_FAILURES = 100;
 
 /** An input that shows a defect. */
 interface Failure {
   readonly input: Uint8Array;
-  /** What happened, in words. */
+  /** The defect, in words. */
   readonly what: string;
 }
 
-/** What came of a run. */
+/** The result of a run. */
 export interface Outcome {
   readonly inputs: number;
-  /** How many of them the parser accepted. */
+  /** Inputs that the parser accepted. */
   readonly accepted: number;
   /** Inputs that reached code which none before them had reached. */
   readonly kept: readonly Uint8Array[];
@@ -29,14 +29,14 @@ export interface Outcome {
 }
 
 export interface Budget {
-  /** Inputs to make and try. */
+  /** Number of inputs to try. */
   readonly inputs: number;
   readonly seed: number;
-  /** Inputs kept from earlier runs. */
+  /** Inputs from earlier runs. */
   readonly corpus?: readonly Uint8Array[];
 }
 
-/** Tries a parser on inputs that are made of its seeds and of each other, keeping those that reach new code. */
+/** Tries a parser on inputs made of its seeds and of each other, and keeps those that reach new code. */
 export async function fuzz(
   parser: Parser,
   coverage: Coverage,
@@ -57,8 +57,8 @@ export async function fuzz(
     }
     return coverage.take();
   };
-  // Which inputs of a batch reached the new code: halves are run again. State that a parser keeps may hide it; then
-  // none is kept.
+  // The inputs of a batch that reached the new code: halves run again. State inside a parser may hide it; then none is
+  // kept.
   const keepOf = async (batch: readonly Uint8Array[]): Promise<void> => {
     const ran = await run(batch);
     if (!coverage.isNew(ran)) return;
@@ -132,7 +132,7 @@ function judged(
   return took <= LONGEST_MS ? { isAccepted, failure: undefined } : slowest(parser, input, isAccepted);
 }
 
-/** The machine may have paused: what is slow is slow every time. */
+/** The machine may have paused: a slow input is slow every time. */
 async function slowest(parser: Parser, input: Uint8Array, isAccepted: boolean): Promise<Tried> {
   let best = Number.POSITIVE_INFINITY;
   for (let time = 0; time < 3; time++) {
@@ -140,7 +140,7 @@ async function slowest(parser: Parser, input: Uint8Array, isAccepted: boolean): 
     try {
       await parser.parse(input);
     } catch {
-      // Judged already: only its time is of interest.
+      // Checked already: only its time matters.
     }
     best = Math.min(best, performance.now() - began);
   }

@@ -18,9 +18,9 @@ const { values, positionals } = parseArgs({
 });
 const inputs = Number(values.inputs);
 const seed = Number(values.seed);
-// Stacks are a quarter of the time of a refusal, and nobody reads them.
+// Stacks take a quarter of the time of a refusal, and no one reads them.
 Error.stackTraceLimit = 0;
-// Before the parsers: what is compiled before is counted by whole functions only.
+// Before the parsers: functions that were compiled earlier are counted as a whole only.
 const coverage = new Coverage();
 const parsers = await allParsers();
 const unknown = positionals.find((name) => !parsers.some((parser) => parser.name === name));
@@ -47,7 +47,7 @@ for (const parser of parsers.filter(({ name }) => positionals.length === 0 || po
 publishTables();
 process.exit();
 
-/** A run with another seed goes on where the ones before it ended: their corpus is its start. */
+/** A run with another seed continues where the ones before it ended: it starts with their corpus. */
 function record(name: string, run: FuzzRun): void {
   const all: Record<string, FuzzRecord> = existsSync(RECORD) ? JSON.parse(readFileSync(RECORD, 'utf8')) : {};
   const others = (all[name]?.runs ?? []).filter(({ seed: other }) => other !== run.seed);

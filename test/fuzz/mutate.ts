@@ -1,12 +1,12 @@
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 
-/** Longest input, bytes: what repeats itself is cut here. */
+/** Longest input, bytes: repetitions are cut here. */
 const LONGEST = 8_192;
-/** Bytes at which parsers change their mind: ends of ranges, quotes, brackets, signs, what base64url and JSON know. */
+/** Bytes that parsers treat specially: ends of ranges, quotes, brackets, signs, characters of base64url and JSON. */
 const TELLING = Buffer.from('\0\x01\t\n\r "\'+,-./019:=AZ[\\]_az{|}~\x7f\x80\xbf\xc0\xef\xfe\xff', 'latin1');
 const NUMBERS = ['0', '-1', '1e400', '-0', '4294967296', '9007199254740993', '1.5', '1e-7', 'NaN'];
 
-/** Makes inputs of others by small changes. Everything random comes from the seed. */
+/** Makes inputs from others by small changes. Everything random comes from the seed. */
 export class Mutator {
   readonly #generator;
   readonly #words: readonly Buffer[];

@@ -1,25 +1,25 @@
 import { createHash } from 'node:crypto';
 
-/** A parser of bytes that somebody else chose, ready to be given any. */
+/** A parser of untrusted bytes. */
 export interface Parser {
-  /** As on the command line and in the corpus: `native-token`. */
+  /** Its name on the command line and in the corpus: `native-token`. */
   readonly name: string;
-  /** Inputs that it accepts, or nearly: what the others are made from. */
+  /** Inputs that it accepts, or almost accepts: the others are made from them. */
   readonly seeds: readonly Uint8Array[];
-  /** Words of its language, put in here and there. */
+  /** Words of its language, which are inserted at random places. */
   readonly words: readonly string[];
-  /** What it may throw. */
+  /** The errors that it may throw. */
   readonly refuses: (error: Error) => boolean;
-  /** Throws, or rejects, for what it refuses; for an input that shows a fault of its own it throws a {@link Fault}. */
+  /** Throws, or rejects, for an input that it refuses; for one that shows a defect it throws a {@link Fault}. */
   readonly parse: (input: Uint8Array) => unknown;
 }
 
-/** A law that the parser broke without throwing. */
+/** An invariant that the parser broke without throwing. */
 export class Fault extends Error {
   override readonly name = 'Fault';
 }
 
-/** A secret for the fuzzer alone: the same in every run, so that a corpus stays good. */
+/** A secret for the fuzzer alone: the same in every run, so that a corpus stays valid. */
 export function fuzzKey(label: string): Buffer {
   return createHash('sha256').update(`sealring fuzz ${label}`).digest();
 }

@@ -32,7 +32,7 @@ const SHARED = {
   "mcp.d's wire": () => fromMcpd.module('What you have', 'old.ts', [ttl('ttlSeconds: 300')]),
 };
 
-/** What the guide shows, with a shorter time to live. */
+/** The guide's code, with a shorter time to live. */
 function steps() {
   guide.module('Before you begin', 'codec.ts');
   guide.module('What stands in front', 'draining.ts');
@@ -48,7 +48,7 @@ function onFleet(run: (fleet: Fleet) => Promise<void>): Promise<void> {
   return withServices(inject('moto'), secret, (environment) => withFleet({ environment, python }, run));
 }
 
-/** The whole way; `between` are the steps that lie between the first step 1 and step 3. */
+/** The whole migration; `between` are the steps between the first step 1 and step 3. */
 async function drain(fleet: Fleet, module: string, between: readonly Step[]): Promise<Flows> {
   const { first, last } = steps();
   const old = await fleet.add({ label: 'old', module });
@@ -92,8 +92,8 @@ describe('from another codec to a KMS with the same drain', () => {
   );
 });
 
-describe.concurrent('tokens fail', () => {
-  test('without a drain', () =>
+describe.concurrent('the same migration with a mistake', () => {
+  test('fails tokens without a drain', () =>
     onFleet(async (fleet) => {
       await fleet.add({ label: 'old', module: EPHEMERAL['an ephemeral key of this SDK']() });
       const flows = new Flows(fleet, TTL_SECONDS);
@@ -104,7 +104,7 @@ describe.concurrent('tokens fail', () => {
       expect(failed()).toEqual(new Set(['old → Step 3', 'Step 3 → old']));
     }));
 
-  test('with a drain that is too short', () =>
+  test('fails tokens if the drain is too short', () =>
     onFleet(async (fleet) => {
       const { first, second } = steps();
       const old = await fleet.add({ label: 'old', module: EPHEMERAL['an ephemeral key of this SDK']() });

@@ -10,7 +10,7 @@ const SETTLED = 20;
 const typescript = fileURLToPath(new URL('member.ts', import.meta.url));
 const python = fileURLToPath(new URL('member.py', import.meta.url));
 
-/** What a server is made of: a module of the guide, and what tokens that it minted are called. */
+/** The code of a server: a module of the guide, and the label of the tokens that it mints. */
 export interface Step {
   readonly label: string;
   readonly module: string;
@@ -26,9 +26,9 @@ export interface FleetOptions {
 /** A server process. */
 export class Member {
   readonly label: string;
-  /** Requests it has not answered yet. */
+  /** Requests in progress. */
   inFlight = 0;
-  /** Requests it has answered. */
+  /** Requests that were answered. */
   answered = 0;
   readonly #process: ChildProcess;
   #url = '';
@@ -114,7 +114,7 @@ export class Fleet {
     return member;
   }
 
-  /** Starts a server, and gives it requests once it listens. */
+  /** Starts a server, and sends it requests once it listens. */
   async add(step: Step): Promise<Member> {
     const member = await Member.start(step, this.#options);
     this.#started.push(member);
@@ -122,12 +122,12 @@ export class Fleet {
     return member;
   }
 
-  /** Gives a server no more requests. */
+  /** Sends a server no more requests. */
   withdraw(member: Member): void {
     this.#serving = this.#serving.filter((other) => other !== member);
   }
 
-  /** A rolling deploy: a new server comes, an old one answers what it has and goes, until all are new but those that stay. */
+  /** A rolling deploy: replaces each server but `staying` by a new one, after its requests in progress. */
   async roll(step: Step, ...staying: readonly Member[]): Promise<void> {
     for (const old of this.#serving.filter((member) => !staying.includes(member))) {
       await this.add(step);

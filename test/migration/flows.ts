@@ -7,14 +7,14 @@ const USERS = ['ada', 'bob', 'eve'];
 
 // 31 pauses: 0 to 2.4 s.
 const PAUSES = 31;
-/** Flows on their way at a time: a machine that is busy gets fewer. */
+/** Flows in progress at a time: a busy machine gets fewer. */
 const MOST = 60;
 
 /** Flows of two rounds, one begun every 40 ms, with pauses of up to 2.4 s between the rounds. */
 export class Flows {
-  /** Where a flow went wrong while its token was valid, and how: `B → C: -32602 …`. */
+  /** Failed flows whose token was valid, with the reason: `B → C: -32602 …`. */
   readonly failures: string[] = [];
-  /** Flows that went well, by who minted and who opened: `B → C`. */
+  /** Successful flows, by the servers that minted and unsealed: `B → C`. */
   readonly pairs = new Map<string, number>();
   readonly #servers: { next(): Member };
   readonly #validMs: number;
@@ -24,22 +24,22 @@ export class Flows {
   #begun = 0;
 
   /**
-   * @param servers - Each round goes to the next one, as behind a balancer that knows nothing.
-   * @param ttlSeconds - The tokens' own. A flow that took longer, on a machine that stood still, says nothing.
+   * @param servers - Each round goes to the next one, as behind a balancer without affinity.
+   * @param ttlSeconds - The tokens' own. A longer flow, on a machine that paused, does not count.
    */
   constructor(servers: { next(): Member }, ttlSeconds: number) {
     this.#servers = servers;
-    // Some wires cut the second in which a token is minted.
+    // Some wires round down the time when a token is minted to a second.
     this.#validMs = (ttlSeconds - 1) * 1_000;
     this.#ended = this.#begin();
   }
 
-  /** Flows that went well. */
+  /** Successful flows. */
   get wentWell(): number {
     return [...this.pairs.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  /** Begins no more flows, and waits until those on their way have ended. */
+  /** Begins no more flows, and waits until those in progress have ended. */
   async end(): Promise<void> {
     this.#isEnding = true;
     await this.#ended;

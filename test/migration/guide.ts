@@ -4,7 +4,7 @@ import { cacheDirectory } from '../support/python-venv.ts';
 
 const guides = join(import.meta.dirname, '../../docs/guides');
 
-/** A text of the guide, and what the test puts there: it has to be found, or the guide has moved on. */
+/** A text of the guide, and its replacement in the test. The text must exist, or the guide has changed. */
 export type Change = readonly [from: string, to: string];
 
 /** The code of a migration guide, as the modules that a reader would make of it. */
@@ -21,8 +21,8 @@ export class Guide {
   }
 
   /**
-   * Writes the only fence of that language in a section to a file of that name. A `declare const` after a commented
-   * import becomes the import.
+   * Writes the only code block of that language in a section to a file of that name. A `declare const` after a
+   * commented import becomes the import.
    * @returns the path.
    */
   module(section: string, file: string, changes: readonly Change[] = []): string {
@@ -33,7 +33,7 @@ export class Guide {
       code = code.replaceAll(from, to);
     }
     code = code.replaceAll(/^\/\/ (import .*)\ndeclare const .*$/gm, '$1');
-    // Never anew: a server of another test may be reading it.
+    // Never overwritten: a server of another test may be reading it.
     if (this.#written.get(path) !== code) writeFileSync(path, code);
     this.#written.set(path, code);
     return path;
@@ -46,7 +46,8 @@ export class Guide {
     const text = this.#text.slice(from, next < 0 ? undefined : next);
     const found = [...text.matchAll(new RegExp(`^\`\`\`${language}\\b[^\\n]*\\n(.*?)^\`\`\`$`, 'gms'))];
     const [fence] = found;
-    if (fence === undefined || found.length !== 1) throw new Error(`${section}: ${found.length} fences of ${language}`);
+    if (fence === undefined || found.length !== 1)
+      throw new Error(`${section}: ${found.length} code blocks of ${language}`);
     return fence[1] ?? '';
   }
 

@@ -16,7 +16,7 @@ function onFleet(secret: string, run: (fleet: Fleet) => Promise<void>): Promise<
   return withServices(inject('moto'), secret, (environment) => withFleet({ environment }, run));
 }
 
-/** What the guide shows for this mode, with a shorter time to live. Signed tokens are those of mcp.d until June 2026. */
+/** The guide's code for this mode, with a shorter time to live. Signed tokens are those of mcp.d until June 2026. */
 function steps(mode: (typeof MODES)[number]) {
   guide.module('Before you begin', 'codec.ts');
   const ttl = ['ttlSeconds: 300', `ttlSeconds: ${TTL_SECONDS}`] as const;
@@ -65,7 +65,7 @@ describe.concurrent('from a secret of mcp.d to a KMS, as in the guide', () => {
   );
 });
 
-test('users are asked again without step 1, or with step 3 too early', () =>
+test('users must answer again without step 1, or with step 3 too early', () =>
   onFleet(randomBytes(32).toString('hex'), async (fleet) => {
     const { before, first, second, last } = steps('encrypted');
     for (let member = 0; member < 2; member++) await fleet.add(before);

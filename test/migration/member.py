@@ -20,7 +20,7 @@ guide = importlib.import_module(os.path.basename(path).removesuffix(".py"))
 
 
 class Toy:
-    """The bearer token is the name."""
+    """The bearer token is the user's name."""
 
     async def verify_token(self, token: str) -> AccessToken:
         return AccessToken(token=token, client_id="shop", scopes=[], subject=token)

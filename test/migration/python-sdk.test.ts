@@ -41,7 +41,7 @@ function onFleet(run: (fleet: Fleet) => Promise<void>): Promise<void> {
   });
 }
 
-/** What the guide shows, with a shorter time to live. */
+/** The guide's code, with a shorter time to live. */
 function steps() {
   guide.module('Before you begin', 'codecs_in_use.py');
   const inPython = (section: string, file: string): Step => ({
@@ -49,7 +49,7 @@ function steps() {
     module: guide.module(section, file, [['ttl=600', `ttl=${TTL_SECONDS}`]]),
   });
   const ttl = ['ttlSeconds: 600', `ttlSeconds: ${TTL_SECONDS}`] as const;
-  // As the guide says for a server that joins in step 1.
+  // As the guide describes a server that joins in step 1.
   const sealsOld = ['codec.seal(payload)', 'fixed.seal(payload)'] as const;
   const inTypeScript = (label: string, file: string, changes: readonly Change[]): Step => ({
     label,
@@ -75,7 +75,7 @@ describe.concurrent('from keys of the Python SDK to a KMS, as in the guide', () 
       for (const step of [first, second, first]) await fleet.roll(step, beside);
       const typescript = await fleet.add(joining);
       await fleet.settle();
-      // The early one goes too, and a Python server comes in its place.
+      // The early one goes too, and a Python server replaces it.
       await fleet.roll(second, typescript);
       await pause(TTL_SECONDS * 1_000);
       await fleet.roll(last, typescript);

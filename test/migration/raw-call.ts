@@ -1,6 +1,6 @@
 import { callTool } from '../support/call-tool.ts';
 
-/** What a server answered: a question with a token, the tool's text, or a refusal. */
+/** A server's answer: a question with a token, the tool's text, or a refusal. */
 export interface RawAnswer {
   readonly requestState?: string;
   readonly text?: string;

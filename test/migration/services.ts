@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { CreateKeyCommand, KMSClient } from '@aws-sdk/client-kms';
 
 /**
- * What the guides read from the environment: a KMS key of its own in an emulator, a place for a ring that is removed
- * when the test has ended, and the old secret.
- * @param moto - where the emulator answers.
+ * Environment variables of the guides: a KMS key in an emulator, a place for a ring that is removed after the test, and
+ * the old secret.
+ * @param moto - the emulator's address.
  */
 export async function withServices(
   moto: string,

@@ -15,7 +15,7 @@ function onFleet(run: (fleet: Fleet) => Promise<void>): Promise<void> {
   return withServices(inject('moto'), secret, (environment) => withFleet({ environment }, run));
 }
 
-/** What the guide shows, with a shorter time to live, and the wire that it names beside its own. */
+/** The guide's code, with a shorter time to live, and the other wire that it names. */
 function steps(wire: 'sealed' | 'signed') {
   guide.module('Before you begin', 'codec.ts');
   const ttl = ['ttlSeconds: 600', `ttlSeconds: ${TTL_SECONDS}`] as const;

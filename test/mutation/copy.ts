@@ -2,7 +2,7 @@ import { cpSync, globSync, mkdirSync, readdirSync, readFileSync, rmSync, symlink
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Tests that are left out: where they are, and why. */
+/** Tests that are left out: their files, and the reason. */
 const LEFT_OUT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   cli: {
     dashboard: 'runs the built command, where no change is active',
@@ -41,14 +41,14 @@ const LEFT_OUT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 /** Tests of many seconds, by title: each has quicker ones beside it. */
 const SLOW = 'no .salt, nonce. repeats over|file ring: several processes';
 
-/** A package with its changes, in the midst of links to everything else of the repository. */
+/** A package with its changes, among links to everything else of the repository. */
 export interface Copy {
-  /** The folder that stands for the root of the repository. */
+  /** The folder that takes the place of the repository's root. */
   readonly root: string;
   /** The package in it. */
   readonly folder: string;
   readonly trials: string;
-  /** What is known of each change: its source, and a hint. */
+  /** Information about each change: its source, and a hint. */
   readonly sources: string;
   /** The tests that failed in earlier runs, by the text of the change, and those that were far too slow. */
   readonly hints: string;
@@ -66,7 +66,7 @@ export function copyOf(repository: URL, name: string): Copy {
   };
 }
 
-/** Makes it anew, with the sources given, by their path from the root. */
+/** Creates it, with the given sources, by their path from the root. */
 export function makeCopy(
   { root, folder }: Copy,
   repository: URL,
@@ -96,7 +96,7 @@ export function importsOf({ root, folder }: Copy): Record<string, readonly strin
   );
 }
 
-/** The options of vitest for its tests: the package's own, with the addresses of servers that run already. */
+/** The options of vitest for its tests: the package's own, with the addresses of running servers. */
 export function testOptions(name: string, own: { readonly globalSetup?: unknown }, provide: object): object {
   const { globalSetup: _, ...rest } = own;
   const exclude = Object.keys(LEFT_OUT[name] ?? {}).map((file) => `test/${file}.test.ts`);

@@ -21,11 +21,11 @@ Scores go to test/mutation/scores.json and the hardening guide; what no test fai
 `;
 
 const ROOT = new URL('../../', import.meta.url);
-/** A trial that lasts longer is a loop without an end, or so many times as long as the slowest test of its pass. */
+/** A trial that lasts this many times as long as the slowest test of its pass is an endless loop. */
 const HANGS_AFTER_MS = 6_000;
 const HUNG = 10;
 /**
- * The quickest tests are tried first, since each pass is left only what those before it let live; tests longer than the
+ * The quickest tests are tried first, because each pass gets only what those before it let live; tests longer than the
  * last are never tried. Milliseconds.
  */
 const LONGEST_TEST_MS = 1_500;
@@ -34,11 +34,11 @@ const PASSES: readonly Pass[] = [
   FIRST_PASS,
   ...LIMITS.slice(1).map((slowestMs, index) => ({ quickestMs: LIMITS[index] ?? 0, slowestMs })),
 ];
-/** A test that takes so many times as long as the slowest of its pass, or two seconds, is one that does not end. */
+/** A test that takes this many times as long as the slowest of its pass, or two seconds, does not end. */
 const LATE = 6;
 
 const VITEST = fileURLToPath(new URL('node_modules/vitest/vitest.mjs', ROOT));
-/** For a change of a whole process, files of tests run whole: those named like the source, and the quickest others. */
+/** For a change of a whole process, whole test files run: those named like the source, and the quickest others. */
 const LOADED_TESTS_MS = 1_000;
 /** Then they do not end. */
 const LONGEST_RUN_MS = 90_000;
@@ -77,7 +77,7 @@ writeFileSync(copy.sources, JSON.stringify(known));
 for (const trial of found) new Trials(copy.trials).add(trial);
 const { default: config } = await import(new URL(`packages/${name}/vitest.config.ts`, ROOT).href);
 const provide: Record<string, unknown> = {};
-/** Whether a file of tests passes without any change, where it was tried. */
+/** Whether a test file passes without any change, if it was tried. */
 const sound = new Map<string, boolean>();
 const stops = await Promise.all([config.test.globalSetup ?? []].flat().map(startServers));
 try {
@@ -98,13 +98,13 @@ try {
   for (const stop of stops) await stop?.();
 }
 
-/** What a package's tests need is started once, instead of for each run of them. */
+/** Starts the services of a package's tests once, instead of for each run of them. */
 async function startServers(path: string): Promise<(() => Promise<void>) | undefined> {
   const { default: setup } = await import(new URL(path, new URL(`packages/${name}/`, ROOT)).href);
   return setup({ provide: (key: string, value: unknown) => Object.assign(provide, { [key]: value }) });
 }
 
-/** What a test failed for in the last run. @throws where that run had other sources. */
+/** The tests that failed in the last run. @throws if that run had other sources. */
 function foundBefore(): readonly Trial[] {
   for (const [file, source] of sources) {
     const last = join(copy.root, file);
@@ -120,7 +120,7 @@ function writeConfig(file: string, test: object): void {
   writeFileSync(join(copy.folder, file), `export default ${JSON.stringify({ test }, null, 2)};\n`);
 }
 
-/** Runs the tests with every change that is still alive. False when it had to be ended. */
+/** Runs the tests with every change that is still alive. False if it had to be ended. */
 async function tryAll(pass: Pass): Promise<boolean> {
   const env = {
     MUTATION_TRIALS: copy.trials,
@@ -149,12 +149,14 @@ async function tryAll(pass: Pass): Promise<boolean> {
   return !hung;
 }
 
-/** The files of tests to begin with. */
+/** The test files to begin with. */
 function firstFiles(trials: Trials): readonly string[] {
   return Object.keys(known.imports).filter((tests) => !values.own || files.some((file) => trials.isOwn(tests, file)));
 }
 
-/** What runs while a module loads, or is in doubt, is changed for a whole process, in which whole files of tests run. */
+/**
+ * Changes that run while a module loads, or are in doubt, are made for a whole process, in which whole test files run.
+ */
 async function tryAlone(): Promise<void> {
   const trials = new Trials(copy.trials, known);
   trials.refresh();
@@ -175,7 +177,7 @@ async function tryAlone(): Promise<void> {
   await Promise.all(Array.from({ length: workers }, work));
 }
 
-/** The files of tests that are named like the source, and the quickest of those that import it and of the others. */
+/** The test files that are named like the source, and the quickest of those that import it and of the others. */
 function chosenOf(trials: Trials, { id, file }: SourceChange): readonly string[] {
   const timeOf = (tests: string): number => (isNamedLike(tests, file) ? 0 : trials.tookFile(tests));
   const rankOf = (tests: string): number => (trials.isOwn(tests, file) ? 0 : 1);
@@ -184,7 +186,7 @@ function chosenOf(trials: Trials, { id, file }: SourceChange): readonly string[]
   return tests.filter((_, index) => index === 0 || upTo(index) <= LOADED_TESTS_MS);
 }
 
-/** Those that pass without any change; one that fails then shows nothing. */
+/** Those that pass without any change; a failure of any other shows nothing. */
 async function soundOf(tests: readonly string[]): Promise<readonly string[]> {
   const unknown = tests.filter((test) => !sound.has(test));
   const areAllSound = unknown.length === 0 || (await passes(unknown, ''));
@@ -202,7 +204,7 @@ async function passes(tests: readonly string[], mutant: string): Promise<boolean
 }
 
 interface Run {
-  /** Its exit code; null where it had to be ended. */
+  /** Its exit code; null if it had to be ended. */
   readonly ended: Promise<number | null>;
   /** Ends it with all its processes. */
   readonly kill: () => void;

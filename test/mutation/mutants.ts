@@ -10,19 +10,19 @@ export interface SourceChange {
   readonly file: string;
   readonly line: number;
   readonly column: number;
-  /** What was there was replaced by this. */
+  /** The replacement. */
   readonly replacement: string;
-  /** The same wherever it is in the file: the file, the line and what becomes of it. */
+  /** The same wherever it is in the file: the file, the line and its replacement. */
   readonly text: string;
 }
 
-/** What a babel path is, as far as it is looked at. */
+/** The part of a babel path that is used here. */
 interface CallPath {
   readonly node: { readonly type: string; readonly callee?: { readonly name?: string } };
 }
 
 /*
- * The words of an error are for people: a test holds its kind (docs: Contributing). A name that makes an error is a
+ * The words of an error are for people: a test asserts its kind (docs: Contributing). A name that makes an error is a
  * class or one of these.
  */
 const MAKES_AN_ERROR =
@@ -40,8 +40,8 @@ const silent = { isTraceEnabled: no, isDebugEnabled: no, isInfoEnabled: no, isWa
 const quiet = { trace: nothing, debug: nothing, info: nothing, warn: nothing, error: nothing, fatal: nothing };
 
 /**
- * Writes every small change into the source of the files at once, each behind a switch: `globalThis.__stryker__` says
- * which one is on, and is told which were met.
+ * Writes every small change into the source of the files at once, each behind a switch: `globalThis.__stryker__` names
+ * the active one, and records those that ran.
  */
 export async function withMutants(
   root: URL,
@@ -54,7 +54,7 @@ export async function withMutants(
   const linesOf = new Map(given.map(({ name, content }) => [name, content.split('\n')]));
   return {
     sources: new Map(result.files.map(({ name, content }) => [name, content])),
-    // What is not to be tried comes with a status already.
+    // Changes that must not be tried have a status already.
     changes: result.mutants.filter(({ status }) => status === undefined).map((mutant) => changeOf(mutant, linesOf)),
   };
 }

@@ -10,11 +10,11 @@ import {
 import { type Pass, Trials } from './trials.ts';
 
 /*
- * A vitest runner that runs each test once as it is, in the first pass, to see which changes of the source it meets, and
- * then once for each of those that no test has failed for yet. In one process, with the hooks of the test around every
- * run: a process for each change would take a hundred times as long.
+ * A vitest runner that runs each test once unchanged, in the first pass, to see which changes of the source it meets,
+ * and then once for each of those that no test has failed for yet. In one process, with the hooks of the test around
+ * every run: a process for each change would take a hundred times as long.
  *
- * A change may leave something behind in the process. So after each failure the test runs as it is again: if that fails
+ * A change may leave state behind in the process. So after each failure the test runs unchanged again: if that fails
  * too, the failure shows nothing, and this process learns no more from the test.
  */
 interface Switches {
@@ -49,11 +49,11 @@ type Attempt = 'first' | 'mutant' | 'check';
 export default class MutationRunner extends TestRunner {
   #attempt: Attempt = 'first';
   #startedAt = 0;
-  /** Left for the test; undefined where that is not known yet. */
+  /** Changes left for the test; undefined if that is not known yet. */
   #queue: string[] | undefined;
   #underTest: string | undefined;
 
-  /** One at a time, since there is one switch for all tests of a process, and only those that this pass is for. */
+  /** One at a time, because all tests of a process share one switch, and only those of this pass. */
   onCollected(files: RunnerTestFile[]): void {
     trials.refresh();
     for (const file of files) readyForPass(file);
@@ -125,7 +125,7 @@ export default class MutationRunner extends TestRunner {
     this.#attempt = 'mutant';
   }
 
-  /** A change that is met so much more often than usual is a loop without an end. */
+  /** A change that is met this much more often than usual is an endless loop. */
   #limitOf(test: RunnerTask): number {
     if (this.#attempt !== 'mutant') return Number.POSITIVE_INFINITY;
     return 1_000 + 100 * trials.hits(nameOf(test), this.#underTest ?? '');
@@ -144,7 +144,7 @@ export default class MutationRunner extends TestRunner {
   }
 }
 
-/** Leaves out what is known to be for another pass. @returns whether something is left. */
+/** Leaves out changes of another pass. @returns whether some are left. */
 function readyForPass(task: RunnerTask): boolean {
   task.concurrent = false;
   const isLeft =

@@ -2,25 +2,25 @@ import { appendFileSync, closeSync, existsSync, fstatSync, openSync, readSync } 
 import { basename } from 'node:path';
 
 /**
- * `start`: it has not ended. `doubtful`: the test failed without the change too, after it. `loaded`: a file of tests met
- * it outside of all tests, which most often is while a module loads. `took`: how long the test lasts as it is, and what
- * it meets.
+ * `start`: it has not ended. `doubtful`: after the change, the test failed without it too. `loaded`: a test file met it
+ * outside of all tests, usually while a module loads. `took`: how long the test lasts unchanged, and which changes it
+ * meets.
  */
 type Outcome = 'start' | 'survived' | 'killed' | 'doubtful' | 'hung' | 'loaded' | 'took';
 
 /**
- * A change that tests ran so long with, and did not fail for, is tried again only by the tests that import its file, then
- * only by those that are named like it: hardly any other finds it.
+ * A change that tests ran this long with, and did not fail for, is tried again only by the tests that import its file,
+ * then only by those that are named like it: others hardly ever find it.
  */
 const LONGEST_MS = 1_500;
 const LONGEST_OF_IMPORTERS_MS = 5_000;
 
-/** Whether a file of tests is named like a source: `ring-view.test.ts` like `view.ts`. */
+/** Whether a test file is named like a source: `ring-view.test.ts` like `view.ts`. */
 export function isNamedLike(tests: string, source: string): boolean {
   return basename(tests, '.test.ts').includes(basename(source, '.ts'));
 }
 
-/** One test, or file of tests, with one change of the source, as it ended. */
+/** The result of one test, or test file, with one change of the source. */
 export interface Trial {
   readonly test: string;
   readonly mutant: string;
@@ -31,28 +31,28 @@ export interface Trial {
   readonly met?: Readonly<Record<string, number>>;
 }
 
-/** The tests that are tried: those that last longer than `quickestMs`, and at most `slowestMs`. */
+/** The tests of a pass: those that last longer than `quickestMs`, and at most `slowestMs`. */
 export interface Pass {
   readonly quickestMs: number;
   readonly slowestMs: number;
 }
 
-/** The first pass: each test runs as it is, and with the changes that it failed for in the last run. */
+/** The first pass: each test runs unchanged, and with the changes that it failed for in the last run. */
 export const FIRST_PASS: Pass = { quickestMs: 0, slowestMs: 0 };
 
-/** What is known of the changes when a run begins. */
+/** Information about the changes at the start of a run. */
 export interface Sources {
-  /** Where each change is. */
+  /** The place of each change. */
   readonly files: Readonly<Record<string, string>>;
   /** The test that failed for it in the last run. */
   readonly hints: Readonly<Record<string, string>>;
-  /** The sources that each file of tests imports. */
+  /** The sources that each test file imports. */
   readonly imports: Readonly<Record<string, readonly string[]>>;
   /** Tests that were far too slow in an earlier run. */
   readonly slow: readonly string[];
 }
 
-/** What was tried so far: a file of lines, so that it outlives a process that hangs. */
+/** The trials so far: a file of lines, so that it outlives a process that hangs. */
 export class Trials {
   readonly #path: string;
   readonly #sources: Sources;
@@ -77,12 +77,12 @@ export class Trials {
     return this.#killed.has(mutant);
   }
 
-  /** The files of tests to try it with in a process of its own: they met it outside of all tests, or left it in doubt. */
+  /** The test files to try it with in a process of its own: they met it outside of all tests, or left it in doubt. */
   filesFor(mutant: string): readonly string[] {
     return this.#alone.get(mutant) ?? [];
   }
 
-  /** Whether a test ran as it is, in this run or one before. */
+  /** Whether a test ran unchanged, in this run or an earlier one. */
   isKnown(test: string): boolean {
     return this.#met.has(test) || this.#sources.slow.includes(test);
   }
@@ -97,7 +97,7 @@ export class Trials {
     return this.#met.get(test)?.[mutant] ?? 0;
   }
 
-  /** The changes that a test is to be tried with in a pass. */
+  /** The changes to try a test with in a pass. */
   toTry(test: string, { quickestMs, slowestMs }: Pass): readonly string[] {
     const took = this.#took.get(test) ?? 0;
     const isOfPass = took > quickestMs && took <= slowestMs;
@@ -105,7 +105,7 @@ export class Trials {
     return met.filter((mutant) => (isOfPass || this.#sources.hints[mutant] === test) && !this.isSettled(test, mutant));
   }
 
-  /** The files of tests that have something to try in a pass. */
+  /** The test files with changes to try in a pass. */
   filesToTry(pass: Pass): readonly string[] {
     const tests = [...this.#met.keys()].filter((test) => this.toTry(test, pass).length > 0);
     return [...new Set(tests.map(fileOf))];
@@ -117,17 +117,17 @@ export class Trials {
     return times.reduce((sum, [, ms]) => sum + ms, 0);
   }
 
-  /** For each change for which a test failed or did not end: one that did. */
+  /** For each change for which a test failed or did not end: one of these tests. */
   get found(): readonly Trial[] {
     return [...this.#killed.values()];
   }
 
-  /** Whether a file of tests is for a source. */
+  /** Whether a test file covers a source. */
   isOwn(tests: string, source: string): boolean {
     return isNamedLike(tests, source) || (this.#sources.imports[tests] ?? []).includes(source);
   }
 
-  /** Whether there is nothing more to learn of this change from this test. */
+  /** Whether this test can show nothing more about this change. */
   isSettled(test: string, mutant: string): boolean {
     return this.#killed.has(mutant) || this.#tried.has(`${mutant} ${test}`) || this.#isOften(fileOf(test), mutant);
   }
@@ -138,7 +138,7 @@ export class Trials {
     return !isNamedLike(tests, source) && (this.#survivedMs.get(mutant) ?? 0) > most;
   }
 
-  /** Reads what other processes added. @returns the last trial. */
+  /** Reads what other processes have added. @returns the last trial. */
   refresh(): Trial | undefined {
     const lines = this.#newText().split('\n').filter(Boolean);
     const trials = lines.map((line): Trial => JSON.parse(line));

@@ -14,7 +14,7 @@ import { runProgram } from '../support/run-program.ts';
 
 const root = join(import.meta.dirname, '../..');
 const CLI = join(root, 'packages/cli/dist/main.js');
-/** `UPDATE_IMAGES=1` takes the pictures of the documentation; otherwise they are looked at and thrown away. */
+/** `UPDATE_IMAGES=1` saves the pictures for the documentation; otherwise they are checked and discarded. */
 const isForDocs = process.env['UPDATE_IMAGES'] === '1';
 const IMAGES = isForDocs ? join(root, 'docs/images') : mkdtempSync(join(tmpdir(), 'sealring-images-'));
 const HOUR_MS = 3_600_000;
@@ -28,7 +28,7 @@ const keyPath = join(project, 'payments.key');
 const masterKey = randomBytes(32).toString('base64url');
 const children: ChildProcess[] = [];
 
-/** What runs in the page, as text: the types of a browser are none of the other tests'. */
+/** The code that runs in the page, as text: the other tests have no browser types. */
 const IN_PAGE = {
   states: "[...document.querySelectorAll('.timeline.wide .key')].map((key) => key.classList[1])",
   reasons: "[...document.querySelectorAll('.rejects tr[data-reason]')].map((row) => row.dataset.reason)",
@@ -101,7 +101,7 @@ interface Measured {
   readonly outside: number;
 }
 
-/** Works on the ring as somebody did so many hours ago. */
+/** Works on the ring as an operator did this many hours ago. */
 async function hoursAgo(hours: number, work: (codec: KmsCodec) => Promise<void>): Promise<void> {
   await using codec = await createKmsCodec({
     ringName: RING,
@@ -127,7 +127,7 @@ describe.skipIf(browser === undefined)('sealring dashboard, in Chromium', () => 
   const asked: string[] = [];
   const complaints: string[] = [];
   const pictureOf = (name: string): Promise<Buffer> =>
-    // For another caret it would put a style into the page, which the page does not let in.
+    // Another caret would put a style into the page, which the page forbids.
     page.screenshot({ path: join(IMAGES, `dashboard-${name}.png`), fullPage: true, caret: 'initial' });
 
   beforeAll(async () => {
@@ -189,7 +189,7 @@ export default {
       /^A rotation is in progress\. .* becomes active in 1 h 1[45] min/,
     );
     expect(await page.evaluate('window.loadedOnce')).toBe(true);
-    // Every bar is inside the picture, and now is where the old key seals and the new one waits.
+    // Every bar is inside the picture, and "now" is where the old key seals and the new one waits.
     const { now, waits, seals, outside } = await page.evaluate<Measured>(IN_PAGE.measure);
     expect(outside).toBe(0);
     for (const { left, right } of [waits, seals]) expect(left <= now + 2 && now <= right + 2).toBe(true);
@@ -204,7 +204,7 @@ export default {
       grounds.push(await page.evaluate<string>('getComputedStyle(document.body).backgroundColor'));
       const picture = await pictureOf(colorScheme);
       expect(picture.subarray(1, 4).toString('latin1')).toBe('PNG');
-      // Twice the width of the view, and more on it than one colour compresses to.
+      // Twice the width of the view, and more detail than one colour compresses to.
       expect(picture.readUInt32BE(16)).toBe(2_240);
       expect(picture.length).toBeGreaterThan(50_000);
     }
@@ -223,7 +223,7 @@ export default {
   });
 
   test('makes requests to its own server only, and blocks injected code that would make others', async () => {
-    // The page itself, and then its figures as often as the machine lets it.
+    // The page itself, and then its figures as often as the machine allows.
     await expect.poll(() => asked.length, { timeout: 15_000 }).toBeGreaterThan(3);
     expect(new Set(asked)).toEqual(new Set([url, `${url}main`]));
     expect(complaints).toEqual([]);
@@ -246,7 +246,7 @@ export default {
     expect(reached).toBe(0);
   });
 
-  test('ends the bars of revoked keys where they were revoked', async () => {
+  test('ends the bars of revoked keys at their revocation', async () => {
     const { code } = await runProgram(process.execPath, [CLI, 'revoke', '--all', '--yes', '--no-wait'], {
       cwd: project,
     });

@@ -2,7 +2,7 @@ import { InMemoryTransport, Server } from '@modelcontextprotocol/server';
 import type { RequestStateCodec } from '@sealring/core';
 import { protectRequestState, RequestStateSecurity } from '@sealring/mcp';
 
-/** Has the boundary seal a state, accept its token, and refuse what is made of it. */
+/** Makes the boundary seal a state, accept its token, and refuse forgeries of it. */
 export async function traffic(codec: RequestStateCodec): Promise<void> {
   const first = await ask(codec, undefined);
   const token = String(Reflect.get(Object(first), 'requestState'));

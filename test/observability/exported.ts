@@ -5,10 +5,10 @@ import { createServices, join } from '../support/failing-services.ts';
 import { startScrapedMeter } from '../support/prometheus-exporter.ts';
 import { traffic } from './desk.ts';
 
-/** What the bridge exports, as Prometheus sees it: the labels of every metric. */
+/** The bridge's metrics, as Prometheus sees them: the labels of each. */
 export type Exported = ReadonlyMap<string, ReadonlySet<string>>;
 
-/** A process in which everything happened that can; its metrics as a page for Prometheus. */
+/** A process in which every event happened; its metrics as a page for Prometheus. */
 export interface BusyProcess extends AsyncDisposable {
   page(): Promise<string>;
 }

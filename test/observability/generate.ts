@@ -7,8 +7,8 @@ import { type Instrument, withOtlpNames } from './otlp-names.ts';
 const FOLDER = join(import.meta.dirname, '../../packages/otel/observability');
 
 /**
- * `alerts.yml` and `grafana-dashboard.json` have the names of OpenTelemetry's own exporter for Prometheus. This makes the same
- * files with the names that a collector makes: `npm run observability`.
+ * `alerts.yml` and `grafana-dashboard.json` use the names of OpenTelemetry's own exporter for Prometheus. This program
+ * writes the same files with the names of a collector: `npm run observability`.
  */
 
 const SOURCES = ['alerts.yml', 'grafana-dashboard.json'] as const;
@@ -48,7 +48,7 @@ export function instrumentsOfTheBridge(): readonly Instrument[] {
   return instruments;
 }
 
-/** What the files say about themselves. */
+/** The comments at the top of the files. */
 function forCollectors(text: string): string {
   return text
     .replace(

@@ -4,10 +4,10 @@ import { createOpenTelemetryBridge } from '@sealring/otel';
 import { startScrapedMeter } from '../support/prometheus-exporter.ts';
 import { ask } from './desk.ts';
 
-// One member of a fleet, as a process: serves its metrics, and calls of its own desk, until it is ended. Prints where.
+// One member of a fleet, as a process: serves its metrics, and makes calls of its own. Prints its address.
 
 const [ringPath = '', keyPath = '', ringName = ''] = process.argv.slice(2);
-/** What becomes of the tokens of a round; the one that is opened is the most of them. */
+/** The use of the tokens of a round; most of them are unsealed. */
 const ROUND = ['open', 'open', 'changed', 'open', 'made up', 'open', 'other tool', 'other tool'] as const;
 
 const meter = await startScrapedMeter();
@@ -20,7 +20,7 @@ const codec = await createKmsCodec({
 });
 bridge.observe(codec, { ringName });
 process.stdout.write(`${meter.url}\n`);
-// The ring's timers keep no process alive, and the exporter's server does: it ends with its parent.
+// The exporter's server keeps the process alive, not the ring's timers: it ends with its parent.
 process.stdin.on('end', () => process.exit()).resume();
 
 for (let round = 0; ; round++) {
@@ -30,6 +30,6 @@ for (let round = 0; ; round++) {
   if (what === 'changed') await ask(codec, `${token.slice(0, -8)}AAAAAAAA`);
   if (what === 'made up') await ask(codec, 'nonsense');
   if (what === 'other tool') await ask(codec, token, 'another tool');
-  // A load that goes up and down, so that there is something to see.
+  // A load that goes up and down, so that the graphs show a change.
   await new Promise((resolve) => setTimeout(resolve, 20 + 15 * Math.sin(Date.now() / 4_000)));
 }

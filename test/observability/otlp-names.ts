@@ -1,11 +1,11 @@
-/** What a metric is in OpenTelemetry. */
+/** A metric in OpenTelemetry. */
 export interface Instrument {
   readonly name: string;
   readonly unit: string;
   readonly kind: 'counter' | 'gauge' | 'histogram' | 'up-down counter';
 }
 
-/** The units of Sealring's metrics, and of the metrics next to which they are shown, by their words in Prometheus. */
+/** The units of Sealring's metrics, and of the metrics that are shown beside them, by their words in Prometheus. */
 const UNIT_WORDS: Readonly<Record<string, string>> = {
   d: 'days',
   h: 'hours',

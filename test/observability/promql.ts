@@ -1,8 +1,8 @@
 import { parser } from '@prometheus-io/lezer-promql';
 
-/** What a query asks for. */
+/** The series that a query selects. */
 export interface Query {
-  /** Texts that the grammar has no place for; empty for a query that is right. */
+  /** Texts that the grammar does not allow; empty for a valid query. */
   readonly errors: readonly string[];
   readonly metrics: readonly string[];
   /** Labels of matchers and of `by`, with the metrics of the whole query. */

@@ -14,7 +14,7 @@ const root = join(import.meta.dirname, '../..');
 const FOLDER = join(root, 'packages/otel/observability');
 const RULE_TESTS = join(import.meta.dirname, 'alerts.test.yml');
 const POLL = { timeout: 20_000, interval: 200 };
-/** What Prometheus itself puts on every sample, and what its functions make. */
+/** Labels that Prometheus itself adds to every sample, and those that its functions make. */
 const OF_PROMETHEUS = ['instance', 'job', 'le'];
 
 const programs = await prometheusPrograms();
@@ -66,7 +66,7 @@ describe.each(NAMINGS)('with the names of $naming:', ({ suffix, named }) => {
     readFileSync(DASHBOARD, 'utf8'),
   );
 
-  /** As a browser with one ring chosen would ask. */
+  /** As the request of a browser with one ring selected. */
   function asked(expression: string): string {
     return expression.replaceAll('$__rate_interval', '5m').replaceAll('$ring', 'payments');
   }
@@ -96,7 +96,7 @@ describe.each(NAMINGS)('with the names of $naming:', ({ suffix, named }) => {
       exported = exportedMetrics(named(await busy.page()));
     });
 
-    test('is found', () => {
+    test('is one of at least a few', () => {
       expect(ruleExpressions()).toHaveLength(names.length);
       expect(queries.length).toBeGreaterThan(30);
       expect(exported.size).toBeGreaterThan(20);
@@ -114,7 +114,7 @@ describe.each(NAMINGS)('with the names of $naming:', ({ suffix, named }) => {
       expect(labels.filter((label) => !known.has(label))).toEqual([]);
     });
 
-    test('is listed, so that every exported metric is used', () => {
+    test('uses every exported metric', () => {
       const used = new Set(queries.flatMap(({ expression }) => readPromql(expression).metrics));
       const families = [...exported.keys()].map((name) => name.replace(/_(?:bucket|sum|count)$/, ''));
       const seen = [...used].map((name) => name.replace(/_(?:bucket|sum|count)$/, ''));
@@ -129,7 +129,7 @@ describe.each(NAMINGS)('with the names of $naming:', ({ suffix, named }) => {
   });
 
   describe.skipIf(programs === undefined)('the alert rules, by promtool', () => {
-    test('are valid', async () => {
+    test('have no syntax error', async () => {
       expect(await runProgram(programs?.promtool ?? '', ['check', 'rules', RULES])).toMatchObject({ code: 0 });
     });
 
@@ -148,7 +148,7 @@ describe.each(NAMINGS)('with the names of $naming:', ({ suffix, named }) => {
       }
     });
 
-    test('are each tested both ways', () => {
+    test('have a test that fires and one that does not', () => {
       const tried = [...readFileSync(RULE_TESTS, 'utf8').matchAll(/alertname: (\w+)/g)].map(({ 1: name = '' }) => name);
       expect(names.filter((name) => tried.filter((other) => other === name).length < 2)).toEqual([]);
     });
@@ -175,7 +175,7 @@ describe.each(NAMINGS)('with the names of $naming:', ({ suffix, named }) => {
     test('has the shape of Grafana’s own types', async () => {
       const folder = mkdtempSync(join(root, '.cache', 'grafana-'));
       try {
-        // Texts of the file stand for the members of enums.
+        // Texts of the file take the place of enum members.
         const program = `import type { Dashboard } from '@grafana/schema';
 type Json<T> = T extends string ? \`\${T}\` : T extends number ? T | (number extends T ? never : \`\${T}\` extends \`\${infer N extends number}\` ? N : never)
   : T extends readonly (infer U)[] ? Json<U>[] : T extends object ? { [K in keyof T]: Json<T[K]> } : T;

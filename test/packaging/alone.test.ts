@@ -10,7 +10,7 @@ const packages = fileURLToPath(new URL('../../packages', import.meta.url));
 const temporary = mkdtempSync(join(tmpdir(), 'sealring-alone-'));
 let tarballs: ReadonlyMap<string, string> = new Map();
 
-/** Whose SDK a package of the registry belongs to. */
+/** The vendor of an SDK in the registry. */
 const VENDORS: Readonly<Record<string, RegExp>> = {
   aws: /^@(?:aws-sdk|aws-crypto|aws|smithy)\//,
   google: /^(?:@google-cloud\/|google-|@grpc\/)/,
@@ -22,12 +22,12 @@ const VENDORS: Readonly<Record<string, RegExp>> = {
   mcp: /^@modelcontextprotocol\//,
 };
 
-/** Whose SDKs a package of ours is there for; nobody's, where it is not listed. */
+/** The vendors whose SDKs a package of this repository needs; none if it is not listed. */
 const BRINGS: Readonly<Record<string, readonly string[]>> = {
   'aws-kms': ['aws'],
   s3: ['aws'],
   dynamodb: ['aws'],
-  // Google's own SDK asks for the API of OpenTelemetry.
+  // Google's own SDK requires the API of OpenTelemetry.
   'gcp-kms': ['google', 'opentelemetry'],
   gcs: ['google'],
   'azure-key-vault': ['azure'],
@@ -40,12 +40,12 @@ const BRINGS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Install scripts of what others bring: of `gcp-kms`, Google's SDK has a package that compares version numbers and may print a
- * warning. All works without it: nothing here is installed with its scripts.
+ * Install scripts of dependencies: for `gcp-kms`, Google's SDK has a package that compares version numbers and may
+ * print a warning. Everything works without it: the tests install nothing with its scripts.
  */
 const INSTALL_SCRIPTS: Readonly<Record<string, readonly string[]>> = { 'gcp-kms': ['protobufjs'] };
 
-/** The licences that what we bring may have, as SPDX expressions: another one is for somebody to look at. */
+/** The licences that dependencies may have, as SPDX expressions: a person must check any other. */
 const LICENCES = [
   '0BSD',
   'Apache-2.0',
@@ -64,7 +64,7 @@ beforeAll(() => {
 }, 300_000);
 afterAll(() => rmSync(temporary, { recursive: true, force: true }));
 
-/** What npm wrote down of a package that it installed. */
+/** The record that npm keeps of an installed package. */
 interface Installed {
   readonly name: string;
   readonly hasInstallScript?: boolean;
@@ -100,7 +100,7 @@ describe.concurrent('a packed tarball in an empty project, with its peer depende
   }
 });
 
-/** The package and those of ours that it cannot do without: core, for most. */
+/** The package and its required peers in this repository: core, for most. */
 function oursFor(folder: string): string[] {
   interface Manifest {
     readonly name: string;

@@ -7,10 +7,10 @@ import { packTarballs } from '../support/tarballs.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Programs of this repository that a user could have written; in the project they lie where they lie here. */
+/** Programs of this repository that a user could have written; they have the same paths in the project. */
 const PROGRAMS = ['docs/examples/main-job', 'docs/examples/refund', 'test/packaging/consumer'];
 
-/** What those programs import beside our packages. */
+/** Other packages that those programs import. */
 const IMPORTED = [
   '@aws-sdk/client-dynamodb',
   '@aws-sdk/client-s3',
@@ -25,14 +25,14 @@ const IMPORTED = [
   'pg',
 ];
 
-/** The types of the oldest Node that we support: what is newer must not be needed. */
+/** The types of the oldest supported Node: newer ones must not be needed. */
 const TYPES = { '@types/node': '20.19.0', '@types/pg': '^8.23.1', '@types/ws': '^8.18.1' };
 
-/** How a user may have set up the compiler. */
+/** Compiler settings of a user. */
 interface CompilerSetup {
   readonly module: string;
   readonly moduleResolution: string;
-  /** Whether the declarations of libraries are left unchecked, ours too. */
+  /** Whether the declarations of libraries, including these packages, are left unchecked. */
   readonly skipLibCheck: boolean;
   readonly out?: string;
 }
@@ -40,13 +40,13 @@ interface CompilerSetup {
 /** A project outside this repository, with every tarball installed in one go. */
 export interface ConsumerProject {
   readonly folder: string;
-  /** Compiles the programs: to JavaScript below `out`, or to nothing. */
+  /** Compiles the programs: to JavaScript below `out`, or without output. */
   compile(tsc: string, setup: CompilerSetup): Promise<Ended>;
   remove(): void;
 }
 
 /**
- * Packs and installs. Takes its time: once for a test file.
+ * Packs and installs. Slow: once for a test file.
  *
  * @param sdks - Versions of vendor SDKs, instead of the newest in their ranges.
  */

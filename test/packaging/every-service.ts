@@ -16,11 +16,11 @@ import { startRedis } from '../support/redis.ts';
 import { startOrSkip } from '../support/servers.ts';
 import type { Service } from './consumer/services.ts';
 
-/** Servers for everything that our adapters speak to. */
+/** Servers for every service that the adapters use. */
 export interface EveryService {
   /** Those that this machine can run, each time with names of their own. */
   list(): Service[];
-  /** What a program needs to be let in. */
+  /** Credentials of a program. */
   readonly environment: NodeJS.ProcessEnv;
   stop(): Promise<void>;
 }
@@ -33,7 +33,7 @@ interface Started {
 
 const CREDENTIALS = { accessKeyId: 'test', secretAccessKey: 'test' };
 
-/** @param moto - where moto answers; empty where it cannot run. */
+/** @param moto - the address of moto; empty if it cannot run. */
 export async function startEveryService(moto: string): Promise<EveryService> {
   const started = await Promise.all([
     moto === '' ? Promise.resolve(undefined) : onMoto(moto),

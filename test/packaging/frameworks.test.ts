@@ -20,14 +20,14 @@ const typescript = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
 const guide = readFileSync(join(root, 'docs/guides/any-framework.md'), 'utf8');
 
 interface Recipe {
-  /** The section of the guide that has the file. */
+  /** The section of the guide with the file. */
   readonly section: string;
   readonly dependencies: Readonly<Record<string, string>>;
-  /** What serves the file: it listens by itself, exports a handler for Node.js or workerd, or is bundled into a server by xmcp. */
+  /** The file listens by itself, exports a handler for Node.js or workerd, or is bundled into a server by xmcp. */
   readonly serves: 'itself' | 'fetch' | 'workerd' | 'xmcp';
   /** Whether `sealring proxy` is in front of it. */
   readonly isProxied?: boolean;
-  /** What the tool says in the second round. */
+  /** The tool's answer in the second round. */
   readonly text?: string;
 }
 
@@ -108,7 +108,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The file that a section of the guide has. */
+/** The file in a section of the guide. */
 function fileOf(section: string): string {
   const text = guide.split(/^## /m).find((one) => one.startsWith(`${section}\n`));
   const code = /^```js\n(.*?)^```$/ms.exec(text ?? '')?.[1];
@@ -127,7 +127,7 @@ async function installed({ section, dependencies }: Recipe): Promise<string> {
   return cwd;
 }
 
-/** Writes what the recipe needs. @returns the program that listens on the port, or is to be bundled for workerd. */
+/** Writes the files of the recipe. @returns the program that listens on the port, or must be bundled for workerd. */
 async function built({ section, serves }: Recipe, cwd: string, port: number): Promise<string> {
   if (serves === 'xmcp') {
     mkdirSync(join(cwd, 'src/tools'), { recursive: true });

@@ -19,12 +19,12 @@ const BUNDLER = { module: 'ESNext', moduleResolution: 'Bundler' };
 const toolbox = await toolboxOrNone();
 const { runtimes = [], typescript5 = '' } = toolbox ?? {};
 const fromSources = runtimes.filter(({ stripsTypes }) => stripsTypes);
-/** What each entry point exports at run time, by what a user imports: `@sealring/core/adapter`. */
+/** Run-time exports of each entry point, by the name in an import: `@sealring/core/adapter`. */
 const surface = Object.fromEntries(publishedFolders().flatMap(entriesOf));
 
 let project: ConsumerProject;
 let services: EveryService;
-/** They wait most of the time: others work meanwhile. */
+/** Concurrent, because they mostly wait. */
 let mainJobs: readonly Promise<Ended>[] = [];
 
 describe.skipIf(toolbox === undefined)('every tarball installed with the others in a new project', () => {
@@ -37,7 +37,7 @@ describe.skipIf(toolbox === undefined)('every tarball installed with the others 
     writeFileSync(join(folder, COMMONJS), FROM_COMMONJS);
     const compiled = await project.compile(typescript7, { ...NODE_NEXT, skipLibCheck: false, out: 'built' });
     if (compiled.code !== 0) throw new Error(compiled.output);
-    // Only NodeNext lets a module be imported so.
+    // Only NodeNext allows this import of a module.
     rmSync(join(folder, COMMONJS));
   }, 600_000);
   afterAll(async () => {
@@ -82,7 +82,7 @@ describe.skipIf(toolbox === undefined)('every tarball installed with the others 
   });
 
   test.each(fromSources.filter(({ title }) => !title.startsWith('Node')))(
-    '$title: the conformance kit finds only what the page lists',
+    '$title: the conformance kit reports only what the page lists',
     async (runtime) => {
       const { output } = await runtime.run('test/packaging/consumer/kit.ts', [], { cwd: project.folder });
       const others = runtime.title.startsWith('Bun') ? ['CODEC-NO-GLOBALS'] : [];
@@ -127,12 +127,12 @@ function entriesOf(folder: string): [string, string[]][] {
   );
   return Object.keys(exports).flatMap((entry) => {
     const report = join(path, reportNameOf(entry));
-    // That there is one is for packaging.test.ts to see.
+    // packaging.test.ts checks that there is one.
     return existsSync(report) ? [[join(name, entry), exportedValues(readFileSync(report, 'utf8'))]] : [];
   });
 }
 
-/** Prints what every entry point exports by name; `require` may add marks of its own. */
+/** Prints the named exports of every entry point; `require` may add marks of its own. */
 function programThat(loads: 'await import' | 'require'): string {
   return `
 const found = {};
@@ -146,7 +146,7 @@ console.log(JSON.stringify(found));
 
 const COMMONJS = 'test/packaging/consumer/from-commonjs.cts';
 
-/** Source of a CommonJS module: not in this repository, where only what can be stripped is allowed. */
+/** Source of a CommonJS module: not a file of this repository, where only erasable syntax is allowed. */
 const FROM_COMMONJS = `
 import core = require('@sealring/core');
 const codec: core.RequestStateCodec = new core.AesGcmRequestStateCodec([crypto.getRandomValues(new Uint8Array(32))]);

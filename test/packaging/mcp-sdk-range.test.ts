@@ -14,7 +14,7 @@ const {
   devDependencies,
 }: Record<string, Record<string, string>> = JSON.parse(readFileSync(join(root, 'packages/mcp/package.json'), 'utf8'));
 const SDK = '@modelcontextprotocol/server';
-/** The first version of the range, and the one that every other test runs with. */
+/** The first version of the range, and the version of every other test. */
 const ENDS = [/\d+\.\d+\.\d+/.exec(peerDependencies?.[SDK] ?? '')?.[0] ?? '', devDependencies?.[SDK] ?? ''];
 
 const folder = mkdtempSync(join(tmpdir(), 'sealring-mcp-sdk-'));
@@ -25,7 +25,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A project with our packages and others, and `program.ts`. */
+/** A project with these packages and others, and `program.ts`. */
 async function projectWith(name: string, dependencies: Readonly<Record<string, string>>, program: string) {
   const cwd = join(folder, name);
   mkdirSync(cwd);

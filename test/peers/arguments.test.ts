@@ -8,7 +8,7 @@ import type { ServerProcess } from './processes.ts';
 const GUIDE = fileURLToPath(new URL('../../docs/guides/python-parity.md', import.meta.url));
 const [BEGIN, END] = ['<!-- arguments: begin -->', '<!-- arguments: end -->'];
 
-/** Arguments as they are on the wire, and what JSON.parse makes of them. */
+/** Arguments as sent, and as JSON.parse changes them. */
 const LOST: readonly (readonly [argumentsText: string, why: string])[] = [
   ['{"x":1.0}', 'an integral float is an integer'],
   ['{"x":-3.0}', 'the same, negative'],
@@ -23,7 +23,7 @@ const LOST: readonly (readonly [argumentsText: string, why: string])[] = [
   ['{"x":1000000000000000000000}', 'the same: from 10^21 on even the spelling differs'],
   ['{"x":[{"y":2.0}]}', 'at any depth'],
 ];
-/** Arguments that look as if they could go wrong, and do not. */
+/** Arguments that look problematic, but are not. */
 const KEPT: readonly string[] = [
   '{"x":1}',
   '{"x":0.1}',

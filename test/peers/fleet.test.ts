@@ -13,11 +13,11 @@ const ROTATED_WITHIN_MS = 60_000;
 
 const fleet = peerFleet();
 
-/** What became of all flows. */
+/** The results of all flows. */
 interface Outcome {
   flows: number;
   readonly failures: string[];
-  /** How often `sealed by > opened by` occurred, by language. */
+  /** How often `sealed by > unsealed by` occurred, by language. */
   readonly pairs: Map<string, number>;
 }
 
@@ -61,7 +61,7 @@ async function flowsOfTypeScript(url: string, user: string, stopped: AbortSignal
   await Promise.all(Array.from({ length: AT_A_TIME }, flows));
 }
 
-/** Waits until every server that is in service has sealed with a key that was not there before. */
+/** Waits until every server in service has sealed with a new key. */
 async function rotated(front: RoundRobin, before: ReadonlySet<string>, names: () => readonly string[]): Promise<void> {
   const sealsAnew = (name: string): boolean => {
     const key = front.keysOf.get(name)?.at(-1);
@@ -134,7 +134,7 @@ test('two TypeScript and two Python servers behind one address complete every fl
 
 const ORDER = { name: 'refund', user: 'ada', argumentsText: '{"order":"A1"}' };
 
-test('each server accepts the user’s own state from every other server, and refuses all others with the same answer', async () => {
+test('each server accepts the user’s own state from every other server, and refuses other users’ states with the same answer', async () => {
   const { serve } = fleet();
   const servers = await Promise.all([serve('typescript', 'typescript hostile'), serve('python', 'python hostile')]);
   const refused = {

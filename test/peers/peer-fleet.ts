@@ -17,9 +17,9 @@ const redisKey = 'sealring:{refunds}';
 export interface PeerFleet {
   /** The interpreter that has the Python package. */
   readonly python: string;
-  /** Keeps the ring and rotates it; serves nobody. */
+  /** Keeps the ring and rotates it; serves no requests. */
   readonly operator: KmsCodec;
-  /** Something to close at the end, the last one first. */
+  /** Resources to close at the end, the last one first. */
   readonly atEnd: (close: () => unknown) => void;
   readonly serve: (language: Language, name: string, audience?: string) => Promise<ServerProcess>;
 }

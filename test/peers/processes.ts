@@ -14,7 +14,7 @@ const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta
 export interface ServerProcess extends Target {
   readonly language: Language;
   readonly url: string;
-  /** Ends it as a deployment does: what it has begun is answered. Throws when it ended badly. */
+  /** Ends it as a deployment does: after the requests in progress. Throws if it failed. */
   stop(): Promise<void>;
   /** Ends it at once. */
   kill(): void;
@@ -42,14 +42,14 @@ export async function startServer(
     async stop() {
       child.kill('SIGTERM');
       const [code, signal] = await ended;
-      // uvicorn ends by the signal it was sent, once it has shut down.
+      // uvicorn ends by the signal that it received, after its shutdown.
       if (code !== 0 && signal !== 'SIGTERM') throw new Error(`${settings.name} ended with ${code ?? signal}`);
     },
     kill: () => child.kill('SIGKILL'),
   };
 }
 
-/** Flows of the Python client, one answer a line, until it is told to stop. */
+/** Flows of the Python client, one answer a line, until the stop order. */
 export class PythonClient {
   readonly #child: ChildProcess;
   readonly #ended: Promise<unknown[]>;
@@ -68,7 +68,7 @@ export class PythonClient {
     createInterface({ input: this.#child.stdout }).on('line', (line) => answers.push(line));
   }
 
-  /** Resolves when the flows it has begun, and the least number of them, are over. */
+  /** Resolves when the flows in progress, and the least number in total, are over. */
   async stop(): Promise<void> {
     this.#child.stdin?.end('stop\n');
     const [code] = await this.#ended;

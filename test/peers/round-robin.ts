@@ -36,7 +36,7 @@ export class RoundRobin {
         target.inFlight -= 1;
       });
       const { method, url, headers } = request;
-      // A connection for each request: none is closed by a server just when the next request comes.
+      // A new connection for each request, so that no server closes one at the moment of the next request.
       const options = { host: '127.0.0.1', port: target.port, agent: false, method, path: url };
       const onward = send({ ...options, headers: { ...headers, connection: 'close' } }, (answer) => {
         response.writeHead(answer.statusCode ?? 502, { ...answer.headers, connection: 'keep-alive' });
@@ -72,7 +72,7 @@ export class RoundRobin {
     this.#targets.push({ ...target, inFlight: 0 });
   }
 
-  /** Resolves when the last request that the server was given is answered. */
+  /** Resolves when the last request to the server is answered. */
   async remove(name: string): Promise<void> {
     const gone = this.#targets.filter((target) => target.name === name);
     this.#targets = this.#targets.filter((target) => target.name !== name);

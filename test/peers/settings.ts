@@ -1,4 +1,4 @@
-/** What a server of either language is started with, as JSON in its first argument. */
+/** The settings of a server of either language, as JSON in its first argument. */
 export interface ServerSettings {
   readonly name: string;
   readonly audience: string;
@@ -14,7 +14,7 @@ export interface ServerSettings {
   readonly pythonPolicy: Readonly<Record<string, number>>;
 }
 
-/** What the tool tells at the end of a flow: who sealed the state, and who opened it. */
+/** The tool's report at the end of a flow: which server sealed the state, and which unsealed it. */
 export interface Told {
   readonly order: string;
   readonly sealedBy: string;

@@ -19,7 +19,7 @@ export class AccessTokens {
     return `${signed}.${sign('sha256', Buffer.from(signed), this.#privateKey).toString('base64url')}`;
   }
 
-  /** The claims of an access token, or undefined for one of somebody else. */
+  /** The claims of an access token, or undefined for one of another issuer. */
   claimsOf(token: string): Record<string, unknown> | undefined {
     const [header = '', payload = '', signature = ''] = token.split('.');
     const key = createPublicKey(this.publicKey);

@@ -1,4 +1,4 @@
-"""Key wrappers and ring stores of the Python package, by options in JSON. Each vendor's SDK is loaded only where it is needed:
+"""Key wrappers and ring stores of the Python package, by options in JSON. Each vendor's SDK is loaded only when it is needed:
 eight processes start at once."""
 
 import base64
@@ -44,7 +44,7 @@ class FixedCredential:
         return AccessToken(self.token, int(time.time()) + 3_600)
 
 
-# Once for a process: it may not be allowed to later on.
+# Once for a process: later the policies may forbid it.
 public_keys = {}
 
 

@@ -20,15 +20,15 @@ import { PythonProcess } from './python-process.ts';
 const ringName = 'payments';
 const region = 'us-east-1';
 const masterKey = randomBytes(32);
-// A store that is not there is tried again for so long.
+// How long a start tries a store that does not exist.
 const startTimeoutSeconds = 2;
 const HEARD = { timeout: 25_000, interval: 100 };
 
-/** One place of a store: as TypeScript reaches it, and as Python is told of it. */
+/** One place of a store, for the TypeScript adapter and for the Python one. */
 interface Place {
   readonly ring: () => RingStore;
   readonly python: object;
-  /** Somewhere that was never made: another table, bucket or container. */
+  /** A place that does not exist: another table, bucket or container. */
   readonly nowhere: object;
   readonly remove: () => Promise<unknown>;
 }
@@ -186,7 +186,7 @@ test('a write to PostgreSQL notifies the members of the other language', async (
   const theirs = pythonMember(place.python);
   await theirs.start();
   await ours.rotate();
-  // Longer than two reads that notifications cause are apart, and much shorter than two refreshes.
+  // Longer than the interval between two reads by notification, and much shorter than two refreshes.
   await expect.poll(() => keysOf(theirs), HEARD).toHaveLength(2);
   await theirs.rotate({ emergency: true });
   await expect.poll(() => idsOf(ours), HEARD).toHaveLength(3);

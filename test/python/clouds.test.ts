@@ -21,13 +21,13 @@ import { type PythonOptions, PythonProcess } from './python-process.ts';
 const ringName = 'payments';
 const folder = mkdtempSync(join(tmpdir(), 'sealring-clouds-'));
 
-/** One key of a cloud: as TypeScript wraps with it, and as Python is told of it. */
+/** One key of a cloud, for the TypeScript wrapper and for the Python one. */
 interface CloudKey {
   readonly keyWrapper: KeyWrapper;
   readonly python: object;
 }
 
-/** One that can be taken out of use. */
+/** A key that can be disabled. */
 interface EndingKey extends CloudKey {
   readonly disable: () => Promise<void>;
 }

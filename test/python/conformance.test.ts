@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { pythonWithPackage } from './python-package.ts';
 
 const program = fileURLToPath(new URL('conformance_target.py', import.meta.url));
-// The program imports what stands there.
+// The program imports the modules beside it.
 const env = { PYTHONPATH: fileURLToPath(new URL('../../packages/conformance/templates/python', import.meta.url)) };
 const folder = mkdtempSync(join(tmpdir(), 'sealring-kit-'));
 const masterKey = randomBytes(32).toString('base64url');

@@ -13,7 +13,7 @@ wire, master_key, path, rotated_path, stranger_path = sys.argv[1:]
 
 
 class LaterClock:
-    """When the successor has become active."""
+    """A clock after the activation of the successor."""
 
     def wall_ms(self):
         return time.time_ns() // 1_000_000 + EMERGENCY_SECONDS * 1_000

@@ -2,7 +2,7 @@ import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 import { pythonWithPackage } from './python-package.ts';
 
-/** What is an answer to a call and no failure, or a failure that one SDK alone has. */
+/** Codes that are answers and not failures, or failures that only one SDK has. */
 const APART: ReadonlySet<string> = new Set([
   // Answers.
   'absent',

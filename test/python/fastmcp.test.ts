@@ -54,7 +54,7 @@ beforeAll(async () => {
 }, 600_000);
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** An access token of a user. FastMCP takes `azp` as client id where there is no `client_id`. */
+/** An access token of a user. FastMCP uses `azp` as client id if there is no `client_id`. */
 function signedIn(sub: string, more: object = {}): string {
   return tokens.issue({ iss: ISSUER, aud: AUDIENCE, azp: 'shop', sub, exp: 4e9, scope: 'refund', ...more });
 }
@@ -91,7 +91,7 @@ function startFastmcp(ringPath: string): Promise<TestServer> {
 
 interface TypescriptServer {
   readonly url: string;
-  /** What `server.onerror` was given. */
+  /** The errors that `server.onerror` received. */
   readonly log: string[];
   stop(): Promise<void>;
 }
@@ -172,7 +172,7 @@ describe('a FastMCP server and a TypeScript server on one ring', () => {
   let codec: KmsCodec;
   let fastmcp: TestServer;
   let typescript: TypescriptServer;
-  /** Its verifier leaves the issuer out. */
+  /** Its verifier omits the issuer. */
   let byHand: TypescriptServer;
   let urls: { readonly fastmcp: string; readonly typescript: string };
 
@@ -232,7 +232,7 @@ describe('a FastMCP server and a TypeScript server on one ring', () => {
     },
   );
 
-  test('refuse each other’s states where a verifier leaves the issuer out, and name the issuer in the log', async () => {
+  test('refuse each other’s states if a verifier omits the issuer, and name the issuer in the log', async () => {
     const user = signedIn('ada');
     const theirs = await sealedBy(urls.fastmcp, user);
     const own = await sealedBy(byHand.url, user);

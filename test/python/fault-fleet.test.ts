@@ -21,7 +21,7 @@ import {
 } from './mixed-fleet.ts';
 import { pythonWithPackage } from './python-package.ts';
 
-/** With SEALRING_MIXED=8: every fleet, of sixteen processes, on a machine that has cores for them. */
+/** With SEALRING_MIXED=8: every fleet, of sixteen processes, on a machine with enough cores. */
 const MIXED = process.env['SEALRING_MIXED'];
 const EACH = Number(MIXED ?? 3);
 
@@ -37,13 +37,13 @@ const policy = {
   propagationSeconds: 23,
   rotateEverySeconds: 900,
   tokenLifetimeSeconds: 300,
-  // Longer than the flushes, and than running members then take to restore the ring.
+  // Longer than the flushes, plus the time in which running members restore the ring.
   createAfterSeconds: 15,
 };
 const OUTAGE_MS = (policy.sealOutageSeconds / 2) * 1_000;
 const FLUSHES = 60;
 
-/** A store that can lose all that it holds. */
+/** A store that can lose all its content. */
 interface Store {
   readonly server: TestServer;
   place(ring: string): Pick<MixedPlace, 'typescript' | 'python'>;
@@ -159,7 +159,7 @@ describe.each(MIXED === undefined ? FLEETS : [...FLEETS, ...MORE_FLEETS])(
         ...Array.from({ length: pythons }, () => 'Python'),
         ...Array.from({ length: typescripts }, () => 'TypeScript'),
       ];
-      /** The first and the last: one of each language where there are two. */
+      /** The first and the last: one of each language if there are two. */
       const ends = (): readonly MixedMember[] =>
         [fleet.members.at(0), fleet.members.at(-1)].filter((one) => one !== undefined);
       try {
@@ -176,7 +176,7 @@ describe.each(MIXED === undefined ? FLEETS : [...FLEETS, ...MORE_FLEETS])(
           const keys = await storedKeyIds(store, key);
           expect(keys).toHaveLength(3);
 
-          // Two are killed, and their successors start while the store holds nothing.
+          // Two are killed, and their successors start while the store is empty.
           const killed = ends();
           await betweenRounds(async () => {
             for (const member of killed) await fleet.kill(member);
@@ -192,7 +192,7 @@ describe.each(MIXED === undefined ? FLEETS : [...FLEETS, ...MORE_FLEETS])(
           await betweenRounds(async () => void fleet.members.push(...fresh));
           expect(await storedKeyIds(store, key)).toEqual(keys);
 
-          // The server itself is gone, and comes back empty.
+          // The server itself is gone, and starts again empty.
           await store.server.kill();
           await until(async () => (await statusesOf(fleet)).every((status) => status === 'degraded'), 30);
           await store.server.start();

@@ -28,7 +28,7 @@ afterEach(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** The clocks of the machine, and as many seconds as the test says; for all members at once. */
+/** The clocks of the machine plus a number of seconds that the test sets, for all members at once. */
 class SteppedClock implements Clock {
   aheadMs = 0;
   wallMs(): number {
@@ -77,7 +77,7 @@ class Fleet {
     return reader;
   }
 
-  /** Time passes for everybody, and everybody reads the ring. */
+  /** Time passes for all members, and all read the ring. */
   async pass(seconds: number, member: KmsCodec): Promise<void> {
     this.clock.aheadMs += seconds * 1_000;
     for (const reader of this.readers) await reader.step(seconds);
@@ -90,7 +90,7 @@ const open = (codec: { unseal(token: string): Uint8Array }, token: string): stri
   Buffer.from(codec.unseal(token)).toString();
 const sealingKeyOf = (token: string): string => token.slice(4, 16);
 
-/** Every member seals, natively and for a purpose, and every other one opens; the sealing keys. */
+/** Every member seals, natively and for a purpose, and every other one unseals; returns the sealing keys. */
 async function exchange(member: KmsCodec, readers: readonly PythonProcess[]): Promise<ReadonlySet<string>> {
   const keys = new Set<string>();
   for (const purpose of [undefined, 'cart']) {
@@ -173,7 +173,7 @@ test('a ring of another name shares nothing, with the same KMS key (F25)', async
   const reader = await fleet.started();
   const token = other.seal(Buffer.from('x'));
   await expect(reader.unseal(token)).rejects.toEqual(refusedAs('InvalidRequestState', 'unknown key'));
-  // Renamed by somebody who can write the store.
+  // Renamed by an attacker with write access to the store.
   const renamed = readFileSync(orders.path, 'utf8').replace('"ring":"orders"', '"ring":"payments"');
   writeFileSync(fleet.path, renamed);
   await expect(reader.refresh()).rejects.toEqual(refusedAs('RingStoreError', 'corrupt'));

@@ -21,7 +21,7 @@ interface Ended {
   readonly output: string;
 }
 
-/** Types a command of the kit into a shell where Python has the package. */
+/** Types a command of the kit into a shell with the Python package. */
 function type(command: string): Promise<Ended> {
   const typed = command.replace('npx sealring-conformance', `'${process.execPath}' '${cli}'`);
   const env = { ...process.env, PATH: [dirname(python), process.env['PATH']].join(delimiter) };

@@ -37,7 +37,7 @@ import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { pythonWithPackage } from './python-package.ts';
 
 const program = fileURLToPath(new URL('kit_target.py', import.meta.url));
-// The program imports what stands there.
+// The program imports the modules beside it.
 const env = {
   PYTHONPATH: fileURLToPath(new URL('../../packages/conformance/templates/python', import.meta.url)),
   PYTHONDONTWRITEBYTECODE: '1',
@@ -78,7 +78,7 @@ async function keyWrapper(
 const UNREACHABLE = 1;
 const AWS = { region: 'us-east-1', maxAttempts: 1, credentials: { accessKeyId: 'test', secretAccessKey: 'test' } };
 
-/** A way to a server that can be cut. */
+/** A connection to a server that can be cut. */
 async function behindProxy(port: number) {
   const proxy = await startTcpProxy(port);
   stopping.push(() => proxy.close());
@@ -131,7 +131,7 @@ const STORES: Readonly<Record<string, () => Promise<RingStoreTarget & Stop>>> = 
     const pool = new Pool({ connectionString: postgres.address });
     stopping.push(() => pool.end());
     await migrate(pool);
-    // Otherwise no document over the limit could be planted; the store must not rely on the table's own bound.
+    // Otherwise the test could not store a document over the limit; the store must not rely on the table's own bound.
     await pool.query('ALTER TABLE sealring_ring DROP CONSTRAINT sealring_ring_document_check');
     return {
       ...(await ringStore('PostgresRing', { store: 'postgres', url: postgres.address, name: '{ring}' }, DATED)),
@@ -212,8 +212,8 @@ const STORES: Readonly<Record<string, () => Promise<RingStoreTarget & Stop>>> = 
 };
 
 /**
- * What is wrong with an emulator, not with a store. fake-gcs-server ignores `ifGenerationMatch` of a download, so while others
- * write a document may arrive with the generation of the one before. Cloud Storage refuses such a download.
+ * Defects of an emulator, not of a store. fake-gcs-server ignores `ifGenerationMatch` of a download, so during
+ * concurrent writes a document may arrive with the previous generation. Cloud Storage refuses such a download.
  */
 const EMULATOR_FAILS: Readonly<Record<string, readonly string[]>> = {
   GcsRing: [
@@ -228,10 +228,10 @@ const EMULATOR_FAILS: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** A key wrapper, on what stands for its service. */
+/** A key wrapper, on an emulator of its service. */
 interface Subject {
   readonly start: () => Promise<(KeyWrapperTarget & Stop) | undefined>;
-  /** What is wrong with the emulator, not with the key wrapper: the same as for the key wrapper in TypeScript. */
+  /** Defects of the emulator, not of the key wrapper: the same as for the key wrapper in TypeScript. */
   readonly emulatorFails?: readonly string[];
 }
 
@@ -325,7 +325,7 @@ describe('through --exec, the Python package passes the conformance kit with', {
       const { results } = await runKeyWrapperConformance(target);
       const findings = results.filter(({ status }) => status === 'fail' || status === 'warn');
       expect(findings.filter(({ id }) => !emulatorFails.includes(id))).toEqual([]);
-      // An emulator that got better is to be noticed.
+      // The test must notice an emulator that improved.
       expect(findings.length > 0).toBe(emulatorFails.length > 0);
       expect(results.filter(({ status }) => status === 'pass').length).toBeGreaterThan(20);
     },

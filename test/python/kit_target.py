@@ -1,5 +1,5 @@
-"""The key wrappers and ring stores of the Python package, for the conformance kit. Given what it is, what it supports, and
-its options in JSON: of a key wrapper for each role, of a ring store with `{ring}` for the name of the ring."""
+"""The key wrappers and ring stores of the Python package, for the conformance kit. Arguments: its kind, what it supports, and
+its options in JSON; those of a key wrapper for each role, those of a ring store with `{ring}` for the name of the ring."""
 
 import json
 import sys

@@ -6,9 +6,9 @@ import type { RingPlace } from '../fleet/member-ring.ts';
 import { pythonPolicyOf } from './python-policy.ts';
 import { PythonProcess } from './python-process.ts';
 
-/** How long a member may take to learn of a key that is active at once: a request waits for `prepare` meanwhile. */
+/** How long a member may take to read a key that is active at once: a request waits for `prepare` meanwhile. */
 const LEARNS_WITHIN_MS = 5_000;
-/** About how many tokens of earlier rounds everybody opens in a round. */
+/** Approximate number of earlier tokens that every member unseals in a round. */
 const MOST_EARLIER = 10;
 
 /** A member in a process of its own, in either language. */
@@ -16,7 +16,7 @@ export interface MixedMember {
   readonly name: string;
   start(): Promise<void>;
   seal(payload: string): Promise<string>;
-  /** Undefined where it opened to the payload, else what went wrong. */
+  /** Undefined if it unsealed to the payload, else the failure. */
   open(token: string, payload: string): Promise<string | undefined>;
   rotate(emergency: boolean): Promise<void>;
   revoke(keyId: string): Promise<void>;
@@ -24,7 +24,7 @@ export interface MixedMember {
   kill(): Promise<void>;
 }
 
-/** Where the ring is, for both languages. */
+/** The address of the ring, for both languages. */
 export interface MixedPlace {
   readonly typescript: RingPlace;
   readonly python: object;
@@ -83,7 +83,7 @@ export function pythonMember(name: string, place: MixedPlace, python: string): M
   };
 }
 
-/** Members that all get requests, and what became of the tokens. */
+/** Members that all get requests, and the results for their tokens. */
 export class MixedFleet {
   readonly members: MixedMember[] = [];
   readonly failures: string[] = [];
@@ -96,7 +96,7 @@ export class MixedFleet {
     this.members.push(...members);
   }
 
-  /** kill -9 of one that gets no request at the moment. */
+  /** kill -9 of a member that has no request in progress. */
   async kill(member: MixedMember): Promise<void> {
     this.members.splice(this.members.indexOf(member), 1);
     await member.kill();
@@ -106,7 +106,7 @@ export class MixedFleet {
     return new Set(this.#kept.map(({ token }) => keyIdOf(token)));
   }
 
-  /** Everybody seals, and everybody opens all of it and some of what was sealed before. */
+  /** Every member seals, and every member unseals all these tokens and some earlier ones. */
   async round(): Promise<void> {
     const members = [...this.members];
     const sealed = await Promise.all(members.map((member) => this.#seal(member)));
@@ -117,7 +117,7 @@ export class MixedFleet {
     await Promise.all(members.flatMap((member) => [...fresh, ...earlier].map((each) => this.#open(member, each))));
   }
 
-  /** Rounds without end while `run` goes on; it gets the fleet between two rounds. */
+  /** Repeats rounds while `run` takes; it gets the fleet between two rounds. */
   async underLoad(
     run: (betweenRounds: (change: () => Promise<void>) => Promise<void>) => Promise<void>,
   ): Promise<void> {
@@ -142,12 +142,12 @@ export class MixedFleet {
     }
   }
 
-  /** Everybody opens everything that is valid. */
+  /** Every member unseals every valid token. */
   async openAllKept(): Promise<void> {
     await Promise.all(this.members.flatMap((member) => this.#kept.map((each) => this.#open(member, each))));
   }
 
-  /** Tokens of revoked keys that a member still opens. */
+  /** Tokens of revoked keys that a member still unseals. */
   async openedThoughRevoked(): Promise<string[]> {
     const dead = this.#kept.filter(({ token }) => this.revoked.has(keyIdOf(token)));
     const found: string[] = [];

@@ -58,7 +58,7 @@ for use in (
   expect(code).toBe(0);
 });
 
-test('all its own tests pass on the installed wheel', async () => {
+test('the installed wheel passes all tests of the package', async () => {
   const report = join(folder, 'report.xml');
   const { code, output } = await run(
     installed.python,

@@ -9,20 +9,20 @@ import { REQUIREMENTS } from './requirements.ts';
 /** The sources of the Python package. */
 export const packageFolder: string = fileURLToPath(new URL('../../packages/python', import.meta.url));
 
-/** All that `pyproject.toml` names: what the sources ask for must be among what is pinned. */
+/** Everything that `pyproject.toml` names must be among the pinned packages. */
 const EXTRAS = 'aws,azure,azure-blob,dynamodb,gcp,gcs,postgres,redis,s3,vault';
 
 /** `packages/python`, built and installed. */
 export interface PythonPackage {
   /** The interpreter that has it. */
   readonly python: string;
-  /** The wheel it was installed from. */
+  /** The wheel that it was installed from. */
   readonly wheel: string;
   /** The tools of the virtual environment it was built with. */
   readonly tools: string;
 }
 
-/** Runs a program to its end. Nothing is written beside the sources. */
+/** Runs a program to its end. Writes no files beside the sources. */
 export function run(
   command: string,
   args: readonly string[],
@@ -41,7 +41,7 @@ export async function pythonWithPackage(): Promise<string> {
   await pythonVenv('python-reader', REQUIREMENTS);
   const folder = join(cacheDirectory, `sealring-python-${hashOfSources()}`);
   if (!existsSync(folder)) {
-    // It appears whole or not at all: of processes that install at the same time the first to be ready is taken.
+    // The installation is atomic: of processes that install at the same time the first to finish wins.
     const own = mkdtempSync(`${folder}.`);
     await installPackage(own);
     try {
@@ -65,8 +65,8 @@ function hashOfSources(): string {
 }
 
 /**
- * Builds the wheel from a copy of the sources, with nothing but what is pinned, and installs it into a virtual environment
- * of its own in `folder`, which sees the pinned packages too.
+ * Builds the wheel from a copy of the sources, with the pinned packages only, and installs it into a virtual
+ * environment of its own in `folder`, which sees the pinned packages too.
  */
 export async function installPackage(folder: string): Promise<PythonPackage> {
   const tools = await pythonVenv('python-reader', REQUIREMENTS);

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 const program = fileURLToPath(new URL('process.py', import.meta.url));
 
-/** How the process is set up; its ring, format and key wrapper as `process.py` takes them. */
+/** The settings of the process; its ring, format and key wrapper as `process.py` accepts them. */
 export interface PythonOptions {
   readonly keyWrapper: object;
   readonly ring: object;
@@ -27,7 +27,7 @@ export interface PythonHealth {
   readonly lastError: string | null;
 }
 
-/** What the process raised: the class, and its `kind` or `reason`. */
+/** The exception of the process: the class, and its `kind` or `reason`. */
 class PythonError extends Error {
   override readonly name: string;
   readonly kind: string;
@@ -85,7 +85,7 @@ export class PythonProcess {
     await this.#ask({ op: 'prepare', token });
   }
 
-  /** SIGKILL: nothing is closed. A process that has ended stays so. */
+  /** SIGKILL: nothing is closed. Does nothing for a process that has ended. */
   async kill(): Promise<void> {
     if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
     const exited = once(this.#process, 'exit');

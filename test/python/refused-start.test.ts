@@ -32,7 +32,7 @@ function urlOf(user: string, password: string, database: string): string {
   return `postgres://${user}:${password}@${postgres.host}:${postgres.port}/${database}`;
 }
 
-/** What a TypeScript store says. */
+/** The message of a TypeScript store. */
 async function kindOf(user: string, password: string, database: string): Promise<string> {
   const ring = postgresRing({ connectionString: urlOf(user, password, database) });
   try {

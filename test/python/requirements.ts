@@ -1,4 +1,4 @@
-/** What the tests of `packages/python` run with, every one pinned. `setuptools` builds the wheel, without a network. */
+/** The pinned packages of the tests of `packages/python`. `setuptools` builds the wheel, without a network. */
 export const REQUIREMENTS: readonly string[] = [
   'mcp==2.3.0',
   'cryptography==50.0.2',
@@ -18,5 +18,5 @@ export const REQUIREMENTS: readonly string[] = [
   'ruff==0.17.6',
 ];
 
-/** What the tests with FastMCP run with, in an environment of their own. It brings the MCP Python SDK and `cryptography`. */
+/** The packages of the tests with FastMCP, in an environment of their own, with the MCP Python SDK. */
 export const FASTMCP_REQUIREMENTS: readonly string[] = ['fastmcp==4.1.2'];

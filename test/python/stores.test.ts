@@ -17,7 +17,7 @@ import { type PythonOptions, PythonProcess } from './python-process.ts';
 
 const ringName = 'payments';
 const region = 'us-east-1';
-// On real clocks: an asked emergency seals after 3 s.
+// On real clocks: a requested emergency key seals after 3 s.
 const policy = {
   clockSkewSeconds: 1,
   refreshEverySeconds: 0.5,
@@ -36,7 +36,7 @@ let moto: RunningServer;
 let redis: TestServer;
 let kms: KMSClient;
 let s3: S3Client;
-/** Of a user who may do what the README gives a reader, and of one who may not ask the KMS. */
+/** Credentials of a user with the README's permissions of a reader, and of one who may not call the KMS. */
 let reading: readonly [string, string];
 let storeOnly: readonly [string, string];
 let closing: (() => Promise<unknown>)[] = [];
@@ -85,7 +85,7 @@ async function started(options: Omit<PythonOptions, 'ringName' | 'policy'>): Pro
   return reader;
 }
 
-/** Two rotations and a revocation, which the readers notice by themselves; the keys that sealed. */
+/** Two rotations and a revocation, which the readers notice by themselves; returns the keys that sealed. */
 async function live(member: KmsCodec, readers: readonly PythonProcess[]): Promise<void> {
   const sealed: string[] = [];
   const keys = new Set<string>();
@@ -102,7 +102,7 @@ async function live(member: KmsCodec, readers: readonly PythonProcess[]): Promis
     ...(await Promise.all(readers.map(async (reader) => (await reader.health()).sealingKey))),
   ];
   const settled = async (): Promise<void> => {
-    // Everybody seals with one key that has not sealed before.
+    // Every member seals with the same new key.
     await until(async () => {
       const [key, ...others] = await sealingKeys();
       return typeof key === 'string' && !keys.has(key) && others.every((other) => other === key);
@@ -186,7 +186,7 @@ test('a reader reads a ring in Redis, with a reader’s permissions', async () =
   const readers = [await started({ keyWrapper, ring }), await started({ keyWrapper, ring, format: 'python' })];
   await live(member, readers);
 
-  // F31: the server dies, comes back empty, and a member heals it.
+  // F31: the server dies, starts again empty, and a member restores it.
   await client.sendCommand(['FLUSHALL']);
   await until(async () => (await client.exists(key)) === 1);
   for (const reader of readers) {

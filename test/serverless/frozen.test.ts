@@ -25,13 +25,13 @@ test('a process that was stopped for 120 s, ten times sealOutage, serves the fir
   frozen.freeze();
   expect(frozen.isFrozen).toBe(true);
   const end = performance.now() + FROZEN_SECONDS * 1_000;
-  // The others go on, and seal with a key that it does not know.
+  // The others continue, and seal with a key that it does not know.
   await running.tell('rotate', { emergency: true });
   await pause(end - performance.now());
   const { sealed } = await running.tell('seal', ['state']);
   expect(sealed).toHaveLength(1);
   frozen.thaw();
-  // Its first order since: no timer of it has run for long.
+  // Its first order since then: none of its timers has run in that time.
   const answered = await Promise.all(sealed.map((each) => frozen.tell('serve', each)));
   expect(await running.tell('open', answered)).toEqual([]);
   expect((await frozen.tell('health', undefined)).status).toBe('ok');

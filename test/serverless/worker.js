@@ -21,7 +21,7 @@ function start({ ENDPOINT, BUCKET, KEY, MASTER_KEY, POLICY }) {
   });
 }
 
-/** Makes one call of the store. @returns what it resolved to or rejected with. */
+/** Makes one call to the store. @returns its result or error. */
 async function callStore({ endpoint, bucket, key, document, expected }) {
   const ring = ringAt(endpoint, bucket, key);
   try {
@@ -40,7 +40,7 @@ export default {
       if (pathname === '/store') return Response.json(await callStore(JSON.parse(body)));
       starting ??= start(env);
       const codec = await starting;
-      // Each request waits for what `prepare` does: nothing runs between two requests.
+      // Each request waits for `prepare`: nothing runs between two requests.
       await codec.prepare(pathname === '/unseal' ? body : undefined);
       if (pathname === '/seal') return new Response(codec.seal(Buffer.from(body)));
       if (pathname === '/unseal') return new Response(codec.unseal(body));

@@ -15,7 +15,7 @@ import { bundleForWorkerd, hasWorkerd, type RunningWorkers, startWorkers } from 
 const WORKER = fileURLToPath(new URL('worker.js', import.meta.url));
 const moto = inject('moto');
 
-/** A Worker has no background refresh: a token of an unknown key is what makes it read the ring, as often as this allows. */
+/** A Worker has no background refresh: a token of an unknown key makes it read the ring, this often at most. */
 const policy = { ...fleetPolicy, missRefreshSeconds: 1, startTimeoutSeconds: 3 };
 const masterKey = randomBytes(32);
 const folder = mkdtempSync(join(tmpdir(), 'sealring-workerd-'));
@@ -62,7 +62,7 @@ describe.skipIf(!hasWorkerd || moto === '')('in workerd', () => {
       workerOf('worker', 'payments.ring', 'no-such-bucket'),
     ]);
     workers = running.origins as unknown as typeof workers;
-    // A Worker creates the ring; Node could not.
+    // A Worker creates the ring, not Node.
     await ask(workers[0], '/keys');
     const ring = s3Ring({ bucket: 'rings', key: 'payments.ring', client });
     node = await createKmsCodec({ keyWrapper: localKeyWrapper({ masterKey }), ring, create: 'never', policy });

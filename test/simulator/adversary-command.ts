@@ -2,7 +2,7 @@ import { type EpisodeReport, episodeOptions, runEpisode, runPlay } from './adver
 import { PLAYS } from './adversary/plays.ts';
 import { HOUR } from './world.ts';
 
-/** What `--adversary` was given. */
+/** Options of `--adversary`. */
 export interface AdversaryValues {
   readonly adversaries: readonly string[];
   readonly seeds: readonly [from: number, to: number];
@@ -10,7 +10,7 @@ export interface AdversaryValues {
   readonly trace: boolean;
 }
 
-/** Runs episodes one after the other, and tells of each that broke a law how to repeat it. True: none did. */
+/** Runs episodes one after the other, and reports how to repeat each that broke an invariant. True if none did. */
 export async function searchWithAdversaries(values: AdversaryValues): Promise<boolean> {
   const { adversaries, seeds, mostMembers, trace } = values;
   const [from, to] = seeds;
@@ -23,7 +23,7 @@ export async function searchWithAdversaries(values: AdversaryValues): Promise<bo
       process.stderr.write('  ending after this episode; once more to end at once\n');
     });
   }
-  // Each of them in turn: a search that is ended early has tried all.
+  // Each adversary in turn, so that a search that is ended early has tried all.
   for (let seed = from; seed <= to && search.isWanted; seed++) {
     for (const adversary of adversaries) {
       if (!search.isWanted) break;

@@ -9,12 +9,12 @@ import { readRecord } from './mutant-search.ts';
 import { MUTANTS, type Mutant } from './mutants.ts';
 import { ADVERSARY_SEARCHES, STANDING_SEARCHES } from './searches.ts';
 
-// A matter of computing alone, on machines that may have much else to do.
+// Computation only, on machines that may be busy.
 vi.setConfig({ testTimeout: 900_000 });
 
 const CORE = new URL('../../packages/core/src/', import.meta.url);
 
-/** Of a copy under packages/core/.cache. What a guard needed may be unused without it. */
+/** Compiles a copy under packages/core/.cache. A name may be unused once the guard that needed it is gone. */
 const COMPILER = {
   extends: '../../tsconfig.json',
   compilerOptions: {
@@ -68,9 +68,9 @@ function compilerErrors(folder: string): string {
 }
 
 // A fixed budget; the rest is `npm run simulate -- --adversary all --seeds 1-200`.
-describe('a fleet keeps its promises against', () => {
+describe('adversary searches', () => {
   for (const { name, seed, report } of ADVERSARY_SEARCHES) {
-    test(`${name}, seed ${seed} (F36–F40, F43, F45, F46)`, async () => {
+    test(`a fleet keeps its promises against ${name}, seed ${seed} (F36–F40, F43, F45, F46)`, async () => {
       const { violations, deliveries } = await report();
       const repeat = `npm run simulate -- --adversary ${name} --seeds ${seed}-${seed} --members 8 --trace`;
       expect(violations, repeat).toEqual([]);
@@ -79,9 +79,9 @@ describe('a fleet keeps its promises against', () => {
   }
 });
 
-describe('a fleet keeps its promises during', () => {
+describe('adversary plays', () => {
   for (const name of Object.keys(PLAYS)) {
-    test(`${name} (F36–F38, F43)`, async () => {
+    test(`a fleet keeps its promises during ${name} (F36–F38, F43)`, async () => {
       const { violations, deliveries } = await runPlay(name, 1);
       expect(violations).toEqual([]);
       expect(deliveries).toBeGreaterThan(0);
@@ -97,7 +97,7 @@ describe('the oracle is tested by mutants', () => {
     }
   });
 
-  // One that does not compile is noticed for that alone.
+  // A mutant that does not compile is caught for that reason alone.
   test('every mutant compiles', () => {
     const core = fileURLToPath(new URL('..', CORE));
     mkdirSync(join(core, '.cache'), { recursive: true });
@@ -119,7 +119,7 @@ describe('the oracle is tested by mutants', () => {
   const record = readRecord();
   const searches = STANDING_SEARCHES.map(({ name, seed }) => `${name} ${seed}`);
 
-  // Whoever adds a mutant tries it: `npm run simulate -- --mutants NAME`.
+  // To add a mutant, try it with `npm run simulate -- --mutants NAME`.
   test.each(MUTANTS)('$name is caught by a standing search, as recorded', ({ name }) => {
     const caught = record[name];
     expect(searches).toContain(`${caught?.search ?? 'nothing'} ${caught?.seed ?? 0}`);

@@ -11,16 +11,16 @@ function told(id: string, isRevoked: boolean): string {
   return isRevoked ? `${id}!` : id;
 }
 
-/** Whether one of some members has another ring than the store, and which; keys that end just now do not count. */
+/** The first member whose ring differs from the store's, and how; keys that expire at this moment do not count. */
 export function disagreement(world: World, members: readonly SimulatedMember[]): string | undefined {
   const soon = EPOCH_MS + world.timeline.nowMs + world.options.clockSkewSeconds * SECOND;
-  // What somebody vouched for and nobody can unwrap is no key; the times of one are those that it was published with.
+  // An entry with a voucher that no member unwraps is not a key; a key's times are those of its publication.
   const counts = (id: string): boolean =>
     world.kms.isGenuine(id) &&
     !world.isStray(id) &&
     !world.isMisdated(id) &&
     Date.parse(world.firstSeen.get(id)?.key.opensUntil ?? '') > soon;
-  // A claim that nobody believes is junk, which stands there until somebody writes.
+  // A claim that no member accepts is junk, which stays until the next write.
   const believed = new Set(
     members
       .flatMap(({ codec }) => codec?.health().keys.filter(({ state }) => state === 'revoked') ?? [])
@@ -30,7 +30,7 @@ export function disagreement(world: World, members: readonly SimulatedMember[]):
     .filter((key) => counts(key.id))
     .map((key) => told(key.id, key.revoked !== undefined && believed.has(key.id)));
   if (!storedKeys(world.store.document).some(({ id }) => world.kms.isGenuine(id))) return 'the store holds no ring';
-  // What a writer carries beside the keys may leave by the next write.
+  // Entries that a writer carries beside the keys may leave with the next write.
   const isFull = storedKeys(world.store.document).length >= 64 - MOST_CARRIED;
   for (const member of members) {
     if (!member.isUp || member.codec === undefined) continue;
@@ -38,7 +38,7 @@ export function disagreement(world: World, members: readonly SimulatedMember[]):
       .health()
       .keys.filter((key) => counts(key.id) && (key.held || key.state === 'revoked'))
       .map((key) => told(key.id, key.state === 'revoked'));
-    // Who does not know a revoked key at all cannot use it either; so the oldest of them leave a full document.
+    // A member that does not know a revoked key cannot use it either; so the oldest of them leave a full document.
     const hasNoRoom = isFull && member.codec.health().keys.length >= 64;
     const more = known.filter((key) => !stored.includes(key) && !(hasNoRoom && key.endsWith('!')));
     const less = stored.filter((key) => !known.includes(key) && !key.endsWith('!'));
@@ -49,7 +49,7 @@ export function disagreement(world: World, members: readonly SimulatedMember[]):
   return undefined;
 }
 
-/** Whether a token of one member is refused by another though both are up, and which. */
+/** The first token of one member that another refuses though both are up. */
 export function mutualRefusal(members: readonly SimulatedMember[]): string | undefined {
   const up = members.filter((member) => member.isUp && member.codec !== undefined);
   for (const sealer of up) {

@@ -10,7 +10,7 @@ import { DAY, HOUR, MINUTE, SECOND, type World, type WorldEvent } from './world.
 const WRONG_BY_MS: readonly number[] = [14 * HOUR, 3 * DAY, 366 * DAY, -14 * HOUR, -3 * DAY];
 const WRONG_FOR_MS: readonly number[] = [2 * SECOND, MINUTE, HOUR];
 
-/** Runs `run` for some of the events of a kind, after the quiet hours and while there is no peace. */
+/** Runs `run` for some of the events of a kind, after the quiet hours and before the final ones. */
 function at(
   world: World,
   kind: WorldEvent['kind'],
@@ -30,7 +30,7 @@ function leap(world: World, member: SimulatedMember | undefined): void {
   world.clockIsWrong(member, world.dice.pick(WRONG_BY_MS), world.dice.pick(WRONG_FOR_MS));
 }
 
-/** A revocation that the store does not keep from being written: nothing else may refuse it. */
+/** A revocation that the store is able to write: nothing else may refuse it. */
 async function revokeInTrouble(world: World, oracle: Oracle, member: SimulatedMember): Promise<void> {
   const { codec } = member;
   const keyId = codec?.health().keys.findLast(({ state }) => state === 'active' || state === 'propagating')?.id;
@@ -57,7 +57,7 @@ async function revokeInTrouble(world: World, oracle: Oracle, member: SimulatedMe
   }
 }
 
-/** Every key is revoked at once: what was stolen is not known. */
+/** Revokes every key at once, as an operator does who does not know which one was stolen. */
 async function revokeAll(world: World, oracle: Oracle): Promise<void> {
   const member = world.anyMember();
   const { codec } = member ?? {};
@@ -73,7 +73,7 @@ async function revokeAll(world: World, oracle: Oracle): Promise<void> {
     oracle.caught(error, 'an operator revokes all');
     return;
   }
-  // What others published meanwhile, too.
+  // Keys that others published meanwhile, too.
   const revoked = codec.health().keys.filter(({ state }) => state === 'revoked');
   for (const { id } of [...meant, ...revoked]) if (!oracle.isRevoked(id)) oracle.revoked(id);
   const left = codec.health().keys.filter((key) => meant.some(({ id }) => id === key.id) && key.state !== 'revoked');
@@ -82,7 +82,7 @@ async function revokeAll(world: World, oracle: Oracle): Promise<void> {
   }
 }
 
-/** Rotations are asked for until they are refused, and then a revocation: room must have been kept for a successor. */
+/** Requests rotations until they are refused, and then a revocation: room must be left for a successor. */
 async function fillAndRevoke(world: World, oracle: Oracle, what: 'all' | 'one'): Promise<void> {
   const { codec } = world.anyMember() ?? {};
   if (codec === undefined) return;
@@ -100,7 +100,7 @@ async function fillAndRevoke(world: World, oracle: Oracle, what: 'all' | 'one'):
   else await revokeInTrouble(world, oracle, member);
 }
 
-/** Living keys of the stored ring that are not revoked, oldest first. */
+/** Live keys of the stored ring that are not revoked, oldest first. */
 function liveKeys(world: World): readonly { readonly id: string; readonly opensInMs: number }[] {
   const wallMs = EPOCH_MS + world.timeline.nowMs;
   return storedKeys(world.store.document)
@@ -111,15 +111,15 @@ function liveKeys(world: World): readonly { readonly id: string; readonly opensI
 }
 
 /**
- * A member starts with a clock by which a living key ends just now, or has ended, while the newest goes on. It comes back to
- * the right time, and then it needs that key.
+ * A member starts with a clock by which a live key expires at this moment, or has expired, while the newest remains.
+ * The clock comes back to the right time, and then the member needs that key.
  */
 function startsAheadOfAnEnd(world: World): void {
   const member = world.anyToSpare();
   const live = liveKeys(world);
   const newestInMs = live.at(-1)?.opensInMs ?? 0;
   const older = live.slice(0, -1).filter(({ opensInMs }) => opensInMs > HOUR / 2 && opensInMs < newestInMs - HOUR);
-  // Without any date nobody could tell.
+  // Without any date no member could notice.
   if (!world.isDated || member === undefined || member.wrongMs !== 0 || older.length === 0) return;
   const isEnding = world.dice.chance(0.5);
   const { opensInMs } = isEnding ? world.dice.pick(older) : (older.at(-1) as (typeof older)[number]);
@@ -128,7 +128,7 @@ function startsAheadOfAnEnd(world: World): void {
   else world.clockIsWrong(member, opensInMs + world.dice.between(10 * MINUTE, HOUR), 12 * MINUTE);
 }
 
-/** Permissions that flap just when they are used, and an application that does not wait. */
+/** Permissions that flap at the moment of use, and an application that does not wait. */
 function flap(world: World, oracle: Oracle, member: SimulatedMember | undefined): void {
   const { codec } = member ?? {};
   world.kmsFails('denied', world.dice.between(4 * SECOND, 6 * SECOND));
@@ -141,7 +141,7 @@ function flap(world: World, oracle: Oracle, member: SimulatedMember | undefined)
   }
 }
 
-/** Faults that are aimed at an event, where random times seldom meet it. */
+/** Faults that are aimed at an event, which random times seldom meet. */
 export const AIMED_FAULTS: Readonly<Record<string, FaultClass>> = Object.freeze({
   'clock-wrong': (world) => nowAndThen(world, 4 * HOUR, () => leap(world, world.anyMember())),
   'clock-wrong-at-publication': (world, oracle) => {
@@ -212,7 +212,7 @@ export const AIMED_FAULTS: Readonly<Record<string, FaultClass>> = Object.freeze(
     at(world, 'generating', 0.7, () => {
       if (world.timeline.nowMs - lastMs < 4 * HOUR) return;
       lastMs = world.timeline.nowMs;
-      // The call that is being made, and the one after it.
+      // The current call, and the next one.
       world.kmsIsSlow(slowMs, 1.5 * slowMs);
     });
   },
@@ -235,7 +235,7 @@ export const AIMED_FAULTS: Readonly<Record<string, FaultClass>> = Object.freeze(
       if (member === undefined || world.wrapTrouble.since !== undefined) return;
       const heldMs = world.dice.between(MINUTE, 3 * HOUR);
       world.holdWrites(member, heldMs);
-      // Nobody else makes the key meanwhile.
+      // No other member makes the key meanwhile.
       world.timeline.after(SECOND, () => world.wrapsFail(heldMs + MINUTE));
     });
   },
@@ -278,14 +278,14 @@ export const AIMED_FAULTS: Readonly<Record<string, FaultClass>> = Object.freeze(
       isOver = true;
       const endsInMs = Date.parse(newest.sealsUntil) - EPOCH_MS - world.timeline.nowMs;
       world.wrapsFail(endsInMs + world.dice.between(-MINUTE, MINUTE));
-      // Who is behind seals with the last key for longer than who is ahead may know it for.
+      // A member whose clock is behind seals with the last key for longer than one whose clock is ahead may know it.
       world.timeline.after(endsInMs - 30 * MINUTE, () => {
         for (const [i, member] of world.members.entries()) world.setClock(member, i % 2 === 0 ? half : -half);
       });
     });
   },
   'ring-made-twice': (world) => {
-    // The ring is lost while nobody else can write it back, and a server starts.
+    // The ring is lost while no other member can write it back, and a server starts.
     world.timeline.after(world.dice.between(HOUR, 3 * HOUR), () => {
       const [first, ...others] = world.members;
       if (first?.isUp !== true) return;

@@ -5,12 +5,12 @@ import { simulate } from './simulate.ts';
 import { usualWorld } from './usual-world.ts';
 import { World } from './world.ts';
 
-// A matter of computing alone, on machines that may have much else to do.
+// Computation only, on machines that may be busy.
 vi.setConfig({ testTimeout: 900_000 });
 
-describe('calls are within a tenth of the formula in the guide', () => {
+describe('the number of calls', () => {
   for (const faults of ['quiet', 'kms-outage-hourly-10']) {
-    test(`calls with ${faults}`, async () => {
+    test(`calls with ${faults} are within a tenth of the formula in the guide`, async () => {
       const { calls } = await simulate(usualWorld(1, 10), [faults]);
       expect(Math.abs(calls.kmsPerMemberDay / (calls.expected?.kms ?? 0) - 1)).toBeLessThan(0.1);
       expect(Math.abs(calls.storePerMemberDay / (calls.expected?.store ?? 0) - 1)).toBeLessThan(0.1);
@@ -28,7 +28,7 @@ describe('calls are within a tenth of the formula in the guide', () => {
   });
 
   for (const hours of [3, 12, 24]) {
-    test(`calls of ${hours} quiet hours, with the start of the fleet`, async () => {
+    test(`${hours} quiet hours, with the start of the fleet, make calls within a tenth of the formula`, async () => {
       for (const [members, seed] of [
         [5, 1],
         [12, 2],
@@ -41,7 +41,7 @@ describe('calls are within a tenth of the formula in the guide', () => {
     });
   }
 
-  test('calls of half a day with outages are fewer than by the formula, by less than a fifth', async () => {
+  test('half a day with outages makes fewer calls than the formula, by less than a fifth', async () => {
     const { calls } = await simulate(usualWorld(1, 0.5, 20), ['kms-outage-hourly-10']);
     const share = calls.kmsPerMemberDay / (calls.expected?.kms ?? 0);
     expect(share).toBeGreaterThan(0.8);
@@ -49,7 +49,7 @@ describe('calls are within a tenth of the formula in the guide', () => {
   });
 });
 
-// The numbers are rounded in the guide, and so are those here: another draw in core makes another week.
+// The guide rounds the numbers, and so does this test: other random numbers in core change the week.
 test('the week in the guide loses no token', async () => {
   const classes = ['kms-outage-hourly-10', 'crash', 'store-failover', 'revocation'];
   const { violations, tokens } = await simulate(usualWorld(3, 7, 20), classes);

@@ -1,7 +1,7 @@
 import type { RandomSource } from '@sealring/core';
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 
-/** Chance that can be repeated: everything random in a run comes from one seed. */
+/** Repeatable random numbers: everything random in a run comes from one seed. */
 export class Dice {
   readonly #generator;
 
@@ -38,7 +38,7 @@ export class Dice {
     return -Math.log(1 - this.uniform()) * mean;
   }
 
-  /** What a codec draws from. */
+  /** The source of random numbers of a codec. */
   readonly source: RandomSource = (fill) => {
     for (let i = 0; i < fill.length; i += 4) {
       const word = this.word();

@@ -16,9 +16,9 @@ const CLOSED_SET = [
   SealUnavailableError,
 ] as const;
 
-/** Whether an error is one that a caller may meet; any other is a fault of the program. */
+/** Whether a caller may get this error; any other is a defect of the program. */
 export function isExpected(error: unknown): boolean {
   if (CLOSED_SET.some((expected) => error instanceof expected)) return true;
-  // The caller's own mistake: a key that this ring does not have.
+  // A mistake of the caller: a key that this ring does not have.
   return error instanceof RangeError && error.message.startsWith('revoke: the ring has no key');
 }

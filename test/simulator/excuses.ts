@@ -4,11 +4,11 @@ import { storedKeys } from './stored-keys.ts';
 import type { Thefts } from './thefts.ts';
 import { lastingMs, SECOND, type Trouble, type World } from './world.ts';
 
-/** Refusals that last no longer are permissions on their way, and must not stop a fleet; nor must two of them in a row. */
+/** Shorter refusals, or two in a row, may be permissions that have not spread yet, and must not stop a fleet. */
 const STRAY_REFUSAL_MS = 8 * SECOND;
 const REFUSALS_IN_A_ROW = 3;
 const IN_A_ROW_MS = 60 * SECOND;
-/** How long after a refusal a member may take to find that it is over. */
+/** How long after a refusal a member may take to notice that it is over. */
 const ARMED_AGAIN_MS = 180 * SECOND;
 
 /** A token the fleet sealed. */
@@ -19,15 +19,15 @@ export interface Minted {
   readonly by: SimulatedMember;
 }
 
-/** What was revoked, by those who may. */
+/** Revocations by holders of the keys. */
 interface Revocations {
-  /** When a revocation was confirmed to whoever had asked for it, milliseconds, by key. */
+  /** When a revocation was confirmed to its requester, milliseconds, by key. */
   readonly confirmedAt: ReadonlyMap<string, number>;
-  /** Whether somebody asked for the revocation of a key, whatever he was answered. */
+  /** Whether the revocation of a key was requested, whatever the answer was. */
   readonly isWished: (key: { readonly id: string; readonly created: Date }) => boolean;
 }
 
-/** What the laws allow a member not to do: it is in more trouble than is tolerated, or nobody could know better. */
+/** What the invariants excuse: the member has worse faults than are tolerated, or cannot know better. */
 export class Excuses {
   readonly #world: World;
   readonly #thefts: Thefts;
@@ -39,7 +39,7 @@ export class Excuses {
     this.#revocations = revocations;
   }
 
-  /** KMS, store and machine of this member are well, or have been in trouble for less than is tolerated. */
+  /** KMS, store and machine of this member work, or failed for less than the tolerated time. */
   mustSeal(member: SimulatedMember): boolean {
     const { policy, timeline, refusals } = this.#world;
     const slack = policy.backoffCapSeconds + 4 * policy.kmsTimeoutSeconds;
@@ -48,11 +48,11 @@ export class Excuses {
     const { kms, store } = this.troubles(member);
     if (isStopping(refusals, timeline.nowMs - kms - ARMED_AGAIN_MS, timeline.nowMs)) return false;
     if (this.isLost(member) || this.#isRobbed(member)) return false;
-    // What was read by a clock that was behind is old by the right one, until it is read again.
+    // A read by a clock that was behind counts as old by the right one, until the next read.
     const clock = this.#world.ownTrouble(member).clock.spells.at(-1);
     const cutOffMs = Math.max(kms, store);
     if (clock !== undefined && cutOffMs > 0 && timeline.nowMs - cutOffMs < clock.until + this.refreshMs) return false;
-    // Told of a revocation while the KMS could not give it the successor, or in the very refresh that spreads that.
+    // Read a revocation while the KMS could not unwrap the successor, or in the very refresh that spreads it.
     const listed = member.codec?.health().keys ?? [];
     const missing = listed.filter(({ id, held, state }) => {
       return !held && state !== 'revoked' && this.#world.kms.isGenuine(id);
@@ -69,25 +69,25 @@ export class Excuses {
     if (this.isLost(member) || this.#isTakenBack(member, keyId) || this.#thefts.mayRevoke(keyId)) return false;
     if (this.#world.isStray(keyId) || this.#world.isAstray(member)) return false;
     const { from } = this.#world.hostility.spells.at(-1) ?? {};
-    // What is written between two hostile writes need not reach anybody.
+    // A write between two hostile ones need not reach any member.
     if (from !== undefined && (this.#world.publishedAt(keyId) ?? 0) >= from - this.refreshMs) {
       if (this.#world.isUnsettled || minted.atMs < this.#world.settledFromMs) return false;
     }
-    // A key that did not wait for the propagation time is not known to whoever was cut off when it was published; who has
-    // heard of it, and cannot unwrap it, is not ready.
+    // A key that did not wait for the propagation time is unknown to a member that was cut off when it was published; a
+    // member that has read it, and cannot unwrap it, is not ready.
     return !(this.isHasty(keyId) && this.troubles(member).store > 0);
   }
 
-  /** Whether this member does not know the time, or came by what it knows of the ring while somebody tampered with it. */
+  /** Whether this member does not know the time, or read its ring while an attacker wrote the store. */
   isLost(member: SimulatedMember): boolean {
     return this.isWithoutTime(member) || this.isDeceived(member);
   }
 
-  /** Whether the clock of this member is wrong, or was until just now. */
+  /** Whether the clock of this member is wrong, or was until a moment ago. */
   isWithoutTime(member: SimulatedMember): boolean {
     const { clock } = this.#world.ownTrouble(member);
     if (clock.isLately(this.#world.timeline.nowMs, this.refreshMs)) return true;
-    // Without any date a clock that was wrong from the beginning is what this process takes for right, until it restarts.
+    // Without any date, a process takes a clock that was wrong from the beginning for right, until it restarts.
     return !this.#world.isDated && this.startedWithoutTime(member);
   }
 
@@ -98,7 +98,7 @@ export class Excuses {
     return clock.spells.some(({ from, until }) => from <= startedAt && startedAt <= until);
   }
 
-  /** Whether a clock that is wrong, or was until just now, was right when this process began, and runs on without a pause. */
+  /** Whether a clock that is or was wrong a moment ago was right at the start of this process, without a pause. */
   canTellTime(member: SimulatedMember): boolean {
     const { clock, machine } = this.#world.ownTrouble(member);
     const spell = clock.spells.at(-1);
@@ -107,7 +107,7 @@ export class Excuses {
     return this.#world.isDated && !isSuspended && spell.from > (member.startedAtMs ?? 0) + this.refreshMs;
   }
 
-  /** Whether this member came by what it knows of the ring while somebody tampered with it. */
+  /** Whether this member read its ring while an attacker wrote the store. */
   isDeceived(member: SimulatedMember): boolean {
     const { hostility, isUnsettled } = this.#world;
     const startedAt = member.startedAtMs ?? 0;
@@ -115,14 +115,14 @@ export class Excuses {
     return spell !== undefined && startedAt <= spell.until && isUnsettled;
   }
 
-  /** Whether whoever stole keys revoked one that this member would seal with: that is in his power. */
+  /** Whether a thief of keys revoked one that this member would seal with, as holders of a key can. */
   #isRobbed(member: SimulatedMember): boolean {
     if (!this.#world.hostility.isLately(this.#world.timeline.nowMs, this.#world.settleMs)) return false;
     const revoked = member.codec?.health().keys.filter(({ state }) => state === 'revoked') ?? [];
     return revoked.some(({ id }) => !this.#isRevoked(id) && this.#thefts.mayRevoke(id));
   }
 
-  /** Whether a key was revoked: whoever asked for it may have been answered that it failed when it was written. */
+  /** Whether a key was revoked: a request may be answered as failed although its write arrived. */
   #isRevoked(keyId: string): boolean {
     const { confirmedAt, isWished } = this.#revocations;
     if (confirmedAt.has(keyId)) return true;
@@ -130,7 +130,7 @@ export class Excuses {
     return seen !== undefined && isWished({ id: keyId, created: new Date(seen.key.created) });
   }
 
-  /** A revocation by whoever has no KMS, or no time, comes without a successor: who reads it makes one. */
+  /** A revocation without KMS, or without time, has no successor: its first reader makes one. */
   #awaitsSuccessor(member: SimulatedMember): boolean {
     if (this.#isWithheldFrom(member)) return true;
     if (member.codec?.health().problems.some(({ kind }) => kind === 'no-sealing-key') !== true) return false;
@@ -141,8 +141,8 @@ export class Excuses {
   }
 
   /**
-   * Whether a member knows of a revocation, and has no key to seal with, while somebody writes the store who can withhold
-   * every successor for as long as he goes on.
+   * Whether a member knows of a revocation, and has no key to seal with, while an attacker who writes the store can
+   * withhold every successor.
    */
   #isWithheldFrom(member: SimulatedMember): boolean {
     const { timeline, hostility, writtenAsRevoked } = this.#world;
@@ -157,7 +157,7 @@ export class Excuses {
     });
   }
 
-  /** A successor may be late by the grace; whoever denies wraps for longer ends the ring's only key. */
+  /** A successor may be late by the grace period; an attacker who denies wraps for longer ends the ring's only key. */
   #lacksSuccessor(): boolean {
     const { policy, wrapTrouble, timeline } = this.#world;
     const successorMs =
@@ -166,8 +166,8 @@ export class Excuses {
   }
 
   /**
-   * Whether the store failed over to a copy from before the key, older than a propagation, and this member started from it:
-   * nobody can know more until a member that ran before has read the ring, and healed it.
+   * Whether the store failed over to a copy from before the key, older than a propagation, and this member started from
+   * it: it can know no more until an earlier member has read and restored the ring.
    */
   #isTakenBack(member: SimulatedMember, keyId: string): boolean {
     const { store, timeline } = this.#world;
@@ -187,7 +187,7 @@ export class Excuses {
     };
   }
 
-  /** As its publisher wrote them, else as whoever holds the key knows them: the times of other entries may be anybody's. */
+  /** As its publisher wrote them, else as a holder of the key knows them: an attacker may have written others. */
   #timesOf(keyId: string): { readonly createdMs: number; readonly activatesMs: number } | undefined {
     const seen = this.#world.firstSeen.get(keyId);
     if (seen?.isHonest === true) {
@@ -203,7 +203,7 @@ export class Excuses {
     return found && { createdMs: Number(found.created), activatesMs: Number(found.activates) };
   }
 
-  /** Whether a key was published during the last `ms` that whoever lacked the KMS could not unwrap in time. */
+  /** Whether a key was published during the last `ms` that members without the KMS could not unwrap in time. */
   #wasHastyWithin(ms: number): boolean {
     const { history } = this.#world.store;
     const since = this.#world.timeline.nowMs - ms;
@@ -215,7 +215,7 @@ export class Excuses {
     return false;
   }
 
-  /** Emergency keys, first keys and successors of revoked ones: those that are asked to be. */
+  /** Keys that seal at once: emergency keys, first keys and successors of revoked ones. */
   isHasty(keyId: string): boolean {
     const times = this.#timesOf(keyId);
     if (times === undefined) return false;
@@ -224,7 +224,7 @@ export class Excuses {
     return times.activatesMs - times.createdMs <= emergencyMs;
   }
 
-  /** First keys and successors of revoked ones seal at once; whoever has not read the ring since cannot open. */
+  /** First keys and successors of revoked ones seal at once; a member that has not read since cannot unseal. */
   #isActiveAtOnce(keyId: string): boolean {
     const times = this.#timesOf(keyId);
     return times !== undefined && times.activatesMs <= times.createdMs;
@@ -236,20 +236,20 @@ export class Excuses {
     if (published === undefined || !this.#isActiveAtOnce(keyId)) return false;
     const { refreshMs } = this;
     const failedOverAt = this.#world.store.lastFailOverAt ?? 0;
-    // A store that took it back has to be healed first, by who knows it and reads the ring: one refresh more.
+    // A store that lost it must first be restored by a member that knows it and reads the ring: one refresh more.
     const since =
       failedOverAt > published && failedOverAt - published < 2 * refreshMs ? failedOverAt + refreshMs : published;
     return timeline.nowMs - since < refreshMs;
   }
 
-  /** Longest time until a member whose store and KMS are well has read the ring again, milliseconds. */
+  /** Longest time until a member with a healthy store and KMS has read the ring again, milliseconds. */
   get refreshMs(): number {
     const { refreshEverySeconds, backoffCapSeconds, kmsTimeoutSeconds } = this.#world.policy;
     return (refreshEverySeconds + backoffCapSeconds + 4 * kmsTimeoutSeconds) * SECOND;
   }
 }
 
-/** Whether refusals since some moment were long enough to stop a member, or enough in a row. */
+/** Whether refusals since some moment lasted long enough to stop a member, or were enough in a row. */
 function isStopping({ spells }: Trouble, sinceMs: number, nowMs: number): boolean {
   const lately = spells.filter(({ until }) => until > sinceMs);
   if (lately.some(({ from, until }) => Math.min(until, nowMs) - from > STRAY_REFUSAL_MS)) return true;

@@ -3,7 +3,7 @@ import { FAULT_CLASSES } from './faults.ts';
 import { simulate } from './simulate.ts';
 import { usualWorld } from './usual-world.ts';
 
-// A matter of computing alone, on machines that may have much else to do.
+// Computation only, on machines that may be busy.
 vi.setConfig({ testTimeout: 900_000 });
 
 describe('a fleet with one class of faults', () => {

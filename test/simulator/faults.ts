@@ -46,7 +46,7 @@ export const FAULT_CLASSES: Readonly<Record<string, FaultClass>> = Object.freeze
   'kms-outage-44': kmsOutage(44),
   'kms-outage-58': kmsOutage(58),
   'kms-outage-at-rotation': (world) => outageAtRotation(world, -10 * MINUTE, 25 * MINUTE),
-  // When it ends, every moment a member comes to the end of its wait.
+  // At its end, a member's wait ends at every moment.
   'kms-outage-until-rotation': (world) => outageAtRotation(world, -10 * MINUTE, 15 * MINUTE),
   'store-outage-30': (world) => nowAndThen(world, DAY, () => world.storeFails(30 * MINUTE)),
   'store-partition': (world) => {

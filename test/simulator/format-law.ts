@@ -1,6 +1,4 @@
-/*
- * The format of a ring document, written down once more: what is left in the store must be one, whatever core takes for one.
- */
+/* A second specification of the ring document: the final document must follow it, whatever core accepts. */
 const MEMBERS = {
   document: ['format', 'ring', 'claim', 'keys'],
   key: ['id', 'created', 'activates', 'sealsUntil', 'opensUntil', 'vouchers', 'ancestors', 'revoked', 'wraps'],
@@ -13,7 +11,7 @@ const MOST = { bytes: 262_144, keys: 64, wraps: 16, macs: 8, lifeMs: 5 * 366 * D
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
-/** What of a stored text is not as the format says; undefined: it is a document of it. */
+/** The defects of a stored text; undefined if it is a document of the format. */
 export function misshapen(text: string): string | undefined {
   let document: unknown;
   try {
@@ -22,7 +20,7 @@ export function misshapen(text: string): string | undefined {
     return 'no JSON';
   }
   if (text.length > MOST.bytes) return 'over 256 KiB';
-  // White space, a name twice, and any other spelling of what it says.
+  // White space, a name twice, or any other spelling of the same content.
   if (JSON.stringify(document) !== text) return 'another spelling';
   const { keys } = membersOf(document);
   if (!Array.isArray(keys)) return 'no keys';

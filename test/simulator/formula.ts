@@ -1,7 +1,7 @@
 import { policyFigures } from '@sealring/cli';
 import { propagationSecondsOf, type WorldPolicy } from './world.ts';
 
-/** A KMS that is out of reach again and again, seconds. */
+/** A KMS that is repeatedly unreachable, seconds. */
 export interface Outages {
   readonly everySeconds: number;
   readonly lengthSeconds: number;
@@ -16,17 +16,17 @@ export interface Calls {
 const DAY_SECONDS = 86_400;
 /** Jitter takes up to a fifth off every interval: a tenth on average. */
 const JITTER = 0.9;
-/** Waits after the first failures are drawn from up to 10, 20 and 40 s: three calls in 35 s. */
+/** The waits after the first failures are drawn from up to 10, 20 and 40 s: three calls in 35 s. */
 const FIRST_RETRIES = 3;
 const FIRST_RETRIES_SECONDS = 35;
-/** Who starts where no ring is looks again after 3 to 6 s, for a refresh and a backoff cap. */
+/** A member that finds no ring at its start reads again after 3 to 6 s, for a refresh and a backoff cap. */
 const LOOK_EVERY_SECONDS = 4.5;
 
 /**
  * Calls of one member a day: the formula of docs/guides/fleet-under-fault.md. Without a start.
  *
- * After an outage every member proves within half a backoff cap, then every 0.9 × kmsCheckEvery; so they come into the next
- * outage together, `late` seconds after it began, and ask again every half a backoff cap until it ends.
+ * After an outage every member makes a KMS check within half a backoff cap, then every 0.9 × kmsCheckEvery; so their
+ * calls coincide in the next outage, `late` seconds after it began, and repeat every half a backoff cap until it ends.
  */
 export function callsPerMemberDay(policy: WorldPolicy, loss: number, outages?: Outages): Calls {
   const { kmsCallsPerServerDay, storeReadsPerServerDay } = policyFigures(policy);
@@ -38,9 +38,9 @@ export function callsPerMemberDay(policy: WorldPolicy, loss: number, outages?: O
 }
 
 /**
- * Calls of one member in the first `seconds` of a fleet whose members start together where no ring is: with the looks at
- * the store until somebody founds the ring, and a call for each successor only once it was due. The first outage begins
- * `fromSeconds` after the start.
+ * Calls of one member in the first `seconds` of a fleet whose members start together on an empty store: includes the
+ * reads until one creates the ring, and a call for each successor once it is due. The first outage begins `fromSeconds`
+ * after the start.
  */
 export function callsPerMember(
   policy: WorldPolicy,
@@ -57,7 +57,7 @@ export function callsPerMember(
   const firstSuccessor = rotateEverySeconds - clockSkewSeconds - propagationSecondsOf(policy);
   const newKeys = running < firstSuccessor ? 0 : 1 + Math.floor((running - firstSuccessor) / rotateEverySeconds);
   const calm = outages === undefined ? running : Math.min(running, Math.max(0, outages.fromSeconds - founding));
-  // The first key takes one call; of the interval that is under way at the end half is over, and its proof is to come.
+  // The first key takes one call; half of the current interval is over at the end, and its KMS check is still to come.
   const atStart = running > 0 ? 0.5 : 0;
   const troubled = outages === undefined ? 0 : callsUnderOutages(policy, outages, running - calm);
   return {
@@ -83,7 +83,7 @@ function callsOfOutage(
   return { proofs, inVain };
 }
 
-/** Calls in the first `seconds` from the beginning of an outage on. */
+/** Calls in the first `seconds` of an outage. */
 function callsUnderOutages(policy: WorldPolicy, outages: Outages, seconds: number): number {
   const { everySeconds, lengthSeconds } = outages;
   const { proofs, inVain } = callsOfOutage(policy, outages);

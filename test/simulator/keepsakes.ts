@@ -2,12 +2,12 @@ import type { Minted } from './excuses.ts';
 import type { SimulatedMember } from './member.ts';
 import { HOUR, type World } from './world.ts';
 
-/** Keys whose last token is tried again; older ones have ended for long. */
+/** Keys whose last token is tried again; older ones expired long ago. */
 const KEPT = 12;
-/** A token need not open for longer than it lives, and still somebody presents it. */
+/** A token need not unseal for longer than it lives, but a client may still present it. */
 const TRIED_FOR_MS: number = 60 * HOUR;
 
-/** The last token of every key, presented again and again: by a key that is revoked or has ended it must not open. */
+/** The last token of every key, presented repeatedly: under a revoked or expired key it must not unseal. */
 export class Keepsakes {
   readonly #world: World;
   readonly #opens: (member: SimulatedMember, minted: Minted) => boolean;
@@ -27,7 +27,7 @@ export class Keepsakes {
     }
   }
 
-  /** One token at one member each: what it opened is judged by whoever is told of it. */
+  /** One token at one member each; the caller checks what it unsealed to. */
   tryAll(): void {
     for (const minted of this.#byKey.values()) this.#try(minted, this.#world.anyMember());
   }

@@ -4,15 +4,15 @@ import { Spreading } from './spreading.ts';
 import { EPOCH_MS } from './timeline.ts';
 import { SECOND, type Trouble, type World } from './world.ts';
 
-/** What a law says, in seconds: sealing ends within one bound, opening within another. */
+/** The limits of an invariant, in seconds: sealing ends within one bound, unsealing within the other. */
 interface Bound {
   readonly seal: number;
   readonly open: number;
 }
 
 /**
- * The bounds of lifecycle.md, judged at every token that is sealed or opened: how long after a refusal by the KMS, after a
- * revocation, without any KMS, without any store, and after a key's own times.
+ * The bounds of lifecycle.md, checked at every token that is sealed or unsealed: the time after a refusal by the KMS,
+ * after a revocation, without any KMS, without any store, and after a key's own times.
  */
 export class LimitLaws {
   readonly #world: World;
@@ -20,7 +20,7 @@ export class LimitLaws {
   readonly #revokedAt: ReadonlyMap<string, number>;
   readonly #report: (law: string, detail: string) => void;
   readonly #spreading: Spreading;
-  /** Longest time between the beginning of a refusal by the KMS and a seal, or an open, milliseconds. */
+  /** Longest time between the beginning of a refusal by the KMS and a seal, or an unseal, milliseconds. */
   lastSealAfterRefusalMs = 0;
   lastOpenAfterRefusalMs = 0;
   lastSealWithRevokedMs = 0;
@@ -38,7 +38,7 @@ export class LimitLaws {
     this.#spreading = new Spreading(options.world, options.excuses, options.revokedAt);
   }
 
-  /** Looks at what is stored. To be called every minute. */
+  /** Checks the stored document. Call it every minute. */
   look(): void {
     this.#spreading.look();
   }
@@ -58,7 +58,7 @@ export class LimitLaws {
   opened(member: SimulatedMember, { keyId }: Minted): void {
     const refused = sinceMs(this.#world, this.#world.refusals);
     this.lastOpenAfterRefusalMs = Math.max(this.lastOpenAfterRefusalMs, refused);
-    this.#check(member, 'open', 'the kill switch stops opening', refused, this.#refusalBound(member));
+    this.#check(member, 'open', 'the kill switch stops unsealing', refused, this.#refusalBound(member));
     this.#checkOutages(member, 'open');
     this.#checkRevoked(member, keyId, 'open');
     this.#checkTimes(member, keyId, 'open');
@@ -69,7 +69,7 @@ export class LimitLaws {
     this.#report(law, `${member.name}: ${what} ${Math.round(since / SECOND)} s after, bound ${bound[what]} s`);
   }
 
-  /** 980 s where the KMS could tell this member so, the longest outage where it could not. */
+  /** 980 s where the KMS could report it to this member, the longest outage where it could not. */
   #refusalBound(member: SimulatedMember): Bound {
     const { policy, timeline, refusals } = this.#world;
     const { kms, machine, clock } = this.#world.ownTrouble(member);
@@ -94,9 +94,9 @@ export class LimitLaws {
     const own = this.#world.ownTrouble(member);
     const longest = (...troubles: Trouble[]): number => Math.max(...troubles.map((each) => sinceMs(this.#world, each)));
     const kms = longest(own.kms, this.#world.kmsTrouble);
-    this.#check(member, what, 'nobody goes on without a proof', kms, this.#withoutKms);
+    this.#check(member, what, 'no member continues without a KMS check', kms, this.#withoutKms);
     const store = longest(own.store, this.#world.storeTrouble);
-    this.#check(member, what, 'nobody goes on without reading the ring', store, this.#withoutStore);
+    this.#check(member, what, 'no member continues without reading the ring', store, this.#withoutStore);
   }
 
   /** Milliseconds since a key's revocation; undefined for one that was not revoked. */
@@ -107,21 +107,21 @@ export class LimitLaws {
 
   #checkRevoked(member: SimulatedMember, keyId: string, what: keyof Bound): void {
     const sinceSpreading = this.#spreading.sinceMs(keyId);
-    // Who was cut off from the store, or suspended, hears of it after that.
+    // A member that was cut off from the store, or suspended, reads it after that.
     const { hostility, timeline, storeTrouble } = this.#world;
     const own = this.#world.ownTrouble(member);
     const sinceCutOff = Math.min(
       ...[own.store, own.machine, storeTrouble].map((trouble) => trouble.endedForMs(timeline.nowMs)),
     );
     const since = sinceSpreading === undefined ? undefined : Math.min(sinceSpreading, sinceCutOff);
-    // What somebody rolls back again and again spreads when he stops.
+    // A revocation that an attacker rolls back repeatedly spreads when the attacker stops.
     if (since === undefined || this.#world.isUnsettled) return;
     const refresh = this.#excuses.refreshMs / SECOND;
     const isTroubled = this.#excuses.troubles(member).store > 0 || hostility.isLately(timeline.nowMs, since);
-    // What the store took back is healed, and read, a refresh later each.
+    // A fact that the store lost is restored, and read, a refresh later each.
     const longest = this.#spreading.wasLost(keyId) ? 3 * refresh : refresh;
     const told = { seal: longest, open: longest };
-    const law = what === 'seal' ? 'a revoked key seals nothing' : 'a revoked key opens nothing';
+    const law = what === 'seal' ? 'a revoked key seals nothing' : 'a revoked key unseals nothing';
     if (hostility.isLately(timeline.nowMs, since)) {
       this.#check(member, what, law, timeline.nowMs - this.#world.settledFromMs, told);
     } else this.#check(member, what, law, since, isTroubled ? this.#withoutStore : told);
@@ -135,7 +135,7 @@ export class LimitLaws {
     const wall = EPOCH_MS + this.#world.timeline.nowMs;
     const half = (this.#world.options.clockSkewSeconds * SECOND) / 2 + SECOND;
     const until = Date.parse(what === 'seal' ? key.sealsUntil : key.opensUntil) + half;
-    // What was sealed by a clock that was ahead goes on being sealed with: an older key never seals again.
+    // A key that a fast clock sealed with stays in use: an older key never seals again.
     const isBound = this.#excuses.startedWithoutTime(member);
     const isEarly = what === 'seal' && !isBound && wall < Date.parse(key.activates) - 2 * half;
     if (wall > until || isEarly) {

@@ -13,13 +13,13 @@ import { type RunReport, simulate } from './simulate.ts';
 import { HOUR, type WorldOptions } from './world.ts';
 
 const LARGE_FLEET = 200;
-/** Powers with which somebody acts at random, and what is done step by step. */
+/** Powers of a random attacker, and plays in fixed steps. */
 const HOSTILE: readonly string[] = [...Object.keys(ADVERSARIES), ...Object.keys(PLAYS)];
 
 const values = read();
 process.exitCode = await chosen();
 
-/** What was asked for. Ends the process with 2 where that is wrong, with 0 after `--help`. */
+/** The options of the command line. Ends the process with 2 if they are wrong, with 0 after `--help`. */
 function read(): Values {
   const namesOf =
     (what: string, known: readonly string[]) =>
@@ -110,7 +110,7 @@ async function run(): Promise<number> {
   const started = Date.now();
   let told = started;
   let isWanted = true;
-  // What was simulated so far is not lost.
+  // The results so far are not lost.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
       isWanted = false;

@@ -5,7 +5,7 @@ import { EPOCH_MS, type Timeline } from './timeline.ts';
 
 export { EPOCH_MS } from './timeline.ts';
 
-/** A process of the fleet: its clock, its line, and its codec while it runs. */
+/** A process of the fleet: its clock, its network, and its codec while it runs. */
 export class SimulatedMember implements Clock {
   readonly name: string;
   readonly line: Line = newLine();
@@ -15,21 +15,21 @@ export class SimulatedMember implements Clock {
   readonly #dice: Dice;
   /** Wall clock minus world time, milliseconds. */
   skewMs: number;
-  /** The lowest that this ever was. */
+  /** The lowest offset so far. */
   lowestSkewMs: number;
   /** How far it is wrong beyond what is tolerated, milliseconds. */
   wrongMs = 0;
   #frozenFromMs: number | undefined;
-  /** How long the machine was suspended in all: its monotonic clock is behind by that. */
+  /** How long the machine was suspended in total: its monotonic clock is behind by that. */
   #suspendedMs = 0;
   #life: AbortController | undefined;
   #held: (() => void)[] = [];
   codec: KmsCodec | undefined;
   startedAtMs: number | undefined;
   startFailures = 0;
-  /** Told when it has started. */
+  /** Called when it has started. */
   onStarted: () => void = () => undefined;
-  /** Told of what a start failed with, unless it was the end of the process. */
+  /** Called with the error of a start that failed, unless the process ended. */
   onStartFailure: (error: unknown) => void = () => undefined;
 
   constructor(
@@ -60,12 +60,12 @@ export class SimulatedMember implements Clock {
     return BigInt(Math.round(((this.#frozenFromMs ?? this.#timeline.nowMs) - this.#suspendedMs) * 1e6));
   }
 
-  /** The machines of this world were started with it; a suspension counts. */
+  /** The machines of this world started with it; a suspension counts. */
   uptimeMs(): number {
     return this.#timeline.nowMs;
   }
 
-  /** A timer of this process: a suspended one runs it when it wakes up, a dead one never. */
+  /** A timer of this process: a suspended process runs it on resume, a dead one never. */
   schedule(callback: () => void, delayMs: number): () => void {
     const life = this.#life;
     return this.#timeline.after(delayMs, () => {
@@ -79,14 +79,14 @@ export class SimulatedMember implements Clock {
     return this.codec !== undefined && this.#frozenFromMs === undefined;
   }
 
-  /** Starts the process; tries again for ever, as a supervisor does. */
+  /** Starts the process; repeats failed starts without an end, as a supervisor does. */
   start(): void {
     const life = new AbortController();
     this.#life = life;
     void this.#run(life);
   }
 
-  /** kill -9: nothing is closed, and no callback runs any more. */
+  /** kill -9: nothing is closed, and no callback runs. */
   crash(): void {
     const { codec } = this;
     this.#life?.abort();
@@ -94,7 +94,7 @@ export class SimulatedMember implements Clock {
     this.codec = undefined;
     this.#frozenFromMs = undefined;
     this.#held = [];
-    // Only to free memory: the world does not hear of it.
+    // Only to free memory: the world does not notice it.
     void codec?.close();
   }
 

@@ -6,18 +6,18 @@ import type { Thefts } from './thefts.ts';
 import { EPOCH_MS } from './timeline.ts';
 import { type FirstSeen, propagationSecondsOf, SECOND, type World } from './world.ts';
 
-/** Longer than it takes until everybody was looked at. */
+/** Longer than one check of all members takes. */
 const LATELY_MS = 900_000;
-/** How long a ring that was made beside another one may stand in its place. */
+/** How long a second ring that was created concurrently may stay in the store. */
 const STRAY_MS = 1_800_000;
 /** Keys that a member keeps without having unwrapped them. */
 const MOST_CARRIED = 4;
 /** How far `created` may be ahead of what the clocks allow: each key of a full ring is a second newer than the last. */
 const CREATED_TOLERANCE_MS: number = 64 * SECOND;
-/** Longest time that a write is under way which is not held in the network. */
+/** Longest time that a write takes unless the network holds it. */
 const WRITE_SECONDS = 5;
 
-/** What one process has known. */
+/** The facts that one process has known. */
 interface Memory {
   readonly codec: KmsCodec;
   readonly keys: Map<string, KeyHealth>;
@@ -25,9 +25,9 @@ interface Memory {
 }
 
 /**
- * A member forgets nothing before its end: a key that it held stays until it ends, a revocation that it knew stays, it
- * never seals with an older key again. And it believes nobody what he may not say: every key comes from the fleet, every
- * revocation from who may make it.
+ * A member forgets nothing before its end: it keeps every key until the key expires, it keeps every revocation, and it
+ * never seals with an older key again. It accepts no unauthorized statement: every key comes from the fleet, every
+ * revocation from an authorized party.
  */
 export class MemoryLaws {
   readonly #world: World;
@@ -36,19 +36,19 @@ export class MemoryLaws {
   readonly #isWished: (key: KeyHealth) => boolean;
   readonly #report: (law: string, detail: string) => void;
   readonly #memories = new Map<SimulatedMember, Memory>();
-  /** When somebody last held a key that was not revoked to him, milliseconds. */
+  /** When the attacker last held a key that was not revoked, milliseconds. */
   readonly #trustedAt = new Map<string, number>();
   readonly #revokedSomewhere = new Set<string>();
-  /** Keys whose vouchers were looked at. */
+  /** Keys whose vouchers were checked. */
   readonly #vouched = new Set<string>();
-  /** Keys that were seen in the store already. */
+  /** Keys that the store has held. */
   readonly #published = new Set<string>();
 
   constructor(options: {
     readonly world: World;
     readonly excuses: Excuses;
     readonly thefts: Thefts;
-    /** Whether somebody who may asked for the revocation of a key. */
+    /** Whether an authorized party requested the revocation of a key. */
     readonly isWished: (key: KeyHealth) => boolean;
     readonly report: (law: string, detail: string) => void;
   }) {
@@ -59,7 +59,7 @@ export class MemoryLaws {
     this.#report = options.report;
   }
 
-  /** Looks at some of the members. */
+  /** Checks some of the members. */
   look(): void {
     for (const member of this.#world.sample()) if (member.isUp) this.#lookAt(member);
     this.#lookAtPublications();
@@ -71,20 +71,23 @@ export class MemoryLaws {
     const memory = this.#memoryOf(member);
     if (memory === undefined) return;
     if (this.#thefts.isOwn(keyId) && this.isJudged(member)) {
-      this.#report('nobody seals with a foreign key', `${member.name} sealed with ${keyId}`);
+      this.#report('no member seals with a foreign key', `${member.name} sealed with ${keyId}`);
     }
     const last = this.#timesOf(memory.lastSealed);
     const now = this.#timesOf(keyId);
     const isOlder = last !== undefined && now !== undefined && (now === last ? 0 : now.localeCompare(last)) < 0;
-    // Whoever began in a ring that somebody made him go over from is not bound by it.
+    // A member that began in an attacker's ring and changed to another one is not bound by the first.
     const isBound = !this.#isRevokedAt(memory, memory.lastSealed) && !this.#world.isStray(memory.lastSealed ?? '');
     if (isOlder && isBound && !this.#excuses.isLost(member)) {
-      this.#report('nobody seals with an older key again', `${member.name}: ${keyId} after ${memory.lastSealed ?? ''}`);
+      this.#report(
+        'no member seals with an older key again',
+        `${member.name}: ${keyId} after ${memory.lastSealed ?? ''}`,
+      );
     }
     memory.lastSealed = keyId;
   }
 
-  /** Whether this member came to what it knows while nobody could deceive it: with the right to wrap, a start can be. */
+  /** Whether this member read its ring while no attacker with permission to wrap could deceive its start. */
   isJudged(member: SimulatedMember): boolean {
     return !this.#world.mayWrap || !this.#excuses.isLost(member);
   }
@@ -100,14 +103,14 @@ export class MemoryLaws {
       if (!this.#world.kms.isGenuine(known.id)) continue;
       const key = keys.get(known.id);
       const isLive = wall < known.unsealsUntil.getTime() - skew;
-      // By a time that no date confirms nothing has ended.
+      // By a clock that no date confirms, nothing has expired.
       const isKept = key?.held === true || key?.state === 'revoked';
       if (known.held && !isKept && isLive && !this.#excuses.isDeceived(member) && this.#world.isDated) {
         this.#report('a known key stays until it ends', `${member.name} forgot ${known.id}`);
       }
       const isKnownAsRevoked = known.state === 'revoked' && this.#isAsPublished(known);
       if (isKnownAsRevoked && key?.held === true && key.state !== 'revoked') {
-        this.#report('a known revocation stays', `${member.name} opens by ${known.id} again`);
+        this.#report('a known revocation stays', `${member.name} unseals with ${known.id} again`);
       }
       if (known.held && key?.held === true && Number(key.unsealsUntil) !== Number(known.unsealsUntil)) {
         this.#report('the times of a key stay', `${member.name}: ${known.id}`);
@@ -117,7 +120,7 @@ export class MemoryLaws {
     for (const key of keys.values()) {
       this.#judgeRevocation(member, key);
       if (key.held && this.#thefts.isOwn(key.id) && this.isJudged(member)) {
-        this.#report('nobody holds a foreign key', `${member.name} holds ${key.id}`);
+        this.#report('no member holds a foreign key', `${member.name} holds ${key.id}`);
       }
     }
     const carried = health.keys.filter(
@@ -131,8 +134,9 @@ export class MemoryLaws {
   }
 
   /**
-   * Of a key that a member never unwrapped it knows a revocation by the times that the document gives it: edited ones let
-   * another key certify that, until the right ones come. Whoever writes the store can keep that key from it anyway.
+   * A member knows the revocation of a key that it never unwrapped by the times in the document: edited times let
+   * another key certify it, until the right ones come. An attacker who writes the store can keep that key from the
+   * member anyway.
    */
   #isAsPublished({ id, created, unsealsUntil }: KeyHealth): boolean {
     const seen = this.#world.firstSeen.get(id)?.key;
@@ -142,8 +146,8 @@ export class MemoryLaws {
   }
 
   /**
-   * Only the first member that takes a key for revoked is judged: the others may have it from there. A thief whose key
-   * nobody trusts any more certifies nothing.
+   * Checks only the first member that takes a key for revoked: the others may have it from there. A thief whose key no
+   * member trusts certifies nothing.
    */
   #judgeRevocation(member: SimulatedMember, key: KeyHealth): void {
     const { nowMs } = this.#world.timeline;
@@ -152,10 +156,10 @@ export class MemoryLaws {
     if (this.#isWished(key) || this.#thefts.isOwn(key.id) || !this.#world.kms.isGenuine(key.id)) return;
     const isTrustedNoMore = (id: string): boolean => nowMs - (this.#trustedAt.get(id) ?? nowMs) > LATELY_MS;
     if (!this.isJudged(member) || this.#thefts.mayRevoke(key.id, isTrustedNoMore)) return;
-    this.#report('nobody revokes what he may not', `${member.name} takes ${key.id} for revoked`);
+    this.#report('no unauthorized party revokes a key', `${member.name} takes ${key.id} for revoked`);
   }
 
-  /** With the right to wrap a start can be given another ring, but never one among the keys of the true one. */
+  /** With permission to wrap, an attacker can give a starting member another ring, but never a mixed one. */
   started(member: SimulatedMember): void {
     this.#lookAt(member);
     if (!this.#world.mayWrap || this.#thefts.stolen.length > 0) return;
@@ -165,7 +169,7 @@ export class MemoryLaws {
     }
   }
 
-  /** Whoever was caught at a start lets nobody into the ring of the others: no key of theirs hangs together with his. */
+  /** A member that was deceived at its start accepts no key of the genuine ring: none is linked to its own. */
   #lookAtVouchers(): void {
     const { firstSeen, mayWrap } = this.#world;
     if (!mayWrap || this.#thefts.stolen.length > 0) return;
@@ -183,7 +187,7 @@ export class MemoryLaws {
     }
   }
 
-  /** Of two rings in one place the older stays, and all hear of it. */
+  /** Of two rings in one store the older stays, and all members read it. */
   #lookAtStore(): void {
     const { store, storeTrouble, hostility, timeline } = this.#world;
     const keys = storedKeys(store.document);
@@ -193,7 +197,7 @@ export class MemoryLaws {
     if (keys.every(({ id }) => this.#world.isStray(id))) this.#report('the older ring stays', keys[0]?.id ?? '');
   }
 
-  /** A key that nobody asked to be hasty waits for the propagation time, from the moment when it can be read. */
+  /** Unless requested for immediate use, a key waits for the propagation time from the moment when it can be read. */
   #lookAtPublications(): void {
     const { policy, lastHeldAtMs, timeline } = this.#world;
     for (const [id, seen] of this.#world.firstSeen) {
@@ -201,7 +205,7 @@ export class MemoryLaws {
       if (this.#published.has(id) || !isHonest) continue;
       if (timeline.nowMs - at < 600 * SECOND) continue;
       this.#published.add(id);
-      // What nobody holds is junk; what an attacker made who caught a server at its start has whatever times he likes.
+      // An entry with a key that no one holds is junk; an attacker who deceived a starting server chooses any times.
       const isKnown = this.#world.members.some((member) =>
         member.codec?.health().keys.some((each) => each.id === id && each.held),
       );
@@ -214,7 +218,7 @@ export class MemoryLaws {
       )
         continue;
       const wait = Date.parse(key.activates) - EPOCH_MS - at;
-      // It is written within a refresh of its making, and its times are by the clock of who made it.
+      // It is written within a refresh of its making, and its times follow its maker's clock.
       const leastMs = (propagationSecondsOf(policy) - policy.refreshEverySeconds - WRITE_SECONDS) * SECOND;
       const skewMs = by?.lowestSkewMs ?? (-policy.clockSkewSeconds / 2) * SECOND;
       if (wait < leastMs + skewMs) {
@@ -223,19 +227,19 @@ export class MemoryLaws {
     }
   }
 
-  /** Its publisher had read what stood there: a new key is newer, and vouched for by what he can sign with. */
+  /** Its publisher had read the document: a new key is newer, and has vouchers by every key that can sign. */
   #judgeVouchers({ at, key, before: stored }: FirstSeen): void {
-    // What was made by a clock that was far ahead, without any date that could tell, teaches nobody anything yet.
+    // A key by a clock that was far ahead, without a date to compare with, teaches the members nothing yet.
     const futureMs = Date.parse(key.created) + this.#world.policy.clockSkewSeconds * SECOND + CREATED_TOLERANCE_MS;
     const before = stored.filter(({ created }) => Date.parse(created) <= futureMs);
     const newer = before.filter((other) => other.created >= key.created);
     if (newer.length > 0)
       this.#report('a new key is newer than every known one', `${key.id} and ${newer[0]?.id ?? ''}`);
-    // Whoever started lately need not know what has ended since.
+    // A member that started a short while ago need not know what has expired since.
     const isLive = (other: StoredKey): boolean => Date.parse(other.opensUntil) > EPOCH_MS + at;
     const signers = before.filter((other) => other.revoked === undefined && isLive(other)).length;
     if (Object.keys(key.vouchers).length < Math.min(signers, 4)) {
-      this.#report('a new key is vouched for by all that can', `${key.id} after ${signers} keys`);
+      this.#report('every key that can vouches for a new key', `${key.id} after ${signers} keys`);
     }
   }
 
@@ -252,11 +256,11 @@ export class MemoryLaws {
 
   #isRevokedAt(memory: Memory, keyId: string | undefined): boolean {
     const key = memory.codec.health().keys.find(({ id }) => id === keyId);
-    // One that has ended binds nothing either.
+    // An expired key binds nothing either.
     return key === undefined || key.state === 'revoked' || key.state === 'expired';
   }
 
-  /** Activation and id: what is newer to whoever seals. */
+  /** Activation and id decide which key is newer for a member that seals. */
   #timesOf(keyId: string | undefined): string | undefined {
     const seen = keyId === undefined ? undefined : this.#world.firstSeen.get(keyId);
     return seen === undefined ? undefined : `${seen.key.activates} ${seen.key.id}`;

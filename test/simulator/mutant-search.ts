@@ -3,19 +3,19 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { join } from 'node:path';
 import { MUTANTS, type Mutant } from './mutants.ts';
 
-/** Which search caught a mutant, and by which law it did. */
+/** The search that caught a mutant, and the invariant that failed. */
 interface Caught {
   readonly search: string;
   readonly seed: number;
   readonly law: string;
 }
 
-/** By the name of the mutant; null: it survived. */
+/** By the name of the mutant; null if it survived. */
 export type MutantsRecord = Readonly<Record<string, Caught | null>>;
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const RECORD = new URL('mutants-record.json', import.meta.url);
-/** A search that ends no more has noticed something too. */
+/** A search that does not end has caught it too. */
 const LONGEST_TRIAL_MS = 1_200_000;
 const ENDLESS: Caught = { search: 'any', seed: 0, law: 'a run ends' };
 
@@ -27,9 +27,9 @@ export function readRecord(): MutantsRecord {
   }
 }
 
-/** Tries mutants one after the other, all or those that are named, and records the outcome. True: all were caught. */
+/** Tries mutants one after the other, all or those that are named, and records the outcome. True if all were caught. */
 export async function searchMutants(names: readonly string[], tell: (line: string) => void): Promise<boolean> {
-  // Whoever works on core meanwhile changes no trial. Below the root, so that the dependencies are found.
+  // A copy, so that edits of core meanwhile change no trial. Below the root, so that the dependencies are found.
   mkdirSync(join(ROOT, '.cache'), { recursive: true });
   const copy = mkdtempSync(join(ROOT, '.cache', 'mutated-core-'));
   try {
@@ -42,9 +42,9 @@ export async function searchMutants(names: readonly string[], tell: (line: strin
 
 async function tryEach(names: readonly string[], copy: string, tell: (line: string) => void): Promise<boolean> {
   const wanted = MUTANTS.filter(({ name }) => names.length === 0 || names.includes(name));
-  // What notices something of the core as it is shows nothing.
+  // A search that fails on the unchanged core shows nothing.
   const unsound = (await trial(undefined, copy, ['--every'])).map(({ search, seed }) => `${search} ${seed}`);
-  for (const search of unsound) tell(`left out: ${search} notices something without any mutant`);
+  for (const search of unsound) tell(`left out: ${search} fails without any mutant`);
   const without = unsound.flatMap((search) => ['--without', search]);
   let survivors = 0;
   for (const [i, mutant] of wanted.entries()) {
@@ -60,7 +60,7 @@ async function tryEach(names: readonly string[], copy: string, tell: (line: stri
   return survivors === 0 && unsound.length === 0;
 }
 
-/** In the order of the list, whatever was tried when. */
+/** In the order of the list, not of the trials. */
 function record(name: string, caught: Caught | null): void {
   const all = { ...readRecord(), [name]: caught };
   const known = MUTANTS.filter((mutant) => Object.hasOwn(all, mutant.name));
@@ -68,7 +68,7 @@ function record(name: string, caught: Caught | null): void {
   writeFileSync(RECORD, `${JSON.stringify(sorted, undefined, 2)}\n`);
 }
 
-/** What the standing search noticed of the copy, with a guard taken away or as it is. */
+/** The failures of the standing search on the copy, with a guard taken away or unchanged. */
 function trial(mutant: Mutant | undefined, copy: string, options: readonly string[]): Promise<readonly Caught[]> {
   const args = ['--import', join(import.meta.dirname, 'mutate.ts'), '--stack-trace-limit=0'];
   const child = spawn(process.execPath, [...args, join(import.meta.dirname, 'mutant-trial.ts'), ...options], {

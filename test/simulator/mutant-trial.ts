@@ -2,9 +2,9 @@ import { parseArgs } from 'node:util';
 import { type Search, STANDING_SEARCHES } from './searches.ts';
 
 /*
- * Runs the standing search on a core with one guard taken away, until something notices: one line of JSON for that.
- * The search that noticed it last comes first. On a core as it is, `--every` tells which searches notice something all the same;
- * they are to be left out.
+ * Runs the standing search on a core with one guard taken away, until one search fails: one line of JSON for that. The
+ * search that caught it last time comes first. On an unchanged core, `--every` lists the searches that fail all the
+ * same, which must be left out.
  */
 const { values } = parseArgs({
   options: {

@@ -1,9 +1,9 @@
 /** One guard of the rules, taken away. */
 export interface Mutant {
   readonly name: string;
-  /** The sentence that it breaks. */
+  /** The rule that it breaks. */
   readonly guard: string;
-  /** Replacements of exact text, each of which stands once in its file of packages/core/src. */
+  /** Replacements of exact text, each of which occurs once in its file of packages/core/src. */
   readonly edits: readonly { readonly file: string; readonly from: string; readonly to: string }[];
 }
 
@@ -16,8 +16,8 @@ function mutant(
 }
 
 export const MUTANTS: readonly Mutant[] = [
-  // What is believed.
-  mutant('every-entry-is-vouched-for', 'a new key needs a right voucher', [
+  // What a member accepts.
+  mutant('every-entry-is-vouched-for', 'a new key needs a valid voucher', [
     'ring/certificates.ts',
     'return entry.ancestors?.ids.some((id) => vouchers.has(id)) === true;',
     'return signers.size >= 0 || entry.ancestors?.ids.some((id) => vouchers.has(id)) === true;',
@@ -27,7 +27,7 @@ export const MUTANTS: readonly Mutant[] = [
     'return entry.ancestors?.ids.some((id) => vouchers.has(id)) === true;',
     'return vouchers.size > 0;',
   ]),
-  mutant('ancestors-are-not-proved', 'a key certifies itself whom it comes after', [
+  mutant('ancestors-are-not-proved', 'a key certifies its own ancestors', [
     'ring/learn.ts',
     'const own = { ...entry, ancestors: key.ancestors };',
     'const own = entry;',
@@ -42,12 +42,12 @@ export const MUTANTS: readonly Mutant[] = [
     '!signer.revoked && isNewer(signer, key));',
     'isNewer(signer, key));',
   ]),
-  mutant('uncertified-revocations', 'a revocation that nobody certifies is ignored', [
+  mutant('uncertified-revocations', 'a revocation without a certificate is ignored', [
     'ring/learn.ts',
     'if (!isCertified(ring, key, claim, signers)) return key;',
     'if (claim.by.size > 99) return key;',
   ]),
-  mutant('revocations-are-not-learned', 'a certified revocation is learned', [
+  mutant('revocations-are-not-learned', 'a certified revocation is adopted', [
     'ring/learn.ts',
     'if (!isCertified(ring, key, claim, signers)) return key;',
     'if (isCertified(ring, key, claim, signers)) return key;',
@@ -67,17 +67,17 @@ export const MUTANTS: readonly Mutant[] = [
     'Math.max(floorSecond(nowMs), newestMs + MS)',
     'Math.max(floorSecond(nowMs), Math.min(newestMs, 0))',
   ]),
-  mutant('the-live-alone-vouch', 'a publisher vouches with revoked and ended keys too', [
+  mutant('the-live-alone-vouch', 'a publisher also vouches with revoked and expired keys', [
     'ring/certificates.ts',
     '(signer) => signer.isLeft !== true && isNewer(entry, signer) && !known.has(signer.id),\n  );',
     '(signer) => !signer.revoked && signer.isLeft !== true && isNewer(entry, signer) && !known.has(signer.id),\n  ).slice(-1);',
   ]),
-  mutant('nobody-vouches', 'what is published is vouched for', [
+  mutant('nobody-vouches', 'a published key has vouchers', [
     'ring/certificates.ts',
     'slice(0, MAX_VOUCHERS - known.size)',
     'slice(0, 0 * known.size)',
   ]),
-  mutant('junk-wraps-are-taken', 'a wrap needs a right mac', [
+  mutant('junk-wraps-are-taken', 'a wrap needs a valid MAC', [
     'ring/certificates.ts',
     'return timingSafeEqual(wrap.mac, wrapMacOf(ring, wrap, own));',
     'return wrap.mac.length > 0 || timingSafeEqual(wrap.mac, wrapMacOf(ring, wrap, own));',
@@ -87,37 +87,33 @@ export const MUTANTS: readonly Mutant[] = [
     'throw new LineageError(',
     'if (known.keys.length > 0) return known;\n    throw new LineageError(',
   ]),
-  mutant('starts-anew', 'a member starts anew only for a ring that was created lately', [
-    'member/sync.ts',
-    '!isYoung || ',
-    '',
-  ]),
-  mutant('goes-over-to-a-younger-ring', 'a member starts anew only for an older ring', [
+  mutant('starts-anew', 'a member starts again only for a new ring', ['member/sync.ts', '!isYoung || ', '']),
+  mutant('goes-over-to-a-younger-ring', 'a member starts again only for an older ring', [
     'member/sync.ts',
     ' || !isOlder',
     '',
   ]),
-  mutant('never-goes-over', 'a young ring goes over to the older one', [
+  mutant('never-goes-over', 'a young ring changes to the older one', [
     'member/sync.ts',
     'if (root?.ancestors?.ids.length !== 0) return false;',
     'if (root?.ancestors?.ids.length !== 99) return false;',
   ]),
-  mutant('learned-for-a-token', 'what was read for a token alone is looked at again', [
+  mutant('learned-for-a-token', 'facts that were read only for a token are checked again', [
     'member/sync.ts',
     'isWhole && options.forToken !== true ? document',
     'isWhole ? document',
   ]),
-  mutant('leaves-an-old-ring', 'only a ring whose oldest known key names nobody before it is left', [
+  mutant('leaves-an-old-ring', 'a member leaves only a ring whose oldest known key names no ancestor', [
     'member/sync.ts',
     'if (root?.ancestors?.ids.length !== 0) return false;',
     'if (root === undefined) return false;',
   ]),
-  mutant('keeps-what-hangs-together-with-nothing', 'what hangs together with no usable key is not learned', [
+  mutant('keeps-what-hangs-together-with-nothing', 'linked keys without a usable one are not adopted', [
     'member/learn-anew.ts',
     'return createSnapshot(known.keys.filter((key) => isTombstone(key) || one.includes(key.id)));',
     'return known;',
   ]),
-  mutant('past-of-another-ring', 'who ended in another ring vouches for nothing in this one', [
+  mutant('past-of-another-ring', 'a key that expired in another ring vouches for nothing in this one', [
     'member/view.ts',
     'this.#sealedWith = undefined;\n    this.#past.clear();',
     'this.#sealedWith = undefined;',
@@ -127,19 +123,19 @@ export const MUTANTS: readonly Mutant[] = [
     'signer.isLeft !== true && ',
     '',
   ]),
-  mutant('certifies-times-that-are-not-proved', 'of a key that was never unwrapped nobody certifies the revocation', [
+  mutant('certifies-times-that-are-not-proved', 'no other key revokes a key that was never unwrapped', [
     'ring/written-document.ts',
     'if (isTombstone(key)) {\n    // Of a key that was never unwrapped',
     'if (signers.size < 0) {\n    // Of a key that was never unwrapped',
   ]),
-  mutant('judged-oldest-first', 'revocations are judged newest first', [
+  mutant('judged-oldest-first', 'revocations are checked newest first', [
     'ring/learn.ts',
     'const entries = document.entries.toSorted(newestFirst);',
     'const entries = document.entries.toSorted((a, b) => newestFirst(b, a));',
   ]),
   mutant(
     'who-missed-a-revocation-is-not-told',
-    'a full document keeps the revocation of a key that somebody wrote as live',
+    'a full document keeps the revocation of a key that an attacker wrote as live',
     [
       'ring/written-document.ts',
       'if (there !== undefined && there.revoked === undefined) return 4;',
@@ -155,7 +151,7 @@ export const MUTANTS: readonly Mutant[] = [
       'return (isDoubtful ? 2 : 2) + (there === undefined ? 0 : 1);',
     ],
   ),
-  mutant('young-revocations-leave', 'a revocation stays in the document until everybody has read it', [
+  mutant('young-revocations-leave', 'a revocation stays in the document until every member has read it', [
     'member/writer.ts',
     'revocation !== undefined && Math.abs(wallMs - revocation.at) > readMs;',
     'revocation !== undefined;',
@@ -198,7 +194,7 @@ export const MUTANTS: readonly Mutant[] = [
     'const keys = new Map(known.byId);',
     'const keys = new Map([...known.byId].filter(([id]) => document.entries.some((entry) => entry.id === id)));',
   ]),
-  mutant('nothing-is-repaired', 'what a document lacks is written', [
+  mutant('nothing-is-repaired', 'facts that a document lacks are written', [
     'member/repairs.ts',
     'if (!lacks(read, known, judgement)) return false;',
     'if (read.ring !== undefined) return false;',
@@ -229,27 +225,27 @@ export const MUTANTS: readonly Mutant[] = [
     "    if (refused.length > 0) this.#o.view.limits.failed('disabled', this.#o.view.now());\n    if (refused.length > 0 && options.forToken !== true)",
   ]),
   // Revocations are never refused.
-  mutant('revocation-needs-the-kms', 'a revocation is not refused for want of the KMS', [
+  mutant('revocation-needs-the-kms', 'a revocation is not refused because the KMS is down', [
     'member/writer.ts',
     'if (error instanceof KeyWrapperError) return undefined;',
     'if (error === undefined) return undefined;',
   ]),
-  mutant('revocation-needs-the-clock', 'a revocation is not refused for want of the time', [
+  mutant('revocation-needs-the-clock', 'a revocation is not refused because the time is unknown', [
     'member/writer.ts',
     'const ids = new Set(meant.map(({ id }) => id));',
     'this.#checkClock();\n    const ids = new Set(meant.map(({ id }) => id));',
   ]),
-  mutant('revoked-keys-come-back', 'what was revoked is not unwrapped again after its end', [
+  mutant('revoked-keys-come-back', 'a revoked key is not unwrapped again after its end', [
     'ring/learn.ts',
     'else if (vouched && (isLink || !(isKnownAsRevoked || isOver))) wanted.push(entry);',
     'else if (vouched && (isLink || !isKnownAsRevoked)) wanted.push(entry);',
   ]),
-  mutant('no-successor-later', 'a ring that has no key to seal with is given one', [
+  mutant('no-successor-later', 'a ring without a key to seal with gets one', [
     'member/keeper.ts',
     'if (neededKey === undefined) return;',
     'if (neededKey === undefined || this.#isCheckWanted || !this.#isCheckWanted) return;',
   ]),
-  mutant('no-look-ahead', 'a ring whose last key ends soon is given one before', [
+  mutant('no-look-ahead', 'a ring whose last key expires soon gets one before', [
     'member/writer.ts',
     'if (coveredMs > emergencyMs + readMs ||',
     'if (coveredMs > 0 ||',
@@ -259,13 +255,13 @@ export const MUTANTS: readonly Mutant[] = [
     'if (wait > 0) return wait;',
     '',
   ]),
-  mutant('rotations-fill-the-ring', 'asked rotations stop at 48 keys', [
+  mutant('rotations-fill-the-ring', 'requested rotations stop at 48 keys', [
     'ring/policy.ts',
     'MAX_KEYS_TO_ROTATE = 48',
     'MAX_KEYS_TO_ROTATE = 64',
   ]),
-  // Proof, reads, and the kill switch.
-  mutant('proof-pretended', 'only an unwrap that returned the right bytes is proof', [
+  // KMS checks, reads, and the kill switch.
+  mutant('proof-pretended', 'only an unwrap that returned the right bytes is a KMS check that passed', [
     'member/kms-check.ts',
     'if (error instanceof KeyWrapperError) view.limits.failed(error.kind, view.now());',
     'if (error instanceof KeyWrapperError) view.limits.kmsCheckPassed(view.now());',
@@ -275,12 +271,12 @@ export const MUTANTS: readonly Mutant[] = [
     'earlier(this.#kmsCheckUntil, this.#readUntil)',
     'earlier(this.#kmsCheckUntil, this.#kmsCheckUntil)',
   ]),
-  mutant('seals-without-a-proof', 'sealing ends without a proof', [
+  mutant('seals-without-a-proof', 'sealing ends without a KMS check', [
     'member/limits.ts',
     'earlier(this.#kmsCheckUntil, this.#readUntil)',
     'earlier(this.#readUntil, this.#readUntil)',
   ]),
-  mutant('opens-for-ever', 'opening ends without the KMS and without the store', [
+  mutant('opens-for-ever', 'unsealing ends without the KMS and without the store', [
     'member/limits.ts',
     'if (this.#unsealUntil === undefined || hasPassed(this.#unsealUntil, now)) return false;',
     'if (this.#unsealUntil === undefined) return false;',
@@ -290,12 +286,12 @@ export const MUTANTS: readonly Mutant[] = [
     'trippedAt: tripped ? nowMs : undefined',
     'trippedAt: tripped && nowMs < 0 ? nowMs : undefined',
   ]),
-  mutant('kill-switch-leaves-opening', 'opening stops S + R after sealing', [
+  mutant('kill-switch-leaves-opening', 'unsealing stops S + R after sealing', [
     'member/limits.ts',
     'if (trippedAt === undefined) return true;',
     'if (trippedAt !== -1) return true;',
   ]),
-  mutant('one-stray-refusal', 'one stray refusal does not stop a fleet', [
+  mutant('one-stray-refusal', 'a single refusal does not stop a fleet', [
     'member/kill-switch.ts',
     'REFUSALS_TO_STOP = 3',
     'REFUSALS_TO_STOP = 1',
@@ -318,7 +314,7 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   mutant(
     'an-older-key-seals-again',
-    'nobody seals with an older key than before',
+    'no member seals with an older key than before',
     ['ring/snapshot.ts', 'if (notBefore !== undefined && compareAge(key, notBefore) < 0) break;', ''],
     ['ring/snapshot.ts', 'key === notBefore ? Math.max(nowMs, key.activates) : nowMs', 'nowMs'],
   ),
@@ -329,7 +325,7 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   mutant(
     'opens-too-long',
-    'a key opens until opensUntil',
+    'a key unseals until opensUntil',
     ['ring/schedule.ts', 'return !key.revoked && nowMs < key.opensUntil;', 'return !key.revoked;'],
     [
       'member/view.ts',
@@ -339,7 +335,7 @@ export const MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     'revoked-keys-open',
-    'a revoked key opens nothing',
+    'a revoked key unseals nothing',
     ['ring/schedule.ts', 'return !key.revoked && nowMs < key.opensUntil;', 'return nowMs < key.opensUntil;'],
     [
       'ring/learn.ts',
@@ -361,7 +357,7 @@ export const MUTANTS: readonly Mutant[] = [
       'return { ...key, revoked: true, revocation: claim };',
     ],
   ),
-  mutant('late-keys-seal-at-once', 'a key that comes late seals late', [
+  mutant('late-keys-seal-at-once', 'a key that arrives late seals late', [
     'member/view.ts',
     'return counts ? now.steadyMs + lateWaitMs(policy) : 0;',
     'return counts ? 0 * lateWaitMs(policy) : 0;',
@@ -371,17 +367,17 @@ export const MUTANTS: readonly Mutant[] = [
     'return ageMs(began, this.#o.view.now()) > mostMs;',
     'return ageMs(began, this.#o.view.now()) > mostMs * 1_000;',
   ]),
-  mutant('ready-without-a-read', 'not ready when others may seal with unknown keys', [
+  mutant('ready-without-a-read', 'a member is not ready when others may seal with unknown keys', [
     'member/limits.ts',
     'return this.#complete !== undefined && ageMs(this.#complete, now) <= (propagationSeconds - clockSkewSeconds) * MS;',
     'return this.#complete !== undefined && propagationSeconds > clockSkewSeconds && now.wallMs > 0;',
   ]),
-  mutant(
-    'ready-without-the-newest',
-    'ready means that every key is held that others may have sealed a living token with',
-    ['ring/snapshot.ts', 'return isUsed && !carried.some(isMissed);', 'return isUsed || carried.some(isMissed);'],
-  ),
-  mutant('ready-without-a-covered-one', 'tokens of a key that was not unwrapped live on when a newer one seals', [
+  mutant('ready-without-the-newest', 'a ready member holds every key that others may have sealed a live token with', [
+    'ring/snapshot.ts',
+    'return isUsed && !carried.some(isMissed);',
+    'return isUsed || carried.some(isMissed);',
+  ]),
+  mutant('ready-without-a-covered-one', 'tokens of a key that was not unwrapped remain valid when a newer one seals', [
     'ring/snapshot.ts',
     'nowMs < lastSealMs + tokensLiveMs;',
     'nowMs < lastSealMs && tokensLiveMs > 0;',
@@ -419,7 +415,7 @@ export const MUTANTS: readonly Mutant[] = [
     'off.some(({ ms }) => this.#isTolerated(ms))',
     'off.every(({ ms }) => this.#isTolerated(ms))',
   ]),
-  mutant('learned-once', 'what was judged by another time is judged again', [
+  mutant('learned-once', 'facts that were checked by another time are checked again', [
     'member/sync.ts',
     'document === this.#learnedFrom && Math.abs(this.#timeShift() - this.#learnedShift) <= MS',
     'document === this.#learnedFrom',
@@ -430,12 +426,12 @@ export const MUTANTS: readonly Mutant[] = [
     'policy.createAfterSeconds * MS - ageMs(absentSince, now) : ABSENT_POLL_MS;',
     '2 * MS - ageMs(absentSince, now) : ABSENT_POLL_MS;',
   ]),
-  mutant('absence-is-left', 'a running member writes over absence', [
+  mutant('absence-is-left', 'a running member writes its ring to an empty store', [
     'member/sync.ts',
     'this.repairs.consider(document, now, isForeign);\n    if (failure',
     'if (stored !== undefined) this.repairs.consider(document, now, isForeign);\n    if (failure',
   ]),
-  mutant('junk-is-left', 'what is no document of this ring is written over', [
+  mutant('junk-is-left', 'a running member overwrites an invalid document', [
     'member/sync.ts',
     'this.repairs.consider(document, now, isForeign);\n    if (failure',
     'if (!isForeign) this.repairs.consider(document, now, isForeign);\n    if (failure',
@@ -448,7 +444,7 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   mutant(
     'a-proof-for-every-miss',
-    'an unknown key id causes no call of the KMS',
+    'an unknown key id causes no call to the KMS',
     [
       'member/caused-reads.ts',
       'if (this.#isOverdue(view.now())) return this',

@@ -6,7 +6,7 @@ import { DAY, HOUR, SECOND, type World } from './world.ts';
 /** Nothing happens before. */
 export const QUIET_MS: number = 6 * HOUR;
 
-/** Every `dailyMs` from the quiet hours on, at a random moment within it; where keys live shorter, as much more often. */
+/** Every `dailyMs` after the quiet hours, at a random moment within it; more often if keys live shorter. */
 export function nowAndThen(world: World, dailyMs: number, run: () => void): void {
   const everyMs = dailyMs * ((world.policy.rotateEverySeconds * SECOND) / DAY);
   world.timeline.after(QUIET_MS, () => {
@@ -20,7 +20,7 @@ export function nowAndThen(world: World, dailyMs: number, run: () => void): void
   });
 }
 
-/** What an operator asks of any member; a refused wish is tried again by nobody. */
+/** An operator's request to any member; a refused request is not repeated. */
 export function operate(
   world: World,
   oracle: Oracle,
@@ -29,7 +29,7 @@ export function operate(
 ): void {
   const codec = world.anyMember(dice)?.codec;
   if (codec === undefined) return;
-  // The world may be in trouble just now: the operator sees the error.
+  // A fault may be active: the operator sees the error.
   act(codec).catch((error: unknown) => oracle.caught(error, 'an operator'));
 }
 

@@ -8,7 +8,7 @@ import { MemoryLaws } from './memory-laws.ts';
 import { Thefts } from './thefts.ts';
 import { MINUTE, SECOND, type World } from './world.ts';
 
-/** Something that must not have happened. */
+/** A violation of an invariant. */
 export interface Violation {
   readonly law: string;
   readonly atMs: number;
@@ -16,17 +16,17 @@ export interface Violation {
 }
 
 const AGES_MS: readonly number[] = [0, 10 * MINUTE, 31 * MINUTE, 58 * MINUTE];
-/** When something happens to a member, it is asked to seal so much later too. */
+/** A fault at a member also causes an attempt to seal this much later. */
 const SOON_MS: readonly number[] = [200, 3 * SECOND];
-/** When its clock is wrong, it is shown the last token of every key. */
+/** When its clock is wrong, it gets the last token of every key. */
 const SHOWN_AFTER_MS: readonly number[] = [7 * MINUTE, 20 * MINUTE, 40 * MINUTE];
-/** A violation is told in full this often; after that it is only counted. */
+/** A violation is reported in full this often, and only counted after that. */
 const TOLD = 20;
 
 /**
- * Seals and opens as clients would make the fleet do, and holds the outcome against the laws: every token opens at
- * every member that is within its limits, for its whole life; nobody refuses to seal within a tolerated outage; nobody
- * seals or opens beyond a bound.
+ * Seals and unseals as clients make the fleet do, and checks the invariants: every token unseals at every member that
+ * is within its limits, for its whole life; no member refuses to seal within a tolerated outage; no member seals or
+ * unseals beyond a bound.
  */
 export class Oracle {
   readonly #world: World;
@@ -34,13 +34,13 @@ export class Oracle {
   violationCount = 0;
   sealed = 0;
   opened = 0;
-  /** Refused seals that the laws allow: outages beyond what is tolerated. */
+  /** Refused seals that the invariants allow: outages beyond what is tolerated. */
   excusedSeals = 0;
-  /** Refused opens that the laws allow: by members out of their limits, or of keys that were revoked. */
+  /** Refused tokens that the invariants allow: at members outside their limits, or under revoked keys. */
   excusedOpens = 0;
-  /** Tokens of a key that was active at once (first key, revocation) which a member had to read the ring for. */
+  /** Tokens of a key that was active at once (first key, revocation), for which a member had to read the ring. */
   openedAfterPrepare = 0;
-  /** Refused opens of a key that was active at once, within the one refresh that spreads it. */
+  /** Refused tokens of a key that was active at once, within the one refresh that spreads it. */
   excusedAtOnce = 0;
   readonly thefts: Thefts;
   readonly excuses: Excuses;
@@ -69,7 +69,7 @@ export class Oracle {
     this.#keepsakes = new Keepsakes(world, (member, minted) => this.#opens(member, minted));
   }
 
-  /** Begins to look: `everyMs` a token, each opened at four ages. */
+  /** Starts the checks: a token every `everyMs`, each unsealed at four ages. */
   watch(everyMs: number): void {
     const { timeline, members } = this.#world;
     for (const member of members) {
@@ -103,12 +103,12 @@ export class Oracle {
     this.#wished.add(keyId);
   }
 
-  /** Somebody asks for a revocation: that it fails for him does not say that it was not written. */
+  /** A requested revocation: one that fails for its requester may still have been written. */
   wished(keyIds: readonly string[]): void {
     for (const id of keyIds) this.#wished.add(id);
   }
 
-  /** Somebody asks for the revocation of every key that was created before this moment. */
+  /** A requested revocation of every key that was created before this moment. */
   wishedAll(createdBeforeMs: number): void {
     this.#wishedBeforeMs = Math.max(this.#wishedBeforeMs, createdBeforeMs);
   }
@@ -122,7 +122,7 @@ export class Oracle {
     return this.#revokedAt.has(keyId);
   }
 
-  /** What a call failed with that somebody made. */
+  /** The error of a call that a caller made. */
   caught(error: unknown, what: string): void {
     if (!isExpected(error)) this.report('no exception but those of the closed set', `${what}: ${String(error)}`);
   }
@@ -145,7 +145,7 @@ export class Oracle {
       token = member.codec.seal(PAYLOAD);
     } catch (error) {
       this.caught(error, `${member.name} seals`);
-      if (this.excuses.mustSeal(member)) this.report('nobody refuses to seal', `${member.name}: ${String(error)}`);
+      if (this.excuses.mustSeal(member)) this.report('no member refuses to seal', `${member.name}: ${String(error)}`);
       else this.excusedSeals += 1;
       return;
     }
@@ -154,7 +154,7 @@ export class Oracle {
     const minted: Minted = { token, keyId, atMs: timeline.nowMs, by: member };
     this.limits.sealed(minted);
     this.#memory.sealed(member, keyId);
-    // Whoever does not know the time is not ready; nobody is sent there.
+    // A member that does not know the time is not ready, and gets no requests.
     if (this.excuses.isLost(member)) return;
     this.#keepsakes.keep(minted);
     for (const age of AGES_MS) {
@@ -168,7 +168,7 @@ export class Oracle {
     const member = this.#world.anyMember();
     if (member?.codec === undefined) return;
     if (this.#opens(member, minted)) return;
-    // As the boundary does: what may be awaited comes first, then the synchronous verdict.
+    // As the boundary does: first the asynchronous preparation, then the synchronous result.
     const { codec } = member;
     void Promise.resolve(codec.prepare(minted.token)).then(
       () => {
@@ -178,7 +178,7 @@ export class Oracle {
         else if (this.excuses.mustOpen(member, minted)) {
           const age = Math.round((this.#world.timeline.nowMs - minted.atMs) / SECOND);
           this.report(
-            'every token opens',
+            'every token unseals',
             `${minted.by.name} sealed with ${minted.keyId}, ${member.name} refused at ${age} s`,
           );
         } else this.excusedOpens += 1;
@@ -200,18 +200,18 @@ export class Oracle {
     return true;
   }
 
-  /** Somebody who holds a data key presents a token of it. */
+  /** Presents a token by a holder of the data key. */
   presented(member: SimulatedMember, keyId: string, token: string): void {
     const isOpen = this.#opens(member, { token, keyId, atMs: this.#world.timeline.nowMs, by: member });
     if (isOpen && this.thefts.isOwn(keyId) && this.#memory.isJudged(member)) {
-      this.report('no forged token opens', `${member.name} opened a token under ${keyId}`);
+      this.report('no forged token unseals', `${member.name} unsealed a token under ${keyId}`);
     }
   }
 
   #count(): void {
     const healths = this.#world.sample().map((member) => [member, member.codec?.health()] as const);
-    // Beside the 64 of the document, a member remembers every key that it held and that was revoked, and some that it
-    // only knows for being revoked.
+    // Beside the 64 keys of the document, a member remembers every revoked key that it held, and some of which it only
+    // knows the revocation.
     const isRevoked = ({ id, state }: KeyHealth): boolean => state === 'revoked' && this.#world.kms.isGenuine(id);
     let most = 0;
     for (const [{ name }, health] of healths) {

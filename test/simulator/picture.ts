@@ -12,7 +12,7 @@ interface Row {
   readonly colour: string;
 }
 
-/** Draws a run: calls, members, keys and failures over its hours. One SVG, no script, readable in light and dark. */
+/** Draws a run: calls, members, keys and failures by the hour. One SVG without scripts, readable in light and dark. */
 export function picture(report: RunReport): string {
   const { options, hours, tokens, calls } = report;
   const rows: readonly Row[] = [

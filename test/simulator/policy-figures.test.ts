@@ -3,13 +3,13 @@ import { type KmsCodec, SealUnavailableError } from '@sealring/core';
 import { describe, expect, test, vi } from 'vitest';
 import { DAY, HOUR, MINUTE, SECOND, World, type WorldPolicy } from './world.ts';
 
-// A matter of computing alone, on machines that may have much else to do.
+// Computation only, on machines that may be busy.
 vi.setConfig({ testTimeout: 300_000 });
 
 const SERVERS = 4;
 const PAYLOAD = new TextEncoder().encode('simulated');
 
-/** A fleet that runs already, of which nothing is counted yet. */
+/** A running fleet, of which nothing is counted yet. */
 async function fleet(policy: Partial<WorldPolicy> = {}): Promise<World> {
   const world = new World({
     seed: 1,
@@ -21,7 +21,7 @@ async function fleet(policy: Partial<WorldPolicy> = {}): Promise<World> {
     policy,
   });
   world.kms.namesVersions = true;
-  // A world in which nothing is to happen comes to its end at once, and the members only begin.
+  // A world without events ends at once; the members only begin.
   world.timeline.every(SECOND, () => undefined);
   for (const member of world.members) member.start();
   await world.timeline.advance(HOUR, 20);
@@ -36,7 +36,7 @@ interface Counted {
   readonly unopened: number;
 }
 
-/** Once a minute one server seals, and all open that and a token that is nearly as old as it may be. */
+/** Once a minute one server seals, and all unseal that token and one that has almost expired. */
 async function tokens({ members, timeline, policy }: World, ms: number): Promise<Counted> {
   const sealed: { readonly token: string; readonly at: number }[] = [];
   const reasons = new Set<string>();

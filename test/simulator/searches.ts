@@ -17,7 +17,7 @@ interface Episode extends Search {
   readonly report: () => Promise<EpisodeReport>;
 }
 
-/** Most members of a fleet in the standing search: what is left to the command are larger ones. */
+/** Most members of a fleet in the standing search; the command runs larger ones. */
 const MOST_MEMBERS = 8;
 const ADVERSARY_SEEDS: readonly number[] = [1, 2, 3];
 
@@ -42,7 +42,7 @@ function faults(names: string, seed: number, days = 1.25, policy: Partial<WorldP
 /** Each adversary in turn, so that few runs meet many guards. */
 export const ADVERSARY_SEARCHES: readonly Episode[] = [
   ...ADVERSARY_SEEDS.flatMap((seed) => Object.keys(ADVERSARIES).map((name) => episode(name, seed))),
-  // The only one that meets a wrap that is right beside one that is not, of the same key.
+  // The only one that meets a valid wrap beside an invalid one of the same key.
   episode('W+k-older', 11),
 ];
 
@@ -79,7 +79,7 @@ const FAULT_SEARCHES: readonly Search[] = [
   faults('wrap-denied-until-the-end', 1),
 ];
 
-/** Attackers who know what they do: these cost least, and come first. */
+/** Attackers in fixed steps: these cost least, and come first. */
 const PLAY_SEARCHES: readonly Search[] = Object.keys(PLAYS).map((name) => ({
   name,
   seed: 1,

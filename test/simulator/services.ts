@@ -15,23 +15,23 @@ import type { Dice } from './dice.ts';
 import { inShort } from './stored-keys.ts';
 import { EPOCH_MS, type Timeline } from './timeline.ts';
 
-/** The way from one member to the services: what a network does to calls. */
+/** The network between one member and the services. */
 export interface Line {
   kmsCut: boolean;
   storeCut: boolean;
-  /** How long the network holds a write before the store has it; its answer comes as late. Milliseconds. */
+  /** How long the network holds a write before the store has it; its answer is as late. Milliseconds. */
   writesHeldMs: number;
-  /** Calls that were made on this line. */
+  /** Calls by this member. */
   readonly calls: { kms: number; reads: number; writes: number };
-  /** Told when a data key is asked for: somebody is about to publish. */
+  /** Called when a data key is requested: the member is about to publish. */
   onGenerate: () => void;
-  /** Told when a data key was made, and its answer is on its way. */
+  /** Called when a data key was made, and its answer is on its way. */
   onMade: () => void;
-  /** Told when an unwrap is asked for. */
+  /** Called when an unwrap is requested. */
   onUnwrap: () => void;
-  /** Told when the KMS has refused a call. */
+  /** Called when the KMS has refused a call. */
   onRefused: () => void;
-  /** Hands an answer over to the process, which may be suspended when it arrives. */
+  /** Delivers an answer to the process, which may be suspended when it arrives. */
   deliver: (hand: () => void) => void;
 }
 
@@ -49,7 +49,7 @@ export function newLine(): Line {
   };
 }
 
-/** The clock of a service, which it puts on its answers. */
+/** The clock of a service, which dates its answers. */
 export class ServiceDates {
   readonly #timeline: Timeline;
   readonly #wrong: { readonly aheadMs: number }[] = [];
@@ -59,7 +59,7 @@ export class ServiceDates {
     this.#timeline = timeline;
   }
 
-  /** How far it is ahead of the true time, milliseconds; undefined: its answers carry no date. */
+  /** How far it is ahead of the true time, milliseconds; undefined if its answers carry no date. */
   get aheadMs(): number | undefined {
     return this.#wrong.at(-1)?.aheadMs ?? this.#own;
   }
@@ -68,14 +68,14 @@ export class ServiceDates {
     this.#own = aheadMs;
   }
 
-  /** Is wrong by so much until the returned function is called; of several times the last to begin speaks. */
+  /** Is wrong by this much until the returned function is called; of several offsets the last one counts. */
   beWrong(aheadMs: number): () => void {
     const wrong = { aheadMs };
     this.#wrong.push(wrong);
     return () => void this.#wrong.splice(this.#wrong.indexOf(wrong), 1);
   }
 
-  /** A date in a header is a whole second, cut off. */
+  /** A date in a header is a whole second, rounded down. */
   get now(): Date | undefined {
     if (this.aheadMs === undefined) return undefined;
     const ms = EPOCH_MS + this.#timeline.nowMs + this.aheadMs;
@@ -88,11 +88,11 @@ export interface NetworkWeather {
   /** Share of calls that are never answered, 0 to 1. */
   loss: number;
   readonly meanLatencyMs: number;
-  /** What every answer takes longer just now, milliseconds. */
+  /** Current delay of every answer, milliseconds. */
   slowMs?: number;
 }
 
-/** Who hears of a call's end. */
+/** Called at the end of a call. */
 interface Caller {
   readonly signal?: AbortSignal | undefined;
   readonly onServiceDate?: ((date: Date) => void) | undefined;
@@ -100,7 +100,7 @@ interface Caller {
   readonly line: Line;
 }
 
-/** A call that is delayed, lost or cut off before `answer` decides it. */
+/** A call that is delayed, lost or cut off before `answer` decides its result. */
 function call<T>(
   service: {
     readonly timeline: Timeline;
@@ -138,7 +138,7 @@ function call<T>(
 export const FORBIDDEN = 'forbidden';
 const GRAVITY: readonly KeyWrapperErrorKind[] = ['disabled', 'not-found', 'denied', 'throttled', 'unavailable'];
 
-/** A key service: data keys are kept by handle, so that a billion unwraps cost no cryptography. */
+/** A KMS: data keys are kept by handle, so that a billion unwraps cost no cryptography. */
 export class SimulatedKms {
   readonly #timeline: Timeline;
   readonly #dice: Dice;
@@ -147,12 +147,12 @@ export class SimulatedKms {
   readonly #keys = new Map<string, { readonly dataKey: Uint8Array; readonly context: string }>();
   readonly #ids = new Set<string>();
   readonly #failures: KeyWrapperErrorKind[] = [];
-  /** What calls that wrap are answered with. */
+  /** The result of every call that wraps. */
   wrapFailing: KeyWrapperErrorKind | undefined;
   readonly calls = { generate: 0, wrap: 0, unwrap: 0 };
-  /** Data keys that were made and handed out. */
+  /** Data keys that were made and returned. */
   made = 0;
-  /** Whether wraps name the version of the KMS key: members then look for a new one now and then, by a wrap. */
+  /** Whether wraps name the version of the KMS key: members then check for a new one from time to time, by a wrap. */
   namesVersions = false;
   looks = 0;
 
@@ -163,7 +163,7 @@ export class SimulatedKms {
     this.dates = new ServiceDates(timeline);
   }
 
-  /** What every call is answered with; undefined: it works. Of several troubles the gravest speaks. */
+  /** The result of every call; undefined if it works. Of several faults the worst counts. */
   get failing(): KeyWrapperErrorKind | undefined {
     return GRAVITY.find((kind) => this.#failures.includes(kind));
   }
@@ -173,7 +173,7 @@ export class SimulatedKms {
     return this.#ids.has(id);
   }
 
-  /** Every data key that was ever wrapped: what a thief may have. */
+  /** Every data key that was ever wrapped: the keys that a thief may have. */
   get dataKeys(): readonly Uint8Array[] {
     return [...this.#keys.values()].map(({ dataKey }) => dataKey);
   }
@@ -197,7 +197,7 @@ export class SimulatedKms {
       if (operation === 'unwrap') line.onUnwrap();
       const failing = (): KeyWrapperErrorKind | undefined => {
         if (line.kmsCut) return 'unavailable';
-        // Of another key of this account, which the fleet may not use: whatever is wrong with its own.
+        // As for another key of this account, which the fleet may not use, whatever fails for its own.
         if (keyId === FORBIDDEN) return 'denied';
         return this.failing ?? (operation === 'unwrap' ? undefined : this.wrapFailing);
       };
@@ -232,7 +232,7 @@ export class SimulatedKms {
     };
   }
 
-  /** Wraps a data key, as whoever may can at any time. */
+  /** Wraps a data key, as anyone with the permission can at any time. */
   keep(dataKey: Uint8Array, context: WrapOptions['context']): WrappedKey {
     const wrapped = Buffer.alloc(12);
     this.#dice.source(wrapped);
@@ -261,11 +261,11 @@ export class SimulatedStore {
   #watchers = new Set<() => void>();
   /** Every version ever written, oldest first, with its time. */
   readonly history: { readonly at: number; readonly stored: StoredRing }[] = [];
-  /** Told about every change of what is stored. */
+  /** Called after every change of the stored document. */
   trace: (line: string) => void = () => undefined;
-  /** Told of every document that is stored, of what it replaces, and of the line it came on; none of hostile ones. */
+  /** Called with every stored document, its predecessor, and the network of its writer; not for hostile ones. */
   onWritten: (document: string, before: string | undefined, line: Line | undefined) => void = () => undefined;
-  /** Told whenever something else is stored than before, whoever did that. */
+  /** Called after every change of the stored document. */
   onStored: () => void = () => undefined;
   down = false;
   /** When it last failed over to an older copy. */
@@ -325,7 +325,7 @@ export class SimulatedStore {
     this.onStored();
   }
 
-  /** The copy of `agoMs` ago takes over. */
+  /** The copy from `agoMs` ago becomes the store. */
   failOver(agoMs: number): void {
     const older = this.history.findLast(({ at }) => at <= this.#timeline.nowMs - agoMs);
     if (older === undefined) return;
@@ -335,13 +335,13 @@ export class SimulatedStore {
     this.onStored();
   }
 
-  /** Whoever may write the store puts anything there; undefined: nothing. */
+  /** An attacker who may write the store puts any text there; undefined deletes it. */
   replace(document: string | undefined): void {
     if (document === undefined) this.flush();
     else this.#put(document, undefined);
   }
 
-  /** Calls what watches, as whoever may notify can without writing anything. */
+  /** Notifies the watchers, as anyone with the permission can without writing. */
   notify(): void {
     for (const heard of this.#watchers) heard();
   }

@@ -7,7 +7,7 @@ import { Oracle, type Violation } from './oracle.ts';
 import { storedKeys } from './stored-keys.ts';
 import { DAY, HOUR, MINUTE, SECOND, World, type WorldOptions } from './world.ts';
 
-/** What a run came to. Everything in it follows from its options. */
+/** The result of a run. Everything in it follows from its options. */
 export interface RunReport {
   readonly options: WorldOptions & { readonly faults: readonly string[] };
   readonly tokens: {
@@ -25,11 +25,11 @@ export interface RunReport {
     readonly kmsPerMemberDay: number;
     readonly storePerMemberDay: number;
     readonly generated: number;
-    /** Per member and day, by the formula of the guide for a run as long as this one; where it covers the faults. */
+    /** Calls per member and day by the formula of the guide for a run of this length, if it covers the faults. */
     readonly expected: { readonly kms: number; readonly store: number } | undefined;
   };
   readonly ring: {
-    /** Writes that the store took, and keys that were ever in it. */
+    /** Writes that the store accepted, and keys that it ever held. */
     readonly writes: number;
     readonly published: number;
     readonly keys: number;
@@ -40,7 +40,7 @@ export interface RunReport {
   readonly bounds: {
     /** Longest seal with a revoked key after its revocation, seconds. */
     readonly lastSealWithRevokedSeconds: number;
-    /** Longest seal, and open, after the KMS began to refuse, seconds. Sampled once a minute. */
+    /** Longest seal, and unseal, after the KMS began to refuse, seconds. Sampled once a minute. */
     readonly lastSealAfterRefusalSeconds: number;
     readonly lastOpenAfterRefusalSeconds: number;
   };
@@ -59,13 +59,13 @@ interface HourSample {
   readonly failed: number;
 }
 
-/** Who hears of a run while it goes on. */
+/** Listeners to a run. */
 export interface RunListener {
   /** Called before the first member starts. */
   readonly onBegin?: (world: World) => void;
-  /** Whether to go on with the next hour: what came before is reported all the same. */
+  /** Whether to continue with the next hour: the results so far are reported in any case. */
   readonly onHour?: (sample: HourSample) => boolean | void;
-  /** Everything that happens, with its time in milliseconds. */
+  /** Called for every event, with its time in milliseconds. */
   readonly trace?: (atMs: number, line: string) => void;
 }
 
@@ -125,17 +125,17 @@ function faultClass(name: string): FaultClass {
   return found;
 }
 
-/** After the last fault and a few quiet hours there is one ring, and everybody holds it. */
+/** After the last fault and a few quiet hours there is one ring, and every member holds it. */
 async function converge(world: World, oracle: Oracle): Promise<void> {
   const deadline = world.timeline.nowMs + 3 * HOUR;
-  // Whoever does not know the time, or is still cut off, may not know the ring.
+  // A member that does not know the time, or is still cut off, may not know the ring.
   const sound = (): readonly SimulatedMember[] =>
     world.members.filter((member) => {
       const isCutOff = member.line.kmsCut || member.line.storeCut;
       return !isCutOff && !oracle.excuses.isLost(member);
     });
   let last: string | undefined;
-  // Scheduled faults go on; one moment of peace is enough.
+  // Scheduled faults continue; one moment without a fault is enough.
   while (world.timeline.nowMs < deadline) {
     await world.timeline.advance(world.timeline.nowMs + 5 * MINUTE, world.options.quantumMs);
     last = disagreement(world, sound());
@@ -184,7 +184,7 @@ function watchPropagation(world: World): number[] {
   return seconds;
 }
 
-/** What the formula says of a run that it covers, per member and day: nothing wrong, or ten minutes without a KMS hourly. */
+/** The formula for a run that it covers, per member and day: no faults, or ten minutes without a KMS hourly. */
 function expectedCalls(
   { policy, options, timeline }: World,
   faults: readonly string[],

@@ -7,7 +7,7 @@ import { simulate } from './simulate.ts';
 import { usualWorld } from './usual-world.ts';
 import { HOUR, World } from './world.ts';
 
-// A matter of computing alone, on machines that may have much else to do.
+// Computation only, on machines that may be busy.
 vi.setConfig({ testTimeout: 900_000 });
 
 const CLASSES = Object.keys(FAULT_CLASSES);
@@ -18,13 +18,13 @@ test('a fleet with all faults at once loses no valid token and keeps one ring', 
   expect(tokens.opened).toBeGreaterThan(5_000);
 });
 
-// Where each member tried again by itself, thirty days of ten thousand members made 374 keys for 31 rotations, and 164
-// where it also came to the end of its only wait as the outage ended.
+// When each member retried by itself, thirty days of ten thousand members made 374 keys for 31 rotations; 164 when the
+// end of the outage also ended each member's only wait.
 test.each([
   ['ends long after', 'kms-outage-at-rotation'],
   ['ends while members wait their turn for', 'kms-outage-until-rotation'],
 ])('a large fleet whose KMS outage %s a rotation makes few keys for it (F7)', async (_, faults) => {
-  // What is under way for half a second at a time stands for a larger fleet. A key each 8 h, so that the rotation comes soon.
+  // Calls of half a second stand for a larger fleet. A key each 8 h, so that the rotation comes soon.
   const options = { ...usualWorld(1, 0.4, 1_000), quantumMs: 500, policy: { rotateEverySeconds: 28_800 } };
   const report = await simulate(options, [faults]);
   expect(report.violations).toEqual([]);
@@ -33,7 +33,7 @@ test.each([
 });
 
 describe('the documented bounds hold (F10)', () => {
-  test('a key disabled at a KMS that answers: last seal within 980 s, last unseal within 1 580 s', async () => {
+  test('a key that is disabled at a reachable KMS seals last within 980 s, and unseals last within 1 580 s', async () => {
     const { bounds } = await simulate(usualWorld(3, 8, 20), ['key-disabled']);
     expect(bounds.lastSealAfterRefusalSeconds).toBeGreaterThan(300);
     expect(bounds.lastSealAfterRefusalSeconds).toBeLessThanOrEqual(980);
@@ -41,21 +41,21 @@ describe('the documented bounds hold (F10)', () => {
     expect(bounds.lastOpenAfterRefusalSeconds).toBeLessThanOrEqual(980 + 600 + 300);
   });
 
-  test('a key disabled while members are cut off from the KMS: last seal within 3 600 s', async () => {
+  test('a key that is disabled while members are cut off from the KMS seals last within 3 600 s', async () => {
     const { bounds } = await simulate(usualWorld(5, 8, 20), ['key-disabled-at-partition']);
     expect(bounds.lastSealAfterRefusalSeconds).toBeGreaterThan(980);
     expect(bounds.lastSealAfterRefusalSeconds).toBeLessThanOrEqual(3_600);
     expect(bounds.lastOpenAfterRefusalSeconds).toBeLessThanOrEqual(3_600 + 3_600 + 2 * 600);
   });
 
-  test('a revoked key seals nothing 380 s after its revocation at members that read the ring', async () => {
+  test('members that read the ring seal nothing with a key from 380 s after its revocation', async () => {
     const { bounds } = await simulate(usualWorld(5, 4, 20), ['revocation']);
     expect(bounds.lastSealWithRevokedSeconds).toBeGreaterThan(60);
     expect(bounds.lastSealWithRevokedSeconds).toBeLessThanOrEqual(380);
   });
 });
 
-test('any few classes of faults together, from any seed, lose no valid token', async () => {
+test('a few classes of faults together lose no valid token, from any seed', async () => {
   await assert(
     asyncProperty(
       integer({ min: 1, max: 2 ** 31 - 1 }),
@@ -67,7 +67,7 @@ test('any few classes of faults together, from any seed, lose no valid token', a
       },
     ),
     // A fixed budget: about twenty seconds. Shrinking would cost more than the one-line repeat saves. Another seed
-    // searches elsewhere; the default one keeps a build repeatable.
+    // searches elsewhere; the default makes builds repeatable.
     { numRuns: 10, endOnFailure: true, seed: Number(process.env['SEALRING_SEARCH_SEED'] ?? 1) },
   );
 });
@@ -86,14 +86,14 @@ test('the oracle can fail: it catches a member that refuses a valid token', asyn
       };
       const sabotage = (member: number, method: 'seal' | 'unseal', error: Error): unknown =>
         Object.defineProperty(members[member]?.codec, method, { value: failing(error) });
-      // Close together: of many violations only the first are told.
+      // Close together: only the first of many violations are reported in full.
       timeline.after(HOUR, () => sabotage(0, 'unseal', new InvalidRequestState('unknown key')));
       timeline.after(HOUR, () => sabotage(1, 'seal', new SealUnavailableError('no active key')));
       timeline.after(HOUR, () => sabotage(2, 'unseal', new Error('sabotaged')));
     },
   });
   expect(new Set(violations.map(({ law }) => law))).toEqual(
-    new Set(['every token opens', 'nobody refuses to seal', 'no exception but those of the closed set']),
+    new Set(['every token unseals', 'no member refuses to seal', 'no exception but those of the closed set']),
   );
 });
 

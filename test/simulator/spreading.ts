@@ -3,14 +3,14 @@ import { storedKeys } from './stored-keys.ts';
 import { type World } from './world.ts';
 
 /**
- * Since when the revocation of a key spreads. A store that fails over, or loses everything, takes it back; then it spreads
- * again when somebody who knows it can write it, and not before.
+ * The time from which the revocation of a key spreads. A store that fails over, or loses everything, loses it too; it
+ * spreads again once a member that knows it can write it.
  */
 export class Spreading {
   readonly #world: World;
   readonly #excuses: Excuses;
   readonly #revokedAt: ReadonlyMap<string, number>;
-  /** When the store last took a revocation back, or nobody could write it again, milliseconds. */
+  /** When the store last lost a revocation, or no member could write it again, milliseconds. */
   readonly #lostAt = new Map<string, number>();
   readonly #missing = new Set<string>();
 
@@ -23,7 +23,7 @@ export class Spreading {
     });
   }
 
-  /** Milliseconds since the revocation of a key could begin to spread; undefined for one that was not revoked. */
+  /** Milliseconds since the revocation of a key could begin to spread; undefined if it was not revoked. */
   sinceMs(keyId: string): number | undefined {
     const revokedAt = this.#revokedAt.get(keyId);
     if (revokedAt === undefined) return undefined;
@@ -31,12 +31,12 @@ export class Spreading {
     return this.#world.timeline.nowMs - Math.max(revokedAt, this.#lostAt.get(keyId) ?? 0);
   }
 
-  /** Whether the store took the revocation of a key back: it has to be healed first. */
+  /** Whether the store lost the revocation of a key, so that it must be restored first. */
   wasLost(keyId: string): boolean {
     return this.#lostAt.has(keyId);
   }
 
-  /** Looks at what is stored. */
+  /** Checks the stored document. */
   look(): void {
     if (this.#revokedAt.size === 0) return;
     const stored = storedKeys(this.#world.store.document).filter(({ revoked }) => revoked !== undefined);
@@ -51,7 +51,7 @@ export class Spreading {
     }
   }
 
-  /** Whether somebody knows a key as revoked who has had the time to read the ring, and to write it. */
+  /** Whether a member that knows a key as revoked has had the time to read the ring, and to write it. */
   #isHealable(id: string): boolean {
     const { timeline, storeTrouble, members } = this.#world;
     const { refreshMs } = this.#excuses;

@@ -1,4 +1,4 @@
-/** A key as a stored text names it. Nothing of it is proved. */
+/** A key as a stored text names it. Nothing of it is authenticated. */
 export interface StoredKey {
   readonly id: string;
   readonly created: string;
@@ -9,7 +9,7 @@ export interface StoredKey {
   readonly revoked?: { readonly at: string; readonly by: Readonly<Record<string, string>> };
 }
 
-/** The keys of a stored document, as far as it is one: in this world anything may be stored. */
+/** The keys of a stored document, as far as it can be parsed: in this world any text may be stored. */
 export function storedKeys(document: string | undefined): readonly StoredKey[] {
   let parsed: unknown;
   try {

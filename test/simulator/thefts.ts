@@ -6,7 +6,7 @@ import { DataKey } from '../../packages/core/src/keys/data-key.ts';
 import { isNewer } from '../../packages/core/src/ring/certificates.ts';
 import type { World } from './world.ts';
 
-/** Data keys in the wrong hands. */
+/** Stolen data keys. */
 export interface StolenKey {
   readonly id: string;
   readonly created: number;
@@ -17,7 +17,7 @@ export interface StolenKey {
 /** The ring's name in this world: the default. */
 export const RING = 'default';
 
-/** What was stolen, and what was brought: with it an attacker certifies as any member could. */
+/** Keys that were stolen or made: an attacker certifies with them as any member could. */
 export class Thefts {
   readonly #world: World;
   /** Data keys of the ring. */
@@ -54,14 +54,14 @@ export class Thefts {
     return this.own.some((key) => key.id === id);
   }
 
-  /** Whether a key is the attacker's own, or was made by a member that took his ring for the true one. */
+  /** Whether a key is the attacker's own, or was made by a member that took the attacker's ring for the genuine one. */
   isForeign(id: string): boolean {
     if (this.isOwn(id)) return true;
     const { vouchers = {} } = this.#world.firstSeen.get(id)?.key ?? {};
     return Object.keys(vouchers).some((voucher) => voucher !== id && this.isOwn(voucher));
   }
 
-  /** Whether what was stolen certifies the revocation of a key: its own, and, while it is not revoked, of every older one. */
+  /** Whether the stolen keys certify the revocation of a key: their own, and, while not revoked, of every older one. */
   mayRevoke(id: string, isKnownAsRevoked: (id: string) => boolean = () => false): boolean {
     if (this.stolen.length === 0) return false;
     const created = this.#createdOf(id);
@@ -69,7 +69,7 @@ export class Thefts {
     return this.stolen.some((key) => key.id === id || (isNewer(key, { id, created }) && !isKnownAsRevoked(key.id)));
   }
 
-  /** As the first document that had the key said: later ones may be forged. */
+  /** As in the first document that had the key: later ones may be forged. */
   #createdOf(id: string): number | undefined {
     const seen = this.#world.firstSeen.get(id);
     return seen === undefined ? undefined : Date.parse(seen.key.created);

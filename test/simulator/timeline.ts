@@ -9,7 +9,7 @@ interface Happening {
   run: (() => void) | undefined;
 }
 
-/** The one time line of a simulated world: events in order, milliseconds since its beginning. */
+/** The one timeline of a simulated world: events in order, milliseconds since its beginning. */
 export class Timeline {
   readonly #queue = new TinyQueue<Happening>([], (a, b) => a.at - b.at || a.order - b.order);
   #nowMs = 0;
@@ -20,7 +20,7 @@ export class Timeline {
     return this.#nowMs;
   }
 
-  /** Runs `run` after `delayMs`; returns what cancels it. */
+  /** Runs `run` after `delayMs`; returns the function that cancels it. */
   after(delayMs: number, run: () => void): () => void {
     const happening: Happening = { at: this.#nowMs + Math.max(0, delayMs), order: this.#order++, run };
     this.#queue.push(happening);
@@ -29,7 +29,7 @@ export class Timeline {
     };
   }
 
-  /** Runs `run` every `everyMs` for ever. */
+  /** Runs `run` every `everyMs` without an end. */
   every(everyMs: number, run: () => void): void {
     this.after(everyMs, () => {
       run();
@@ -45,8 +45,8 @@ export class Timeline {
   }
 
   /**
-   * Lets time pass until `untilMs`. Events of one `quantumMs` are let loose together before what they started goes on:
-   * the price of ten thousand members is that answers may be that much late.
+   * Advances time to `untilMs`. All events of one `quantumMs` run before what they started continues: the price of ten
+   * thousand members is that answers may be this late.
    */
   async advance(untilMs: number, quantumMs: number): Promise<void> {
     while (this.#nowMs < untilMs) {
@@ -60,7 +60,7 @@ export class Timeline {
         this.happenings += 1;
         due.run();
       }
-      // There is no real I/O in this world: one turn of the event loop runs everything that was made ready.
+      // There is no real I/O in this world: one turn of the event loop runs all ready callbacks.
       await new Promise((resolve) => {
         setImmediate(resolve);
       });

@@ -1,11 +1,11 @@
-/** Troubles with a shorter peace between them count as one: a member may not have got a call through meanwhile. */
+/** Faults with a shorter pause between them count as one: a member may not have completed a call meanwhile. */
 const PEACE_MS = 180_000;
 const REMEMBERED = 256;
 
-/** When something was wrong. */
+/** The periods of a fault. */
 export class Trouble {
   #depth = 0;
-  /** Oldest first; the last one may be going on. */
+  /** Oldest first; the last one may not have ended. */
   readonly spells: { readonly from: number; until: number }[] = [];
 
   begin(nowMs: number): void {
@@ -14,19 +14,19 @@ export class Trouble {
     this.#depth += 1;
   }
 
-  /** Since when it goes on without a pause, milliseconds; undefined: nothing is wrong now. */
+  /** Since when it has lasted without a pause, milliseconds; undefined if there is no fault now. */
   get since(): number | undefined {
     const spell = this.spells.at(-1);
     return spell?.until === Number.POSITIVE_INFINITY ? spell.from : undefined;
   }
 
-  /** Whether it goes on, or ended less than `ms` ago. */
+  /** Whether it lasts, or ended less than `ms` ago. */
   isLately(nowMs: number, ms: number): boolean {
     const spell = this.spells.at(-1);
     return spell !== undefined && nowMs < spell.until + ms;
   }
 
-  /** Milliseconds since it ended; endless where it goes on, or never was. */
+  /** Milliseconds since it ended; infinite if it lasts, or never was. */
   endedForMs(nowMs: number): number {
     const spell = this.spells.at(-1);
     return spell === undefined || spell.until === Number.POSITIVE_INFINITY
@@ -41,7 +41,7 @@ export class Trouble {
   }
 }
 
-/** Milliseconds since the beginning of what is wrong now, or was until just now; 0: nothing is. */
+/** Milliseconds since the beginning of the current fault, or of one that ended a moment ago; 0 if there is none. */
 export function lastingMs(nowMs: number, troubles: readonly Trouble[]): number {
   const spells = troubles.flatMap((trouble) => trouble.spells).toSorted((a, b) => b.until - a.until);
   let from = nowMs;

@@ -21,7 +21,7 @@ export interface WorldPolicy {
   readonly keyVersionEverySeconds?: number;
 }
 
-/** What a run is made of. Equal options give equal runs. */
+/** Options of a run. Equal options give equal runs. */
 export interface WorldOptions {
   readonly seed: number;
   readonly members: number;
@@ -29,9 +29,9 @@ export interface WorldOptions {
   /** Share of calls that are lost, 0 to 1. */
   readonly loss: number;
   readonly clockSkewSeconds: number;
-  /** Milliseconds of events that are let loose together. */
+  /** Milliseconds of events that run together. */
   readonly quantumMs: number;
-  /** What is not the default of the lifecycle. */
+  /** Deviations from the default lifecycle. */
   readonly policy?: Partial<WorldPolicy>;
 }
 
@@ -40,10 +40,10 @@ export const MINUTE: number = 60 * SECOND;
 export const HOUR: number = 60 * MINUTE;
 export const DAY: number = 24 * HOUR;
 
-/** When a data key was made it is published soon, or never. */
+/** A data key is published soon after it was made, or never. */
 const PUBLISHED_WITHIN_MS: number = 30 * SECOND;
 
-/** How long whoever made a second ring may be without the first. */
+/** How long the creator of a second ring may not know the first. */
 const ASTRAY_MS: number = 45 * MINUTE;
 
 /** How long a new key waits until it seals, seconds: the lifecycle's default. */
@@ -55,7 +55,7 @@ export function propagationSecondsOf({
   return sealOutageSeconds + 2 * refreshEverySeconds + clockSkewSeconds;
 }
 
-/** A fleet, its services, and what has been done to them. */
+/** A fleet, its services, and the faults so far. */
 export class World {
   readonly options: WorldOptions;
   readonly policy: WorldPolicy;
@@ -64,32 +64,32 @@ export class World {
   readonly kms: SimulatedKms;
   readonly store: SimulatedStore;
   readonly members: readonly SimulatedMember[];
-  /** Since when the KMS answers nobody, or refuses, and until when it last did; milliseconds. */
+  /** Since when the KMS fails, or refuses, and until when it last did; milliseconds. */
   readonly kmsTrouble = new Trouble();
   readonly storeTrouble = new Trouble();
-  /** When nobody may wrap; what is wrapped already can be unwrapped. */
+  /** When no member may wrap; existing wraps can still be unwrapped. */
   readonly wrapTrouble = new Trouble();
-  /** When the KMS answers, but refuses: it is to be obeyed, not to be coasted through. */
+  /** When the KMS answers, but refuses: members must stop, not wait for its end. */
   readonly refusals = new Trouble();
-  /** While somebody hostile writes the store. */
+  /** While an attacker writes the store. */
   readonly hostility = new Trouble();
   readonly #own = new Map<SimulatedMember, OwnTrouble>();
   readonly #listeners: ((event: WorldEvent) => void)[] = [];
-  /** Rings that were made while another one lived: by their first key. */
+  /** Rings that were created while another one existed, by their first key. */
   readonly #strayRoots = new Set<string>();
-  /** Every key that was ever stored, as it was when it first was. */
+  /** Every key that was ever stored, as it was first. */
   readonly firstSeen = new Map<string, FirstSeen>();
   /** When a member first wrote that a key is revoked; milliseconds. */
   readonly writtenAsRevoked = new Map<string, number>();
-  /** Whether somebody hostile may wrap: then a start can be deceived. */
+  /** Whether the attacker may wrap, and so can deceive a start. */
   mayWrap = false;
-  /** Data keys that came to nothing because their maker was suspended, or the network held what it wrote. */
+  /** Data keys that were not published because their maker was suspended, or the network held the write. */
   spoilt = 0;
   /** When a write was last held in the network, milliseconds. */
   lastHeldAtMs: number = Number.NEGATIVE_INFINITY;
   /** When the last fault is over, milliseconds: those that begin before end by then. */
   peaceFromMs: number = Number.POSITIVE_INFINITY;
-  /** Told what is done to the world and what it does, a line each. */
+  /** Called for every fault and event, with one line of text. */
   trace: (line: string) => void = () => undefined;
 
   constructor(options: WorldOptions) {
@@ -119,7 +119,7 @@ export class World {
     });
   }
 
-  /** A machine of the fleet that does not run yet; of those that are not in {@link members} nobody takes care. */
+  /** A machine of the fleet that does not run yet; those that are not in {@link members} are not managed. */
   newMember(name: string, skewMs: number): SimulatedMember {
     const member = new SimulatedMember(name, this, new Dice(this.dice.word()), skewMs, { policy: this.policy });
     member.line.onGenerate = () => this.tell({ kind: 'generating', member });
@@ -129,7 +129,7 @@ export class World {
     return member;
   }
 
-  /** Calls `listener` on everything that can be aimed at. */
+  /** Calls `listener` for every event that a fault can aim at. */
   listen(listener: (event: WorldEvent) => void): void {
     this.#listeners.push(listener);
   }
@@ -172,7 +172,7 @@ export class World {
     });
   }
 
-  /** Whether whoever made this key knew nothing of another ring that lives. */
+  /** Whether the maker of this key knew nothing of another existing ring. */
   #isStrayRoot({ at, key, isHonest }: FirstSeen): boolean {
     if (!isHonest || Object.keys(key.vouchers).length > 0) return false;
     return [...this.firstSeen.values()].some(
@@ -180,7 +180,7 @@ export class World {
     );
   }
 
-  /** Whether a key is of a ring that was made while another one lived: nothing is promised of its tokens. */
+  /** Whether a key is of a ring that was created while another one existed: nothing is promised of its tokens. */
   isStray(id: string): boolean {
     if (this.#strayRoots.size === 0) return false;
     const { vouchers = {} } = this.firstSeen.get(id)?.key ?? {};
@@ -195,7 +195,7 @@ export class World {
     return Date.parse(seen.key.created) > EPOCH_MS + seen.at + HOUR;
   }
 
-  /** Whether a member has keys of such a ring alone, made a short while ago: it has not heard of the other one yet. */
+  /** Whether a member has only keys of such a ring, made a short while ago, and has not read the other one yet. */
   isAstray(member: SimulatedMember): boolean {
     if (this.#strayRoots.size === 0) return false;
     const held = member.codec?.health().keys.filter((key) => key.held) ?? [];
@@ -208,7 +208,7 @@ export class World {
     return Math.max(0, Math.min(durationMs, this.peaceFromMs - this.timeline.nowMs));
   }
 
-  /** How long after somebody hostile has stopped everybody must agree: 2 R + 60 s, and a call that is lost. */
+  /** How long after an attack all members must agree: 2 R + 60 s, and a lost call. */
   get settleMs(): number {
     const { refreshEverySeconds, backoffCapSeconds, kmsTimeoutSeconds } = this.policy;
     return (2 * refreshEverySeconds + backoffCapSeconds + 4 * kmsTimeoutSeconds) * SECOND;
@@ -223,12 +223,12 @@ export class World {
     return this.kms.dates.aheadMs !== undefined && this.store.dates.aheadMs !== undefined;
   }
 
-  /** Whether somebody writes the store who must not, or did until just now. */
+  /** Whether an attacker writes the store, or did until a moment ago. */
   get isUnsettled(): boolean {
     return this.timeline.nowMs < this.settledFromMs;
   }
 
-  /** Trouble that is this member's alone. */
+  /** Faults of this member alone. */
   ownTrouble(member: SimulatedMember): OwnTrouble {
     let own = this.#own.get(member);
     if (own === undefined) {
@@ -238,12 +238,12 @@ export class World {
     return own;
   }
 
-  /** When a key first stood in the store; milliseconds of the world. */
+  /** When the store first held a key; milliseconds of the world. */
   publishedAt(keyId: string): number | undefined {
     return this.firstSeen.get(keyId)?.at;
   }
 
-  /** A member that runs; every one of them is as likely. */
+  /** A random running member. */
   anyMember(dice: Dice = this.dice): SimulatedMember | undefined {
     for (let tries = 0; tries < 8; tries++) {
       const member = dice.pick(this.members);
@@ -253,22 +253,19 @@ export class World {
     return up.length === 0 ? undefined : dice.pick(up);
   }
 
-  /** Some of the members, other ones each time: all of a small fleet. */
+  /** Random members, different ones each time: all of a small fleet. */
   sample(): readonly SimulatedMember[] {
     if (this.members.length <= SAMPLE) return this.members;
     return Array.from({ length: SAMPLE }, () => this.dice.pick(this.members));
   }
 
-  /**
-   * A member that can be taken away without the ring being lost with it: nothing heals a store that was flushed once no
-   * process holds the ring any more.
-   */
+  /** A member whose end does not lose the ring: no process can restore a flushed store once none holds the ring. */
   anyToSpare(dice: Dice = this.dice): SimulatedMember | undefined {
     const holding = this.members.filter((member) => member.isUp && !member.line.storeCut);
     return holding.length <= 3 ? undefined : dice.pick(holding);
   }
 
-  /** The KMS fails as `kind` says for `durationMs`. */
+  /** The KMS fails with `kind` for `durationMs`. */
   kmsFails(kind: NonNullable<SimulatedKms['failing']>, forMs: number): void {
     const durationMs = this.untilPeace(forMs);
     this.trace(`the KMS answers ${kind} for ${seconds(durationMs)}`);
@@ -291,7 +288,7 @@ export class World {
     this.wrapTrouble.begin(this.timeline.nowMs);
     this.timeline.after(durationMs, () => {
       this.wrapTrouble.end(this.timeline.nowMs);
-      // Denied twice, they are made again when the second time is over.
+      // Denied twice, wraps succeed again when the second time is over.
       if (this.wrapTrouble.since === undefined) this.kms.wrapFailing = undefined;
     });
   }
@@ -370,7 +367,7 @@ export class World {
     this.tell({ kind: 'clock set', member });
   }
 
-  /** Every answer of the KMS takes longer. */
+  /** Every answer of the KMS is delayed. */
   kmsIsSlow(slowMs: number, forMs: number): void {
     const durationMs = this.untilPeace(forMs);
     this.trace(`the KMS takes ${seconds(slowMs)} for ${seconds(durationMs)}`);
@@ -390,7 +387,7 @@ export class World {
     this.timeline.after(durationMs, this[service].dates.beWrong(aheadMs));
   }
 
-  /** The network holds the writes that one member sends during the next minute, and delivers them that much later. */
+  /** The network holds the writes of one member during the next minute, and delivers them this much later. */
   holdWrites(member: SimulatedMember, heldMs: number): void {
     this.trace(`what ${member.name} writes now arrives ${seconds(heldMs)} later`);
     this.lastHeldAtMs = this.timeline.nowMs;
@@ -405,14 +402,14 @@ function seconds(ms: number): string {
   return `${Math.round(ms / SECOND)} s`;
 }
 
-/** Something that faults and attackers can be aimed at. `member` is whom it is about. */
+/** An event that faults and attackers can aim at. `member` is the one concerned. */
 export interface WorldEvent {
   readonly kind:
     | 'starting'
     | 'cut off'
     | 'KMS away'
     | 'clock wrong'
-    /** Told before and after. */
+    /** Called before and after. */
     | 'clock set'
     | 'unwrapping'
     | 'refused'
@@ -422,17 +419,17 @@ export interface WorldEvent {
     | 'activation'
     /** A member wrote the store. */
     | 'written'
-    /** What is stored is another document than before, or none. */
+    /** The stored document has changed, or is gone. */
     | 'stored';
   readonly member?: SimulatedMember;
 }
 
-/** A key when it first stood in the store, and what stood there before. */
+/** A key when it was first stored, and the document before. */
 export interface FirstSeen {
   readonly at: number;
   readonly key: StoredKey;
   readonly before: readonly StoredKey[];
-  /** Whether a member of the fleet wrote it; which, where it is one of those that are taken care of. */
+  /** Whether a member of the fleet wrote it; which one, if it is managed. */
   readonly isHonest: boolean;
   readonly by: SimulatedMember | undefined;
 }
@@ -446,5 +443,5 @@ interface OwnTrouble {
   readonly machine: Trouble;
 }
 
-/** Members that are looked at where looking at all of them would cost more than running them. */
+/** Most members that are checked if checking all would cost more than running them. */
 const SAMPLE = 200;

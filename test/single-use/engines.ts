@@ -19,7 +19,7 @@ export interface Engine {
   start?(): Promise<unknown>;
 }
 
-/** Starts each; what stops it is added to `closing`. */
+/** Starts each engine, and adds the function that stops it to `closing`. */
 export const engines: Readonly<Record<ServerSettings['store'], (closing: (() => unknown)[]) => Promise<Engine>>> = {
   redis: async (closing) => {
     const redis = await startRedis();
@@ -50,7 +50,7 @@ export const engines: Readonly<Record<ServerSettings['store'], (closing: (() => 
   },
 };
 
-/** The way to an engine, which can be cut off and mended: an engine that is killed may forget. */
+/** The connection to an engine, which can be cut and restored: a killed engine may forget. */
 export async function wayTo(
   { address }: Engine,
   closing: (() => unknown)[],

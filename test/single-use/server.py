@@ -35,7 +35,7 @@ single_use = SingleUse(
 )
 security = RequestStateSecurity(codec=single_use, ttl=settings.get("ttlSeconds", 600))
 server = MCPServer("refund-desk", request_state_security=security, middleware=[single_use], log_level="CRITICAL")
-# How often the tool was run with a state.
+# How often the tool ran with a state.
 redeemed = 0
 
 

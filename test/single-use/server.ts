@@ -45,7 +45,7 @@ const stores: Readonly<Record<ServerSettings['store'], (address: string) => Sing
   },
 };
 
-/** How often the tool was run with a state. */
+/** How often the tool ran with a state. */
 let redeemed = 0;
 const { key, store, address: engine, ...policy } = settings;
 const security = new RequestStateSecurity({

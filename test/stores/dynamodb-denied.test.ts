@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createUser, enforcePolicies, startMoto } from '../support/moto.ts';
 import { startOrSkip } from '../support/servers.ts';
 
-// Its own: policies are enforced by the whole server.
+// A moto of its own: the whole server enforces the policies.
 const moto = await startOrSkip(startMoto);
 afterAll(() => moto?.stop());
 const address = moto?.address ?? '';
@@ -67,7 +67,7 @@ describe.skipIf(moto === undefined)('DynamoDB with IAM policies', () => {
     expect(await member?.read()).toEqual(stored);
   });
 
-  test('a server that may not read is denied, whether or not there is a ring (F9)', async () => {
+  test('a server without permission to read is denied, whether or not there is a ring (F9)', async () => {
     for (const name of ['writer', 'stranger']) await expect(rings[name]?.read()).rejects.toMatchObject(denied);
     await expect(rings['stranger']?.write('z', { expected: undefined })).rejects.toMatchObject(denied);
     await expect(rings['stranger']?.write('z', { expected: 'x' })).rejects.toMatchObject(denied);

@@ -118,7 +118,7 @@ describe.skipIf(moto === undefined)('DynamoDB', () => {
       expect(b.health().keys.map((key) => key.id)).toEqual(ids);
       const tokens = [a.seal(state), b.seal(state)];
       await remove('fleet');
-      // It creates no ring: it waits for the members that know it.
+      // It creates no ring, but waits for the members that know it.
       const late = await member('fleet');
       await until(() => late.health().ready);
       tokens.push(late.seal(state));

@@ -99,7 +99,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       expect(acknowledged).toBeGreaterThan(soFar + 50);
       // A call may also have waited until the server was back.
       expect([...kinds].filter((kind) => kind !== 'RingConflictError' && kind !== 'unavailable')).toEqual([]);
-      // A server without a disk loses what it acknowledged before it was killed, and nothing else.
+      // A server without a disk loses only what it acknowledged before it was killed.
       const count = Number((await stores[0]?.read())?.document);
       expect(count).toBeGreaterThanOrEqual(target.keepsItsData ? acknowledged : acknowledged - soFar);
     });
@@ -146,7 +146,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       }
     });
 
-    test('connections that are reset cost the calls on them, and nothing else', async () => {
+    test('connections that are reset fail only the calls on them', async () => {
       const network = await proxy();
       const store = open({ callTimeoutSeconds: 2, port: network.port });
       const { revision } = await store.write('x', { expected: undefined });
@@ -179,7 +179,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       expect(await store.read()).toEqual({ document: 'x', revision });
     });
 
-    test('a slow network is only slow', async () => {
+    test('a slow network fails no call', async () => {
       const network = await proxy();
       const store = open({ callTimeoutSeconds: 5, port: network.port });
       network.delay(60);
@@ -188,7 +188,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       await expect(store.write('y', { expected: undefined })).rejects.toMatchObject({ name: 'RingConflictError' });
     });
 
-    test('an answer that never comes is unavailable, and the write may have succeeded: reading shows it (F29)', {
+    test('a lost answer is unavailable, and a read shows whether the write succeeded (F29)', {
       timeout: 30_000,
     }, async () => {
       const network = await proxy();

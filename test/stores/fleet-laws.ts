@@ -5,7 +5,7 @@ import { until } from '../support/until.ts';
 
 /** Access of the suite to a backend. */
 export interface FleetTarget {
-  /** Stores of one name share a document, each on connections of its own. */
+  /** Stores of one name share a document, each over connections of its own. */
   create(name: string): Promise<RingStoreInstance> | RingStoreInstance;
   /** Deletes everything in the backend. */
   flush(): Promise<void>;
@@ -64,7 +64,7 @@ export function describeFleet(title: string, target: FleetTarget): void {
       const before = a.health().keys.map((key) => key.id);
       for (let round = 0; round < 2; round++) {
         await target.flush();
-        // A member that starts during the loss creates no ring: it waits for the members that know it.
+        // A member that starts during the loss creates no ring, but waits for the members that know it.
         const late = await member(name, 0.5);
         expect(late.health().keys.map((key) => key.id)).toEqual(before);
         for (const token of [...tokens, a.seal(state), b.seal(state), late.seal(state)]) {

@@ -8,8 +8,8 @@ import { type ApiServer, NAMESPACE, startFakeApiServer } from '../support/kubern
 import { startRealApiServerOrSkip } from '../support/kubernetes/real-api-server.ts';
 
 /*
- * What the ring store and its tests take for granted about an API server. The fake, which every other test uses, and
- * kube-apiserver get the same calls, and have to give the same answers.
+ * Assumptions of the ring store and its tests about an API server. The fake, which every other test uses, and
+ * kube-apiserver get the same calls, and must give the same answers.
  */
 
 const servers: readonly (readonly [title: string, api: ApiServer | undefined])[] = [
@@ -25,14 +25,14 @@ const base64 = (length: number | string): string =>
 const OTHER_UID = '00000000-0000-0000-0000-000000000000';
 const MAX_DATA_BYTES = 1_048_576;
 
-/** The members of an answer that mean something to a program; messages and times are left out. */
+/** The members of an answer that a program reads, without messages and times. */
 interface Told {
   readonly status: number;
   /** Whether the answer has the date of the server. */
   readonly isDated: boolean;
   readonly kind?: string;
   readonly reason?: string;
-  /** `resource/name` of what a refusal is about. */
+  /** `resource/name` of the refused object. */
   readonly about?: string;
   /** `reason field` of each cause. */
   readonly causes?: readonly string[];
@@ -45,7 +45,7 @@ function member(value: unknown, ...path: readonly string[]): unknown {
   return path.reduce<unknown>((found, name) => Reflect.get(Object(found), name), value);
 }
 
-/** One object of a fresh name, and the calls about it. */
+/** One object with a new name, and the calls about it. */
 class Talk {
   readonly name = `a-${randomUUID()}`;
   readonly #api: ApiServer;
@@ -194,7 +194,7 @@ describe.each(servers)('answers of %s', (_, api) => {
       expect((await object.patch({ metadata: { annotations: { write: '1' } } })).version).not.toBe(version);
     });
 
-    test('a patch for another uid is invalid, and a conflict where the version is another one too', async () => {
+    test('a patch for another uid is invalid, and a conflict if the version differs too', async () => {
       const object = talk();
       const { version } = await object.create();
       const patch = (resourceVersion: string) =>
@@ -243,7 +243,7 @@ describe.each(servers)('answers of %s', (_, api) => {
     });
 
     test('a request over 3 MiB is too large', async () => {
-      // Little more than the limit: what it has not read by then, a server may answer with a reset.
+      // Slightly more than the limit: a server may answer a larger body with a reset before it has read it.
       expect(await talk().create({ data: { ring: base64(2_360_000) } })).toMatchObject(
         refused(413, 'RequestEntityTooLarge'),
       );
@@ -260,7 +260,7 @@ describe.each(servers)('answers of %s', (_, api) => {
       );
     });
 
-    test('in a namespace that does not exist, reading does not find the object, and creating does not find the namespace', async () => {
+    test('in a missing namespace, a read reports a missing object, and a create a missing namespace', async () => {
       const object = talk('secrets', 'nowhere');
       expect(await object.get()).toMatchObject(refused(404, 'NotFound', `secrets/${object.name}`));
       expect(await object.create()).toMatchObject(refused(404, 'NotFound', 'namespaces/nowhere'));
@@ -303,7 +303,7 @@ describe.each(servers)('answers of %s', (_, api) => {
   describe.skipIf(api === undefined)('to watches', () => {
     const INITIAL_END = 'BOOKMARK k8s.io/initial-events-end';
 
-    test('a watch from no version, or from 0, begins with what is there', async () => {
+    test('a watch from no version, or from 0, begins with the existing object', async () => {
       const object = talk();
       expect(await object.watch('')).toEqual([INITIAL_END]);
       await object.create();

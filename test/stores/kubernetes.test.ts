@@ -27,7 +27,7 @@ describe.each(servers)('%s', (_, api, keepsItsData) => {
 
     const resource = kind === 'Secret' ? 'secrets' : 'configmaps';
     const collection = `/api/v1/namespaces/${NAMESPACE}/${resource}`;
-    // Names of the kit have characters that no object of a cluster can have.
+    // The kit uses names with characters that no object of a cluster can have.
     const nameOf = (name: string): string => `ring-${createHash('sha256').update(name).digest('hex').slice(0, 40)}`;
 
     function open(name: string, options: { callTimeoutSeconds?: number; port?: number } = {}): RingStoreInstance {

@@ -3,10 +3,10 @@ import { describeRingStore, type RingStoreTarget } from '@sealring/conformance';
 import type { RingStore } from '@sealring/core';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 
-/** In so many, every broken store of the kit's own tests is caught. */
+/** Enough runs to catch every broken store of the kit's own tests. */
 const ROUNDS = Number(process.env['SEALRING_ROUNDS'] ?? 20);
 
-/** A store of this repository: the whole kit, whose warnings are failures here, and further tests. */
+/** Tests of a store of this repository: the whole kit, whose warnings are failures here, and more. */
 export function describeOurRingStore(target: RingStoreTarget): void {
   describe('no test of the store emits a warning', () => {
     const warnings: string[] = [];

@@ -40,7 +40,7 @@ describe.skipIf(postgres === undefined)('PostgreSQL', () => {
     const client = new Client({ connectionString });
     await client.connect();
     await migrate(client);
-    // Otherwise no document over the limit could be planted; the store must not rely on the table's own bound.
+    // Otherwise the test could not store a document over the limit; the store must not rely on the table's own bound.
     await client.query('ALTER TABLE sealring_ring DROP CONSTRAINT sealring_ring_document_check');
     await client.end();
   });

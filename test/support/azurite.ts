@@ -9,7 +9,7 @@ import { startOrSkip } from './servers.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where Azurite answers for Blob Storage, and for whom; the address is empty where it cannot run. */
+    /** Address and account of Azurite's Blob Storage; the address is empty if it cannot run. */
     azurite: AzuriteAccount;
   }
 }
@@ -19,7 +19,7 @@ export interface AzuriteAccount {
   /** `http://127.0.0.1:PORT` */
   readonly address: string;
   readonly name: string;
-  /** Base64, made for this run. */
+  /** Base64, generated for this run. */
   readonly key: string;
 }
 
@@ -31,7 +31,7 @@ export interface Azurite extends TestServer {
 const VERSION = '3.36.0';
 const ACCOUNT = 'sealringtest';
 
-/** A container that is there whenever the server is. */
+/** A container that exists whenever the server runs. */
 const CONTAINER = 'sealring';
 
 /** Starts Azurite's blob service on a free loopback port, with everything in memory. @throws {MissingPrerequisite} */
@@ -55,12 +55,12 @@ export async function startAzurite(): Promise<Azurite> {
       `${port}`,
       '--silent',
       '--disableTelemetry',
-      // The SDK is usually newer than what it knows.
+      // The SDK is usually newer than the API versions that Azurite knows.
       '--skipApiVersionCheck',
     ],
     env: { AZURITE_ACCOUNTS: `${ACCOUNT}:${key}` },
     readySeconds: 60,
-    // Whatever it says to a request that nobody signed.
+    // Any answer to an unsigned request.
     ready: async (address) => (await fetch(address)).status > 0,
     prepare: async (address) => void (await azuriteClient({ address, name: ACCOUNT, key }).create()),
   });
@@ -78,7 +78,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return async () => server?.stop();
 }
 
-/** The real SDK, for the container that is there, without retries. */
+/** The real SDK, for the shared container, without retries. */
 export function azuriteClient({ address, name, key }: AzuriteAccount): ContainerClient {
   const credential = new StorageSharedKeyCredential(name, key);
   return new ContainerClient(`${address}/${name}/${CONTAINER}`, credential, { retryOptions: { maxTries: 1 } });

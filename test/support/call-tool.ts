@@ -4,19 +4,19 @@ export interface ToolAnswer {
   readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
 }
 
-/** A tool, and its arguments in JSON, which go into the request as they are. */
+/** A tool, and its arguments as JSON, which the request contains unchanged. */
 export interface ToolCall {
   readonly name: string;
   readonly argumentsText?: string;
   /** The bearer token. Default: none. */
   readonly user?: string;
-  /** What a client echoes, with the answer `accept` to the question `sure`. */
+  /** The state that a client echoes, with the answer `accept` to the question `sure`. */
   readonly requestState?: string | undefined;
 }
 
 let lastId = 0;
 
-/** One `tools/call` of the 2026-07-28 revision, by hand: what no client would send. */
+/** One hand-written `tools/call` of the 2026-07-28 revision, as no client would send it. */
 export async function callTool(
   url: string,
   { name, argumentsText = '{}', user, requestState }: ToolCall,

@@ -7,8 +7,8 @@ import { requireCommand } from './redis.ts';
 const COMMAND = 'chromium-headless-shell';
 
 /**
- * Starts Debian's headless Chromium; the package is installed where that is possible. Undefined, and told in one line,
- * where it cannot be had; under `CI=true` that is a failure.
+ * Starts Debian's headless Chromium, and installs the package where that is possible. Undefined, with one line of
+ * output, if it is not available; under `CI=true` that is a failure.
  */
 export async function startChromium(): Promise<Browser | undefined> {
   try {

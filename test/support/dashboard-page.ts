@@ -6,7 +6,7 @@ export interface Answer {
   readonly body: string;
 }
 
-/** Asks the page at this address. By hand: fetch would not let a Host header be chosen. */
+/** Requests the page at this address, without fetch, which does not allow another Host header. */
 export function ask(
   page: string,
   { method = 'GET', path = '/', host = new URL(page).host }: { method?: string; path?: string; host?: string } = {},
@@ -24,7 +24,7 @@ export function ask(
   });
 }
 
-/** Asks until the page shows it. */
+/** Requests the page until it shows the text. */
 export async function shows(page: string, what: RegExp): Promise<string> {
   const until = Date.now() + 20_000;
   for (;;) {

@@ -7,15 +7,15 @@ interface Failure {
 }
 
 const STATUSES = [200, 204, 301, 304, 400, 401, 403, 404, 408, 409, 412, 429, 500, 503];
-/** Of an answer without a known code. */
+/** For an answer without a known code. */
 const NO_STATUS = [undefined, '403', 40_300];
 
 /**
- * Tests the error table of a store, with each row repeated on purpose, because a row that changes its kind changes the
+ * Tests the error table of a store. Each row is repeated on purpose, because a row that changes its kind changes the
  * behaviour of a fleet.
  *
- * @param classify - What failures with this code and status mean, in every form that they have.
- * @param rows - Kind, codes separated by spaces, and the only status under which they mean it, if there is one.
+ * @param classify - Classifies failures with this code and status, in every form that they have.
+ * @param rows - Kind, codes separated by spaces, and the only status under which it applies, if any.
  * @param statuses - Kinds of statuses; of any other it is `unavailable`.
  */
 export function testErrorTable(
@@ -26,7 +26,7 @@ export function testErrorTable(
 ): void {
   const listed = rows.flatMap(([kind, codes, status]) => codes.split(/\s+/).map((code) => ({ code, kind, status })));
 
-  test.each(listed)('$code is $kind, in words of ours, and under no other status if it has one (F9)', (row) => {
+  test.each(listed)('$code is $kind, with our own message, and under no other status if it has one (F9)', (row) => {
     const { code, kind, status } = row;
     const detail = expect.stringMatching(new RegExp(`^\\w.{9,} \\(${code}\\)$`));
     for (const failure of classify(code, status ?? 403)) expect(failure).toEqual({ kind, serviceCode: code, detail });
@@ -40,7 +40,7 @@ export function testErrorTable(
     expect(listed.map(({ code }) => code).toSorted()).toEqual(Object.keys(table).toSorted());
   });
 
-  test.each(STATUSES)('the status %i under an unknown code decides', (status) => {
+  test.each(STATUSES)('the status %i decides the kind of an unknown code', (status) => {
     const detail = expect.stringMatching(status < 300 ? /^the call failed$/ : `^\\w.{9,} \\(status ${status}\\)$`);
     for (const code of ['Novelty', 'constructor', '__proto__', '403'])
       for (const failure of classify(code, status))

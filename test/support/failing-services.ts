@@ -12,11 +12,11 @@ import {
   RingStoreError,
 } from '@sealring/core';
 
-/** A KMS and a store with knobs, over real cryptography and a real ring. */
+/** A KMS and a store with knobs for failures, over real cryptography and a real ring. */
 export interface Services {
   readonly keyWrapper: KeyWrapper;
   readonly ring: RingStore;
-  /** What the KMS answers with. Undefined: it works. */
+  /** The answer of the KMS. Undefined: it works. */
   kmsFailing: KeyWrapperErrorKind | undefined;
   storeDown: boolean;
 }

@@ -7,14 +7,14 @@ import { startOrSkip } from './servers.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where fake-gcs-server answers for Cloud Storage: `http://127.0.0.1:PORT`, or empty where it cannot run. */
+    /** Address of fake-gcs-server: `http://127.0.0.1:PORT`, or empty if it cannot run. */
     fakeGcs: string;
   }
 }
 
 const VERSION = 'v1.56.1';
 
-/** A bucket that is there whenever the server is. */
+/** A bucket that exists whenever the server runs. */
 export const gcsBucket = 'sealring';
 
 /** Starts fake-gcs-server on a free loopback port, with everything in memory. @throws {MissingPrerequisite} */
@@ -43,7 +43,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return async () => server?.stop();
 }
 
-/** Stores an object as another tool would: with no condition, and whatever it holds. */
+/** Stores any object without a condition, as another tool would. */
 export async function putGcsObject(
   address: string,
   bucket: string,
@@ -57,13 +57,14 @@ export async function putGcsObject(
 /** The bytes of an object, as another tool would read them. */
 export async function getGcsObject(address: string, bucket: string, name: string): Promise<Buffer> {
   const response = await fetch(`${objectUrl(address, bucket, name)}?alt=media`);
-  if (!response.ok) throw new Error(`fake-gcs-server: reading answered ${response.status}`);
+  if (!response.ok) throw new Error(`fake-gcs-server: the read returned ${response.status}`);
   return Buffer.from(await response.arrayBuffer());
 }
 
 export async function deleteGcsObject(address: string, bucket: string, name: string): Promise<void> {
   const response = await fetch(objectUrl(address, bucket, name), { method: 'DELETE' });
-  if (!response.ok && response.status !== 404) throw new Error(`fake-gcs-server: deleting answered ${response.status}`);
+  if (!response.ok && response.status !== 404)
+    throw new Error(`fake-gcs-server: the deletion returned ${response.status}`);
 }
 
 function objectUrl(address: string, bucket: string, name: string): string {

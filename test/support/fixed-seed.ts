@@ -1,4 +1,4 @@
 import { configureGlobal } from 'fast-check';
 
-// One seed keeps a build repeatable; another one searches elsewhere.
+// One seed makes builds repeatable; another one searches elsewhere.
 configureGlobal({ seed: Number(process.env['SEALRING_SEARCH_SEED'] ?? 1) });

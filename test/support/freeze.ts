@@ -4,8 +4,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 const LONGEST_MS = 2_000;
 
 /**
- * Suspends a process, and returns when it has stopped: on a busy machine a thread may go on for a moment after the
- * signal was sent, and answer one more request.
+ * Suspends a process, and returns when it has stopped: on a busy machine a thread may run for a moment after the
+ * signal, and answer one more request.
  */
 export function freezeProcess(server: ChildProcess | undefined): void {
   if (server?.pid === undefined) return;
@@ -15,7 +15,7 @@ export function freezeProcess(server: ChildProcess | undefined): void {
   while (!hasStopped(server.pid) && performance.now() < until) Atomics.wait(nap, 0, 0, 1);
 }
 
-/** Whether every thread is stopped, by Linux's account; elsewhere nobody knows, and yes is as good an answer. */
+/** Whether every thread is stopped, according to Linux; always true on other systems, which do not report it. */
 export function hasStopped(pid: number): boolean {
   const tasks = `/proc/${pid}/task`;
   if (!existsSync(tasks)) return true;
@@ -28,7 +28,7 @@ function stateOf(path: string): string {
     const stat = readFileSync(path, 'utf8');
     return stat.slice(stat.lastIndexOf(')') + 2);
   } catch {
-    // A thread that has ended meanwhile answers nobody either.
+    // A thread that has ended meanwhile answers no request either.
     return 'T';
   }
 }

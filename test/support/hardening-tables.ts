@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /*
- * The tables of docs/guides/hardening.md, made of what the long runs recorded. Each stands behind a comment with its name,
+ * The tables of docs/guides/hardening.md, from the records of the long runs. Each follows a comment with its name,
  * `<!-- fuzzing -->`, and ends at the next empty line.
  */
 const ROOT = new URL('../../', import.meta.url);
@@ -11,7 +11,7 @@ export const GUIDE: URL = new URL('../../docs/guides/hardening.md', import.meta.
 const FUZZING = new URL('../fuzz/record.json', import.meta.url);
 export const SCORES: URL = new URL('../mutation/scores.json', import.meta.url);
 
-/** What test/fuzz/main.ts records of a parser. */
+/** The record of a parser by test/fuzz/main.ts. */
 export interface FuzzRecord {
   /** `YYYY-MM-DD`, of the last run. */
   readonly date: string;
@@ -19,7 +19,7 @@ export interface FuzzRecord {
   readonly runs: readonly FuzzRun[];
 }
 
-/** A run with another seed goes on where the ones before it ended. */
+/** A run with another seed continues where the ones before it ended. */
 export interface FuzzRun {
   readonly inputs: number;
   readonly seed: number;
@@ -30,11 +30,11 @@ export interface FuzzRun {
   readonly failures: number;
 }
 
-/** What test/mutation/main.ts records of a file. */
+/** The record of a file by test/mutation/main.ts. */
 export interface MutationScore {
   /** Changes that were tried. */
   readonly mutants: number;
-  /** Those for which a test failed or did not end. */
+  /** Changes that failed a test, or made one run without an end. */
   readonly killed: number;
   /** `YYYY-MM-DD`. */
   readonly date: string;
@@ -42,7 +42,7 @@ export interface MutationScore {
   readonly survivors: readonly string[];
 }
 
-/** The guide with its tables made anew. @throws where it has no place for one of them. */
+/** The guide with its tables written again. @throws if it has no place for one of them. */
 export function withTables(guide: string): string {
   const fuzzing: Record<string, FuzzRecord> = JSON.parse(readFileSync(FUZZING, 'utf8'));
   return withScores(replaced(guide, 'fuzzing', fuzzingTable(fuzzing)), recordedScores());
@@ -98,7 +98,7 @@ function scoresTable(scores: Readonly<Record<string, MutationScore>>): string {
   return table(['folder', 'date', 'files', 'mutants', 'killed', 'score'], rows);
 }
 
-/** A sentence that names the folders of source of which no file was measured; of a package without any, the package. */
+/** A sentence that names the source folders without a measured file; for a package without any, the package. */
 function unmeasured(scores: Readonly<Record<string, MutationScore>>): string {
   const measured = Object.keys(scores);
   const sources = globSync('packages/*/src/**/*.ts', { cwd: fileURLToPath(ROOT) }).toSorted();

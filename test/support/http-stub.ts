@@ -15,7 +15,7 @@ export interface SeenRequest {
 /** Answers a request, or never does. */
 export type Answerer = (request: SeenRequest, response: ServerResponse) => void;
 
-/** An HTTP server that answers as a test says. */
+/** An HTTP server whose answers the test chooses. */
 export interface HttpStub {
   /** `http://127.0.0.1:PORT` */
   readonly endpoint: string;

@@ -7,22 +7,22 @@ import { cacheDirectory, MissingPrerequisite } from './python-venv.ts';
 
 /** How to install a test server. */
 export interface InstallRecipe {
-  /** The folder, `.cache/<name>`; with the version in it, so that another version is installed beside it. */
+  /** The folder, `.cache/<name>`; the name contains the version, so that another version is installed beside it. */
   readonly name: string;
   readonly command: string;
-  /** Given the folder to install into, which is there and empty. */
+  /** Called with the folder to install into, which exists and is empty. */
   args(folder: string): readonly string[];
   /** Added to the environment of this process. */
   env?(folder: string): Readonly<Record<string, string>>;
-  /** What to say where there is no such command. */
+  /** The message if the command is missing. */
   readonly missing: string;
 }
 
 /**
- * Installs into `.cache/<name>`, unless it is already there, and returns the folder. It appears whole or not at all: of
- * processes that install at the same time each does so in a folder of its own, and the first to be ready is taken.
+ * Installs into `.cache/<name>`, unless it is already there, and returns the folder. The installation is atomic:
+ * processes that install at the same time use a folder of their own each, and the first to finish wins.
  *
- * @throws {MissingPrerequisite} without the command, or a way to what it installs.
+ * @throws {MissingPrerequisite} without the command, or access to what it installs.
  */
 export async function installedOnce(recipe: InstallRecipe): Promise<string> {
   const folder = join(cacheDirectory, recipe.name);

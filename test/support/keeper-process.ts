@@ -37,7 +37,7 @@ export class KeeperProcess implements AsyncDisposable {
     return this.#stderr;
   }
 
-  /** What it has reported so far. */
+  /** Its output so far. */
   get events(): readonly ReportedEvent[] {
     const lines = this.#stdout.split('\n').slice(0, -1);
     return lines.map((line) => JSON.parse(line));

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 
-/** How a key can be spelled in text: hex, the base64 alphabets, characters, JSON of a Buffer, a list of numbers. */
+/** Spellings of a key in text: hex, the base64 alphabets, characters, JSON of a Buffer, a list of numbers. */
 export function spellingsOf(key: Uint8Array): string[] {
   const bytes = Buffer.from(key);
   return [
@@ -34,17 +34,17 @@ function everySinkOf(value: unknown): string {
   return sinks.join('\n');
 }
 
-/** Spellings of a key, or of a part of it, and other secrets that are in anything a logger could print of a value. */
+/** Spellings of a key, or of a part of it, and other secrets in anything that a logger could print of a value. */
 export function leaksIn(value: unknown, key: Uint8Array, others: readonly string[] = []): string[] {
   const text = everySinkOf(value);
   // Parts too, at every offset of a base64 triple: a truncated text still reveals part of a key.
   const parts = [0, 1, 2, 16, 32, 48].map((from) => key.subarray(from, from + 16)).filter((part) => part.length === 16);
-  // Without its last characters, which depend on what follows where a part is in the middle of a base64 text.
+  // Without its last characters, which depend on the following bytes if a part is in the middle of a base64 text.
   const spellings = parts.flatMap(spellingsOf).map((spelling) => spelling.replace(/=+$/, '').slice(0, -2));
   return [...spellings, ...others].filter((secret) => text.includes(secret));
 }
 
-/** What a call that must fail rejects with. */
+/** The error of a call that must fail. */
 export async function rejectionOf(call: Promise<unknown>): Promise<unknown> {
   try {
     await call;

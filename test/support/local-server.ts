@@ -7,7 +7,7 @@ import { freezeProcess } from './freeze.ts';
 import { cacheDirectory } from './python-venv.ts';
 import { freePort, type TestServer } from './redis.ts';
 
-/** How to start a server on a port of our choice, and how to tell that it is up. */
+/** How to start a server on a given port, and how to detect that it is up. */
 export interface LocalServerRecipe {
   /** Names the log, `.cache/<name>-<port>.log`, and the server in messages. */
   readonly name: string;
@@ -17,9 +17,9 @@ export interface LocalServerRecipe {
   readonly env?: Readonly<Record<string, string>>;
   /** Longest wait until it is ready, in seconds. */
   readonly readySeconds: number;
-  /** Whether it answers there. Asked again and again; what it throws is a no. */
+  /** Whether it answers there. Called repeatedly; an exception means no. */
   ready(address: string): Promise<boolean>;
-  /** Called whenever it has started, before anybody is told so: for what it forgets when it dies. */
+  /** Called after every start, before callers are notified: to restore what it forgets when it dies. */
   prepare?(address: string): Promise<void>;
 }
 
@@ -38,7 +38,7 @@ export async function startLocalServer(recipe: LocalServerRecipe): Promise<TestS
       env: { ...process.env, ...recipe.env },
     });
     try {
-      // Rejects where there is no such command.
+      // Rejects if the command does not exist.
       await once(server, 'spawn');
     } finally {
       await log.close();

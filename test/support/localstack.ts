@@ -5,7 +5,7 @@ import { pythonVenv } from './python-venv.ts';
 import { freePort } from './redis.ts';
 import { type RunningServer, startServer } from './servers.ts';
 
-// The four after the first are held back: with newer ones it does not start, or warns that it has no DNS.
+// The four after the first are older versions: with newer ones it does not start, or warns that it has no DNS.
 const REQUIREMENTS = [
   'localstack-core[base-runtime]==4.10.0',
   'cbor2==5.9.0',
@@ -16,11 +16,11 @@ const REQUIREMENTS = [
 ];
 
 /**
- * Starts LocalStack's KMS on a free loopback port: unlike moto it keeps to key states, knows which key made a
- * ciphertext, and has real multi-Region replicas. Every region and account is there; `http://127.0.0.1:PORT`.
+ * Starts LocalStack's KMS on a free loopback port: unlike moto it enforces key states, knows which key made a
+ * ciphertext, and has real multi-Region replicas. Every region and account exists; `http://127.0.0.1:PORT`.
  *
- * Where it differs from AWS: it makes 32-byte data keys with keys that cannot (RSA, pending import), takes a context
- * whose boundaries are shifted for the same one, and lets anybody do anything.
+ * Differences from AWS: it makes 32-byte data keys with keys that cannot (RSA, pending import), accepts a context whose
+ * boundaries are shifted as the same one, and checks no permissions.
  */
 export async function startLocalstack(): Promise<RunningServer> {
   const bin = await pythonVenv('localstack', REQUIREMENTS);

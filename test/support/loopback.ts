@@ -9,7 +9,7 @@ export async function listening(server: Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
 }
 
-/** Ends a server and what is connected to it. */
+/** Ends a server and its connections. */
 export async function closed(server: Server): Promise<void> {
   server.closeAllConnections();
   await new Promise((done) => server.close(done));

@@ -3,7 +3,7 @@ import { type Ended, runProgram } from './run-program.ts';
 
 const MAIN = join(import.meta.dirname, '../../docs/examples/main-job/main.ts');
 
-/** Runs what `npm start` runs once everything is built. */
+/** Runs the program of `npm start`, after the build. */
 export function runMain(args: readonly string[], environment: NodeJS.ProcessEnv = {}): Promise<Ended> {
   return runProgram(process.execPath, [MAIN, ...args], { env: { ...process.env, ...environment }, timeoutMs: 120_000 });
 }

@@ -5,17 +5,17 @@ import { type RunningServer, startOrSkip, startServer } from './servers.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where moto answers for KMS, S3, DynamoDB, IAM and STS: `http://127.0.0.1:PORT`, or empty where it cannot run. */
+    /** Address of moto for KMS, S3, DynamoDB, IAM and STS: `http://127.0.0.1:PORT`, or empty if it cannot run. */
     moto: string;
   }
 }
 
-// The smallest set that serves these five; moto itself declares the two others only with everything else.
+// The smallest set for these five; moto declares the two others only with everything else.
 const REQUIREMENTS = ['moto==5.2.3', 'flask==3.1.3', 'flask-cors==6.0.5'];
 
 /**
- * moto compares, and writes later, in as many threads as there are requests: of two with one `If-Match` both may win, and
- * metadata comes after its object. The services that it stands for do each in one step; so one request at a time.
+ * moto compares, and writes later, in as many threads as there are requests: two requests with one `If-Match` may both
+ * win, and metadata comes after its object. The real services do each in one step, so requests are serialized.
  */
 const ONE_AT_A_TIME = `
 import io, sys, threading
@@ -43,7 +43,7 @@ export async function startMoto(): Promise<RunningServer> {
     name: 'moto',
     command: join(bin, 'python'),
     args: ['-c', ONE_AT_A_TIME, '-H', '127.0.0.1', '-p', '0'],
-    // Else Python keeps the line with the port to itself.
+    // Otherwise Python buffers the line with the port.
     env: { PYTHONUNBUFFERED: '1' },
     readySeconds: 60,
     async ready(printed) {
@@ -60,13 +60,13 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return async () => moto?.stop();
 }
 
-/** What a client signs its requests with. */
+/** Credentials that a client signs its requests with. */
 export interface Credentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
 }
 
-/** Makes an IAM user who may do `actions` on everything: moto knows no other resource than `*`, and no conditions. */
+/** Creates an IAM user with permission for `actions`: moto supports only the resource `*`, and no conditions. */
 export async function createUser(moto: string, name: string, actions: readonly string[]): Promise<Credentials> {
   const policy = { Version: '2012-10-17', Statement: [{ Effect: 'Allow', Action: actions, Resource: '*' }] };
   await callIam(moto, { Action: 'CreateUser', UserName: name });
@@ -79,14 +79,14 @@ export async function createUser(moto: string, name: string, actions: readonly s
   return { accessKeyId: valueOf('AccessKeyId'), secretAccessKey: valueOf('SecretAccessKey') };
 }
 
-/** From now on only signed requests of users with a policy are served, by the whole of this moto: give it its own. */
+/** From now on the whole moto serves only signed requests of users with a policy: use a moto of its own. */
 export async function enforcePolicies(moto: string): Promise<void> {
   const response = await fetch(`${moto}/moto-api/reset-auth`, { method: 'POST', body: '0' });
-  if (!response.ok) throw new Error(`moto: reset-auth answered ${response.status}`);
+  if (!response.ok) throw new Error(`moto: reset-auth returned ${response.status}`);
 }
 
 async function callIam(moto: string, form: Readonly<Record<string, string>>): Promise<string> {
-  // Tells moto which service is meant; nobody checks it before the policies are enforced.
+  // Names the service for moto; the signature is not checked before the policies are enforced.
   const authorization =
     'AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/iam/aws4_request, SignedHeaders=host, Signature=none';
   const body = new URLSearchParams({ ...form, Version: '2010-05-08' });

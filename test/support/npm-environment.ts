@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * This process's environment for `npm` in a project that is not ours. `npm run` hands its own settings down, this
- * repository's `.npmrc` among them, as `npm_config_…`; a reader's project has none of those.
+ * This process's environment for `npm` in another project. `npm run` passes its settings down, with this repository's
+ * `.npmrc`, as `npm_config_…`; a reader's project has none of those.
  */
 export function npmEnvironment(): NodeJS.ProcessEnv {
   const settings = readFileSync(new URL('../../.npmrc', import.meta.url), 'utf8').split('\n');

@@ -12,7 +12,7 @@ import { type RunningServer, startOrSkip, startServer } from './servers.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** An OpenBao for everybody, its root token included: never seal it. The address is empty where it cannot run. */
+    /** An OpenBao shared by all tests, with its root token: never seal it. The address is empty if it cannot run. */
     openbao: OpenBaoAccess;
   }
 }
@@ -29,21 +29,21 @@ const EXECUTABLES: Readonly<Record<string, string>> = {
 
 const READY_MS = 30_000;
 
-/** Where an OpenBao is, and its root token. */
+/** Address and root token of an OpenBao. */
 export interface OpenBaoAccess {
   /** `http://127.0.0.1:PORT`. */
   readonly address: string;
   readonly token: string;
 }
 
-/** A real OpenBao: one node with its data on disk, so that it comes back with everything it had. */
+/** A real OpenBao: one node with its data on disk, so that a restart keeps everything. */
 export interface OpenBao extends OpenBaoAccess {
-  /** Takes its keys out of its memory: it answers 503 until it is unsealed. */
+  /** Removes its keys from its memory: it answers 503 until it is unsealed. */
   seal(): Promise<void>;
   unseal(): Promise<void>;
   /** Ends the process. */
   stop(): Promise<void>;
-  /** Starts it again where it was, unsealed. */
+  /** Starts it again with the same data, unsealed. */
   start(): Promise<void>;
   /** Ends the process and removes its data. */
   close(): Promise<void>;
@@ -130,7 +130,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
 /**
  * One call of the HTTP API, as an operator makes it: `callOpenBao(root, 'POST', 'transit/keys/payments')`.
- * @returns The answer's `data`, or all of it where it has none.
+ * @returns The answer's `data`, or the whole answer if it has none.
  */
 export async function callOpenBao(
   { address, token }: OpenBaoAccess,
@@ -149,7 +149,7 @@ export async function callOpenBao(
   return Object(answer).data ?? answer;
 }
 
-/** Not the package's launcher in `bin`, but the executable that is pinned. */
+/** The pinned executable, not the package's launcher in `bin`. */
 async function installedExecutable(): Promise<string> {
   const expected = EXECUTABLES[`${process.platform} ${process.arch}`];
   if (expected === undefined) throw new MissingPrerequisite('openbao: there is no server for this platform');
@@ -170,7 +170,7 @@ async function becomesActive(address: string): Promise<void> {
   }
 }
 
-/** 200 active, 429 standby, 501 not initialised, 503 sealed; undefined where nobody answers. */
+/** 200 active, 429 standby, 501 not initialised, 503 sealed; undefined if nothing answers. */
 async function health(address: string): Promise<number | undefined> {
   try {
     const response = await fetch(`${address}/v1/sys/health`, { signal: AbortSignal.timeout(5000) });

@@ -8,13 +8,13 @@ import type { Tarball } from './tarballs.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** A registry that has our packages and nothing else, for the scope `@sealring` in a project's `.npmrc`. */
+/** A registry with only the packages of this repository, for the scope `@sealring` in a project's `.npmrc`. */
 export interface PackageRegistry extends AsyncDisposable {
   /** The line of an `.npmrc`. */
   readonly npmrc: string;
 }
 
-/** Serves packed tarballs as the npm registry would: a document for each package, and the tarballs that it names. */
+/** Serves packed tarballs as the npm registry would: a document for each package, and its tarballs. */
 export async function servePackages(tarballs: readonly Tarball[]): Promise<PackageRegistry> {
   const http = createServer((request, response) => {
     const path = decodeURIComponent(new URL(request.url ?? '/', 'http://localhost').pathname).slice(1);

@@ -10,14 +10,14 @@ import { startOrSkip } from './servers.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where PostgreSQL answers: `postgres://app@127.0.0.1:PORT/postgres`, or empty where it cannot run. */
+    /** Address of PostgreSQL: `postgres://app@127.0.0.1:PORT/postgres`, or empty if it cannot run. */
     postgres: string;
   }
 }
 
 /** PostgreSQL, which can also be made a standby. */
 export interface PostgresServer extends TestServer {
-  /** Starts it again as a standby that follows nobody: it answers reads and refuses writes. */
+  /** Restarts it as a standby without a primary: it answers reads and refuses writes. */
   demote(): Promise<void>;
   promote(): Promise<void>;
 }
@@ -27,14 +27,14 @@ const PROGRAMS = '/usr/lib/postgresql';
 const VERSION = 15;
 
 /**
- * Starts PostgreSQL on a free loopback port, its data in a directory that goes with it. The superuser is `app`, without
+ * Starts PostgreSQL on a free loopback port, with a temporary data directory. The superuser is `app`, without
  * a password.
  * @throws {MissingPrerequisite}
  */
 export async function startPostgres(settings: readonly string[] = []): Promise<PostgresServer> {
   const bin = await programs();
   const directory = await mkdtemp(join(tmpdir(), 'sealring-postgres-'));
-  // Its own user has to get in: PostgreSQL refuses to run as root.
+  // PostgreSQL refuses to run as root, so its own user needs access.
   chmodSync(directory, 0o777);
   const data = join(directory, 'data');
   const port = await freePort();
@@ -99,7 +99,7 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
     },
     async demote() {
       run('pg_ctl', ['-D', data, '-m', 'fast', '-w', 'stop']);
-      // Its presence is all that counts (PostgreSQL documentation, 20.5.5, "Archive Recovery").
+      // Only its presence counts (PostgreSQL documentation, 20.5.5, "Archive Recovery").
       await writeFile(join(data, 'standby.signal'), '');
       await chown(join(data, 'standby.signal'), ...(await ownerOf(data)));
       startSync();

@@ -7,7 +7,7 @@ import { closed, listening } from './loopback.ts';
 export interface ScrapedMeter extends AsyncDisposable {
   readonly meterProvider: MeterProvider;
   readonly url: string;
-  /** The page as Prometheus gets it, without what it says of itself. */
+  /** The page as Prometheus gets it, without the exporter's own metrics. */
   scrape(): Promise<string>;
   /** The samples of the page: `name{labels}` and value, without the labels of the exporter's own. */
   samples(): Promise<ReadonlyMap<string, number>>;

@@ -9,8 +9,8 @@ export interface PrometheusPrograms {
 }
 
 /**
- * Where the programs are. They are unpacked from Debian's package `prometheus`, which is not installed: its service would start.
- * Undefined, with one line of output, where the package cannot be had; under `CI=true` that is a failure.
+ * Returns the path of the programs, which are unpacked from Debian's package `prometheus`; installing it would start
+ * its service. Undefined, with one line of output, if the package is not available; under `CI=true` that is a failure.
  */
 export async function prometheusPrograms(): Promise<PrometheusPrograms | undefined> {
   try {

@@ -4,15 +4,15 @@ import { mkdir, open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Where test servers are installed and write their logs: git-ignored, kept between runs. */
+/** Folder of the test servers and their logs: git-ignored, kept between runs. */
 export const cacheDirectory: string = fileURLToPath(new URL('../../.cache/', import.meta.url));
 
-/** This machine lacks something a test server needs. The message is one line that names it. */
+/** A test server needs something that this machine lacks. The message names it in one line. */
 export class MissingPrerequisite extends Error {
   override readonly name = 'MissingPrerequisite';
 }
 
-// Taken by the kernel and let go by it: an installer that was killed leaves nothing that blocks the next one.
+// A lock of the kernel, released with its process: a killed installer does not block the next one.
 const INSTALL = `
 import fcntl, os, shutil, subprocess, sys
 directory, wanted = sys.argv[1], sys.argv[2]
@@ -29,12 +29,12 @@ with open(directory + '.lock', 'w') as lock:
 `;
 
 /**
- * Makes a Python virtual environment `.cache/<name>` with the packages, unless it is already there.
- * Processes that ask at the same time wait for the one that installs.
+ * Makes a Python virtual environment `.cache/<name>` with the packages, unless it exists. Concurrent processes wait for
+ * the one that installs.
  *
  * @param requirements - pip requirements, every one pinned with `==`.
  * @returns The environment's `bin` directory.
- * @throws {MissingPrerequisite} without python3, its venv module, or a way to the packages.
+ * @throws {MissingPrerequisite} without python3, its venv module, or access to the packages.
  */
 export async function pythonVenv(name: string, requirements: readonly string[]): Promise<string> {
   await mkdir(cacheDirectory, { recursive: true });

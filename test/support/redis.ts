@@ -12,7 +12,7 @@ import { startOrSkip } from './servers.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where Redis answers: `redis://127.0.0.1:PORT`, or empty where it cannot run. */
+    /** Address of Redis: `redis://127.0.0.1:PORT`, or empty if it cannot run. */
     redis: string;
   }
 }
@@ -24,11 +24,11 @@ export interface TestServer {
   readonly address: string;
   readonly host: string;
   readonly port: number;
-  /** Ends it without a chance to say goodbye. */
+  /** Kills it without a clean shutdown. */
   kill(): Promise<void>;
-  /** Starts it again where it was. */
+  /** Starts it again on the same port. */
   start(): Promise<void>;
-  /** Stops its processes in their tracks: connections stay open and nothing answers. */
+  /** Stops its processes: connections stay open and nothing answers. */
   freeze(): void;
   thaw(): void;
   stop(): Promise<void>;
@@ -93,8 +93,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
 }
 
 /**
- * Sees to a command of a Debian package: installs it where this is Debian and we are root.
- * @throws {MissingPrerequisite} where it is missing all the same.
+ * Makes a command of a Debian package available: installs it on Debian, as root. @throws {MissingPrerequisite} if it is
+ * still missing.
  */
 export async function requireCommand(command: string, debianPackage: string): Promise<void> {
   if (isInstalled(command)) return;
@@ -134,7 +134,7 @@ function answersPing(port: number): Promise<boolean> {
     };
     socket.setTimeout(500, () => end(false));
     socket.once('error', () => end(false));
-    // A server that asks for a password answers too.
+    // A server that requires a password is up too.
     socket.once('data', (reply) => end(/^(\+PONG|-NOAUTH)/.test(reply.toString('latin1'))));
     socket.once('connect', () => socket.write('PING\r\n'));
   });

@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
 
-/** How a program ended, and what it printed. */
+/** The end of a program, and its output. */
 export interface Ended {
-  /** The exit code, or in words what ended it. */
+  /** The exit code, or the cause of its end in words. */
   readonly code: number | string;
   readonly output: string;
 }
@@ -11,7 +11,7 @@ export interface RunOptions {
   readonly cwd?: string;
   /** The whole environment. Default: this process's. */
   readonly env?: NodeJS.ProcessEnv;
-  /** Longest time, then it is killed. Default 60 s. */
+  /** Time limit, after which it is killed. Default 60 s. */
   readonly timeoutMs?: number;
 }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { cacheDirectory, MissingPrerequisite } from './python-venv.ts';
 
-/** How to start a server and how to tell that it is up. */
+/** How to start a server and how to detect that it is up. */
 export interface ServerRecipe {
   /** Names the log, `.cache/<name>-<pid>.log`, and the server in messages. */
   readonly name: string;
@@ -15,11 +15,11 @@ export interface ServerRecipe {
   readonly env?: Readonly<Record<string, string>>;
   /** Longest wait until it answers, in seconds. */
   readonly readySeconds: number;
-  /** Given what the server has printed so far, returns its address once it answers there. Asked again and again. */
+  /** Called repeatedly with the server's output so far; returns its address once it answers there. */
   ready(printed: string): Promise<string | undefined>;
 }
 
-/** A server that answers. */
+/** A running server. */
 export interface RunningServer {
   readonly address: string;
   /** Ends this one process, by its id. */
@@ -38,7 +38,7 @@ export async function startServer(recipe: ServerRecipe): Promise<RunningServer> 
     env: { ...process.env, ...recipe.env },
   });
   try {
-    // Rejects where there is no such command.
+    // Rejects if the command does not exist.
     await once(server, 'spawn');
   } finally {
     await log.close();
@@ -52,7 +52,7 @@ export async function startServer(recipe: ServerRecipe): Promise<RunningServer> 
         address,
         async stop() {
           await stop(server);
-          // What failed to start, or was killed, leaves its log.
+          // A server that failed to start, or was killed, leaves its log.
           await rm(logPath, { force: true });
         },
       };
@@ -65,8 +65,8 @@ export async function startServer(recipe: ServerRecipe): Promise<RunningServer> 
 }
 
 /**
- * Starts what a test set-up needs. Where the machine lacks something, says so in one line and returns undefined,
- * for the tests to be skipped; under `CI=true` that is a failure. `npm test` runs no test that needs a server.
+ * Starts a server for a test set-up. If the machine lacks something, prints that in one line and returns undefined, so
+ * that the tests are skipped; under `CI=true` that is a failure. `npm test` runs no test that needs a server.
  */
 export async function startOrSkip<T extends RunningServer>(start: () => Promise<T>): Promise<T | undefined> {
   if (process.env['SEALRING_TESTS'] === 'test') return undefined;

@@ -6,14 +6,14 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const packages = join(root, 'packages');
 
-/** What a tarball holds, as npm says. */
+/** The content of a tarball, as npm reports it. */
 export interface Tarball {
   /** `@sealring/core` */
   readonly name: string;
   readonly path: string;
   /** Bytes of the tarball. */
   readonly size: number;
-  /** Bytes of what is in it. */
+  /** Unpacked size in bytes. */
   readonly unpackedSize: number;
   /** Paths in it, without the leading `package/`. */
   readonly files: readonly string[];

@@ -6,19 +6,19 @@ import { setTimeout as pause } from 'node:timers/promises';
 export interface TcpProxy {
   readonly host: string;
   readonly port: number;
-  /** Connections taken so far. */
+  /** Connections accepted so far. */
   readonly accepted: number;
-  /** Delays what passes, each way, in milliseconds. */
+  /** Delay of all data, each way, in milliseconds. */
   delay(ms: number): void;
   /** Resets every connection, and refuses new ones until {@link mend}. */
   cut(): void;
-  /** Resets every connection; new ones are taken. */
+  /** Resets every connection; new ones are accepted. */
   reset(): void;
-  /** Keeps every connection open and lets nothing pass, on new ones neither, until {@link mend}. What came is lost. */
+  /** Keeps connections open, also new ones, and drops all data until {@link mend}. */
   hang(): void;
   /**
-   * Holds what clients send from the first bytes on that have `text` in them, on that connection and all others, and
-   * delivers it at {@link mend}. Answers pass. Resolves when there is something to hold.
+   * Holds what clients send from the first bytes that contain `text`, on that connection and all others, and delivers
+   * it at {@link mend}. Answers pass. Resolves when data is held.
    */
   holdFrom(text: string): Promise<void>;
   mend(): void;
@@ -27,7 +27,7 @@ export interface TcpProxy {
 
 type Mode = 'pass' | 'cut' | 'hang';
 
-/** What is held back, and from when on. */
+/** The held data, and the text that starts it. */
 interface Hold {
   readonly text: string;
   readonly begun: Signal;
@@ -76,7 +76,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   }
 
   function carry(from: Socket, to: Socket, what: 'asks' | 'answers'): void {
-    // One after the other, so that a delay keeps the order.
+    // Sequentially, so that a delay keeps the order.
     let passed: Promise<void> = Promise.resolve();
     const next = (step: () => void): void => {
       passed = passLater(passed, step);

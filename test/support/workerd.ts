@@ -22,7 +22,7 @@ export interface Worker {
 export interface RunningWorkers {
   /** `http://127.0.0.1:PORT`, one for each worker. */
   readonly origins: readonly string[];
-  /** What workerd printed. */
+  /** The output of workerd. */
   output(): string;
   stop(): Promise<void>;
 }

@@ -27,7 +27,7 @@ export interface Clients {
   destroy(): void;
 }
 
-/** Points an example at the emulator: Terraform merges such a file into what it overrides. */
+/** Points an example at the emulator: Terraform merges such a file into the one that it overrides. */
 export function overrideProvider(workspace: Workspace, example: string, moto: string): void {
   const endpoints = ['dynamodb', 'events', 'iam', 'kms', 's3', 'sns', 'sts'].map(
     (service) => `    ${service} = "${moto}"`,
@@ -55,7 +55,7 @@ export async function outputsOf(workspace: Workspace, example: string): Promise<
   return Object.fromEntries(Object.entries(printed).map(([name, { value }]) => [name, value])) as unknown as Outputs;
 }
 
-/** Clients of `us-east-1`, the only region that moto checks nothing of. */
+/** Clients of `us-east-1`, the only region in which moto checks nothing. */
 export function clientsFor(moto: string, { accessKeyId, secretAccessKey }: Credentials): Clients {
   const options = {
     endpoint: moto,
@@ -77,8 +77,8 @@ export function clientsFor(moto: string, { accessKeyId, secretAccessKey }: Crede
 }
 
 /**
- * Clients of a user for each role, with the actions that the role's policy allows. moto knows no other resource than
- * `*`, and no conditions; a Deny is left out.
+ * Clients of a user for each role, with the actions that the role's policy allows. moto supports only the resource `*`,
+ * and no conditions; a Deny is left out.
  */
 export async function clientsByRole(
   moto: string,
@@ -93,8 +93,8 @@ export async function clientsByRole(
   return Object.fromEntries(clients) as Record<Role, Clients & { readonly credentials: Credentials }>;
 }
 
-/** Ends what `enforcePolicies` began. */
+/** Ends the effect of `enforcePolicies`. */
 export async function liftPolicies(moto: string): Promise<void> {
   const response = await fetch(`${moto}/moto-api/reset-auth`, { method: 'POST', body: '1000000' });
-  if (!response.ok) throw new Error(`moto: reset-auth answered ${response.status}`);
+  if (!response.ok) throw new Error(`moto: reset-auth returned ${response.status}`);
 }

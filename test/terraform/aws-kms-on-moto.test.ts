@@ -37,7 +37,7 @@ import {
 } from './applied-example.ts';
 import { openWorkspaceOrSkip } from './terraform.ts';
 
-// On a machine whose cores are taken, one call of Terraform takes minutes.
+// On a busy machine, one call of Terraform takes minutes.
 const TERRAFORM_MS = 1_200_000;
 const DAY_MS = 86_400_000;
 const REPOSITORY = fileURLToPath(new URL('../../', import.meta.url));
@@ -46,7 +46,7 @@ const payload = new TextEncoder().encode('state');
 const denied = { kind: 'denied' };
 
 const workspace = await openWorkspaceOrSkip({ aws: true });
-// Its own: policies are enforced by the whole server.
+// A moto of its own: the whole server enforces the policies.
 const moto = workspace === undefined ? undefined : await startOrSkip(startMoto);
 const address = moto?.address ?? '';
 const closing: (() => void)[] = [];
@@ -77,7 +77,7 @@ const IN_DYNAMODB: Example = {
 };
 const TRIAL = '-var=trial=true';
 
-/** What is common to both stores: apply, and what each role may do. */
+/** The tests for both stores: apply, and the permissions of each role. */
 class Deployment {
   readonly #example: Example;
   outputs!: Outputs;
@@ -103,7 +103,7 @@ class Deployment {
     if (workspace !== undefined) this.outputs = await outputsOf(workspace, this.#example.folder);
   }
 
-  /** What Terraform said on its two outputs, and how it ended. */
+  /** Terraform's output on both streams, and its exit code. */
   async terraform(command: string, ...options: string[]): Promise<void> {
     await workspace?.succeed(this.#example.folder, command, '-no-color', ...this.#example.variables, ...options);
   }
@@ -112,7 +112,7 @@ class Deployment {
     return this.#example.storeOf(this.outputs, this.clients[role]);
   }
 
-  /** A codec with the module's outputs and a role's rights. */
+  /** A codec with the module's outputs and a role's permissions. */
   codec(role: Role, options: { role?: 'reader'; create?: 'now' | 'never' } = {}): Promise<KmsCodec> {
     return createAwsKmsCodec({
       ...this.outputs.codec_options,
@@ -123,14 +123,14 @@ class Deployment {
     });
   }
 
-  /** What a new server with the reader's rights finds in the token. */
+  /** The payload that a new server with the reader's permissions unseals from the token. */
   async open(token: string): Promise<Uint8Array> {
     await using reader = await this.codec('reader', { role: 'reader' });
     return reader.unseal(token);
   }
 }
 
-/** The tests of the roles; returns how to get at the token that the member sealed. */
+/** The tests of the roles; returns a function for the token that the member sealed. */
 function testRoles(deployment: Deployment): () => string {
   let token = '';
 
@@ -178,7 +178,7 @@ function testRoles(deployment: Deployment): () => string {
     const { keyId: KeyId } = deployment.outputs.codec_options;
     const { break_glass: rescuer, member, reader, rotator } = deployment.clients;
     const CiphertextBlob = new Uint8Array(64);
-    // moto says it in XML, which the SDK cannot read.
+    // moto answers in XML, which the SDK cannot read.
     const refused = { $metadata: { httpStatusCode: 403 } };
     await expect(rescuer.kms.send(new DecryptCommand({ KeyId, CiphertextBlob }))).rejects.toMatchObject(refused);
     for (const { kms } of [member, reader, rotator]) {
@@ -209,7 +209,7 @@ describe.skipIf(workspace === undefined || moto === undefined)('terraform/aws-km
       await forgetBucketPolicy();
     }, TERRAFORM_MS);
 
-    /** moto knows no conditions: to it, a plain connection refused is all refused. That it took the policy must do. */
+    /** moto supports no conditions: a policy that refuses plain connections refuses all. moto must accept it. */
     async function forgetBucketPolicy(): Promise<void> {
       const { bucket: Bucket } = deployment.outputs.ring_options;
       await liftPolicies(address);
@@ -236,7 +236,7 @@ describe.skipIf(workspace === undefined || moto === undefined)('terraform/aws-km
       expect(refused.code).toBe(1);
     });
 
-    // In DynamoDB only a condition keeps a reader who claims tokens from writing the ring, and moto knows none.
+    // In DynamoDB only a condition keeps a reader who claims tokens from writing the ring, and moto supports none.
     test('a reader may not write the ring', async () => {
       const store = deployment.store('reader');
       const { document = '', revision } = (await store.read()) ?? {};
@@ -309,7 +309,7 @@ describe.skipIf(workspace === undefined || moto === undefined)('terraform/aws-km
       'a trial is destroyed completely, and its key waits for its deletion',
       async () => {
         await liftPolicies(address);
-        // moto fails where Terraform empties a bucket of versions.
+        // moto fails when Terraform empties a bucket with versions.
         const { bucket: Bucket } = deployment.outputs.ring_options;
         const { Versions = [], DeleteMarkers = [] } = await administrator.s3.send(
           new ListObjectVersionsCommand({ Bucket }),

@@ -11,7 +11,7 @@ const read = (name: string): string => readFileSync(`${MODULE}${name}`, 'utf8');
 const readme = (name: string): string =>
   readFileSync(fileURLToPath(new URL(`../../packages/${name}/README.md`, import.meta.url)), 'utf8');
 
-// On a machine whose cores are taken, one call of Terraform takes minutes.
+// On a busy machine, one call of Terraform takes minutes.
 const TERRAFORM_MS = 900_000;
 const workspace = await openWorkspaceOrSkip({ aws: true });
 afterAll(() => workspace?.remove());
@@ -25,7 +25,7 @@ interface Message {
 const ring = 'payments';
 const roleArn = (name: string): string => `arn:aws:iam::111122223333:role/${name}`;
 const ROOT = 'arn:aws:iam::111122223333:root';
-/** Who has which role in tests/policies.tftest.hcl. */
+/** The identities of each role in tests/policies.tftest.hcl. */
 const HOLDERS = {
   member: roleArn('servers/member'),
   reader: roleArn('reader'),
@@ -159,7 +159,7 @@ describe.skipIf(workspace === undefined)('terraform/aws-kms, by Terraform', () =
 
   test.each(['member', 'reader', 'rotator'] as const)('a %s has the permissions that the packages list', (role) => {
     const listed = new RegExp(`^\\| ${role} \\|(.*)$`, 'm').exec(readme('aws-kms'))?.[1]?.match(/kms:\w+/g) ?? [];
-    // A rotator founds no ring: it need not see that there is none.
+    // A rotator creates no ring, so it need not notice a missing one.
     const rightsIn = (store: string): readonly Statement[] => {
       const documents = [...readme(store).matchAll(/^```json\n(.*?)^```$/gms)].map(({ 1: text = '' }) => text);
       const [member, reader] = documents.map((text) => (JSON.parse(text) as Policy).Statement);

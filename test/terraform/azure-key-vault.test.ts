@@ -20,11 +20,11 @@ const readme = (name: string): string =>
 /** A folder with unpacked packages, each under its name; see schema/extract-schema.test.ts. */
 const PACKAGES = process.env['SEALRING_PROVIDER_PACKAGES'];
 
-// On a machine whose cores are taken, one call of Terraform takes minutes.
+// On a busy machine, one call of Terraform takes minutes.
 const TERRAFORM_MS = 900_000;
 const workspace = await openWorkspaceOrSkip();
 const provider = workspace === undefined ? undefined : await serveSchema(readAzureSchema());
-// Terraform takes the provider from here, and asks no registry.
+// Terraform finds the provider here, and calls no registry.
 if (provider !== undefined) Object.assign(process.env, provider.environment);
 afterAll(() => {
   delete process.env['TF_REATTACH_PROVIDERS'];
@@ -33,7 +33,7 @@ afterAll(() => {
 });
 
 const guid = (end: string): string => `00000000-0000-4000-8000-0000000000${end}`;
-/** Who has which role in tests/policies.tftest.hcl. */
+/** The identities of each role in tests/policies.tftest.hcl. */
 const HOLDERS = {
   member: [guid('a1'), guid('a2')],
   reader: [guid('b1')],
@@ -42,7 +42,7 @@ const HOLDERS = {
 };
 type Role = keyof typeof HOLDERS;
 const ROLES = Object.keys(HOLDERS) as Role[];
-/** How the scope of a right to each ends. */
+/** How the scope of a permission to each ends. */
 const SCOPES = {
   wrapping_key: '/vaults/payments-ring/keys/ring-wrapping',
   signing_key: '/vaults/payments-ring/keys/ring-signing',
@@ -65,7 +65,7 @@ describe('the module terraform/azure-key-vault', () => {
     expect(refusedVariables(MODULE)).toEqual(new Set(variables.map(({ name }) => name)));
   });
 
-  // No plan tells of it.
+  // No plan shows it.
   test('protects vault, keys, account and container, which cannot be restored, from being destroyed', () => {
     const resources = [...read('main.tf').matchAll(/^resource "(\w+)" "(\w+)" \{\n(.*?)^\}$/gms)];
     const kept = resources.filter(([, , , body = '']) => /^ {4}prevent_destroy = true$/m.test(body));
@@ -147,18 +147,18 @@ describe('the invariants of permissions', () => {
     ['a whole account', assigned(onRing, { scope: account, condition: null }), {}],
     ['a resource group', assigned(onKey, { scope: group }), {}],
     ['somebody else', assigned(onKey, { principal_id: 'other' }), {}],
-    ['a key used by who may not', onKey, { mayUseKeys: false }],
+    ['a key used by an identity without permission', onKey, { mayUseKeys: false }],
     ['an administrator of more than the vault', assigned(onKey, { scope: group }), { isAdministrator: true }],
     ['no condition', assigned(onRing, { condition: null }), {}],
     ['another blob', assigned(onRing, { condition: conditionOf('other.ring') }), {}],
-    ['a condition that forgets an action', defined(onRing, { data_actions: [`${blobs}/delete`] }), {}],
+    ['a condition that lacks an action', defined(onRing, { data_actions: [`${blobs}/delete`] }), {}],
     ['a condition of the old language', assigned(onRing, { condition_version: '1.0' }), {}],
   ])('find %s', (_name, grant, changes) => {
     expect(faultsOf(grant, { ...purpose, ...changes })).toHaveLength(1);
   });
 });
 
-/** Of `terraform test -json`: how a run ended, what it planned, and what was wrong. */
+/** From `terraform test -json`: the result of a run, its plan, and its errors. */
 interface Message {
   readonly test_plan?: { readonly resource_changes: readonly Planned[] };
 }
@@ -186,7 +186,7 @@ describe.skipIf(workspace === undefined)('terraform/azure-key-vault, by Terrafor
   const plannedOf = (type: string, name: string): Planned[] =>
     planned.filter((each) => each.type === type && each.name === name);
 
-  /** The assignments of a role, each with the definition that it refers to, by what they are on. */
+  /** The assignments of a role by scope, each with the definition that it refers to. */
   function grantsOf(role: Role): Map<keyof typeof SCOPES, Grant[]> {
     const assignments = plannedOf('azurerm_role_assignment', 'role');
     return new Map(

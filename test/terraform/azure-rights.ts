@@ -1,4 +1,4 @@
-/** A role that somebody has somewhere, as Terraform plans it: a role's definition, and its assignment. */
+/** A role assignment as Terraform plans it: a role's definition, and its assignment. */
 export interface Grant {
   /** Of the custom role. A built-in one is named by the assignment, and has no definition here. */
   readonly definition: {
@@ -16,12 +16,12 @@ export interface Grant {
   };
 }
 
-/** What a grant is for. */
+/** The purpose of a grant. */
 export interface Purpose {
   readonly principals: readonly string[];
   readonly blob: string;
   readonly mayUseKeys: boolean;
-  /** Only who makes the keys has rights on a whole vault. */
+  /** Only the identity that makes the keys has permissions on a whole vault. */
   readonly isAdministrator?: boolean;
 }
 
@@ -31,14 +31,14 @@ const VAULT = /^\/subscriptions\/[^/]+\/resourceGroups\/[^/]+\/providers\/Micros
 const CONTAINER =
   /^\/subscriptions\/[^/]+\/resourceGroups\/[^/]+\/providers\/Microsoft\.Storage\/storageAccounts\/[^/]+\/blobServices\/default\/containers\/[^/]+$/;
 
-/** Uses a key, or takes it elsewhere, or ends it for ever. */
+/** Uses a key, copies it, or deletes it permanently. */
 const KEY_USE =
   /^Microsoft\.KeyVault\/vaults\/keys\/(encrypt|decrypt|wrap|unwrap|sign|verify|release|backup|restore|import|purge)\b/;
-/** What is not one of some actions, or is about one blob. */
+/** Actions that are not among these, or concern one blob. */
 const CONDITION =
   /^\(\((.*)\) OR \(@Resource\[Microsoft\.Storage\/storageAccounts\/blobServices\/containers\/blobs:path\] StringEquals '([^']*)'\)\)$/;
 
-/** What is wrong with a grant; nothing, if it is right. */
+/** The defects of a grant; none if it is correct. */
 export function faultsOf({ definition, assignment }: Grant, purpose: Purpose): string[] {
   const faults: string[] = [];
   const dataActions = definition.data_actions ?? [];
@@ -47,7 +47,7 @@ export function faultsOf({ definition, assignment }: Grant, purpose: Purpose): s
     if (action.includes('*')) faults.push(`action ${action}`);
     if (KEY_USE.test(action) && !purpose.mayUseKeys) faults.push(`uses keys: ${action}`);
   }
-  // They take from what a wildcard gives.
+  // They remove permissions that a wildcard grants.
   for (const action of [...(definition.not_actions ?? []), ...(definition.not_data_actions ?? [])]) {
     faults.push(`all but ${action}`);
   }

@@ -34,7 +34,10 @@ export function readAzureSchema(): ProviderSchema {
   return JSON.parse(readFileSync(AZURE_SCHEMA, 'utf8')) as ProviderSchema;
 }
 
-/** As `extractSchema`, and what may stand in the provider's `features { storage { } }`. @param folder the unpacked package. */
+/**
+ * As `extractSchema`, with the settings that the provider's `features { storage { } }` accepts. @param folder the
+ * unpacked package.
+ */
 export function extractAzureSchema(folder: string): ProviderSchema {
   const schema = extractSchema(folder, AZURERM);
   const { features, ...others } = schema.provider.block_types;

@@ -1,6 +1,6 @@
-/** One binding of IAM, as it is planned. */
+/** One IAM binding, as planned. */
 export interface Grant {
-  /** The resource's type: what it is on. */
+  /** The resource's type, which gives the scope. */
   readonly type: string;
   readonly member: string;
   /** As the binding names it. */
@@ -9,7 +9,7 @@ export interface Grant {
   readonly condition: string | undefined;
 }
 
-/** What the grants of a module may be. */
+/** The allowed grants of a module. */
 export interface Bounds {
   /** The custom roles, by the names that bindings use. */
   readonly roles: ReadonlyMap<string, readonly string[]>;
@@ -24,19 +24,19 @@ const SCOPES: Readonly<Record<string, RegExp>> = {
   google_storage_bucket_iam_member: /^storage\.objects\./,
 };
 
-/** What lets its holder take other rights, or destroy the key. */
+/** Permissions that let their holder gain others, or destroy the key. */
 const WIDE = /\*|setIamPolicy|cryptoKeyVersions\.destroy|cryptoKeys\.(create|update|delete)|cryptoKeyVersions\.delete/;
 
-/** A listing is asked of the bucket, so no condition can name the object. */
+/** A listing concerns the bucket, so no condition can name the object. */
 const OF_THE_BUCKET = ['storage.objects.list'];
 
-/** What is wrong with a grant; nothing, if it is right. */
+/** The defects of a grant; none if it is correct. */
 export function faultsOf({ type, member, role, condition }: Grant, bounds: Bounds): string[] {
   const faults: string[] = [];
   const scope = SCOPES[type];
   if (scope === undefined) faults.push(`scope ${type}`);
   const permissions = bounds.roles.get(role);
-  // A predefined role gives more than any role here needs; the basic ones give all.
+  // A predefined role grants more than any role here needs; the basic ones grant everything.
   if (permissions === undefined) faults.push(`role ${role}`);
   for (const permission of permissions ?? []) {
     if (WIDE.test(permission)) faults.push(`permission ${permission}`);

@@ -16,14 +16,14 @@ const read = (name: string): string => readFileSync(`${MODULE}${name}`, 'utf8');
 const readme = (name: string): string =>
   readFileSync(fileURLToPath(new URL(`../../packages/${name}/README.md`, import.meta.url)), 'utf8');
 
-// On a machine whose cores are taken, one call of Terraform takes minutes.
+// On a busy machine, one call of Terraform takes minutes.
 const TERRAFORM_MS = 900_000;
 const workspace = await openWorkspaceOrSkip();
 afterAll(() => workspace?.remove());
 
 const ROLES = ['member', 'reader', 'rotator', 'break_glass'] as const;
 type Role = (typeof ROLES)[number];
-/** Who has which role in tests/policies.tftest.hcl. */
+/** The identities of each role in tests/policies.tftest.hcl. */
 const HOLDERS: Readonly<Record<Role, readonly string[]>> = {
   member: [
     'serviceAccount:member@shop-prod.iam.gserviceaccount.com',
@@ -84,7 +84,7 @@ describe('the module terraform/gcp-kms', () => {
     expect(key.filter((permission) => permission.includes('.useTo'))).toEqual([]);
   });
 
-  /** The module's own tables are without expressions, so they can be read as they stand. */
+  /** The module's own tables have no expressions, so they can be read directly. */
   async function permissionsInSource(role: string): Promise<{ key: string[]; bucket: string[] }> {
     const { blocks } = await loadModule(MODULE);
     const locals = new Map(blocks.filter(({ type }) => type === 'locals').flatMap(({ body }) => [...body.attributes]));
@@ -129,23 +129,23 @@ describe('the invariants of grants', () => {
     ['a role for administrators', { ...onKey, role: 'roles/cloudkms.admin' }],
     ['a predefined role', { ...onKey, role: 'roles/cloudkms.cryptoKeyEncrypterDecrypter' }],
     ['every permission', { ...onKey, role: 'everything' }],
-    ['the right to grant rights', { ...onKey, role: 'administrator' }],
-    ['the right to destroy', { ...onKey, role: 'destroyer' }],
+    ['the permission to grant permissions', { ...onKey, role: 'administrator' }],
+    ['the permission to destroy', { ...onKey, role: 'destroyer' }],
     ['everybody', { ...onKey, member: 'allUsers' }],
     ['every account', { ...onKey, member: 'allAuthenticatedUsers' }],
     ['somebody else', { ...onKey, member: 'serviceAccount:other@shop-prod.iam.gserviceaccount.com' }],
     ['the whole key ring', { ...onKey, type: 'google_kms_key_ring_iam_member' }],
     ['the whole project', { ...onKey, type: 'google_project_iam_member' }],
-    ['a right to something else', { ...onKey, role: 'lister' }],
+    ['a permission on another resource', { ...onKey, role: 'lister' }],
     ['every object', { ...onObject, condition: undefined }],
     ['another object', { ...onObject, condition: condition.replace('payments.ring', 'other.ring') }],
-    ['every object that begins alike', { ...onObject, condition: wider }],
+    ['every object with the same prefix', { ...onObject, condition: wider }],
   ])('find %s', (_name, grant) => {
     expect(faultsOf(grant, bounds)).toHaveLength(1);
   });
 });
 
-/** What `terraform test -json` says. */
+/** The output of `terraform test -json`. */
 interface Message {
   readonly test_plan?: { resource_changes: readonly Change[] };
 }

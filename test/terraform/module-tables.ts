@@ -6,7 +6,7 @@ interface Block {
   readonly body: string;
 }
 
-/** Blocks of a formatted file: each begins and ends at the edge. */
+/** Blocks of a formatted file: each begins and ends at the left margin. */
 function blocksOf(source: string, kind: 'variable' | 'output'): Block[] {
   const blocks = [...source.matchAll(new RegExp(`^${kind} "(\\w+)" \\{\\n(.*?)^\\}$`, 'gms'))];
   const heads = source.match(new RegExp(`^${kind} `, 'gm')) ?? [];
@@ -14,12 +14,12 @@ function blocksOf(source: string, kind: 'variable' | 'output'): Block[] {
   return blocks.map(({ 1: name = '', 2: body = '' }) => ({ name, body }));
 }
 
-/** What follows `name = ` at the first level of a block. */
+/** The expression after `name = ` at the first level of a block. */
 function argumentOf({ body }: Block, name: string): string | undefined {
   return new RegExp(`^  ${name} += (.+)$`, 'm').exec(body)?.[1];
 }
 
-/** Throws where there is none: everything is described. */
+/** Throws if it is missing: every block must have a description. */
 function describe(block: Block): string {
   const described = argumentOf(block, 'description');
   if (described === undefined) throw new Error(`${block.name} has no description`);
@@ -31,7 +31,7 @@ export interface Variable {
   readonly name: string;
   readonly description: string;
   readonly type: string;
-  /** HCL; undefined: it must be given. */
+  /** HCL; undefined if it is required. */
   readonly default: string | undefined;
   readonly validated: boolean;
 }
@@ -63,7 +63,7 @@ function outputTable(source: string): string {
   return ['| output | meaning |', '|---|---|', ...rows].join('\n');
 }
 
-/** A module's README with its tables as they must be; written, where `SEALRING_WRITE_DOCS=1` asks for that. */
+/** A module's README with correct tables; writes it with `SEALRING_WRITE_DOCS=1`. */
 export function readmeWithTables(folder: string): string {
   const read = (name: string): string => readFileSync(`${folder}${name}`, 'utf8');
   const variables = withTable(read('README.md'), 'variables', variableTable(read('variables.tf')));

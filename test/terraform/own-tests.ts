@@ -10,9 +10,9 @@ interface Run {
   readonly status: string;
 }
 
-/** What `terraform test` said of a module's own tests. */
+/** The results of a module's own tests. */
 export interface OwnTests {
-  /** Of the files in the order of their names. */
+  /** For the files in the order of their names. */
   readonly runs: readonly Run[];
   readonly complaints: readonly string[];
 }
@@ -23,7 +23,7 @@ interface Line {
   readonly diagnostic?: { summary: string; detail: string };
 }
 
-/** Runs a module's own tests; `hear` is given every line, and all that Terraform knows of the runs of policies. */
+/** Runs a module's own tests; `hear` gets every line, with all that Terraform knows of the runs of policies. */
 export async function runOwnTests(
   workspace: Workspace,
   module: string,
@@ -31,7 +31,7 @@ export async function runOwnTests(
 ): Promise<OwnTests> {
   const runs: Run[] = [];
   const complaints: string[] = [];
-  // Of the other files it would be 14 MB.
+  // For the other files it would be 14 MB.
   for (const options of [
     ['-verbose', '-filter=tests/policies.tftest.hcl'],
     ['-filter=tests/refuses.tftest.hcl', '-filter=tests/facts.tftest.hcl'],
@@ -48,7 +48,7 @@ export async function runOwnTests(
   return { runs: runs.toSorted((a, b) => a.file.localeCompare(b.file)), complaints };
 }
 
-/** The runs that stand in a module's tests, each as one that passed. */
+/** The runs in a module's tests, each as one that passed. */
 export function writtenRuns(folder: string): readonly Run[] {
   return FILES.flatMap((file) =>
     [...readFileSync(`${folder}${file}`, 'utf8').matchAll(/^run "(\w+)"/gm)].map(([, name = '']) => ({

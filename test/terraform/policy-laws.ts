@@ -13,18 +13,18 @@ export interface Statement {
   readonly Condition?: Readonly<Record<string, Readonly<Record<string, string | readonly string[]>>>>;
 }
 
-/** What a policy is for. */
+/** The purpose of a policy. */
 export interface Purpose {
-  /** Whose rights these are: nobody else may be let in. Undefined for a role's own policy, which names nobody. */
+  /** The principals of the policy: it must admit no others. Undefined for a role's own policy, which names none. */
   readonly principals: readonly string[] | undefined;
   readonly ring: string;
-  /** A key's policy says `*` for its key; every other names what it is about. */
+  /** A key's policy says `*` for its key; every other names its resource. */
   readonly isKeyPolicy?: boolean;
 }
 
 const CONTEXT = 'kms:EncryptionContext:sealring:ring';
 
-/** Actions that use a KMS key, or let somebody use it. */
+/** Actions that use a KMS key, or allow others to use it. */
 const KEY_USE =
   /^kms:(Encrypt|Decrypt|ReEncrypt.*|GenerateDataKey.*|GenerateMac|VerifyMac|Sign|Verify|DeriveSharedSecret|CreateGrant)$/;
 
@@ -38,19 +38,19 @@ export function allowed(policy: Policy): string[] {
   return [...new Set(actions)].toSorted();
 }
 
-/** Whether whoever a statement lets in may use the key, or let others use it. */
+/** Whether the principals of a statement may use the key, or allow others to use it. */
 export function usesKey({ Action }: Statement): boolean {
   return listOf(Action).some((action) => KEY_USE.test(action));
 }
 
-/** Whom a statement lets in: those it names, or those that its condition leaves of everybody. */
+/** The principals of a statement: those that it names, or all that its condition leaves. */
 function principalsOf({ Principal, Condition }: Statement): readonly string[] {
   if (Principal === undefined) return [];
   if (Principal !== '*') return Principal.AWS;
   return listOf(Condition?.['ArnEquals']?.['aws:PrincipalArn'] ?? '*');
 }
 
-/** What is wrong with a policy; nothing, if it is right. A Deny may be as wide as it likes. */
+/** The defects of a policy; none if it is correct. A Deny may be as broad as it likes. */
 export function faultsOf(policy: Policy, { principals, ring, isKeyPolicy = false }: Purpose): string[] {
   const faults: string[] = [];
   for (const statement of policy.Statement) {
@@ -83,7 +83,7 @@ function bindsItems({ Condition }: Statement, ring: string): boolean {
   return String(exact) === `ring#${ring}` || String(like) === 'used#*';
 }
 
-/** A table made from a backup is nobody's ring. */
+/** A table that is restored from a backup is not the ring of any server. */
 function isCopy({ Resource }: Statement): boolean {
   return listOf(Resource).every((resource) => resource.endsWith('-restored'));
 }

@@ -24,7 +24,7 @@ export interface Workspace {
   pathOf(folder: string): string;
   /** Runs Terraform in a folder. */
   run(folder: string, ...args: string[]): Promise<Ended>;
-  /** Runs Terraform, and throws what it said unless it succeeds. */
+  /** Runs Terraform, and throws its output unless it succeeds. */
   succeed(folder: string, ...args: string[]): Promise<string>;
   /** `terraform init` from the mirror, with nothing downloaded. */
   init(folder: string): Promise<void>;
@@ -33,9 +33,9 @@ export interface Workspace {
 
 /**
  * @param options.aws - Whether the AWS provider is needed; the modules for other clouds are tested on their provider's schema.
- * @returns undefined, after one line that says so, where the machine lacks Terraform or the provider: neither comes from a
+ * @returns undefined, after one line of output, if the machine lacks Terraform or the provider: neither comes from a
  *   registry of packages.
- * @throws {MissingPrerequisite} there, where `SEALRING_TERRAFORM=1` asks for these tests.
+ * @throws {MissingPrerequisite} instead, with `SEALRING_TERRAFORM=1`.
  */
 export async function openWorkspaceOrSkip(options: { readonly aws?: boolean } = {}): Promise<Workspace | undefined> {
   try {
@@ -76,7 +76,7 @@ async function openWorkspace(mirror: string | undefined): Promise<Workspace> {
 }
 
 function terraform(cwd: string, args: readonly string[]): Promise<Ended> {
-  // Of the user's settings none may count.
+  // Ignores the user's own settings.
   const env = { ...process.env, TF_CLI_CONFIG_FILE: '/dev/null', CHECKPOINT_DISABLE: '1', TF_IN_AUTOMATION: '1' };
   return new Promise((resolve, reject) => {
     execFile(TERRAFORM, args, { cwd, env, maxBuffer: 256 * 1024 * 1024 }, (error, stdout, stderr) => {

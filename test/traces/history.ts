@@ -15,7 +15,7 @@ export interface KeptKey {
   readonly context: Readonly<Record<string, string>>;
 }
 
-/** What stood in the store of a simulated fleet, and what its KMS can unwrap. */
+/** The contents of a simulated fleet's store over time, and the data keys that its KMS can unwrap. */
 export interface History {
   readonly name: string;
   readonly policy: WorldPolicy;
@@ -27,13 +27,13 @@ export interface History {
 /** Longest time of a play, as in the simulator. */
 const LONGEST_PLAY_MS: number = 24 * HOUR;
 
-/** Every name that {@link historyOf} takes: attackers by chance, and plays. */
+/** Every name that {@link historyOf} accepts: random attackers, and plays. */
 export const HISTORIES: readonly string[] = [
   ...Object.keys(ADVERSARIES).filter((name) => name.startsWith('W')),
   ...Object.keys(PLAYS),
 ];
 
-/** Runs a fleet with an attacker and records what its store held. The same name and seed give the same history. */
+/** Runs a fleet with an attacker and records its store. The same name and seed give the same history. */
 export async function historyOf(name: string, seed: number): Promise<History> {
   const powers = ADVERSARIES[name];
   const options: WorldOptions = { ...episodeOptions(seed), members: powers === undefined ? 5 : 3, policy: SHORT_LIVES };

@@ -5,7 +5,7 @@ import { HISTORIES, historyOf } from './history.ts';
 import { scenesOf } from './scenes.ts';
 
 /*
- * Writes traces: what a TypeScript member does, a JSON object a line, for members in other languages to be held to.
+ * Writes traces of a TypeScript member, one JSON object a line. Members in other languages must behave in the same way.
  *
  *   node test/traces/main.ts --out traces.jsonl --seed 1 --scenes 4 [--history W+k-older]
  */

@@ -13,7 +13,7 @@ interface Timer {
   readonly run: () => void;
 }
 
-/** One TypeScript member on clocks and services of a trace; every step says what came of it. */
+/** One TypeScript member on clocks and services of a trace; every step returns its result. */
 export class TracedMember implements Clock {
   readonly #scene: Scene;
   readonly #store: TracedStore;
@@ -64,12 +64,12 @@ export class TracedMember implements Clock {
   }
 
   readonly #random: RandomSource = (fill) => {
-    // No two data keys are the same, or a member would draw again for ever.
+    // No two data keys are the same, or a member would draw again without an end.
     if (fill.length === DATA_KEY_BYTES) fill.set(digest(`random/${this.#dataKeys++}`));
     else for (let i = 0; i < fill.length; i++) fill[i] = this.#word >>> (8 * (i % 4));
   };
 
-  /** Makes a step, and says what came of it. */
+  /** Makes a step, and returns its result. */
   async step(step: Step): Promise<Expected> {
     this.#set(step);
     this.#store.writes = [];
@@ -97,7 +97,7 @@ export class TracedMember implements Clock {
   #set({ word, clock, store, kms }: Step): void {
     this.#word = word;
     this.#aheadMs += clock?.stepMs ?? 0;
-    // A suspension: everybody else's time goes on.
+    // A suspension: only the time of the others advances.
     this.#aheadMs += clock?.sleptMs ?? 0;
     this.#scene.trueAheadMs += clock?.sleptMs ?? 0;
     if (store?.document !== undefined) this.#store.put(store.document);
@@ -156,7 +156,7 @@ export class TracedMember implements Clock {
     });
   }
 
-  /** What an operation came to, time passing for as long as it takes. */
+  /** The result of an operation; time passes for as long as it takes. */
   async #ended(run: (codec: KmsCodec) => Promise<unknown>): Promise<string> {
     const ended: { result?: string } = {};
     const codec = this.#codec as KmsCodec;
@@ -215,14 +215,14 @@ export class TracedMember implements Clock {
   }
 }
 
-/** There is no real I/O in a trace: one turn of the event loop runs everything that was made ready. */
+/** There is no real I/O in a trace: one turn of the event loop runs all ready callbacks. */
 function settled(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });
 }
 
-/** Class and kind of an error, as every language can say them. */
+/** Class and kind of an error, which are the same in every language. */
 function nameOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   const kind = 'kind' in error ? error.kind : 'reason' in error ? error.reason : '';

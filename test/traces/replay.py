@@ -1,5 +1,4 @@
-"""Replays traces of TypeScript members on a Python member: prints a JSON object for each step that came to
-something else, and at the end how many steps were made."""
+"""Replays traces of TypeScript members on a Python member: prints a JSON object for each step with another result, and at the end the number of steps."""
 
 import hashlib
 import json
@@ -15,7 +14,7 @@ from sealring import KeyWrapperError, KmsCodec, RingConflictError, RingPolicy, R
 from sealring.key_wrapper import Supports, WrappedKey
 from sealring.ring.calls import FOREGROUND
 
-# Of another key of the account, which the fleet may not use.
+# As for another key of the account, which the fleet may not use.
 FORBIDDEN = "forbidden"
 LONGEST_OPERATION_MS = 1_000_000
 PREPARE_MS = 2_000
@@ -35,7 +34,7 @@ def encode(data):
 
 
 class Clocks:
-    """Both clocks of the member, and what waits for the time."""
+    """Both clocks of the member, and its timers."""
 
     def __init__(self, scene):
         self.steady = scene["steadyMs"]
@@ -193,13 +192,13 @@ class Member:
         self.result = None
 
     def random(self, count):
-        # No two data keys are the same, or a member would draw again for ever.
+        # No two data keys are the same, or a member would draw again without an end.
         if count == DATA_KEY_BYTES:
             self.data_keys += 1
             return digest(f"random/{self.data_keys - 1}")
         return bytes(self.word >> (8 * (i % 4)) & 255 for i in range(count))
 
-    # What the member's thread does.
+    # The work of the member's thread.
 
     def pause(self, seconds):
         if seconds <= 0:
@@ -216,7 +215,7 @@ class Member:
             self.run()
             self.may_go_on.release()
 
-    # What the steps do.
+    # The operations of the steps.
 
     def settle(self, run=None):
         """Lets the member's thread run until it has nothing to do, or pauses."""
@@ -228,7 +227,7 @@ class Member:
             self.run = run or self.turns.run_jobs
         self.may_run.release()
         self.may_go_on.acquire()
-        # What came while it paused.
+        # Messages that arrived during the pause.
         if self.paused_until is None and run is not None and self.is_started:
             self.settle()
 
@@ -240,7 +239,7 @@ class Member:
         self.clocks.steady = max(self.clocks.steady, due)
         if self.paused_until == due:
             self.settle()
-            # Whatever was added while it paused.
+            # Jobs that were added during the pause.
             if self.paused_until is None and self.is_started:
                 self.settle()
             return
@@ -435,7 +434,7 @@ def main(path):
             if found:
                 differing += 1
                 print(json.dumps({"scene": scene, "step": at, "op": told["op"], "differs": found}))
-                # What comes after it follows from it.
+                # The following steps depend on it.
                 member.close()
                 member = None
     print(json.dumps({"steps": steps, "differing": differing}))

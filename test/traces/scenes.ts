@@ -6,10 +6,10 @@ import type { History } from './history.ts';
 import { TracedMember } from './member.ts';
 import type { Expected, Scene, Step } from './trace.ts';
 
-/** Steps of one scene at most. */
+/** Most steps of one scene. */
 const LONGEST_SCENE = 60;
 const STEADY_MS = 5_000_000;
-/** A member that is asked for this stays without an answer for as long. */
+/** How long a member waits for a call that hangs. */
 const TROUBLES_MS: readonly number[] = [20 * SECOND, 10 * MINUTE, 2 * HOUR];
 const SECOND_PROVIDER = 'second';
 /** Longest wait of `prepare`. */
@@ -20,7 +20,7 @@ type Change = Pick<Step, 'clock' | 'store' | 'kms'>;
 /** One line of a trace. */
 export type Line = { readonly scene: Scene; readonly keys: History['keys'] } | (Step & { readonly expected: Expected });
 
-/** A member that lives through a part of a history, with troubles and wishes of its own; all of it follows from the seed. */
+/** A member that lives through part of a history, with its own faults and requests; all follows from the seed. */
 export async function* scenesOf(history: History, seed: number, scenes: number): AsyncGenerator<Line> {
   const dice = new Dice(seed * 15_485_863 + 11);
   for (let i = 0; i < scenes; i++) yield* sceneOf(history, dice, i);
@@ -35,7 +35,7 @@ async function* sceneOf(history: History, dice: Dice, index: number): AsyncGener
   const member = new TracedMember({ ...scene }, history.keys);
   yield { scene, keys: history.keys };
   const make = async (step: Step): Promise<Line> => ({ ...step, expected: await member.step(step) });
-  // Never so low that a failing service is asked every second: a trace would grow without telling more.
+  // High enough that a member does not call a failing service every second, which would only lengthen the trace.
   const word = (): number => Math.floor(dice.between(0.15, 1) * 2 ** 32);
   const first = isEmpty ? null : (versions[at]?.document ?? null);
   const isDated = dice.chance(0.8);
@@ -60,7 +60,7 @@ async function* sceneOf(history: History, dice: Dice, index: number): AsyncGener
     if (health === null) return;
     let steady = expectedOf(started)?.atMs ?? STEADY_MS;
     for (let steps = 1; steps < LONGEST_SCENE; steps++) {
-      // What the fleet of the history did meanwhile.
+      // Advances the history of the fleet meanwhile.
       const next = versions[at + 1];
       const dueMs = next === undefined ? Number.POSITIVE_INFINITY : next.atMs - nowMs + STEADY_MS - steady;
       let store: Step['store'];
@@ -82,7 +82,7 @@ async function* sceneOf(history: History, dice: Dice, index: number): AsyncGener
       health = healthOf(line);
       const before = steady;
       steady = expectedOf(line)?.atMs ?? steady;
-      // What goes on after a wait that was given up depends on how calls run beside each other.
+      // After a wait that was given up, the result depends on the order of concurrent calls.
       if (step.op === 'prepare' && steady - before >= PREPARE_MS) return;
     }
   } finally {
@@ -128,7 +128,7 @@ function drawChange(dice: Dice, scene: Scene, document: string | null, steppedMs
     () => (document === null ? clear : { store: { race: document } }),
     () => ({ store: { losesAnswer: true } }),
     () => ({ store: { dateAheadMs: Math.floor(dice.between(-2 * HOUR, 2 * HOUR)) } }),
-    // Two that are tried again at once would take as long as one, or twice as long: no rule says which.
+    // Two simultaneous retries would take as long as one, or twice as long: no rule decides which.
     () => ({ kms: { [scene.providers[0] ?? '']: { failing: dice.pick(['throttled', 'unavailable'] as const) } } }),
     () => ({ kms: { [provider]: { failing: dice.pick(['denied', 'disabled', 'not-found'] as const) } } }),
     () => ({ kms: { [provider]: { wrapFailing: 'denied' } } }),
@@ -145,7 +145,7 @@ function drawChange(dice: Dice, scene: Scene, document: string | null, steppedMs
 
 function drawWish(dice: Dice, health: Expected['health'], dueMs: number): Pick<Step, 'op' | 'argument'> {
   const ids = health?.keys.map(([id]) => id) ?? [];
-  // What fails is asked again and again: that tells no more after a while.
+  // A failed call is repeated without an end, which shows nothing new after a while.
   const longestMs = health?.lastError === null ? 3 * HOUR : 10 * MINUTE;
   const advance = (ms: number): Pick<Step, 'op' | 'argument'> => ({
     op: 'advance',
@@ -173,14 +173,14 @@ function drawWish(dice: Dice, health: Expected['health'], dueMs: number): Pick<S
   ])();
 }
 
-/** A well-formed token under a key that no ring has. */
+/** A well-formed token under a key that is in no ring. */
 function strangersToken(dice: Dice): string {
   const bytes = new Uint8Array(73);
   dice.source(bytes);
   return `sr1.${Buffer.from(bytes.subarray(0, 45)).toString('base64url')}${Buffer.from(bytes.subarray(45)).toString('base64url')}`;
 }
 
-/** A document of which something is missing, or that is none. */
+/** An incomplete or invalid document. */
 function damaged(dice: Dice, document: string | null): string {
   if (document === null || dice.chance(0.3)) return dice.pick(['', 'x', '{}', '[]', '{"format":"sealring/ring/1"}']);
   const parsed: { keys: Record<string, unknown>[] } = JSON.parse(isWellFormed(document) ? document : '{"keys":[]}');

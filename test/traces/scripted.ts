@@ -21,7 +21,7 @@ const MOST_ENTRIES = 64;
 
 type Make = (step: Omit<Step, 'word'>) => Promise<Expected>;
 
-/** One member of a ring of its own, step by step, where chance would seldom find the steps. */
+/** One member of a ring of its own, in fixed steps that chance would seldom find. */
 const SCRIPTS: Readonly<Record<string, (make: Make) => Promise<void>>> = Object.freeze({
   /** The entry of a revoked key comes back after the key's end, and the clock steps. */
   'a revoked key after its end': async (make) => {
@@ -35,7 +35,7 @@ const SCRIPTS: Readonly<Record<string, (make: Make) => Promise<void>>> = Object.
     await make({ op: 'advance', argument: 10 * MINUTE });
     await make({ op: 'refresh', clock: { stepMs: -72 * HOUR } });
   },
-  /** Somebody who has a data key fills its entry with wraps, and then with others, of which one was there before. */
+  /** A thief of a data key fills its entry with wraps, and then with others, of which one was there before. */
   'a thief fills an entry': async (make) => {
     const document = documentOf(await make({ op: 'start', store: { document: null } }));
     const entry = present(document.keys[0]);
@@ -52,7 +52,7 @@ const SCRIPTS: Readonly<Record<string, (make: Make) => Promise<void>>> = Object.
     await make({ op: 'refresh', store: { document: filled([forged(1), ...others]) } });
     await make({ op: 'advance', argument: 10 * MINUTE });
   },
-  /** Somebody who has an expired data key certifies as many revocations as there is room for, in place of a genuine one. */
+  /** A thief of an expired data key certifies as many revocations as there is room for, in place of a genuine one. */
   'a thief of an expired key fills the ring': async (make) => {
     const [expired] = documentOf(await make({ op: 'start', store: { document: null } })).keys;
     const held = new DataKey(digest(`key/${PROVIDER}/0`), RING);
@@ -77,7 +77,7 @@ const SCRIPTS: Readonly<Record<string, (make: Make) => Promise<void>>> = Object.
     const restored = documentOf(await make({ op: 'advance', argument: 10 * MINUTE }));
     if (!restored.keys.some(({ id }) => id === revoked))
       throw new Error('the genuine revocation has left the document');
-    if (restored.keys.length < MOST_ENTRIES) throw new Error('the document of the thief was not believed');
+    if (restored.keys.length < MOST_ENTRIES) throw new Error('the document of the thief was not accepted');
   },
 });
 
@@ -113,7 +113,7 @@ export async function scriptedScene(name: string): Promise<readonly Line[]> {
   return lines;
 }
 
-/** What a step wrote last. */
+/** The last write of a step. */
 function documentOf({ writes }: Expected): Document {
   return JSON.parse(present(writes.at(-1)).document) as Document;
 }

@@ -10,12 +10,12 @@ import {
 import { FORBIDDEN } from '../simulator/services.ts';
 import type { KeptKey } from './history.ts';
 
-/** A KMS of a trace: every answer follows from what the trace says, so that any language can give it. */
+/** A KMS of a trace: every answer follows from the trace, so that any language can give it. */
 export class TracedKms {
   readonly #kept = new Map<string, { readonly dataKey: Uint8Array; readonly context: string }>();
   failing: KeyWrapperErrorKind | undefined;
   wrapFailing: KeyWrapperErrorKind | undefined;
-  /** The time that answers carry, milliseconds; undefined: none. */
+  /** The date of answers, milliseconds; undefined if they have none. */
   dateMs: () => number | undefined;
   readonly provider: string;
   keyId = 'key/1';
@@ -50,8 +50,8 @@ export class TracedKms {
       return answer();
     };
     const keep = (dataKey: Uint8Array, context: Readonly<Record<string, string>>) => {
-      // No counter: a slow start in TypeScript also wraps random bytes with the other key wrappers, to learn what they
-      // answer, and discards the wraps; Python calls one key wrapper after another.
+      // Not a counter: a slow start in TypeScript also wraps random bytes with the other key wrappers, to learn their
+      // answers, and discards the wraps; Python calls one key wrapper after another.
       const key = Buffer.from(dataKey).toString('base64url');
       const wrapped = digest(`wrap/${provider}/${this.keyId}/${key}`).subarray(0, 12);
       this.#kept.set(wrapped.toString('base64url'), { dataKey: Uint8Array.from(dataKey), context: spelt(context) });
@@ -85,14 +85,14 @@ export class TracedKms {
   }
 }
 
-/** A ring store of a trace, and what was written to it. */
+/** A ring store of a trace, and the writes to it. */
 export class TracedStore {
   document: string | null = null;
   failing: 'unavailable' | 'denied' | undefined;
   dateMs: () => number | undefined;
-  /** Somebody else writes this right before the next write. */
+  /** Another member writes this right before the next write. */
   race: string | undefined;
-  /** Whether the answer to the next write gets lost on its way. */
+  /** Whether the answer to the next write is lost. */
   losesAnswer = false;
   reads = 0;
   writes: { readonly document: string; readonly outcome: 'written' | 'conflict' | 'failed' | 'lost' }[] = [];

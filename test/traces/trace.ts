@@ -1,6 +1,6 @@
 import type { KeyWrapperErrorKind } from '@sealring/core';
 
-/** One member of a trace: how it is set up, and where its clocks stand. */
+/** One member of a trace: its set-up, and its clocks. */
 export interface Scene {
   readonly name: string;
   readonly policy: Readonly<Record<string, number>>;
@@ -16,9 +16,9 @@ export interface Scene {
   trueAheadMs: number;
 }
 
-/** What happens in one step. What is not said stays as it was; null takes a trouble away. */
+/** The events of one step. A missing value stays as it was; null ends a fault. */
 export interface Step {
-  /** Where all chance of this step comes from: 32 bits, drawn again and again. */
+  /** The random number of this step: 32 bits, drawn repeatedly. */
   readonly word: number;
   readonly op:
     | 'start'
@@ -57,9 +57,9 @@ export interface Step {
   >;
 }
 
-/** What a member makes of a step: the same in every language. */
+/** A member's result of a step: the same in every language. */
 export interface Expected {
-  /** `ok`, what was asked for, or class and kind of the error. */
+  /** `ok`, the requested value, or class and kind of the error. */
   readonly result: string;
   /** The monotonic clock afterwards. */
   readonly atMs: number;

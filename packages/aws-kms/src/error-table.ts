@@ -60,9 +60,9 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
 } satisfies Record<string, ErrorRow>);
 
 /**
- * What a rejection of the SDK means. Reads `name`, `code`, `$metadata.httpStatusCode` and `$metadata.requestId`
+ * Classifies a rejection of the SDK. Reads `name`, `code`, `$metadata.httpStatusCode` and `$metadata.requestId`
  * only: never a message, which can contain parts of the request, and never the class, which differs between copies
- * of the SDK. Never throws, whatever it is given.
+ * of the SDK. Never throws.
  *
  * A name in the table decides, otherwise the status: a 403 without a JSON body, as proxies and service control
  * policies send it, arrives as a `SyntaxError`. Anything else is `unavailable`.

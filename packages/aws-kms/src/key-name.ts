@@ -8,7 +8,7 @@ export type KeyName =
   | ({ readonly form: 'alias-arn' } & ArnScope)
   | { readonly form: 'alias-name' };
 
-/** Where an ARN points: an alias can only point to a key of its own scope. */
+/** The scope of an ARN: an alias can only point to a key of its own scope. */
 interface ArnScope {
   readonly partition: string;
   readonly region: string;

@@ -131,7 +131,7 @@ class AwsKmsKeyWrapper implements KeyWrapper {
     if (typeof answered !== 'string') return false;
     if (asked !== this.keyId) return answered === asked;
     const { keyName, multiRegion } = this.#settings;
-    // What may be asked is recorded as a key ARN.
+    // The KMS keys that may be called are recorded as key ARNs.
     const name = parseKeyArn(recorded) as KeyName;
     return mayMean(name, answered, multiRegion) && mayMean(keyName, answered, false);
   }
@@ -170,7 +170,7 @@ class AwsKmsKeyWrapper implements KeyWrapper {
     throw keyWrapping.errorOf(PROVIDER, operation, { ...outcome, failure, permission: PERMISSIONS[operation] });
   }
 
-  /** The commonest cause of a missing key is a region other than the one where the key is. */
+  /** The most common cause of a missing key is a region other than that of the key. */
   async #withRegion(failure: ServiceFailure): Promise<ServiceFailure> {
     // A client of the caller's is foreign code, and a wrong region may contain anything.
     const region = await this.#own?.config.region();

@@ -7,7 +7,7 @@ import { FakeKms } from './fake-kms.ts';
 
 const ID = '1234abcd-12ab-34cd-56ef-1234567890ab';
 const context = { 'sealring:ring': 'test' };
-// High bytes only: nothing printable by chance, and hex, base64 and numbers that occur nowhere else.
+// High bytes only: nothing printable by chance, and hex, base64 and numbers that appear nowhere else.
 const CANARY = Uint8Array.from({ length: 32 }, (_, i) => 0xff - ((i * 37) % 64));
 
 const leaksIn = (value: unknown): string[] => leaksOf(value, CANARY);

@@ -51,7 +51,7 @@ describe('createAwsKmsCodec', () => {
     }
   });
 
-  test('closing it closes the key wrapper', async () => {
+  test('closing the codec closes the key wrapper', async () => {
     const close = vi.spyOn(Object.getPrototypeOf(awsKmsKeyWrapper({ keyId: ID, client: new FakeKms() })), 'close');
     await (await createAwsKmsCodec(setUp().options)).close();
     expect(close).toHaveBeenCalledTimes(1);

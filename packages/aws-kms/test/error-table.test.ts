@@ -13,7 +13,7 @@ const MEANINGS = {
   busy: 'busy',
 };
 
-// Repeated here on purpose, because a row that changes its kind changes the behaviour of a fleet.
+// Repeated on purpose, because a row that changes its kind changes the behaviour of a fleet.
 const EXPECTED: Record<KeyWrapperErrorKind, string> = {
   throttled: 'ThrottlingException',
   disabled: 'DisabledException KMSInvalidStateException',
@@ -81,7 +81,7 @@ describe('adapter rule 2: errors are classified by name and status', () => {
 
   test.each([
     ['an unknown exception', Object.assign(new Error('AccessDeniedException'), { name: 'Novelty' })],
-    ['a TypeError out of the SDK', new TypeError('x is not a function')],
+    ['a TypeError of the SDK', new TypeError('x is not a function')],
     ['a parse failure', new SyntaxError('DisabledException')],
     ['a string', 'DisabledException'],
     ['undefined', undefined],

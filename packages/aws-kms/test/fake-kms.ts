@@ -36,7 +36,7 @@ const ACCOUNT = '111122223333';
 export class FakeKms implements AwsKmsClient {
   /** Every request, in order. */
   readonly requests: FakeRequest[] = [];
-  /** Every plaintext buffer handed out, so that a test can see it overwritten. */
+  /** Every plaintext buffer that was returned, so that a test can check that it is overwritten. */
   readonly handedOut: Uint8Array[] = [];
   /** Signals of the calls that hang. */
   readonly hanging: AbortSignal[] = [];
@@ -51,7 +51,7 @@ export class FakeKms implements AwsKmsClient {
   #hangs: 'no' | 'heeding' | 'ignoring' = 'no';
   #late: (() => void)[] = [];
 
-  /** @param canary - The data key that GenerateDataKey makes and that every error then carries, in every field. */
+  /** @param canary - The data key that GenerateDataKey returns and every error then contains, in every field. */
   constructor(options: { region?: string; canary?: Uint8Array; replicaOf?: FakeKms } = {}) {
     this.region = options.region ?? 'eu-west-1';
     this.#keys = options.replicaOf === undefined ? new Map() : options.replicaOf.#keys;
@@ -104,7 +104,7 @@ export class FakeKms implements AwsKmsClient {
     this.#hangs = how;
   }
 
-  /** Lets the hanging calls be answered. */
+  /** Answers the hanging calls. */
   answerLate(): void {
     for (const answer of this.#late.splice(0)) answer();
   }
@@ -188,7 +188,7 @@ export class FakeKms implements AwsKmsClient {
     return { id, key };
   }
 
-  // Like the vendors' errors: the key in every place where one has been observed, also in getters and prototypes.
+  // As in vendors' errors: the key in every place where it was observed, also in getters and prototypes.
   #error(shape: FakeErrorShape): Error {
     const leaks = this.#canary === undefined ? [] : spellingsOf(this.#canary);
     const error = new Error([shape.name, ...leaks].join(' '), { cause: { body: leaks } });

@@ -183,7 +183,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is called', 
     expect(new Uint8Array(kms.handedOut[0] ?? [])).toEqual(new Uint8Array(32));
   });
 
-  test('a wrapped key of a region other than that of the alias ARN is rejected before any call', async () => {
+  test('a wrapped key from another region than the alias ARN is rejected before any call', async () => {
     const { kms, keyWrapper } = setUp({ keyId: 'arn:aws:kms:eu-west-1:111122223333:alias/sealring' });
     const made = { provider: 'aws-kms', keyId: `arn:aws:kms:us-east-1:111122223333:key/${ID}`, wrapped: sampleKey() };
     await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject({ kind: 'corrupt' });
@@ -257,7 +257,10 @@ describe('adapter rule 4: the answer is checked', () => {
   const blobs: [string, (answer: Record<string, unknown>) => unknown][] = [
     ['an empty CiphertextBlob', (answer) => ({ ...answer, CiphertextBlob: new Uint8Array() })],
     ['no CiphertextBlob', (answer) => ({ ...answer, CiphertextBlob: undefined })],
-    ['a CiphertextBlob that Decrypt would not take', (answer) => ({ ...answer, CiphertextBlob: new Uint8Array(6145) })],
+    [
+      'a CiphertextBlob that Decrypt would not accept',
+      (answer) => ({ ...answer, CiphertextBlob: new Uint8Array(6145) }),
+    ],
   ];
   const all: [string, (answer: Record<string, unknown>) => unknown][] = [
     ['an empty 200', () => ({})],
@@ -408,7 +411,7 @@ describe('every call ends (F29)', () => {
     },
   );
 
-  test('no listener stays on a signal that many calls share', async () => {
+  test('no listener remains on a signal that many calls share', async () => {
     const { kms, keyWrapper } = setUp();
     const { signal } = new AbortController();
     const made = await keyWrapper.wrap(sampleKey(), { context, signal });

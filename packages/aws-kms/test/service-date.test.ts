@@ -15,7 +15,7 @@ const server = createServer((_, response) => {
 beforeAll(() => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve)));
 afterAll(() => server.close());
 
-/** Dates of a failed call: those of a successful one are in the ring's tests, against an emulator. */
+/** Only dates of failed calls: the ring's tests check those of successful ones, against an emulator. */
 async function datesOf(answer: number): Promise<string[]> {
   status = answer;
   const client = new KMSClient({
@@ -32,7 +32,7 @@ async function datesOf(answer: number): Promise<string[]> {
   return dates;
 }
 
-test('the Date of an answer is reported, of a refusal too (F13)', async () => {
+test('the Date of an answer is reported, also of a refusal (F13)', async () => {
   expect(await datesOf(400)).toEqual([DATE]);
   expect(await datesOf(200)).toEqual([DATE]);
 });

@@ -3,7 +3,7 @@ import { type StoreFailure, vendorError } from '@sealring/core/adapter';
 
 /** `absent`: the blob does not exist. `conflict`: the condition of a write did not hold. */
 export interface Failure extends StoreFailure<RingStoreErrorKind | 'absent' | 'conflict'> {
-  /** Of stored content that is not a document. */
+  /** For stored content that is not a document. */
   readonly revision?: string | undefined;
 }
 
@@ -55,7 +55,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   ['too-large', 'the service does not accept a blob of this size', 'RequestBodyTooLarge'],
 
   ['unavailable', 'the blob is archived: a lifecycle rule applies to it', 'BlobArchived BlobBeingRehydrated'],
-  // The status is that of a conflict, but reading again does not help: the lease has to end.
+  // The status is that of a conflict, but reading again does not help: the lease must end.
   [
     'unavailable',
     'another client holds a lease on the blob',
@@ -70,7 +70,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   ],
   ['unavailable', 'the document was damaged in transit', 'Crc64Mismatch Md5Mismatch'],
   ['unavailable', 'Blob Storage cannot serve requests at the moment', 'InternalError OperationTimedOut ServerBusy'],
-  // Of an answer that did not come from Blob Storage, and of a request that failed without a system code.
+  // For an answer that did not come from Blob Storage, and a request that failed without a system code.
   ['unavailable', 'the answer did not come from Blob Storage', 'PARSE_ERROR'],
   ['unavailable', 'Blob Storage cannot be reached', 'REQUEST_SEND_ERROR'],
 ]);
@@ -81,7 +81,7 @@ const BY_STATUS = vendorError.errorTable<Failure['kind']>([
 ]);
 
 /**
- * What a rejection of the SDK means. Reads `code`, `name` and `statusCode` only: never a message, and never the class,
+ * Classifies a rejection of the SDK. Reads `code`, `name` and `statusCode` only: never a message, and never the class,
  * which differs between copies of the SDK.
  *
  * Nothing but Blob Storage's own BlobNotFound with its 404 is an absent blob, not the 404 of a proxy and not that of a

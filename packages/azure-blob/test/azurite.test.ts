@@ -23,7 +23,7 @@ async function revisionOf(ring: RingStore): Promise<string> {
   return String(Object(error).revision);
 }
 
-// Only where this machine lacks npm; under CI=true the set-up fails instead.
+// Skipped only where this machine lacks npm; under CI=true the set-up fails instead.
 describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
   const container = containerClient(containerName);
   beforeAll(async () => void (await container.create()));
@@ -56,7 +56,7 @@ describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
     expect((await ring.read())?.document).toBe('ours');
   });
 
-  test('the same bytes written again, by the store or another tool, are another revision', async () => {
+  test('the same bytes written again, by the store or another tool, get another revision', async () => {
     const { ring, theirs } = newRing();
     const first = await ring.write('a', { expected: undefined });
     const second = await ring.write('a', { expected: first.revision });
@@ -157,7 +157,7 @@ describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
       expect(await member.read()).toEqual(stored);
     });
 
-    test('a server that may not read is denied, whether or not there is a ring (F9)', async () => {
+    test('a server without permission to read is denied, whether or not there is a ring (F9)', async () => {
       const { blob, ring } = newRing();
       for (let founded = 0; founded < 2; founded++) {
         await expect(signed(blob, 'w').read()).rejects.toMatchObject(failed('denied'));

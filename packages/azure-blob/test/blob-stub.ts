@@ -32,7 +32,7 @@ export function sendBlob(
   response.end(bytes);
 }
 
-/** Answers that the blob is written. */
+/** Answers that the blob was written. */
 export function sendCreated(
   response: ServerResponse,
   headers: Readonly<Record<string, string>> = { etag: '"0x2"' },

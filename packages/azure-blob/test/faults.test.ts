@@ -219,7 +219,7 @@ describe('the Blob Storage SDK against a local server', () => {
       }
       expect(inspect(ring, { depth: Infinity, showHidden: true })).not.toMatch(new RegExp(`${canary}|${key}`));
     }
-    // The error could have contained them.
+    // The errors could have contained them.
     expect(stub.requests.some(({ headers }) => headers.authorization?.startsWith('SharedKey account:'))).toBe(true);
     expect(stub.requests.some(({ url }) => url.includes(`sig=${canary}`))).toBe(true);
   });

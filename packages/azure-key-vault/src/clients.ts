@@ -24,7 +24,7 @@ export interface AzureKeyClient {
   getKey(name: string, options: AzureCallOptions & { readonly version?: string }): Promise<unknown>;
 }
 
-/** How data keys are wrapped: with RSA of 2048 bits or more, or with 256-bit AES of a Managed HSM. */
+/** The wrapping algorithm: RSA of 2048 bits or more, or 256-bit AES of a Managed HSM. */
 export type AzureWrapAlgorithm = 'RSA-OAEP-256' | 'A256KW';
 
 /** The part of `CryptographyClient` (`@azure/keyvault-keys`) that is used. */

@@ -7,7 +7,7 @@ export interface ErrorRow {
   readonly hint?: string;
 }
 
-/** What was observed of the last HTTP answer, independent of the SDK. */
+/** Facts of the last HTTP answer, observed independently of the SDK. */
 export interface SeenAnswer {
   readonly status: number | undefined;
   readonly requestId: string | undefined;
@@ -64,7 +64,7 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
 const UNWRAP_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({ BadParameter: { kind: 'corrupt' } });
 
 /**
- * How the SDK begins to say why it sent no request. The text is only matched, never copied.
+ * The beginnings of the SDK's messages for a request that it did not send. The text is only matched, never copied.
  *
  * Source: `keyVaultAuthenticationPolicy` of `@azure/keyvault-common`.
  */
@@ -77,9 +77,9 @@ const CHALLENGE: Pick<ServiceFailure, 'code' | 'hint'> = Object.freeze({
 });
 
 /**
- * What a rejection of the SDK means. Reads codes, names and statuses, and the beginning of a message where the SDK sent
- * no request. A message, which can contain an unwrapped key, is never copied. Never reads the class, which differs
- * between copies of the SDK. Never throws, whatever it is given.
+ * Classifies a rejection of the SDK. Reads codes, names and statuses, and the beginning of a message if the SDK sent no
+ * request. A message, which can contain an unwrapped key, is never copied. Never reads the class, which differs between
+ * copies of the SDK. Never throws.
  *
  * The status is that of the error or, if the SDK lost it, of the observed answer: the SDK turns a refusal with an
  * empty body into a `TypeError`.

@@ -12,13 +12,13 @@ const PERMISSIONS: Readonly<Partial<Record<KeyWrapperOperation, string>>> = Obje
   sign: 'keys/sign/action and keys/read',
 });
 
-/** What the caller of the key wrapper requests in one call. */
+/** The request of one call to the key wrapper. */
 export interface CallerOptions {
   readonly signal: AbortSignal | undefined;
   readonly onServiceDate: ((date: Date) => void) | undefined;
 }
 
-/** What the vault answered. */
+/** The vault's answer. */
 export interface VaultAnswer {
   /** The SDK's result, unchecked. */
   readonly answer: unknown;
@@ -39,7 +39,7 @@ export class VaultCalls {
     this.#calls = keyWrapping.calls(limits, () => ({ kind: 'unavailable' }), mayPass);
   }
 
-  /** @throws {KeyWrapperError} whatever goes wrong. */
+  /** @throws {KeyWrapperError} for every failure. */
   async call(
     operation: KeyWrapperOperation,
     { signal, onServiceDate }: CallerOptions,

@@ -10,7 +10,7 @@ export const SUPPORTS: keyWrapping.ContextSupport = Object.freeze({ context: fal
 
 /** RSA of 4096 bits, the longest that a vault has. */
 const MAX_WRAPPED_BYTES = 512;
-/** How long the current version of a key is remembered: about the time between two reads of the ring. */
+/** How long the current version of a key is cached: about the time between two reads of the ring. */
 const CURRENT_VERSION_MS = 300_000;
 /** Cryptography clients that are kept, one for each version: a ring has at most 64 keys. */
 const MAX_CLIENTS = 64;

@@ -19,7 +19,7 @@ describe('a wrapped key records the version that wrapped it (F34)', () => {
     for (const made of [before, after]) expect(await keyWrapper.unwrap(made, { context })).toEqual(samplePlaintext());
   });
 
-  test('what is avoided: the SDK’s client without a version reports an id under which nothing unwraps after a rotation', async () => {
+  test('the avoided problem: the SDK’s client without a version reports an id under which nothing unwraps after a rotation', async () => {
     const { vault, rsa, clients } = setup();
     const unversioned = { id: vault.idOf(rsa), name: rsa.name, properties: { vaultUrl: vault.url, name: rsa.name } };
     const client = clients.cryptography(unversioned);
@@ -83,7 +83,7 @@ describe('a wrapped key records the version that wrapped it (F34)', () => {
     ['a replaced key', (kid: string) => kid.replace('/wrapping/', '/retired/')],
     ['another vault', (kid: string) => kid.replace('127.0.0.1', 'evil.example')],
     ['no version', (kid: string) => kid.replace(/\/[0-9a-f]{32}$/, '')],
-  ])('a current version that names %s is corrupt, and nothing is sent to be wrapped', async (_, change) => {
+  ])('a current version that names %s is corrupt, and no data key is sent', async (_, change) => {
     const { vault, wrapper } = setup();
     const keyWrapper = wrapper({ alsoUnwrap: [`${vault.url}/keys/retired`] });
     vault.spoilKid(change);
@@ -167,7 +167,7 @@ describe('adapter rule 4: the answer is checked', () => {
     }
   });
 
-  test('adapter rule 5: the buffer the SDK handed out is overwritten, whether its key passes or not', async () => {
+  test('adapter rule 5: the buffer of the SDK is overwritten, whether its key passes or not', async () => {
     const { clients, wrapper } = setup();
     const handedOut: Uint8Array[] = [];
     const watched: AzureKeyVaultClients = {

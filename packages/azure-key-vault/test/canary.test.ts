@@ -6,7 +6,7 @@ import { entry, useVault } from './vault-setup.ts';
 
 const setup = useVault();
 const context = { 'sealring:ring': 'test' };
-// High bytes only: nothing printable by chance, and hex, base64 and numbers that occur nowhere else.
+// High bytes only: nothing printable by chance, and hex, base64 and numbers that appear nowhere else.
 const CANARY = Uint8Array.from({ length: 64 }, (_, i) => 0xff - ((i * 37) % 64));
 
 const leaksIn = (value: unknown): string[] => leaksOf(value, CANARY);

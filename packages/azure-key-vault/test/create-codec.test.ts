@@ -27,7 +27,7 @@ describe('createAzureKeyVaultCodec', () => {
     expect(new TextDecoder().decode(second.unseal(first.seal(payload)))).toBe('state');
   });
 
-  test('creating a ring takes: the signing key, the current version, one wrap, one signature, one KMS check', async () => {
+  test('creating a ring requests the signing key, the current version, one wrap, one signature and one KMS check', async () => {
     await using codec = await createAzureKeyVaultCodec(options());
     expect(operations()).toEqual([
       'get signing',
@@ -47,7 +47,7 @@ describe('createAzureKeyVaultCodec', () => {
     expect(setup().vault.requests).toEqual([]);
   });
 
-  test('least privilege: a reader with a pinned public key needs to unwrap and no more', async () => {
+  test('least privilege: a reader with a pinned public key needs only to unwrap', async () => {
     const { vault, publicKey } = setup();
     const given = options();
     await using member = await createAzureKeyVaultCodec(given);
@@ -62,7 +62,7 @@ describe('createAzureKeyVaultCodec', () => {
     expect(reader.unseal(member.seal(payload))).toEqual(member.unseal(member.seal(payload)));
   });
 
-  test('least privilege: a member with pinned version and public key needs to wrap, unwrap and sign; else to get as well', async () => {
+  test('least privilege: a member with pinned version and public key needs to wrap, unwrap and sign, and without them also to get', async () => {
     const { vault, rsa, publicKey } = setup();
     const clients = sdkClients(vault, vault.issueToken(['wrapKey', 'unwrapKey', 'sign']));
     const keyId = vault.idOf(rsa, rsa.current);
@@ -120,7 +120,7 @@ describe('createAzureKeyVaultCodec', () => {
     await expect(createAzureKeyVaultCodec({ ...options(), ...Object({ keyid: 'x' }) })).rejects.toThrow(TypeError);
   });
 
-  test('adapter rule 3: the ring repeats calls that something waits for, and the key wrapper does not repeat them again', async () => {
+  test('adapter rule 3: the ring repeats calls that a caller waits for, and the key wrapper does not repeat them', async () => {
     await using codec = await createAzureKeyVaultCodec(options());
     setup().vault.requests.length = 0;
     setup().vault.throttle({ only: ['wrapKey'] });
@@ -136,13 +136,13 @@ describe('createAzureKeyVaultCodec', () => {
     codec.seal(payload);
   });
 
-  test('closing it closes the key wrapper', async () => {
+  test('closing the codec closes the key wrapper', async () => {
     const close = vi.spyOn(VaultCalls.prototype, 'close');
     await (await createAzureKeyVaultCodec(options())).close();
     expect(close).toHaveBeenCalledTimes(1);
   });
 
-  test('a vault that denies access is the reason why the start fails', async () => {
+  test('the start fails with the reason if the vault denies access', async () => {
     setup().vault.deny();
     const start = createAzureKeyVaultCodec(options());
     await expect(start).rejects.toBeInstanceOf(KeyWrapperError);

@@ -2,7 +2,7 @@ import type { KeyWrapperErrorKind } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
 import { classify, ERROR_TABLE, type ErrorRow } from '../src/error-table.ts';
 
-// Repeated here on purpose, because a row that changes its kind changes the behaviour of a fleet.
+// Repeated on purpose, because a row that changes its kind changes the behaviour of a fleet.
 const EXPECTED: Record<Exclude<KeyWrapperErrorKind, 'corrupt'>, string> = {
   throttled: 'Throttled TooManyRequests',
   disabled: 'KeyDisabled KeyExpired KeyNotYetValid ObjectIsBeingDeleted ObjectIsDeletedButRecoverable',
@@ -16,7 +16,7 @@ const ROWS = Object.entries(EXPECTED).flatMap(([kind, names]) => names.split(/\s
 const REQUEST_ID = '0d2ee5c1-56b1-4a5e-9e0c-0f8a3c1f2b7d';
 const NOTHING = { status: undefined, requestId: undefined };
 
-/** A `RestError` as the SDK makes it of a JSON body. */
+/** A `RestError` as the SDK makes it from a JSON body. */
 function restError(statusCode: number, code: string, inner?: string): object {
   const innerError = inner === undefined ? undefined : { code: inner };
   return Object.assign(new Error('x'), {
@@ -111,7 +111,7 @@ describe('adapter rule 2: errors are classified by code and status', () => {
 
   test.each([
     ['an unknown error', Object.assign(new Error('KeyDisabled'), { name: 'Novelty' })],
-    ['a TypeError out of the SDK', new TypeError('KeyDisabled')],
+    ['a TypeError of the SDK', new TypeError('KeyDisabled')],
     ['a string', 'KeyDisabled'],
     ['undefined', undefined],
     ['null', null],

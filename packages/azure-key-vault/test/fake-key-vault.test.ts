@@ -39,7 +39,7 @@ async function refusalOf(call: Promise<unknown>): Promise<unknown> {
   throw new Error('it was expected to fail');
 }
 
-/** Sends a request by hand, as no SDK does. */
+/** Sends a hand-written request, as no SDK does. */
 async function send(vault: FakeKeyVault, method: string, path: string, headers = {}): Promise<[number, string]> {
   const sent = request(`${vault.url}${path}`, { method, headers, ca: vault.certificate });
   sent.end();
@@ -85,7 +85,7 @@ describe('the fake Key Vault, used by the real SDK', () => {
     ]);
   });
 
-  test('ES256 signs a digest so that node:crypto verifies the message, and signs nothing else', async () => {
+  test('ES256 signs a digest so that node:crypto verifies the message, and signs no other input', async () => {
     const { signing } = setup();
     const client = clientFor(signing);
     const { publicKey } = signing.current;
@@ -202,7 +202,7 @@ describe('the fake Key Vault, used by the real SDK', () => {
     await expect.poll(() => vault.hanging).toBe(0);
   });
 
-  test('it refuses requests that no client sends', async () => {
+  test('refuses requests that no client sends', async () => {
     const { vault, rsa, token } = setup();
     const headers = { authorization: `Bearer ${token}` };
     expect(await send(vault, 'GET', '/keys')).toMatchObject([401, expect.any(String)]);
@@ -216,7 +216,7 @@ describe('the fake Key Vault, used by the real SDK', () => {
     }
   });
 
-  test('its certificate is trusted only by clients that were given it', async () => {
+  test('only clients that were given its certificate trust it', async () => {
     await using vault = await Vault.start();
     const sent = request(`${vault.url}/keys/x`);
     const error = await new Promise((resolve) => {
@@ -228,7 +228,7 @@ describe('the fake Key Vault, used by the real SDK', () => {
 });
 
 describe('the fake Key Vault for other processes', () => {
-  test('prints where it is and what is in it, and ends on a signal', async () => {
+  test('prints its address and its contents, and ends on a signal', async () => {
     const server = spawn(process.execPath, [SERVE], { stdio: ['ignore', 'pipe', 'inherit'] });
     try {
       const lines: string[] = [];

@@ -76,7 +76,7 @@ describe('a fleet on Azure Key Vault, through the real SDK', () => {
     const second = await start(vault.issueToken(MEMBER));
     const token = first.seal(payload);
     const [old, newer] = [rsa.current.id, rsa.rotate().id];
-    // Its version is remembered for a while; the server that starts now knows the new one.
+    // A member caches the version for a while; the server that starts now knows the new one.
     const third = await start(vault.issueToken(MEMBER));
     await third.rotate();
     const document = (await ring.read())?.document ?? '';
@@ -100,7 +100,7 @@ describe('a fleet on Azure Key Vault, through the real SDK', () => {
   });
 });
 
-/** The clock runs a hundred times as fast: the ring's times are the real ones, down to the spacing of refusals. */
+/** The clock runs a hundred times as fast: the ring's times are real, including the interval between refusals. */
 const SPEED = 100;
 
 const policy = {

@@ -47,8 +47,8 @@ async function started(start: Promise<KmsCodec>): Promise<KmsCodec> {
 }
 
 /**
- * An attacker who can write the store and has the public wrapping key, which is not secret, but has no permission at
- * the vault. They generate a data key and wrap it themselves, under the version that the fleet uses.
+ * An attacker with write access to the store and the public wrapping key, which is not secret, but no permission at the
+ * vault. They generate a data key and wrap it themselves, under the version that the fleet uses.
  */
 async function forgedRing(
   signEntry?: (entry: Uint8Array) => Uint8Array,
@@ -92,14 +92,14 @@ describe('a ring whose data key an attacker wrapped with the public RSA key (F35
   test('has a key that the vault unwraps and that certifies every entry, as the attacker intended', async () => {
     const { attacker, ring } = await forgedRing();
     const token = attacker.seal(minted);
-    // The message must say so: everyone who can write the store can create tokens.
+    // The message must say that everyone with write access to the store can create tokens.
     const trusting = await started(
       createAzureKeyVaultCodec({ ...withoutSigner(ring), create: 'never', dangerouslyTrustStore: true }),
     );
     expect(trusting.unseal(token)).toEqual(new Uint8Array(minted));
   });
 
-  test('is refused by a server that starts, before any unwrap, and is not overwritten', async () => {
+  test('is refused by a starting server, before any unwrap, and is not overwritten', async () => {
     const { ring } = await forgedRing();
     const before = await ring.read();
     vault.requests.length = 0;
@@ -154,8 +154,8 @@ describe('a ring whose data key an attacker wrapped with the public RSA key (F35
   });
 });
 
-describe('a server that starts refuses a genuine ring document that was tampered with', () => {
-  // Every change keeps the document well-formed; a signature fails, or the wrap.
+describe('a starting server refuses a genuine ring document that was tampered with', () => {
+  // Every change leaves the document well-formed; a signature fails, or the wrap.
   test.each([
     ['a key id of another key', (text: string) => text.replaceAll('/keys/wrapping/', '/keys/signing/')],
     ['a key id of another vault', (text: string) => text.replaceAll('https://127.0.0.1', 'https://evil.example')],

@@ -21,7 +21,7 @@ describe('signing with Key Vault', () => {
     expect(vault.requests).toHaveLength(1);
   });
 
-  test('signs an entry as it was given, even if the caller changes it during the call', async () => {
+  test('signs the original entry, even if the caller changes it during the call', async () => {
     const keyWrapper = setup().signer();
     const given = new Uint8Array(entry);
     const signing = keyWrapper.sign?.(given);
@@ -95,7 +95,7 @@ describe('fetchAzureSignPublicKeys', () => {
     expect(vault.requests.map(({ operation }) => operation)).toEqual(['get', 'get']);
   });
 
-  test('needs the permission to get, and no other', async () => {
+  test('needs only the permission to get', async () => {
     const { vault, signing } = setup();
     const signKeyIds = [vault.idOf(signing, signing.current)];
     const fetchWith = (token: string): Promise<unknown> =>

@@ -33,7 +33,7 @@ function summaryOf(error: unknown): KeyWrapperError['summary'] {
 }
 
 describe('createAzureKeyVaultCodec fetches signing keys within startTimeoutSeconds', () => {
-  test('gives up on a vault that throttles when the time is over, with its answer and the attempts', async () => {
+  test('gives up on a vault that throttles at the end of the time, with its last answer and the number of attempts', async () => {
     setup().vault.throttle();
     const { error, seconds } = await start(1.5);
     expect(error).toMatchObject({ kind: 'throttled' });
@@ -43,7 +43,7 @@ describe('createAzureKeyVaultCodec fetches signing keys within startTimeoutSecon
     expect(seconds).toBeLessThan(4);
   });
 
-  test('gives up on a vault that hangs when the time is over', async () => {
+  test('gives up on a vault that hangs at the end of the time', async () => {
     setup().vault.hang();
     const { error, seconds } = await start(0.4);
     expect(error).toMatchObject({ kind: 'unavailable' });

@@ -6,13 +6,13 @@ import { type AddressInfo, connect } from 'node:net';
 export interface Tunnel extends AsyncDisposable {
   /** For `HTTPS_PROXY`: `http://127.0.0.1:PORT`. */
   readonly url: string;
-  /** Hosts that clients asked for, each as `host:port`. */
+  /** Hosts in the clients' requests, each as `host:port`. */
   readonly asked: readonly string[];
 }
 
 /**
- * An HTTP proxy (CONNECT, RFC 9110, section 9.3.6) that leads to one place whatever host is asked for: a client can call
- * a fake vault by a name under `vault.azure.net`, as it calls a real one.
+ * An HTTP proxy (CONNECT, RFC 9110, section 9.3.6) that connects every host to the same address: a client can call a
+ * fake vault by a name under `vault.azure.net`, as it calls a real one.
  */
 export async function startTunnel(to: string): Promise<Tunnel> {
   const { hostname, port } = new URL(to);

@@ -21,7 +21,7 @@ describe('refusals of the vault', () => {
       });
       expect(setup().vault.requests).toHaveLength(1);
     }
-    // On the live service it still wraps: only an unwrap shows that the key may be used.
+    // The live service still wraps: only an unwrap shows that the key may be used.
     await keyWrapper.wrap(samplePlaintext(), { context });
     rsa.set({ enabled: true });
     await keyWrapper.unwrap(made, { context });
@@ -73,7 +73,7 @@ describe('refusals of the vault', () => {
     await expect(run(keyWrapper, made)).rejects.toMatchObject({ kind: 'denied', summary });
   });
 
-  test('the date of an answer is reported, of a refusal too', async () => {
+  test('the date of an answer is reported, also of a refusal', async () => {
     const { keyWrapper, made } = await setup().pinned();
     setup().vault.now = () => Date.now() + 3_600_000;
     const dates: Date[] = [];
@@ -88,7 +88,7 @@ describe('refusals of the vault', () => {
     expect(dates).toHaveLength(2);
   });
 
-  test('a token that the vault does not know is denied', async () => {
+  test('an unknown token is denied', async () => {
     const { vault, wrapper } = setup();
     const keyWrapper = wrapper({ clients: sdkClients(vault, 'nobody') });
     await expect(keyWrapper.wrap(samplePlaintext(), { context })).rejects.toMatchObject({
@@ -218,7 +218,7 @@ describe('every call ends (F29)', () => {
     expect(result).toEqual(new Uint8Array(64));
   });
 
-  test('no listener stays on a signal that many calls share', async () => {
+  test('no listener remains on a signal that many calls share', async () => {
     const { keyWrapper, made } = await setup().pinned();
     const { signal } = new AbortController();
     setup().vault.throttle({ times: 1 });

@@ -15,51 +15,51 @@ import {
 
 export const context = { 'sealring:ring': 'test', 'sealring:purpose': 'data-key' };
 
-/** What is signed. */
+/** The entry to sign. */
 export const entry: Uint8Array = new TextEncoder().encode('{"ring":"test"}');
 
-/** 64 bytes, as the ring hands them over: a data key and the hash of its context. */
+/** 64 bytes, as the ring passes them: a data key and the hash of its context. */
 export function samplePlaintext(): Uint8Array {
   return Uint8Array.from({ length: 64 }, (_, i) => i + 1);
 }
 
 type Call = (keyWrapper: KeyWrapper, made: WrappedKey, options?: Partial<WrapOptions>) => Promise<unknown>;
 
-/** Every call of a wrapper that signs, for laws that hold for all of them. */
+/** Every call of a wrapper that signs, for invariants that hold for all of them. */
 export const CALLS: readonly [string, Call][] = [
   ['wrap', (keyWrapper, _, options) => keyWrapper.wrap(samplePlaintext(), { context, ...options })],
   ['unwrap', (keyWrapper, made, options) => keyWrapper.unwrap(made, { context, ...options })],
   ['sign', async (keyWrapper, _, options) => keyWrapper.sign?.(entry, options)],
 ];
 
-/** A vault for the tests of one file, healed after each of them. */
+/** A vault for the tests of one file, reset after each of them. */
 export interface VaultSetup {
   readonly vault: FakeKeyVault;
   readonly rsa: VaultKey;
   readonly hsm: VaultKey;
   readonly signing: VaultKey;
-  /** A token with every right. */
+  /** A token with every permission. */
   readonly token: string;
   readonly clients: AzureKeyVaultClients;
   /** The current public half of `signing`. */
   readonly publicKey: () => AzureSignPublicKey;
-  /** A wrapper that asks `rsa` and does not sign, unless told otherwise. */
+  /** A wrapper that calls `rsa` and does not sign, unless the options change that. */
   readonly wrapper: (extra?: Partial<AzureKeyVaultKeyWrapperOptions>) => ReturnType<typeof azureKeyVaultKeyWrapper>;
-  /** Operations and versions that the vault was asked for. */
+  /** Operations and versions of the requests to the vault. */
   readonly asked: () => string[];
-  /** A wrapper that signs and is pinned to the current version, so that wrapping is one request, and what it wrapped. */
+  /** A wrapper that signs and is pinned to the current version, so that a wrap is one request; with its wrap. */
   readonly pinned: (
     extra?: Partial<AzureKeyVaultKeyWrapperOptions>,
   ) => Promise<{ keyWrapper: KeyWrapper; made: WrappedKey }>;
-  /** A wrapper that asks `rsa` and signs. */
+  /** A wrapper that calls `rsa` and signs. */
   readonly signer: (extra?: Partial<AzureKeyVaultKeyWrapperOptions>) => ReturnType<typeof azureKeyVaultKeyWrapper>;
 }
 
-/** Starts a vault before the tests of this file; `it()` is to be called inside of them. */
+/** Starts a vault before the tests of this file; call `it()` inside of them. */
 export function useVault(): () => VaultSetup {
   let setup: VaultSetup | undefined;
   const it = (): VaultSetup => {
-    if (setup === undefined) throw new Error('the vault is there in tests only');
+    if (setup === undefined) throw new Error('the vault exists only during tests');
     return setup;
   };
   beforeAll(async () => {

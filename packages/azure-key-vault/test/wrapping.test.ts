@@ -9,7 +9,7 @@ import { context, entry, samplePlaintext, useVault } from './vault-setup.ts';
 
 const setup = useVault();
 
-/** Not called in a function that is asynchronous: what it throws is to be seen. */
+/** Not called inside an async function, because the test checks its synchronous exceptions. */
 function signerOf(keyWrapper: KeyWrapper): Required<KeyWrapper> {
   if (keyWrapper.sign === undefined) throw new Error('it does not sign');
   return keyWrapper as Required<KeyWrapper>;
@@ -119,7 +119,7 @@ describe('requests to Key Vault', () => {
   );
 });
 
-describe('adapter rule 6: a wrapped key never chooses which vault or key is called', () => {
+describe('adapter rule 6: a wrapped key never chooses the vault or key of a call', () => {
   test.each([
     ['another provider', () => ({ provider: 'gcp-kms' })],
     ['another key', (id: string) => ({ keyId: id.replace('wrapping', 'signing') })],

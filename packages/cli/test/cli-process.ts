@@ -17,9 +17,9 @@ export interface RunOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** Standard input. Default: nothing. */
   readonly input?: string;
-  /** Called with all that was printed to standard output, whenever there is more. */
+  /** Called with the whole standard output so far, after each addition. */
   readonly onStdout?: (text: string, child: ChildProcess) => void;
-  /** The same of standard error. */
+  /** The same for standard error. */
   readonly onStderr?: (text: string, child: ChildProcess) => void;
 }
 

@@ -28,7 +28,7 @@ afterEach(async () => {
   }
 });
 
-/** Starts it and waits until it has said where. */
+/** Starts it and waits until it prints its address. */
 async function start(args: readonly string[] = []): Promise<Running> {
   let ended: Promise<Ended> | undefined;
   const said = new Promise<{ url: string; child: ChildProcess }>((resolve) => {

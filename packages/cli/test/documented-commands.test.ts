@@ -10,7 +10,7 @@ const root = join(import.meta.dirname, '../../..');
 const MAIN = join(import.meta.dirname, '../dist/main.js');
 const EXAMPLE_ID = 'zWmwhf-E_bTV';
 
-/** What npx would run. Another test covers the question and the wait of a revocation, and the exit code of status. */
+/** The program of npx. Another test covers the question and the wait of a revocation, and the code of status. */
 const NPX = `#!/bin/sh
 shift
 if [ "$1" = revoke ]; then shift; set -- revoke --yes --no-wait "$@"; fi
@@ -20,7 +20,7 @@ if [ "$1" = status ] && [ $code = 3 ]; then exit 0; fi
 exit $code
 `;
 
-/** Where the guide on moving moves to. */
+/** The destination in the guide on moving. */
 const NEW_CONFIG = `import { fileRing, localKeyWrapper } from '@sealring/core';
 export default {
   ringName: 'local',
@@ -39,7 +39,7 @@ beforeEach(() => {
 });
 afterEach(() => project.remove());
 
-/** Runs the lines of an example as a shell would. What installs, and what never ends, is left out. */
+/** Runs the lines of an example as a shell would. Commands that install, and those that never end, are left out. */
 async function runLines(text: string): Promise<{ readonly code: number; readonly output: string }> {
   const lines = text.split('\n').filter((line) => !line.startsWith('npm install') && !line.includes('--watch'));
   if (!lines.some((line) => line.includes('init --local'))) await runCli(['init', '--local'], { cwd: project.cwd });
@@ -59,7 +59,7 @@ function runShell(script: string): Promise<{ readonly code: number; readonly out
   });
 }
 
-/** Leaves a token where the examples read one. @returns the id of the key that sealed it. */
+/** Puts a token where the examples read one. @returns the id of its key. */
 async function prepareToken(): Promise<string> {
   await using codec = await createKmsCodec({
     ringName: 'local',
@@ -88,7 +88,7 @@ const fences = PAGES.flatMap((document) => {
 });
 
 describe.skipIf(process.platform === 'win32')('commands in the documentation', () => {
-  test('are collected from the pages', () => {
+  test('finds commands on each of the pages', () => {
     expect(fences.length).toBeGreaterThan(5);
   });
 
@@ -96,7 +96,7 @@ describe.skipIf(process.platform === 'win32')('commands in the documentation', (
     expect(await runLines(script)).toMatchObject({ code: 0 });
   });
 
-  // That of the doctor names a key of AWS; the tests of all packages run it on an emulator.
+  // The doctor's example names a key of AWS; the tests of all packages run it on an emulator.
   test.each(['status', 'init', 'rotate', 'revoke', 'inspect', 'export', 'import', 'policy', 'bench', 'keeper'])(
     'the example in the help of %s runs',
     async (command) => {

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 
 const SOURCE = join(import.meta.dirname, '..', 'src');
 
-/** What a folder may import of the others. */
+/** The imports that a folder may have from the others. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   terminal: [],
   policy: [],
@@ -20,7 +20,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   commands: ['doctor', 'keeper', 'migration', 'policy', 'probe', 'proxy', 'revocation', 'ring', 'settings', 'terminal'],
 };
 
-/** What lies beside the folders and every folder may import: it imports none of them. */
+/** Files beside the folders, which every folder may import: they import none of them. */
 const SHARED: readonly string[] = ['exit-code.ts', 'failure.ts', 'foreign-error.ts', 'usage-error.ts'];
 
 function filesOf(folder: string): string[] {
@@ -35,7 +35,7 @@ function importsOf(folder: string, name: string): string[] {
 }
 
 describe('the folders of the command line', () => {
-  test('are the ones listed here', () => {
+  test('has the folders that are listed here', () => {
     const folders = readdirSync(SOURCE, { withFileTypes: true }).filter((entry) => entry.isDirectory());
     expect(folders.map(({ name }) => name).toSorted()).toEqual(Object.keys(MAY_IMPORT).toSorted());
   });
@@ -49,11 +49,11 @@ describe('the folders of the command line', () => {
     }
   });
 
-  test('the shared files import none of them', () => {
+  test('has shared files that import none of them', () => {
     for (const name of SHARED) expect(importsOf('.', name).filter((path) => !SHARED.includes(path))).toEqual([]);
   });
 
-  test('contain at most 20 files each, of at most 300 lines', () => {
+  test('has at most 20 files in each, of at most 300 lines', () => {
     for (const folder of ['.', ...Object.keys(MAY_IMPORT)]) {
       const names = filesOf(folder);
       expect(names.length).toBeLessThanOrEqual(20);

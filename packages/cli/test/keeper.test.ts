@@ -9,7 +9,7 @@ import { KeeperProcess } from '../../../test/support/keeper-process.ts';
 import { newProject, runCli } from './cli-process.ts';
 
 const HOUR = 3_600;
-/** Times with which a rotation and a repair take seconds. */
+/** Times that make a rotation and a repair take seconds. */
 const FAST = `policy: { clockSkewSeconds: 0, refreshEverySeconds: 0.5, backoffCapSeconds: 0.5, kmsCheckEverySeconds: 1,
   sealOutageSeconds: 3, storeOutageSeconds: 3, rotateEverySeconds: 60, tokenLifetimeSeconds: 60, missRefreshSeconds: 0 },`;
 
@@ -31,7 +31,7 @@ function configure(options: string, file = CONFIG): void {
   writeFileSync(at(file), config.replace("ringName: 'local',", `ringName: 'local', ${options}`));
 }
 
-/** Creates the ring again, as it would have been created this long ago. */
+/** Creates the ring again, as if this long ago. */
 async function agedRing(seconds: number): Promise<void> {
   rmSync(at(RING));
   configure(
@@ -87,7 +87,7 @@ describe('keeper --once', () => {
     expect(readFileSync(at(RING), 'utf8')).toBe(before);
   });
 
-  test('creates a key that seals for a ring whose last key stopped sealing', async () => {
+  test('creates a key that seals for a ring whose last key has stopped sealing', async () => {
     await agedRing(31 * HOUR);
     const { code, events } = await once();
     expect({ code, events }).toMatchObject({

@@ -10,10 +10,10 @@ const [ID, OTHER] = ['zWmwhf-E_bTV', 'AAAAAAAAAAAA'];
 
 type By = Readonly<Record<string, string>>;
 
-/** Bytes of the length that a MAC has. */
+/** Bytes of the length of a MAC. */
 const macOf = (text: string): string => createHash('sha256').update(text).digest('base64url');
 
-/** A document of one key; `by` are its certificates, if it is revoked. */
+/** A document with one key; `by` are its certificates, if it is revoked. */
 function documentOf(by?: By, at = '2026-01-01T00:00:00Z', id = ID): string {
   const time = '2026-01-01T00:00:00Z';
   const times = {
@@ -32,7 +32,7 @@ const read = (text: string): Observation => ({ kind: 'document', text, isOwn: fa
 const KEPT = documentOf({ [ID]: 'own' });
 const LOST = documentOf();
 
-/** Waits with a simulated clock; `observations` are what the store returns from a second on. */
+/** Waits with a simulated clock; `observations` are the store's answers from a second on. */
 async function watched(
   observations: readonly (readonly [number, Observation])[],
   more: {
@@ -60,7 +60,7 @@ async function watched(
       refreshEverySeconds: 100,
       refresh: async () => {
         observe();
-        throw new Error('a failure is observed, too');
+        throw new Error('observes failures too');
       },
       verifies: more.verifies ?? (() => Promise.reject(new Error('not expected'))),
       time: {
@@ -78,15 +78,15 @@ async function watched(
   return { endedAt: nowMs, progress, failure };
 }
 
-describe('a revocation', () => {
-  test('that the store keeps ends the wait after refreshEverySeconds and a minute', async () => {
+describe('the wait for a revocation', () => {
+  test('ends after refreshEverySeconds and a minute if the store keeps it', async () => {
     const { endedAt, progress, failure } = await watched([[0, read(KEPT)]]);
     expect(failure).toBeUndefined();
     expect(endedAt).toBe(WAIT_MS);
     expect(progress[1]).toEqual({ keptSeconds: 4, waitSeconds: 160, losses: 0 });
   });
 
-  test('of no key ends the wait at once', async () => {
+  test('ends at once without a key', async () => {
     expect(await watched([], { keys: [] })).toMatchObject({ endedAt: 0, failure: undefined });
   });
 
@@ -97,7 +97,7 @@ describe('a revocation', () => {
     ['nothing', { kind: 'absent' }],
     ['a value that is not a document', { kind: 'foreign' }],
     ['a document that is not a ring', read('{}')],
-  ] as const)('that is replaced by %s starts the wait over', async (_, observation) => {
+  ] as const)('starts over if the document is replaced by %s', async (_, observation) => {
     const { endedAt, progress, failure } = await watched([
       [0, read(KEPT)],
       [80, observation],
@@ -109,7 +109,7 @@ describe('a revocation', () => {
     expect(progress.at(-1)?.losses).toBe(1);
   });
 
-  test('that was lost and written again between two reads starts the wait over', async () => {
+  test('starts over if the revocation was lost and written again between two reads', async () => {
     const kept = new KeptRevocation();
     let nowMs = 0;
     kept.observe({ kind: 'document', text: KEPT, isOwn: true });
@@ -127,7 +127,7 @@ describe('a revocation', () => {
     expect(nowMs).toBe(100_000 + WAIT_MS);
   });
 
-  test('that the store keeps losing ends with a failure and its remedy', async () => {
+  test('ends with a failure and its remedy if the store keeps losing it', async () => {
     const { endedAt, failure } = await watched([
       [0, read(KEPT)],
       [10, read(LOST)],
@@ -136,7 +136,7 @@ describe('a revocation', () => {
     expect(endedAt).toBeGreaterThanOrEqual(3 * WAIT_MS);
   });
 
-  test('is not confirmed while the store fails, and is once it answers', async () => {
+  test('does not confirm it while the store fails, and does once it answers', async () => {
     const away = { kind: 'failed', error: new RingStoreError('unavailable', 'no answer in time') } as const;
     const back = await watched([
       [0, read(KEPT)],
@@ -151,19 +151,19 @@ describe('a revocation', () => {
     );
   });
 
-  test('whose wait is interrupted ends with a failure that says it was written', async () => {
+  test('ends, when interrupted, with a failure that says it was written', async () => {
     const { failure } = await watched([[0, read(KEPT)]], { stopAt: 20 });
     expect(failure).toMatch(/^the revocation was written, but the wait .* was interrupted/);
   });
 
-  test('of a key that has expired may leave the document', async () => {
+  test('accepts that the revocation of an expired key leaves the document', async () => {
     const keys = [{ id: ID, unsealsUntil: new Date(0) }];
     expect(await watched([[0, read(documentOf(undefined, undefined, OTHER))]], { keys })).toMatchObject({
       failure: undefined,
     });
   });
 
-  test('with an unknown certificate is verified once, by a start on that document', async () => {
+  test('verifies an unknown certificate once, by a start on that document', async () => {
     const theirs = documentOf({ [ID]: 'of another time' }, '2026-02-02T00:00:00Z');
     const asked: string[] = [];
     let isAway = true;
@@ -182,8 +182,8 @@ describe('a revocation', () => {
   });
 });
 
-describe('what a member reads and writes', () => {
-  test('is observed, and reaches the store and the member unchanged', async () => {
+describe('the observer of a member’s reads and writes', () => {
+  test('passes reads and writes through unchanged', async () => {
     const seen: Observation[] = [];
     const inner = memoryRing();
     const ring = recordedRing(inner, (observation) => void seen.push(observation));
@@ -219,7 +219,7 @@ describe('what a member reads and writes', () => {
     expect(seen).toMatchObject([{ kind }]);
   });
 
-  test('a member writes a revocation again that was rolled back, which is observed', async () => {
+  test('observes that a member writes a revocation again after a rollback', async () => {
     const inner = memoryRing();
     const kept = new KeptRevocation();
     const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });

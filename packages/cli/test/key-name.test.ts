@@ -61,7 +61,7 @@ describe('the name of a key', () => {
     expect((await keys()).find(({ id }) => id === key?.id)?.state).toBe('revoked');
   });
 
-  test('is in the line that says what was revoked and published', async () => {
+  test('is in the line about the revoked and the published key', async () => {
     const [key] = await keys();
     const { stdout } = await run(['revoke', '--all', '--yes', '--no-wait']);
     const next = (await keys()).find(({ state }) => state === 'active');

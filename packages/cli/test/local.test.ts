@@ -250,7 +250,7 @@ describe('on a local ring', () => {
     expect(findings).toContainEqual(
       expect.objectContaining({ id: 'ring', severity: 'ok', what: expect.stringContaining('1 of 2 keys are live') }),
     );
-    // A revocation with a certificate is not one of them.
+    // A revocation with a certificate is not a problem.
     await run(['revoke', '--yes', '--no-wait', '--', times.id]);
     expect(JSON.parse((await run(['status', '--json'])).stdout)).toMatchObject({ unverifiedRevocations: [] });
   });

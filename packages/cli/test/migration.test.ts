@@ -87,7 +87,7 @@ describe('export', () => {
     const decoded = keys.map((key) => Buffer.from(key, 'base64url'));
     const outside = new AesGcmRequestStateCodec(decoded);
     expect(Buffer.from(outside.unseal(first)).toString()).toBe('before');
-    // The successor propagates: what seals outside must still open inside, now and at every server.
+    // The successor propagates: the secret's tokens must still unseal, now and at every server.
     expect(Buffer.from(before.unseal(outside.seal(Buffer.from('after')))).toString()).toBe('after');
     expect(() => new AesGcmRequestStateCodec(decoded.slice(1)).unseal(first)).toThrow('unknown key');
     expect(Buffer.from(new AesGcmRequestStateCodec(decoded.slice(0, 1)).unseal(first)).toString()).toBe('before');
@@ -160,7 +160,7 @@ describe('import', () => {
       create: 'never',
     });
     expect(Buffer.from(carried.unseal(token)).toString()).toBe('x');
-    // The way back: servers of the old key open what is in the new place.
+    // The way back: servers with the old key unseal tokens of the new place.
     await using back = await createKmsCodec({ ringName: 'local', ring, keyWrapper: oldWrapper(), create: 'never' });
     expect(back.unseal(carried.seal(Buffer.from('y')))).toHaveLength(1);
     expect(textOf('new.ring')).not.toContain(secretOf());

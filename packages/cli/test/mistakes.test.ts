@@ -43,7 +43,7 @@ async function make(mistake: Mistake): Promise<string> {
   }
 }
 
-/** How the page shows a mistake. */
+/** The page's text for a mistake. */
 function shown({ shown: text, args, env, options }: Mistake): string {
   if (text !== undefined) return text;
   if (options !== undefined) return fenced(options);
@@ -70,12 +70,12 @@ describe('mistakes', () => {
     },
   );
 
-  test('are at least 60, all different', () => {
+  test('has at least 60 mistakes, all different', () => {
     expect(new Set(all.map(shown)).size).toBe(all.length);
     expect(all.length).toBeGreaterThanOrEqual(60);
   });
 
-  test('are all on the page, with these messages', async ({ skip }) => {
+  test('has all of them on the page, with these messages', async ({ skip }) => {
     skip(rows.size < all.length, 'only some of the mistakes were made');
     const sections = Object.entries(MISTAKES).map(([title, mistakes]) => {
       const lines = mistakes.map((mistake) => `| ${shown(mistake)} | ${rows.get(shown(mistake))} |`);

@@ -1,13 +1,13 @@
-/** A mistake that a user can make: what the command is started with, and what is in its working directory. */
+/** A mistake of a user: the arguments of the command, and the content of its working directory. */
 export interface Mistake {
-  /** How the page shows it. Default: the command line, the variables, or the option. */
+  /** The page's description. Default: the command line, the variables, or the option. */
   readonly shown?: string;
   readonly args?: readonly string[];
   /** The whole configuration file. */
   readonly file?: string;
   /** The options in the configuration file that replace those of a valid one. */
   readonly options?: string;
-  /** Other variables than `SEALRING_RING_NAME=payments`; with one, there is no configuration file. */
+  /** Variables in place of `SEALRING_RING_NAME=payments`; with one, there is no configuration file. */
   readonly env?: Readonly<Record<string, string>>;
   readonly input?: string;
 }
@@ -118,7 +118,7 @@ import { s3Ring } from '@sealring/s3';
 const keywrapper = undefined;
 `;
 
-/** The configuration file of a mistake: a valid one, unless the mistake is in it. */
+/** The configuration file of a mistake: a valid one, except for the mistake. */
 export function configOf({ file, options = '' }: Mistake): string {
   if (file !== undefined) return file;
   const valid = "ring: memoryRing(), keyWrapper: localKeyWrapper({ masterKey: Buffer.alloc(32, 'ÿ a fixed key') }),";

@@ -177,7 +177,7 @@ describe('the exit code of status', () => {
     expect(condition ?? error.code).toBe(expected);
   });
 
-  test('of the doctor does not improve while the ring gets worse', async () => {
+  test('does not improve in the doctor while the ring gets worse', async () => {
     const severities: number[] = [];
     const order = ['ok', 'info', 'warning', 'error'];
     for (const hours of [1, 23, 25, 31, 40]) {
@@ -225,7 +225,7 @@ describe('complete', () => {
     mkdirSync(at('bin'));
     writeFileSync(at('bin/sealring'), `#!/bin/sh\nexec "${process.execPath}" "${MAIN}" "$@"\n`, { mode: 0o755 });
     writeFileSync(at('complete.sh'), (await run(['complete', 'bash'])).stdout);
-    // What the package bash-completion provides.
+    // The functions of the package bash-completion.
     const words = '_get_comp_words_by_ref() { cur=rev; prev=sealring; words=(sealring rev); cword=1; }';
     const script = `${words}; source ./complete.sh; __sealring_complete; echo "\${COMPREPLY[@]}"`;
     const out = execFileSync('bash', ['-c', script], {

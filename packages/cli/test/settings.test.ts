@@ -50,7 +50,7 @@ describe('the command line', () => {
   });
 });
 
-describe('what to work on', () => {
+describe('the choice of a configuration', () => {
   test('a missing configuration is rejected with all ways to configure one', async () => {
     const { code, stderr } = await run(['status']);
     expect(code).toBe(2);
@@ -70,7 +70,7 @@ describe('what to work on', () => {
       'ring.mjs',
       `${SOUND}export default async () => ({ ring: { ...memoryRing(), close: async () => console.error('closed') }, keyWrapper });
 export const close = () => console.error('and the rest');
-// As a connection would: nothing must wait for it.
+// Stands for a connection, which must not delay the end.
 setInterval(() => undefined, 1000);`,
     );
     const { code, stdout, stderr } = await run(['doctor', '--config', 'ring.mjs', '--role', 'reader']);

@@ -19,7 +19,7 @@ describe('a state', () => {
     expect(isReadable(state)).toBe(true);
   });
 
-  test('of random bytes that happen to begin like DEFLATE data is not readable', () => {
+  test('is not readable if it is random bytes that happen to begin like DEFLATE data', () => {
     // Ends after a few bytes: literal "a", 100 times the byte before, end of block.
     const start = deflateRawSync('a'.repeat(101));
     expect(start.length).toBeLessThan(16);

@@ -3,19 +3,17 @@ import { join } from 'node:path';
 
 const MAIN = join(import.meta.dirname, '../dist/main.js');
 
-/** Whether the program `script` of util-linux is here, which runs a command in a terminal. */
+/** Whether this machine has `script` of util-linux, which runs a command in a terminal. */
 export const HAS_TERMINAL: boolean =
   process.platform === 'linux' && spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0;
 
-/** What a command printed in a terminal, with its control sequences. */
+/** The output of a command in a terminal, with its control sequences. */
 export interface TerminalEnded {
   readonly code: number | null;
   readonly output: string;
 }
 
-/**
- * Runs the built command in a terminal of 80 columns. `onOutput` is called with all that was printed, whenever there is more.
- */
+/** Runs the built command in a terminal of 80 columns. `onOutput` gets the whole output so far after each addition. */
 export function runInTerminal(
   args: readonly string[],
   { cwd, onOutput }: { readonly cwd: string; readonly onOutput?: (text: string, child: ChildProcess) => void },

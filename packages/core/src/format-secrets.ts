@@ -12,14 +12,14 @@ import type { SecretFormat } from './keys/data-key.ts';
 export { decodeBase64url, MAX_TOKEN_LENGTH } from './formats/token.ts';
 export type { SecretFormat } from './keys/data-key.ts';
 
-/** The secrets of one format over a ring, each as of the moment of its use. */
+/** The current secrets of one format over a ring: read them at each use. */
 export interface FormatSecrets {
   /** The sealing key's. @throws {SealUnavailableError} when no key may seal now. */
   readonly seal: KeyObject;
-  /** Of all keys that may unseal now, newest first; at most 64. */
+  /** The secrets of all keys that may unseal now, newest first; at most 64. */
   readonly open: readonly KeyObject[];
   /**
-   * To be called for a token that none of {@link open} can unseal: reads the ring, at most once per missRefresh, for a
+   * Call it for a token that none of {@link open} can unseal. Reads the ring, at most once per missRefresh, for a
    * key that another member has published since. Resolves when that read has ended, whether it succeeded or not.
    */
   noteUnknownKey(): Promise<void>;

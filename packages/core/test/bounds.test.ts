@@ -10,7 +10,7 @@ import { VirtualClock } from './support/virtual-clock.ts';
 
 const WHAT = { provider: 'local', operation: 'unwrap' } as const;
 
-/** Calls to a service that answers only when told, and heeds no signal. */
+/** Calls to a service that answers only on request, and ignores signals. */
 function hangingCalls() {
   const clock = new VirtualClock('2026-11-21T03:00:00Z');
   const closing = new Closing();
@@ -46,7 +46,7 @@ describe('a KMS that hangs (F29)', () => {
     await clock.advance(5);
     await Promise.all(settled);
     expect(outcomes).toEqual(Array(1_000).fill('unavailable'));
-    // None of those that waited was sent after all: nobody waits for it any more.
+    // None of the waiting calls was sent later: their callers have given up.
     expect(started.ever).toBe(4);
   });
 
@@ -96,7 +96,7 @@ describe('a KMS that hangs (F29)', () => {
       await fleet.clock.advance(60);
       const before = calls();
       for (let i = 0; i < 100; i++) expect(open(b, seal(a, `${i}`))).toBe(`${i}`);
-      // Nothing was asked for within those calls either.
+      // These calls caused no request either.
       expect(calls()).toBe(before);
     }
     for (const member of [a, b]) {
@@ -117,20 +117,20 @@ describe('a KMS that hangs (F29)', () => {
     fleet.store.hanging = true;
     const refreshed = Promise.allSettled([a.codec.refresh(), a.codec.rotate()]);
     await fleet.clock.advance(1);
-    // No time passes: no deadline can have ended the calls.
+    // No time passes, so no deadline can have ended the calls.
     await a.codec.close();
     for (const outcome of await refreshed) expect(outcome.status).toBe('rejected');
   });
 });
 
-describe('what a member remembers is bounded (F23)', () => {
+describe('the memory of a member is bounded (F23)', () => {
   let fleet: Fleet;
   beforeEach(() => {
     fleet = new Fleet();
   });
   afterEach(() => fleet.close());
 
-  test('of the codecs of more than 256 purposes, the least recently used one is created again', async () => {
+  test('the codec of the least recently used of more than 256 purposes is created again', async () => {
     const { codec } = await fleet.start();
     const first = codec.for('p0');
     const kept = Array.from({ length: 255 }, (_, i) => codec.for(`p${i + 1}`));

@@ -45,7 +45,7 @@ describe('vectors of the MCP Python SDK', () => {
   const exact = file.vectors.filter((vector) => vector.jsRepresentable || vector.jsGuessMatches === true);
   const lost = file.vectors.filter((vector) => !vector.jsRepresentable && vector.jsGuessMatches !== true);
 
-  test('there are as many as their description states', () => {
+  test('has as many as their description states', () => {
     expect([file.vectors.length, exact.length, lost.length, file.rejected.length]).toEqual([276, 251, 25, 19]);
   });
 
@@ -172,7 +172,7 @@ const compare = (a: number[], b: number[]): number => {
 
 describe('properties', () => {
   const text = fc.string({ unit: 'binary', maxLength: 12 });
-  /** Any sequence of UTF-16 code units, unpaired surrogates with it. */
+  /** Any sequence of UTF-16 code units, including unpaired surrogates. */
   const units = fc
     .array(fc.oneof(fc.integer({ min: 0xd7f0, max: 0xe010 }), fc.integer({ min: 0, max: 0xffff })), { maxLength: 6 })
     .map((codes) => String.fromCharCode(...codes));
@@ -231,7 +231,7 @@ describe('properties', () => {
     const ofLength = (length: number): readonly string[] =>
       length === 0 ? [''] : ofLength(length - 1).flatMap((start) => edges.map((edge) => start + edge));
     const keys = [0, 1, 2, 3].flatMap(ofLength);
-    // Neither order is that which is wanted, so that none is right by chance.
+    // Both orders are wrong, so that neither is right by chance.
     for (const given of [keys, keys.toReversed()]) {
       const printed = canonicalJson(Object.fromEntries(given.map((key) => [key, 0])), { sortKeys: true });
       expect(Object.keys(JSON.parse(printed))).toEqual(keys.toSorted((a, b) => compare(points(a), points(b))));
@@ -281,7 +281,7 @@ describe('properties', () => {
 });
 
 describe('the printer writes the same as a plain implementation', () => {
-  /** By the books: JSON.stringify, then every unit from 0x7f on, and keys by their code points. */
+  /** A plain implementation: JSON.stringify, then every unit from 0x7f on, and keys by their code points. */
   function byTheBooks(value: unknown): string {
     if (typeof value === 'string') return stringByTheBooks(value);
     if (Array.isArray(value)) return `[${value.map(byTheBooks).join(',')}]`;
@@ -301,7 +301,7 @@ describe('the printer writes the same as a plain implementation', () => {
     );
   }
 
-  /** What is written in pieces, and what is returned, together. */
+  /** The output in pieces, and the returned text, together. */
   function pieced(value: unknown): { readonly text: string; readonly longest: number } {
     const pieces: string[] = [];
     const write = (piece: Uint8Array) => void pieces.push(Buffer.from(piece).toString('latin1'));
@@ -331,7 +331,7 @@ describe('the printer writes the same as a plain implementation', () => {
     ),
   }));
 
-  test('for every code unit, alone and in a long text', () => {
+  test('writes every code unit, alone and in a long text', () => {
     for (let code = 0; code <= 0xffff; code++) {
       const text = String.fromCharCode(code);
       if (canonicalJson(text) !== stringByTheBooks(text)) throw new Error(`code unit ${code}`);
@@ -341,7 +341,7 @@ describe('the printer writes the same as a plain implementation', () => {
     expect(pieced([all]).text).toBe(`[${stringByTheBooks(all)}]`);
   });
 
-  test('for lone surrogates, escapes, and names of all kinds', () => {
+  test('writes lone surrogates, escapes, and names of all kinds', () => {
     fc.assert(
       fc.property(tree, (value) => {
         const expected = byTheBooks(value);
@@ -352,13 +352,13 @@ describe('the printer writes the same as a plain implementation', () => {
     );
   });
 
-  /** Next to those that the engine prints otherwise than Python: the numbers right behind and before them. */
+  /** The numbers next to those that the engine prints differently than Python. */
   const edges = [
     [0, -0, 1, -1, 2 ** 53 - 1, 2 ** 53, -(2 ** 53), 2 ** 53 + 2, 1e15, 1e16, 1e21, 1e22, 0.5, -0.5, 1e-4, 9.999e-5],
     [1e-5, 1e-6, 1e-7, 4_503_599_627_370_495.5, Number.MAX_VALUE, Number.MIN_VALUE, Infinity, -Infinity],
   ].flat();
 
-  test.each(edges)('for %d among many numbers, in every position', (edge) => {
+  test.each(edges)('writes %d among many numbers, in every position', (edge) => {
     for (const length of [1, 7, 8, 9, 1_023, 1_024, 1_025, 1_026, 2_500]) {
       const numbers = Array.from({ length }, (_, i) => (i % 2 === 0 ? i : i + 0.25));
       const places = length < 10 ? numbers.keys() : [0, 1, 7, 8, 9, length - 9, length - 8, length - 2, length - 1];
@@ -371,7 +371,7 @@ describe('the printer writes the same as a plain implementation', () => {
     }
   });
 
-  test('for arrays of numbers of all kinds, with other values between them', () => {
+  test('writes arrays of numbers of all kinds, with other values between them', () => {
     const number = fc.oneof(fc.double({ noNaN: true }), fc.integer(), fc.maxSafeNat(), fc.constantFrom(...edges));
     const value = fc.oneof({ arbitrary: number, weight: 20 }, { arbitrary: anyText, weight: 1 }, fc.constant([1.5]));
     fc.assert(

@@ -33,7 +33,7 @@ const [oldest, middle, newest] = [testKey(1), testKey(2), testKey(3)] as const;
 const stranger = testKey(99);
 
 describe('a newer key', () => {
-  test('is the one created later, and of two created at once the one with the greater id', () => {
+  test('is the one created later, or of two created at once the one with the greater id', () => {
     expect(isNewer({ created: 2, id: 'a' }, { created: 1, id: 'b' })).toBe(true);
     expect(isNewer({ created: 1, id: 'b' }, { created: 2, id: 'a' })).toBe(false);
     expect(isNewer({ created: 1, id: 'b' }, { created: 1, id: 'a' })).toBe(true);
@@ -103,13 +103,13 @@ describe('the MACs of the ring', () => {
 describe('a voucher', () => {
   const entry = entryBy(newest, [oldest, middle]);
 
-  test('is right under the key that made it, and of several vouchers only those of known keys count', () => {
+  test('is valid under the key that made it, and only those of known keys count', () => {
     expect([...rightVouchers(RING, entry, signersWith(oldest, middle)).keys()]).toEqual([oldest.id, middle.id]);
     expect([...rightVouchers(RING, entry, signersWith(middle, stranger)).keys()]).toEqual([middle.id]);
     expect(isVouched(RING, entry, signersWith(oldest))).toBe(true);
   });
 
-  test('is made by the newest eight of the older keys at most, and neither made nor right by one of a ring that was left', () => {
+  test('comes from at most the newest eight of the older keys, and never from one of a ring that the member left', () => {
     const keys = Array.from({ length: 12 }, (_, i) => testKey(i + 1));
     const later = entryBy(testKey(11), []);
     const left = signerOf(testKey(6));
@@ -137,18 +137,18 @@ describe('a voucher', () => {
     ['activates', { activates: entry.activates + 1_000 }],
     ['sealsUntil', { sealsUntil: entry.sealsUntil + 1_000 }],
     ['opensUntil', { opensUntil: entry.opensUntil + 1_000 }],
-  ])('is wrong for another %s', (_, change) => {
+  ])('is invalid for another %s', (_, change) => {
     expect(isVouched(RING, { ...entry, ...change }, signersWith(oldest, middle))).toBe(false);
   });
 
-  test('is wrong in another ring, and under the id of another key', () => {
+  test('is invalid in another ring, and under the id of another key', () => {
     expect(isVouched('orders', entry, signersWith(oldest, middle))).toBe(false);
     const [mac] = entry.vouchers.values();
     const renamed = { ...entry, vouchers: new Map([[middle.id, mac as Uint8Array]]) };
     expect(isVouched(RING, renamed, signersWith(oldest, middle))).toBe(false);
   });
 
-  test('by a revoked key is still right, because otherwise halves of a fleet could refuse each other permanently', () => {
+  test('is still valid under a revoked key, because otherwise halves of a fleet could refuse each other permanently', () => {
     expect(isVouched(RING, entry, new Map([[oldest.id, signerOf(oldest, true)]]))).toBe(true);
   });
 });
@@ -156,7 +156,7 @@ describe('a voucher', () => {
 describe('the MAC of a wrap', () => {
   const wrap = wrapBy(newest, { signature: Buffer.from('signed') });
 
-  test('is right under the wrapped key, and under no other', () => {
+  test('is valid only under the wrapped key', () => {
     expect(isRightWrap(RING, wrap, newest.held.authenticator)).toBe(true);
     expect(isRightWrap(RING, wrap, oldest.held.authenticator)).toBe(false);
     expect(isRightWrap('orders', wrap, newest.held.authenticator)).toBe(false);
@@ -168,18 +168,18 @@ describe('the MAC of a wrap', () => {
     ['ciphertext', { wrapped: Buffer.from('other') }],
     ['signature', { signature: Buffer.from('other') }],
     ['MAC', { mac: Buffer.alloc(32, 1) }],
-  ])('is wrong for another %s', (_, change) => {
+  ])('is invalid for another %s', (_, change) => {
     expect(isRightWrap(RING, { ...wrap, ...change }, newest.held.authenticator)).toBe(false);
   });
 
-  test('is wrong without the signature that it covers', () => {
+  test('is invalid without the signature that it covers', () => {
     const { signature: _, ...unsigned } = wrap;
     expect(isRightWrap(RING, unsigned, newest.held.authenticator)).toBe(false);
   });
 });
 
 describe('the certified ancestors of a key', () => {
-  test('are right under the key itself, for exactly these ids', () => {
+  test('are valid under the key itself, for exactly these ids', () => {
     const said = ancestorsBy(newest, [oldest, middle]);
     expect(areRightAncestors(RING, said, newest.held.authenticator)).toBe(true);
     expect(areRightAncestors(RING, said, middle.held.authenticator)).toBe(false);
@@ -217,7 +217,7 @@ describe('a revocation', () => {
     expect(isCertified(RING, middle, revocationBy(middle.id, [middle]), new Map())).toBe(false);
   });
 
-  test('is certified by one right certificate among wrong ones', () => {
+  test('is certified by one valid certificate among invalid ones', () => {
     const { at, by } = revocationBy(middle.id, [newest]);
     const mixed = new Map([[oldest.id, Buffer.alloc(32)], [middle.id, Buffer.alloc(32, 1)], ...by]);
     expect(isCertified(RING, middle, { at, by: mixed }, all)).toBe(true);
@@ -231,7 +231,7 @@ describe('a revocation', () => {
     expect(isCertified('orders', middle, { at, by }, all)).toBe(false);
   });
 
-  test('of two keys created at once is certified by the one with the greater id', () => {
+  test('is certified, of two keys created at once, by the one with the greater id', () => {
     const [lesser, greater] = [oldest, { ...middle, created: oldest.created }].toSorted((a, b) =>
       a.id < b.id ? -1 : 1,
     );

@@ -11,7 +11,7 @@ import { Fleet, type Member, open, seal } from './support/fleet.ts';
 
 const HOUR = 3_600;
 const DAY = 24 * HOUR;
-/** For clocks within ±5 minutes: any two are at most this far apart. */
+/** For clocks within ±5 minutes: any two differ by at most this much. */
 const SKEW = 600;
 const policy = { clockSkewSeconds: SKEW };
 
@@ -21,7 +21,7 @@ beforeEach(() => {
 });
 afterEach(() => fleet.close());
 
-/** The fleet's clock as a machine shows it that is `seconds` off. */
+/** The fleet's clock on a machine that is `seconds` off. */
 function skewed(seconds: number): Clock {
   const { clock } = fleet;
   return {
@@ -36,7 +36,7 @@ function start(offsetSeconds: number, options: Partial<KmsCodecOptions> = {}): P
   return fleet.start({ policy, clock: skewed(offsetSeconds), ...options });
 }
 
-/** Seconds of the monotonic clock at which it was `time`, if the wall clock has not stepped since. */
+/** Seconds of the monotonic clock at `time`, if the wall clock has not stepped since. */
 function secondsOf(time: Date | undefined): number {
   const ago = fleet.clock.wallMs() - (time?.getTime() ?? Number.NaN);
   return Number(fleet.clock.monotonicNs()) / 1e9 - ago / 1_000;
@@ -87,7 +87,7 @@ describe('two members whose clocks are 600 s apart, the tolerated skew (F13)', (
   test('accept the last token of the slow one at the fast one for its whole life', async () => {
     const fast = await start(300, { keyWrapper: withoutNewKeys() });
     const slow = await start(-300, { keyWrapper: withoutNewKeys() });
-    // Nobody can publish a successor: the first key seals until its very end.
+    // No member can publish a successor: the first key seals until its very end.
     const { sealingKey } = slow.codec.health();
     const sealsUntil = keyOf(slow, sealingKey).sealsUntil.getTime();
     await fleet.clock.advance((sealsUntil - fleet.clock.wallMs()) / 1_000 + 300 - 1);
@@ -99,7 +99,7 @@ describe('two members whose clocks are 600 s apart, the tolerated skew (F13)', (
     expect([open(fast, token), open(slow, token)]).toEqual(Array(2).fill('InvalidRequestState: unknown key'));
   });
 
-  test('do not write back a key at the slow one that the fast one has seen expire', async () => {
+  test('do not write back, at the slow one, a key that has expired at the fast one', async () => {
     const healed: unknown[] = [];
     const listen = (event: unknown): void => void healed.push(event);
     subscribe('sealring:healed', listen);
@@ -108,13 +108,13 @@ describe('two members whose clocks are 600 s apart, the tolerated skew (F13)', (
       const slow = await start(-300);
       const { sealingKey } = fast.codec.health();
       const ends = keyOf(fast, sealingKey).unsealsUntil.getTime();
-      // Ended by the fast clock for 100 s, and for 500 s more alive by the slow one.
+      // Expired by the fast clock for 100 s, and alive by the slow one for 500 s more.
       await fleet.clock.advance((ends - fleet.clock.wallMs()) / 1_000 - 300 + 100);
       await fast.codec.rotate();
       await fleet.clock.advance(400);
       expect(healed).toEqual([]);
       expect(await storedIds()).toContain(sealingKey);
-      // On every clock, and so it goes with the next write.
+      // Expired on every clock, so the next write removes it.
       await fleet.clock.advance(2 * SKEW);
       await slow.codec.rotate();
       await fleet.clock.advance(400);
@@ -125,13 +125,13 @@ describe('two members whose clocks are 600 s apart, the tolerated skew (F13)', (
     }
   });
 
-  test('seal with an emergency successor of the slow one at the fast one when all can have read it, not before', async () => {
+  test('seal with an emergency successor of the slow one at the fast one once all can have read it, not before', async () => {
     const slow = await start(-300);
     const fast = await start(300);
     const late = await start(0);
     late.ring.cut = true;
     await slow.codec.rotate({ emergency: true });
-    // What all may take to read the ring: refreshEvery and the longest wait between attempts.
+    // The time in which all must have read the ring: refreshEvery and the longest wait between attempts.
     await fleet.clock.advance(355);
     const early = seal(fast);
     late.ring.cut = false;
@@ -143,7 +143,7 @@ describe('two members whose clocks are 600 s apart, the tolerated skew (F13)', (
   });
 });
 
-/** A KMS that lets nobody make data keys once there is one. */
+/** A KMS that allows no further data keys once there is one. */
 function withoutNewKeys(): KeyWrapper {
   const inner = fleet.kms.connect();
   return {
@@ -158,7 +158,7 @@ function withoutNewKeys(): KeyWrapper {
 }
 
 describe('a wall clock that steps (F13)', () => {
-  test('back during a refresh, while the KMS is down, extends neither sealing nor unsealing nor readiness', async () => {
+  test('does not extend sealing, unsealing or readiness if it steps back during a refresh while the KMS is down', async () => {
     const a = await start(0);
     const reader = await start(0, { role: 'reader' });
     const token = seal(a);
@@ -190,7 +190,7 @@ describe('a wall clock that steps (F13)', () => {
     expect(open(a, token)).toBe('InvalidRequestState: unknown key');
   });
 
-  test('back revives no expired key', async () => {
+  test('revives no expired key if it steps back', async () => {
     const a = await start(0, { keyWrapper: withoutNewKeys() });
     const { sealingKey } = a.codec.health();
     const { sealsUntil, unsealsUntil } = keyOf(a, sealingKey);
@@ -205,7 +205,7 @@ describe('a wall clock that steps (F13)', () => {
     fleet.clock.step(-12 * HOUR);
     expectEnded();
     expect(keyOf(a, sealingKey).state).toBe('expired');
-    // Nothing is forgotten by an unconfirmed time; once it is right, the key is gone for good.
+    // An unconfirmed time removes nothing; once it is right, the key is gone permanently.
     await fleet.clock.advance(2 * HOUR);
     expect(keyOf(a, sealingKey).state).toBe('expired');
     fleet.clock.step(12 * HOUR);
@@ -215,7 +215,7 @@ describe('a wall clock that steps (F13)', () => {
     expectEnded();
   });
 
-  test('back leaves a member without a key rather than with an older one than has sealed', async () => {
+  test('leaves a member without a key, rather than with an older one than has sealed, if it steps back', async () => {
     const a = await start(0);
     await a.codec.rotate({ emergency: true });
     const known = keeperOf(a.codec)?.view.snapshot.keys ?? [];
@@ -230,7 +230,7 @@ describe('a wall clock that steps (F13)', () => {
     expect(sealingKeyOf(snapshot, now, 0, second)).toBeUndefined();
   });
 
-  test('repeatedly does not turn one stray refusal of the KMS into a stop', async () => {
+  test('does not turn one stray refusal of the KMS into a stop if it steps repeatedly', async () => {
     const a = await start(0);
     fleet.kms.failing = 'denied';
     // Until the next KMS check is due, and refused.
@@ -246,7 +246,7 @@ describe('a wall clock that steps (F13)', () => {
 });
 
 describe('a machine that was suspended (F13, F28)', () => {
-  test('for an hour does not seal before a new KMS check, which its first call starts', async () => {
+  test('does not seal after an hour before a new KMS check, which its first call starts', async () => {
     const a = await start(0);
     const token = seal(a);
     const proofs = fleet.kms.calls.unwrap;
@@ -260,7 +260,7 @@ describe('a machine that was suspended (F13, F28)', () => {
     expect(open(a, seal(a))).toBe('state');
   });
 
-  test('for ten times sealOutage serves its first request: prepare reads the ring and makes the KMS check', async () => {
+  test('serves its first request after ten times sealOutage: prepare reads the ring and makes the KMS check', async () => {
     const a = await start(0);
     const { reads } = fleet.store;
     const checks = fleet.kms.calls.unwrap;
@@ -274,7 +274,7 @@ describe('a machine that was suspended (F13, F28)', () => {
     expect([fleet.store.reads - reads, fleet.kms.calls.unwrap - checks]).toEqual([1, 1]);
   });
 
-  test('for eight minutes continues to seal, and reads and makes a KMS check within two seconds, although none is due', async () => {
+  test('continues to seal after eight minutes, and reads and makes a KMS check within two seconds, although none is due', async () => {
     const a = await start(0);
     const proofs = fleet.kms.calls.unwrap;
     const { reads } = fleet.store;
@@ -284,7 +284,7 @@ describe('a machine that was suspended (F13, F28)', () => {
     expect([fleet.store.reads - reads, fleet.kms.calls.unwrap - proofs]).toEqual([1, 1]);
   });
 
-  test('so long that others may seal with keys unknown to it is not ready, as a member or a reader', async () => {
+  test('is not ready, as a member or a reader, after so long that others may seal with keys unknown to it', async () => {
     await start(0);
     const reader = await start(0, { role: 'reader' });
     expect(reader.codec.health().ready).toBe(true);
@@ -295,7 +295,7 @@ describe('a machine that was suspended (F13, F28)', () => {
     expect(reader.codec.health()).toMatchObject({ status: 'ok', ready: true });
   });
 
-  test('for two days unseals nothing that has expired, and recovers with its first call', async () => {
+  test('unseals nothing that has expired after two days, and recovers with its first call', async () => {
     const a = await start(0);
     const b = await start(0);
     const token = seal(a);
@@ -305,7 +305,7 @@ describe('a machine that was suspended (F13, F28)', () => {
     expect(open(b, seal(a))).toBe('state');
   });
 
-  test('unseals the token it was given, even if the clock unseals another one while it is notified of the gap', async () => {
+  test('unseals its token, even if the clock unseals another one during the notification of the gap', async () => {
     const clock: { -readonly [key in keyof Clock]: Clock[key] } = skewed(0);
     const a = await start(0, { clock });
     const b = await start(0);

@@ -5,7 +5,7 @@ import { localKeyWrapper } from '../src/kms/local-key-wrapper.ts';
 import { encodeDocument, parseDocument } from '../src/ring/document.ts';
 import { Fleet, open, seal } from './support/fleet.ts';
 
-/** What was compared by Node's own constant-time comparison, which goes on comparing. */
+/** Comparisons by Node's own constant-time function, which continues to compare. */
 const compared: [Buffer, Buffer][] = [];
 vi.mock(import('node:crypto'), async (original) => {
   const crypto = await original();

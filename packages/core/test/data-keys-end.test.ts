@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => fleet.close());
 
-/** The only key of a member, and when it ends. */
+/** The only key of a member, and its end. */
 function onlyKey(member: Member): { readonly held: DataKey; readonly opensUntil: number } {
   const [key] = keeperOf(member.codec)?.view.snapshot.keys ?? [];
   if (key?.held === undefined) throw new Error('the member holds no key');
@@ -23,7 +23,7 @@ async function storedIds(): Promise<readonly string[]> {
   return parseDocument((await fleet.store.document()) ?? '', 'default').entries.map(({ id }) => id);
 }
 
-/** A reader whose ring nobody writes any more: its member is gone. */
+/** A reader whose ring has no writer: its member is gone. */
 async function lastReader(): Promise<Member> {
   const member = await fleet.start();
   const reader = await fleet.start({ role: 'reader' });
@@ -76,7 +76,7 @@ test('a rotated key can be used for 33 hours after its creation, and is left out
   expect(isHeld()).toBe(true);
   await fleet.clock.advance(301);
   expect(isHeld()).toBe(false);
-  // Nothing is written only to take it out: the next rotation does.
+  // No write serves only to remove it: the next rotation does.
   expect(await storedIds()).toContain(rotated);
   await fleet.clock.advance(16 * 3_600);
   expect(await storedIds()).not.toContain(rotated);

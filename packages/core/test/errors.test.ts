@@ -9,7 +9,7 @@ const root = fileURLToPath(new URL('../../..', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'sealring-copy-'));
 let copy: typeof core;
 
-/** The built package in a folder of its own, as a second version in another `node_modules` would be. */
+/** The built package in a folder of its own, like a second version in another `node_modules`. */
 beforeAll(async () => {
   const filter = (path: string): boolean => !path.endsWith('.map');
   cpSync(join(root, 'packages/core/dist'), join(folder, 'dist'), { recursive: true, filter });
@@ -50,7 +50,7 @@ describe.each(CLASSES)('instanceof %s', (name) => {
     }
   });
 
-  test('is false for what only looks like its error', () => {
+  test('is false for objects that only look like its error', () => {
     const { code } = errorsOf(core)[name];
     const branded = { name, code, [Symbol.for('@sealring/core/error')]: code };
     for (const value of [Object.assign(new Error('x'), { name, code }), branded, undefined, null, name]) {
@@ -59,7 +59,7 @@ describe.each(CLASSES)('instanceof %s', (name) => {
   });
 });
 
-test('instanceof of a class that extends one of ours is true for its own errors only', () => {
+test('instanceof of a class that extends one of the package’s is true for its own errors only', () => {
   class OwnError extends core.RingStoreError {}
   expect(new OwnError('denied', 'x')).toBeInstanceOf(core.RingStoreError);
   expect(new OwnError('denied', 'x') instanceof OwnError).toBe(true);

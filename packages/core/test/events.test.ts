@@ -88,7 +88,7 @@ describe('calls to the KMS and the store', () => {
     expect(of('rotation-failed')).toEqual([]);
   });
 
-  test('are not reported if close ended them, because they say nothing about the service', async () => {
+  test('are not reported if close ended them, because they show nothing about the service', async () => {
     const { codec } = await fleet.start();
     fleet.kms.hanging = true;
     fleet.store.hanging = true;
@@ -125,7 +125,7 @@ describe('a rotation that fails (F7)', () => {
   });
 });
 
-test('the KMS cannot refuse a revocation, and one that the store refuses is reported (F7)', async () => {
+test('is reported for a revocation that the store refuses, while the KMS cannot refuse one (F7)', async () => {
   const { codec } = await fleet.start();
   fleet.kms.wrapFailing = 'disabled';
   await codec.revoke(codec.health().sealingKey ?? '');

@@ -65,7 +65,7 @@ describe('a start that waits for absence', () => {
     expect(open(member, seal(member))).toBe('state');
   });
 
-  test('that gives up reports the error of the KMS that prevented the creation', async () => {
+  test('gives up with the error of the KMS that prevented the creation', async () => {
     fleet.store.kind = 'shared';
     fleet.kms.failing = 'unavailable';
     const hopeless = { create: 'now', policy: { startTimeoutSeconds: 30 } } as const;
@@ -127,7 +127,7 @@ test('a leaked key can be revoked even when no further rotation can be requested
 });
 
 describe('several key wrappers at a start', () => {
-  test('one that hangs costs half a second, not its retries, and one that answers is the only one called', async () => {
+  test('make one call each, without retries, if one hangs for half a second and one answers', async () => {
     const member = await fleet.start({ keyWrapper: [fleet.kms.connect('a'), fleet.kms.connect('b')] });
     const hanging = { ...fleet.kms.connect('a'), unwrap: () => new Promise<never>(() => undefined) };
     const at = fleet.clock.wallMs();

@@ -41,7 +41,7 @@ const [one, two, three, four] = [testKey(1), testKey(2), testKey(3), testKey(4)]
 const newestKey = testKey(5);
 const stranger = testKey(99);
 
-/** What is known of keys that were unwrapped from these entries, with all that the entries say of them. */
+/** Facts about keys that were unwrapped from these entries. */
 function knowing(...keys: readonly (readonly [TestKey, RingEntry])[]): RingSnapshot {
   const held = keys.map(([key, entry]) => unwrappedKey(RING, entry, key.held, entry.wraps[0], 0));
   return learn(createSnapshot(held, []), documentWith(...keys.map(([, entry]) => entry)), judgementOf()).known;
@@ -57,7 +57,7 @@ const first = entryBy(one, []);
 const second = entryBy(two, [one]);
 const third = entryBy(three, [one, two]);
 
-/** The key with this id, which is known. */
+/** The known key with this id. */
 function keyOf(known: RingSnapshot, { id }: TestKey): RingKey {
   const key = known.byId.get(id);
   if (key === undefined) throw new Error('the key is not known');
@@ -75,7 +75,7 @@ const junkId = (n: number): string => Buffer.from(`junk${n}`.padEnd(9)).toString
 
 function written(known: RingSnapshot, read: RingDocument | undefined): RingDocument {
   const document = documentOf(known, read, { ring: RING, past: new Map(), isRemovable: () => false });
-  // What is written can be read.
+  // Written documents can be read.
   return parseDocument(encodeDocument(document), RING);
 }
 
@@ -100,7 +100,7 @@ describe('an unknown key', () => {
     expect(learn(known, documentWith(entryBy(three, [two])), judgementOf({ past })).wanted).toHaveLength(1);
   });
 
-  test('is wanted again when it expired by a clock that was set back, and not if it is over or revoked', () => {
+  test('is wanted again if it expired by a clock that was set back, but not if it is over or revoked', () => {
     const ended = createSnapshot([{ ...keyOf(known, one), held: undefined }]);
     const at = (nowMs: number) => learn(ended, documentWith(first), judgementOf({ nowMs })).wanted;
     expect(at(first.opensUntil - 1)).toEqual([first]);
@@ -196,7 +196,7 @@ describe('a key of which only the revocation is known', () => {
   const shifted = { ...entryBy(one, [two], { created: one.created - 1_000 }), revoked: revokedOne.revoked };
   const knows = learn(newer, documentWith(shifted, second, third), judgementOf()).known;
 
-  test('is not wanted under its right times either, even if a document omits its revocation', () => {
+  test('is not wanted under its true times either, even if a document omits its revocation', () => {
     expect(keyOf(knows, one)).toMatchObject({ revoked: true, created: one.created - 1_000 });
     const right = entryBy(one, [two]);
     expect(learn(knows, documentWith(right, second, third), judgementOf())).toEqual({ known: knows, wanted: [] });
@@ -212,7 +212,7 @@ describe('a key of which only the revocation is known', () => {
   });
 
   test('is certified by no other key, because its times are not authenticated and a certificate ignores them (F36)', () => {
-    // Made after the stolen key that certifies it, under times that say it was made before.
+    // Made after the stolen key that certifies it, under times that claim it was made before.
     const forged = { ...entryBy(four, [two], { created: T0 }), revoked: revocationBy(four.id, [three]) };
     const honest = knowing([two, second], [three, third], [newestKey, entryBy(newestKey, [])]);
     const fooled = learn(honest, documentWith(forged, second, third), judgementOf()).known;
@@ -226,7 +226,7 @@ describe('a key of which only the revocation is known', () => {
     const heir = { ...entryBy(newestKey, [one]) };
     const wish = (known: RingSnapshot, ...entries: RingEntry[]) =>
       learn(known, documentWith(gone, second, third, ...entries), judgementOf());
-    // Linked to what is known: the second key says that it comes after the first.
+    // Linked to the known keys: the second one names the first as its ancestor.
     const knowing2 = knowing([two, second], [three, third]);
     const { known } = wish(knowing2);
     expect(isTombstone(keyOf(known, one))).toBe(true);
@@ -240,7 +240,7 @@ describe('a key of which only the revocation is known', () => {
     expect(wish(opened, heir).wanted.map(({ id }) => id)).toEqual([newestKey.id]);
   });
 
-  test('is unwrapped if the revocation was not certified for its right times, and revoked by its own certificate', () => {
+  test('is unwrapped if the revocation was not certified for its true times, and revoked by its own certificate', () => {
     // Made after the key that certified it, so only its own certificate counts.
     const claimed = { ...entryBy(four, [two], { created: T0 }), revoked: revocationBy(four.id, [four, three]) };
     const fooled = learn(newer, documentWith(claimed, second, third), judgementOf()).known;
@@ -272,7 +272,7 @@ describe('a known key', () => {
     expect(learned.known).toBe(known);
   });
 
-  test('gains the vouchers that are right under known keys, and no others', () => {
+  test('gains only vouchers that are valid under known keys', () => {
     const bare = knowing([one, first], [two, entryBy(two, [])]);
     const vouchers = new Map([...entryBy(two, [one, stranger]).vouchers, [three.id, junkMac]]);
     const learned = learn(bare, documentWith({ ...second, vouchers }), judgementOf()).known;
@@ -285,7 +285,7 @@ describe('a known key', () => {
     expect(learn(bare, documentWith(other), judgementOf()).known).toBe(bare);
   });
 
-  test('gains the wraps whose MAC is right, and no others', () => {
+  test('gains only wraps whose MAC is valid', () => {
     const added = wrapBy(two, { provider: 'aws-kms' });
     const entry = { ...second, wraps: [junkWrap(1), added, { ...added, keyId: 'x' }, ...second.wraps] };
     const learned = learn(known, documentWith(first, entry), judgementOf()).known;
@@ -295,7 +295,7 @@ describe('a known key', () => {
     ]);
   });
 
-  test('keeps a wrap beside one that differs in its signature or its MAC alone', () => {
+  test('keeps a wrap beside one that differs only in its signature or its MAC', () => {
     const signed = wrapBy(two, { signature: Buffer.from([1]) });
     const facts = [signed, wrapBy(two, { signature: Buffer.from([2]) }), wrapBy(two), { ...signed, mac: junkMac }];
     for (const fact of facts)
@@ -360,7 +360,7 @@ describe('a known key', () => {
     expect([...(keyOf(learned, one).revocation?.by.keys() ?? [])].toSorted()).toEqual([one.id, two.id].toSorted());
   });
 
-  test('that is revoked without its own certificate takes the record that has it', () => {
+  test('gains the record with its own certificate if it was revoked without', () => {
     const revoked = learn(known, documentWith({ ...first, revoked: revocationBy(one.id, [two]) }), judgementOf()).known;
     const better = revocationBy(one.id, [one], T0 + 5_000);
     const learned = learn(revoked, documentWith({ ...first, revoked: better }), judgementOf()).known;
@@ -368,7 +368,7 @@ describe('a known key', () => {
   });
 });
 
-describe('revoking a key', () => {
+describe('the revocation of a key', () => {
   const known = knowing([one, first], [two, second], [three, third]);
   const signers = signersOf(known.keys, new Map());
 
@@ -383,7 +383,7 @@ describe('revoking a key', () => {
     expect(revoked?.revocation).toEqual(revocationBy(three.id, [three]));
   });
 
-  test('takes no certificate of a key that is revoked itself', () => {
+  test('uses no certificate of a key that is revoked itself', () => {
     const withoutNewest = new Map([...signers, [three.id, signerOf(three, true)]]);
     const revoked = revokedKey(RING, keyOf(known, one), T0, withoutNewest);
     expect([...(revoked?.revocation?.by.keys() ?? [])]).toEqual([one.id, two.id]);
@@ -406,39 +406,39 @@ describe('revoking a key', () => {
   });
 });
 
-describe('a document lacks', () => {
+describe('the missing facts of a document', () => {
   const known = knowing([one, first], [two, second]);
   const lacksOf = (document: RingDocument, from: RingSnapshot = known, more: Partial<Judgement> = {}): boolean =>
     lacks(document, from, judgementOf(more));
 
-  test('nothing if it has all known facts', () => {
+  test('are none if it has all known facts', () => {
     expect(lacksOf(documentWith(first, second))).toBe(false);
     expect(lacksOf(documentWith(second, third, first))).toBe(false);
   });
 
-  test('a key that is known, until it has expired', () => {
+  test('include a known key, until it has expired', () => {
     expect(lacksOf(documentWith(first))).toBe(true);
     expect(lacksOf(documentWith())).toBe(true);
     expect(lacksOf(documentWith(first), known, { nowMs: two.opensUntil - 1 })).toBe(true);
     expect(lacksOf(documentWith(first), known, { nowMs: two.opensUntil })).toBe(false);
   });
 
-  test('the right times of a key', () => {
+  test('include the true times of a key', () => {
     for (const time of ['created', 'activates', 'sealsUntil', 'opensUntil'] as const)
       expect(lacksOf(documentWith(first, entryBy(two, [one], { [time]: two[time] + HOUR })))).toBe(true);
   });
 
-  test('a voucher that is known', () => {
+  test('include a known voucher', () => {
     expect(lacksOf(documentWith(first, { ...second, vouchers: new Map() }))).toBe(true);
     expect(lacksOf(documentWith(first, { ...second, vouchers: new Map([[one.id, junkMac]]) }))).toBe(true);
   });
 
-  test('a known voucher, even if the document has eight invalid ones', () => {
+  test('include a known voucher, even if the document has eight invalid ones', () => {
     const junk = Array.from({ length: 8 }, (_, i) => [junkId(i), junkMac] as const);
     expect(lacksOf(documentWith(first, { ...second, vouchers: new Map(junk) }))).toBe(true);
   });
 
-  test('known vouchers that were replaced by wrong ones', () => {
+  test('include known vouchers that were replaced by invalid ones', () => {
     const many = Array.from({ length: 8 }, (_, i) => testKey(20 + i));
     const last = testKey(40);
     const entry = entryBy(last, many);
@@ -447,13 +447,13 @@ describe('a document lacks', () => {
     const others = many.map((key) => entryBy(key, []));
     expect(lacksOf(documentWith(...others, entry), all)).toBe(false);
     expect(lacksOf(documentWith(...others, { ...entry, vouchers: spoilt }), all)).toBe(true);
-    // Where others may be able to check the rest, one right voucher is enough.
+    // If others may be able to check the rest, one valid voucher is enough.
     const unknown = Array.from({ length: 7 }, (_, i) => [junkId(i), junkMac] as const);
     const full = new Map([...[...entry.vouchers].slice(0, 1), ...unknown]);
     expect(lacksOf(documentWith(...others, { ...entry, vouchers: full }), all)).toBe(false);
   });
 
-  test('the ancestors of a key, if they are known', () => {
+  test('include the ancestors of a key, if they are known', () => {
     for (const ancestors of [undefined, { ids: [stranger.id], mac: junkMac }]) {
       const document = documentWith(first, { ...second, ancestors });
       expect(lacksOf(document)).toBe(true);
@@ -461,7 +461,7 @@ describe('a document lacks', () => {
     }
   });
 
-  test('a known wrap, while there is room for it', () => {
+  test('include a known wrap, while there is room for it', () => {
     const added = wrapBy(two, { provider: 'aws-kms' });
     const rich = learn(known, documentWith({ ...second, wraps: [added] }), judgementOf()).known;
     expect(lacksOf(documentWith(first, second), rich)).toBe(true);
@@ -469,12 +469,12 @@ describe('a document lacks', () => {
     expect(lacksOf(documentWith(first, { ...second, wraps: full }), rich)).toBe(false);
   });
 
-  test('a wrap that this member unwrapped, whatever is in its place', () => {
+  test('include a wrap that this member unwrapped, whatever is in its place', () => {
     const full = Array.from({ length: 16 }, (_, i) => junkWrap(i));
     expect(lacksOf(documentWith(first, { ...second, wraps: full }))).toBe(true);
   });
 
-  test('a revocation that is known', () => {
+  test('include a known revocation', () => {
     const revoked = { ...second, revoked: revocationBy(two.id, [two]) };
     const knows = learn(known, documentWith(first, revoked), judgementOf()).known;
     expect(lacksOf(documentWith(first, revoked), knows)).toBe(false);
@@ -483,27 +483,27 @@ describe('a document lacks', () => {
     expect(lacksOf(documentWith(first, { ...second, revoked: junk }), knows)).toBe(true);
   });
 
-  test('the own certificate of a revoked key, because a newer one may be revoked too', () => {
+  test('include the own certificate of a revoked key, because a newer one may be revoked too', () => {
     const revoked = { ...first, revoked: revocationBy(one.id, [two]) };
     const knows = learn(known, documentWith(revoked, second), judgementOf()).known;
     expect(lacksOf(documentWith(revoked, second), knows)).toBe(true);
     expect(lacksOf(written(knows, documentWith(revoked, second)), knows)).toBe(false);
   });
 
-  test('nothing because of entries that are merely carried', () => {
+  test('are none because of entries that are merely carried', () => {
     expect(lacksOf(documentWith(first, second), createSnapshot(known.keys, [third]))).toBe(false);
   });
 
-  describe('a document lacks of a key of which only the revocation is known', () => {
+  describe('the missing facts of a key of which only the revocation is known', () => {
     const revoked = { ...first, revoked: revocationBy(one.id, [one, two]) };
     const newer = knowing([two, second], [three, third]);
     const knows = learn(newer, documentWith(revoked, second, third), judgementOf()).known;
 
-    test('nothing if it has no entry, because no member could use it', () => {
+    test('are none without an entry, because no member could use it', () => {
       expect(lacksOf(documentWith(second, third), knows)).toBe(false);
     });
 
-    test('its revocation, if that is missing or has no valid certificate', () => {
+    test('include its revocation, if that is missing or has no valid certificate', () => {
       expect(lacksOf(documentWith(revoked, second, third), knows)).toBe(false);
       expect(lacksOf(documentWith(first, second, third), knows)).toBe(true);
       for (const by of [new Map(), new Map([[two.id, junkMac]])]) {
@@ -511,7 +511,7 @@ describe('a document lacks', () => {
       }
     });
 
-    test('its own revocation, if its only certifier is revoked since, and the key is unwrapped for that', () => {
+    test('include its own revocation, if its only certifier is revoked since, and the key is unwrapped for that', () => {
       const byTwo = { ...first, revoked: revocationBy(one.id, [two]) };
       const knowsByTwo = learn(newer, documentWith(byTwo, second, third), judgementOf()).known;
       const document = documentWith(byTwo, { ...second, revoked: revocationBy(two.id, [two, three]) }, third);
@@ -532,7 +532,7 @@ describe('a document lacks', () => {
 describe('a written document', () => {
   const known = knowing([one, first], [two, second]);
 
-  test('has all that is known, and of what was read only certificates and vouchers that others may check', () => {
+  test('has all known facts, and from the document it replaces only certificates and vouchers that others may check', () => {
     const vouchers = new Map([[stranger.id, junkMac], ...second.vouchers]);
     const read = documentWith(
       first,
@@ -541,7 +541,7 @@ describe('a written document', () => {
     );
     const { entries } = written(known, read);
     expect(entries.map(({ id }) => id)).toEqual([one.id, two.id]);
-    // In the order that was read.
+    // In the order of the document that was read.
     expect([...(entries[1]?.vouchers.keys() ?? [])]).toEqual([stranger.id, one.id]);
     expect(entries[1]?.wraps).toEqual(second.wraps);
   });
@@ -655,13 +655,13 @@ describe('a written document', () => {
     };
     expect(keptOf([expired], (claimed) => documentWith(claimed))).toEqual([genuine.id]);
     expect(keptOf([expired], () => documentWith())).toEqual([genuine.id]);
-    // Somebody may have missed the revocation.
+    // A member may have missed the revocation.
     expect(keptOf([expired], (claimed) => documentWith({ ...claimed, revoked: undefined }))).toEqual([junk.id]);
     expect(keptOf([expired, newest], (claimed) => documentWith(claimed))).toEqual([junk.id]);
     expect(keptOf([expired, newest], () => documentWith())).toEqual([junk.id]);
   });
 
-  test('drops wraps that this member neither made nor unwrapped if there is no room, and none that it did (F23)', () => {
+  test('drops, if there is no room, only wraps that this member neither made nor unwrapped (F23)', () => {
     const many = Array.from({ length: 20 }, (_, i) => testKey(i + 1));
     const wrapsOf = (key: TestKey): RingWrap[] =>
       Array.from({ length: 15 }, (_, i) => wrapBy(key, { keyId: `v${i}`, wrapped: Buffer.alloc(1_500) }));
@@ -675,7 +675,7 @@ describe('a written document', () => {
     );
     const { entries } = written(rich, undefined);
     expect(entries).toHaveLength(20);
-    // An entry has one wrap at least.
+    // An entry has at least one wrap.
     for (const { id, wraps } of entries) expect(wraps.map(({ keyId }) => keyId)).toEqual([id === one.id ? 'v0' : 'k']);
   });
 });
@@ -684,13 +684,13 @@ describe('a lineage', () => {
   const keysOf = (...entries: readonly (readonly [TestKey, RingEntry])[]) =>
     entries.map(([key, entry]) => ({ entry, signer: signerOf(key) }));
 
-  test('is a group of keys each vouched for by another, in whatever order they come', () => {
+  test('is a group of keys each vouched for by another, in any order', () => {
     const keys = keysOf([one, first], [two, second], [three, entryBy(three, [two])]);
     expect(lineagesOf(RING, keys)).toEqual([[three.id, two.id, one.id]]);
     expect(lineagesOf(RING, keys.toReversed())).toEqual([[three.id, two.id, one.id]]);
   });
 
-  test('ends at a key without a voucher, or with a wrong one', () => {
+  test('ends at a key without a voucher, or with an invalid one', () => {
     const spoilt = { ...third, vouchers: new Map([[two.id, junkMac]]) };
     const groups = lineagesOf(
       RING,
@@ -711,14 +711,12 @@ describe('a lineage', () => {
     expect(lineagesOf(RING, keys)).toEqual([[newestKey, four, three, two, one].map(({ id }) => id)]);
   });
 
-  test('is made of right vouchers only, none of them of another ring', () => {
+  test('consists only of valid vouchers, none of them of another ring', () => {
     expect(lineagesOf('orders', keysOf([one, first], [two, second]))).toHaveLength(2);
   });
 });
 
-/*
- * Members that read and write one store, with documents that whoever writes the store made of all keys ever.
- */
+/* Members that read and write one store, whose documents an attacker with write access made of all keys ever. */
 
 /** `SEALRING_RUNS=2000` searches for longer. */
 const RUNS = Number(process.env['SEALRING_RUNS'] ?? 50);
@@ -727,7 +725,7 @@ const POOL = [1, 2, 3, 4, 5, 6].map((n) => testKey(n));
 const HONEST = POOL.map((key, i) => entryBy(key, POOL.slice(0, i)));
 const START = knowing([POOL[0] as TestKey, HONEST[0] as RingEntry]);
 
-/** A member as sync and writer drive it: learns, unwraps what it wants and can, writes what lacks. */
+/** A member as sync and writer use it: reads, unwraps the keys that it wants and can, writes missing facts. */
 class Member {
   known: RingSnapshot = START;
 
@@ -735,7 +733,7 @@ class Member {
     for (const document of documents) this.read(document);
   }
 
-  /** The document that it writes in place of what it read, where that lacks something. */
+  /** The document that it writes in place of the one that it read, if that lacks a fact. */
   read(document: RingDocument): RingDocument | undefined {
     let { known, wanted } = learn(this.known, document, judgementOf());
     const tried = new Set<string>();
@@ -753,7 +751,7 @@ class Member {
     return encodeDocument(wished) === encodeDocument(document) ? undefined : wished;
   }
 
-  /** What counts of what it knows: the keys that it uses. */
+  /** The keys that it uses, which are the facts that matter. */
   get facts(): readonly string[] {
     return this.known.keys
       .filter(isUsable)
@@ -762,7 +760,7 @@ class Member {
   }
 }
 
-/** What the KMS makes of an entry: it opens a wrap of the pool where id and times are those that were wrapped. */
+/** The KMS's result for an entry: unwraps a wrap of the pool if id and times are those that were wrapped. */
 function unwrapped(entry: RingEntry): RingKey | undefined {
   const i = POOL.findIndex(({ id }) => id === entry.id);
   const key = POOL[i];
@@ -778,7 +776,7 @@ function unwrapped(entry: RingEntry): RingKey | undefined {
   return opened === undefined ? undefined : unwrappedKey(RING, entry, key.held, opened, 0);
 }
 
-/** Members read and write one store in turn until none writes any more. @returns how often they wrote. */
+/** Members read and write one store by turns until none writes. @returns the number of writes. */
 function exchange(
   members: readonly Member[],
   start: RingDocument,
@@ -792,7 +790,7 @@ function exchange(
       if (wished === undefined) continue;
       stored = wished;
       writes += 1;
-      if (writes > 50) throw new Error('they take turns for ever');
+      if (writes > 50) throw new Error('they take turns without an end');
     }
   }
   return { writes, stored };
@@ -802,7 +800,7 @@ const key = fc.constantFrom(...POOL);
 const keys = fc.uniqueArray(key, { maxLength: 6, selector: ({ id }) => id });
 const someTime = fc.constantFrom(T0, T0 + 1_000, T0 + 2_000);
 
-/** What an honest member could have written: some of the keys, some revoked, each with its own certificate. */
+/** Documents by an honest member: some of the keys, some revoked, each with its own certificate. */
 const honest = fc.record({ keys, revoked: keys, by: key, at: someTime }).map(({ keys: there, revoked, by, at }) =>
   documentWith(
     ...HONEST.flatMap((entry, i) => {
@@ -817,7 +815,7 @@ const junkMacs = fc
   .uniqueArray(fc.oneof(fc.constantFrom(...POOL.map(({ id }) => id)), fc.nat(20).map(junkId)), { maxLength: 8 })
   .map((ids): Macs => new Map(ids.map((id) => [id, junkMac])));
 
-/** What whoever writes the store can make of the honest entries without any key. */
+/** Documents that an attacker can make from the honest entries without any key. */
 const spoiltEntry = fc
   .record({
     index: fc.nat(POOL.length - 1),
@@ -835,7 +833,7 @@ const spoiltEntry = fc
     const entry = HONEST[it.index] as RingEntry;
     const vouchers = new Map([...(it.keepsVouchers ? entry.vouchers : []), ...(it.vouchers ?? [])].slice(0, 8));
     const [wrap] = entry.wraps as readonly [RingWrap];
-    // A service whose unwrap proves the origin looks at no signature, so anything may stand there.
+    // A service whose unwrap authenticates the origin checks no signature, so any may be there.
     const edited = it.signature === null ? wrap : { ...wrap, signature: Buffer.from([it.signature]) };
     const wraps = [...(it.keepsWrap ? [edited] : []), ...it.wraps];
     const certificates = it.ownCertificate ? revocationBy(own.id, [own], it.revoked?.at).by : [];
@@ -847,7 +845,7 @@ const spoiltEntry = fc
     return { ...entry, created, vouchers, revoked, wraps: wraps.length === 0 ? [junkWrap(31)] : wraps };
   });
 
-/** With the stolen keys, too: right vouchers, wraps and certificates of whatever he likes. */
+/** With the stolen keys too: valid vouchers, wraps and certificates of any content. */
 const stolenEntry = fc
   .record({
     entry: spoiltEntry,
@@ -882,7 +880,7 @@ const spoilt = documentsOf(spoiltEntry);
 const stolen = documentsOf(fc.oneof(spoiltEntry, stolenEntry));
 const anything = fc.oneof(honest, spoilt, stolen);
 
-describe('learning', () => {
+describe('reading a document', () => {
   test('loses no known fact, and removes no revocation', () => {
     fc.assert(
       fc.property(fc.array(anything, { maxLength: 3 }), anything, (before, document) => {
@@ -891,7 +889,7 @@ describe('learning', () => {
         member.read(document);
         for (const old of was.keys) {
           const now = member.known.byId.get(old.id);
-          // A key that was known by its id alone can be unwrapped after all, and its revocation checked by its bytes.
+          // A key that was known only by its id can be unwrapped after all, and its revocation checked by its bytes.
           if (isTombstone(old)) continue;
           expect(now).toMatchObject({ created: old.created, opensUntil: old.opensUntil });
           expect(now?.revoked === true || !old.revoked).toBe(true);
@@ -909,7 +907,7 @@ describe('learning', () => {
       fc.property(fc.array(anything, { maxLength: 3 }), (documents) => {
         const member = new Member(...documents);
         for (const document of documents.slice(-1)) {
-          // A key that was known as revoked by its id alone can be unwrapped the second time, as a link.
+          // A key that was known as revoked only by its id can be unwrapped the second time, as a link.
           member.read(document);
           const { known } = member;
           member.read(document);
@@ -931,14 +929,14 @@ describe('learning', () => {
   });
 });
 
-describe('writing', () => {
+describe('writing a document', () => {
   // oxlint-disable-next-line vitest/expect-expect
-  test('produces a document that lacks nothing its writer knows, or teaches it one more fact', () => {
+  test('produces a document that lacks nothing its writer knows, or teaches the writer one more fact', () => {
     fc.assert(
       fc.property(fc.array(anything, { maxLength: 3 }), anything, (before, document) => {
         const member = new Member(...before);
         const wished = member.read(document);
-        // A key that a revoked one alone had certified as revoked is unwrapped from there, and certifies that itself.
+        // A key that only a revoked one had certified as revoked is unwrapped from there, and certifies that itself.
         const again = member.read(wished ?? document);
         expect(again === undefined ? undefined : member.read(again)).toBeUndefined();
       }),
@@ -1008,7 +1006,7 @@ describe('writing', () => {
         expect(writes).toBeLessThanOrEqual(atMost);
         const [facts, ...others] = members.map((member) => member.facts);
         for (const other of others) expect(other).toEqual(facts);
-        // In the opposite order they would have come to the same.
+        // The opposite order would have given the same result.
         const turned = [new Member(...a), new Member(...b), new Member(...c)].toReversed();
         exchange(turned, stored);
         expect(turned[0]?.facts).toEqual(facts);

@@ -15,13 +15,13 @@ import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vit
 import { codeOf, removeIfPresent, tryFileLock } from '../src/stores/file-lock.ts';
 import { fileRing } from '../src/stores/file-ring.ts';
 
-/** The real system, whose every call can be made to fail, and whose waits take no time. */
+/** The real system; every call can be made to fail, and waits take no time. */
 const system = vi.hoisted(() => ({
-  /** What is asked before each call: it may throw, or answer in place of the system. */
+  /** Called before each call: it may throw, or answer in place of the system. */
   before: undefined as ((call: string, path: string) => unknown) | undefined,
   calls: [] as { readonly call: string; readonly path: string }[],
   openHandles: 0,
-  /** Waits that were asked for, milliseconds. */
+  /** Requested waits, milliseconds. */
   waits: [] as number[],
   watch: undefined as ((directory: string, options: unknown, changed: unknown) => unknown) | undefined,
 }));
@@ -47,7 +47,7 @@ vi.mock('node:fs/promises', async (importOriginal) => {
       async (...given: unknown[]) => {
         const run = (): unknown => Reflect.apply(Reflect.get(handle, name), handle, given);
         if (name === 'close') {
-          // Whatever the system says, it is closed.
+          // Closed whatever the system answers.
           system.openHandles -= 1;
           await run();
         }
@@ -70,7 +70,7 @@ vi.mock('node:timers/promises', async (importOriginal) => {
   const real = await importOriginal<typeof import('node:timers/promises')>();
   const setTimeout = async (delayMs: number): Promise<void> => {
     // 10 s are some eighty waits.
-    if (system.waits.push(delayMs) > 500) throw new Error('this waits for ever');
+    if (system.waits.push(delayMs) > 500) throw new Error('this waits without an end');
   };
   return { ...real, setTimeout };
 });
@@ -90,7 +90,7 @@ afterEach(() => {
   works();
 });
 
-/** From here on the system does what it should; what it was asked before is forgotten. */
+/** From here on no call fails; earlier calls are forgotten. */
 function works(): void {
   Object.assign(system, { before: undefined, calls: [], openHandles: 0, waits: [], watch: undefined });
 }
@@ -131,14 +131,14 @@ describe('a write to the file ring, one step of which fails (F32)', () => {
           () => 'done',
           ({ name, kind }: { readonly name: string; readonly kind?: string }) => `${name} ${kind}`,
         );
-      // What the system may hide: the lock then decides with less.
+      // Facts that the system may hide: the lock then decides with fewer.
       const isHidden = of.startsWith('/proc/');
       expect(outcome, step).toBe(isHidden ? 'done' : 'RingStoreError unavailable');
       const now = isHidden || at > renamed ? `document ${at + 2}` : before;
       expect(readFileSync(path, 'utf8'), step).toBe(now);
       expect(system.openHandles, step).toBe(0);
       expect(readdirSync(dirname(path)).toSorted(), step).toEqual([basename(path), `${basename(path)}.lock`]);
-      // The lock's own file stays where it could not be removed; nothing else does.
+      // The lock's own file remains if it could not be removed; nothing else does.
       const left = readdirSync(`${path}.lock`);
       const mayStay = of.startsWith(`${path}.lock/`) && call === 'unlink';
       expect(mayStay ? [] : left, step).toEqual([]);
@@ -248,7 +248,7 @@ describe('a write that waits for the lock (F29)', () => {
   });
 });
 
-/** The lock's own file, taken and left: what a process leaves that is killed under the lock. */
+/** The lock's own file, as a process leaves it that is killed under the lock. */
 async function leave(rename: (name: string) => string = (name) => name): Promise<string> {
   expect(await tryFileLock(`${path}.lock`)).toBeDefined();
   const [own = ''] = readdirSync(`${path}.lock`);
@@ -258,7 +258,7 @@ async function leave(rename: (name: string) => string = (name) => name): Promise
   return left;
 }
 
-/** What the system says of a process: its start and its state, in a program whose name is meant to mislead. */
+/** The system's report on a process: its start and its state, in a program with a misleading name. */
 function statOf({ start, state = 'S' }: { readonly start: string; readonly state?: string }): string {
   return `1 (a) S 9 (b) ${state} ${Array.from({ length: 18 }, () => '7').join(' ')} ${start} 0 0\n`;
 }
@@ -385,7 +385,7 @@ describe('file ring: watching', () => {
     const end = fileRing(path).watch?.(() => heard++);
     expect(process.getActiveResourcesInfo()).toHaveLength(alive);
     const { watch } = await vi.importActual<typeof import('node:fs')>('node:fs');
-    // Both hear of one event one after the other, this one last.
+    // Both get the same event one after the other, this one last.
     const witness = watch(dirname(path), () => others++);
     writeFileSync(`${path}.backup`, 'x');
     await vi.waitFor(() => expect(others).toBeGreaterThan(0));

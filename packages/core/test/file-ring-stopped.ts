@@ -1,6 +1,6 @@
 /**
  * Writes a file ring in a process of its own that stops itself while it holds the lock, as a debugger or a paused container
- * would stop it: `node file-ring-stopped.ts <path> age|rename`. Prints what became of the write.
+ * would stop it: `node file-ring-stopped.ts <path> age|rename`. Prints the result of the write.
  */
 import { readdirSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -15,7 +15,8 @@ function stopHere(): void {
 const ring = fileRing(path);
 const stored = await ring.read();
 const { signal } = new AbortController();
-// Asked under the lock, too, when the document is on the disk beside the file: a look at the time and the rename follow.
+// Called under the lock, too, when the document is on the disk beside the file: a read of the clock and the rename
+// follow.
 Object.defineProperty(signal, 'aborted', {
   get() {
     if (!readdirSync(dirname(path)).some((name) => name.includes('.tmp-'))) return false;
@@ -25,7 +26,7 @@ Object.defineProperty(signal, 'aborted', {
   },
 });
 
-/** The next answer to what time it is was right before this process was stopped. */
+/** The next time that the clock returns was right before this process was stopped. */
 function stopAfterNextLook(): void {
   const { now } = Date;
   Date.now = () => {

@@ -13,7 +13,7 @@ export function documentOf(count: number): string {
   return `${String(count).padStart(9, '0')}\n`.repeat(REPEATS);
 }
 
-/** The count in a document; NaN for one that is torn. */
+/** The count in a document; NaN for a torn one. */
 export function countOf(document: string): number {
   const count = Number(document.slice(0, 9));
   return document === documentOf(count) ? count : Number.NaN;
@@ -38,7 +38,7 @@ if (script === import.meta.filename && path !== undefined) {
   const ring = fileRing(path);
   for (let round = 0; round < Number(times); round++) {
     const count = await increment(ring);
-    // Synchronous, so that a value that was acknowledged is printed before anything can kill this process.
+    // Synchronous, so that an acknowledged value is printed before this process can be killed.
     writeSync(1, `${count}\n`);
   }
 }

@@ -3,7 +3,7 @@ import { array, assert, asyncProperty, boolean, constantFrom, integer, record } 
 import { expect, test } from 'vitest';
 import { Fleet, open } from './support/fleet.ts';
 
-/** What can happen to a member that runs, each for some time. */
+/** Disturbances of a running member, each for some time. */
 const TROUBLES = {
   nothing: () => undefined,
   'the KMS is away': ({ kms }: Fleet) => void (kms.failing = 'unavailable'),
@@ -16,7 +16,7 @@ const TROUBLES = {
   'the store hangs': ({ store }: Fleet) => void (store.hanging = true),
   'the store is empty': ({ store }: Fleet) => store.flush(),
   'the store holds junk': ({ store }: Fleet) => store.put('no ring'),
-  'the store tells a wrong date': (fleet: Fleet) =>
+  'the store has a wrong date': (fleet: Fleet) =>
     void (fleet.store.date = () => new Date(fleet.clock.wallMs() + 90_000_000)),
   'the clock steps ahead': ({ clock }: Fleet) => clock.step(200_000),
   'the clock steps back': ({ clock }: Fleet) => clock.step(-200_000),
@@ -38,7 +38,7 @@ const trouble = record({
   names: array(constantFrom(...(Object.keys(TROUBLES) as (keyof typeof TROUBLES)[])), { minLength: 1, maxLength: 3 }),
   // From a minute to longer than a key lives.
   minutes: constantFrom(1, 30, 600, 2_000),
-  // Whether everything but the clock is well again before the next.
+  // Whether everything except the clock is healthy again before the next one.
   isMended: boolean(),
 });
 
@@ -61,7 +61,7 @@ test('a member makes at most one pass a second, and one in ten seconds because o
           for (let passed = 0; passed < seconds && crowded().length === 0; passed += 60) await fleet.clock.advance(60);
         };
         const note = (): void => void passes.push(Number(fleet.clock.monotonicNs()) / 1e9);
-        // Alone once the reader has started: of two, nobody could tell whose pass it was.
+        // Alone once the reader has started: with two members, the pass could belong to either.
         const founder = await fleet.start({ policy: SHORT });
         const member = role === 'member' ? founder : await fleet.start({ role, policy: SHORT });
         if (role === 'reader') await founder.codec.close();

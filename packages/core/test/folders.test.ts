@@ -5,8 +5,8 @@ import { describe, expect, test } from 'vitest';
 const SOURCE = join(import.meta.dirname, '..', 'src');
 
 /**
- * What a folder may import of the others, lowest first: each names only folders above it in this list, so there is no
- * cycle. Nothing imports the entry points, which are the files beside the folders.
+ * The imports that a folder may have, lowest first: each names only folders above it in this list, so there is no
+ * cycle. No file imports the entry points, which are beside the folders.
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   base: [],
@@ -37,12 +37,12 @@ function importsOf(folder: string, name: string): string[] {
 }
 
 describe('the folders of core', () => {
-  test('are the ones listed here', () => {
+  test('has the folders that are listed here', () => {
     const folders = readdirSync(SOURCE, { withFileTypes: true }).filter((entry) => entry.isDirectory());
     expect(folders.map(({ name }) => name).toSorted()).toEqual(FOLDERS.toSorted());
   });
 
-  test('are listed so that each imports only folders before it', () => {
+  test('lists each folder after those that it imports', () => {
     const late = FOLDERS.flatMap((folder, i) => MAY_IMPORT[folder]?.filter((other) => FOLDERS.indexOf(other) >= i));
     expect(late).toEqual([]);
   });
@@ -52,11 +52,11 @@ describe('the folders of core', () => {
     expect([...imported].toSorted()).toEqual(MAY_IMPORT[folder]?.toSorted());
   });
 
-  test('contain at most 20 files each, as do the entry points', () => {
+  test('has at most 20 files in each folder, and entry points', () => {
     for (const folder of ['.', ...FOLDERS]) expect(filesOf(folder).length, folder).toBeLessThanOrEqual(20);
   });
 
-  test('contain no file over 300 lines without a reason at its top', () => {
+  test('has no file over 300 lines without a reason at its top', () => {
     const long = FOLDERS.flatMap((folder) => filesOf(folder).map((name) => join(folder, name))).filter((path) => {
       const text = readFileSync(join(SOURCE, path), 'utf8');
       return text.split('\n').length > 301 && !text.slice(0, 2_000).includes('One file, because ');

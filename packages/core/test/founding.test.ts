@@ -10,7 +10,7 @@ let fleet: Fleet;
 beforeEach(() => {
   fleet = new Fleet();
   fleet.store.kind = 'shared';
-  // Slower than any two members are apart: without a claim all of them would make a data key.
+  // Slower than any two starts are apart: without a claim all members would make a data key.
   fleet.kms.latency = () => pause(fleet.clock, 2_000);
 });
 
@@ -58,7 +58,7 @@ describe('a store that other processes share', () => {
     fleet.store.down = false;
     const members = await fleet.startAll(5, AT_ONCE);
     expect((await ring()).entries).toHaveLength(1);
-    // The dead one's; one more, proved; four unwraps.
+    // One by the dead member; one more, with its KMS check; four unwraps.
     expect(fleet.kms.calls).toEqual({ generate: 2, wrap: 0, unwrap: 5 });
     expect(members.every((member) => member.codec.health().ready)).toBe(true);
   });
@@ -72,7 +72,7 @@ describe('a store that other processes share', () => {
     expect(fleet.clock.wallMs() - at).toBeLessThan(10_000);
   });
 
-  test('makes a creator that was thought dead lose the race and adopt the ring', async () => {
+  test('makes a presumably dead creator lose the race and adopt the ring', async () => {
     let patient: (() => void) | undefined;
     fleet.kms.latency = () =>
       new Promise((resolve) => {

@@ -32,12 +32,12 @@ async function ids(): Promise<string[]> {
   return (await ring()).entries.map(({ id, revoked }) => `${id}${revoked === undefined ? '' : ' revoked'}`);
 }
 
-/** A member that waits for as long as `draw` says before it heals: of 5 s. */
+/** A member that waits for as long as `draw` says before it repairs the ring: part of 5 s. */
 async function start(draw = 0.5, options: Partial<KmsCodecOptions> = {}): Promise<Member> {
   return fleet.start({ ring: fleet.store.connectUnwatched(), random: new Draws(draw).random, ...options });
 }
 
-/** What becomes of a refresh that has begun. */
+/** The result of a started refresh. */
 function refreshing(member: Member): Promise<unknown> {
   return member.codec.refresh().then(
     () => 'done',
@@ -45,14 +45,14 @@ function refreshing(member: Member): Promise<unknown> {
   );
 }
 
-/** What becomes of a refresh while `seconds` pass. */
+/** The result of a refresh while `seconds` pass. */
 async function refreshed(member: Member, seconds: number): Promise<unknown> {
   const outcome = refreshing(member);
   await fleet.clock.advance(seconds);
   return outcome;
 }
 
-/** A key wrapper that fails for wraps that `isRefused` picks, and counts the unwraps it is asked for. */
+/** A key wrapper that fails for wraps that `isRefused` selects, and counts unwraps. */
 function picky(kind: KeyWrapperErrorKind = 'unavailable') {
   const inner = fleet.kms.connect();
   const nothing: (wrapped: Uint8Array) => boolean = () => false;
@@ -143,14 +143,14 @@ describe('a ring that is absent (F31)', () => {
       fleet.kms.failing = undefined;
       await fleet.clock.advance(70);
       expect(open(a, seal(a))).toBe('state');
-      // Vouched for by what has ended: whoever knew that follows.
+      // Vouchers of the expired key let members that knew it follow.
       expect((await ring()).entries.map(({ vouchers }) => [...vouchers.keys()])).toEqual([[old.entries[0]?.id]]);
     });
   }
 });
 
 describe('an older document (F31)', () => {
-  /** A member that knows of two keys, and the document that has one of them. */
+  /** A member that knows two keys, and the document with one of them. */
   async function rolledBack(draw = 0.5): Promise<{ a: Member; old: string }> {
     const a = await start(draw);
     const old = (await fleet.store.document()) ?? '';
@@ -180,7 +180,7 @@ describe('an older document (F31)', () => {
     expect(fleet.store.writes - writes).toBe(1);
   });
 
-  test('that keeps coming back is overwritten once per refreshEvery and member', async () => {
+  test('is overwritten once per refreshEvery and member if it keeps coming back', async () => {
     const { a, old } = await rolledBack();
     const { writes } = fleet.store;
     for (let passed = 0; passed < 3_600; passed += 10) {
@@ -200,14 +200,14 @@ describe('an older document (F31)', () => {
     const { reads } = fleet.store;
     fleet.store.down = true;
     await fleet.clock.advance(3_600);
-    // A minute apart at most, half a minute on average.
+    // At most a minute apart, half a minute on average.
     expect(fleet.store.reads - reads).toBeLessThan(200);
     fleet.store.down = false;
     await fleet.clock.advance(70);
     expect(await fleet.store.document()).toBe(before);
   });
 
-  test('that is deleted meanwhile is still overwritten', async () => {
+  test('is still overwritten if it is deleted meanwhile', async () => {
     const { a, old } = await rolledBack();
     const before = await fleet.store.document();
     await fleet.store.put(old);
@@ -218,7 +218,7 @@ describe('an older document (F31)', () => {
     expect(a.codec.health().lastError).toBeUndefined();
   });
 
-  test('teaches a reader nothing: it writes nothing, is degraded, and continues with what it knows', async () => {
+  test('teaches a reader nothing: the reader writes nothing, is degraded, and continues with what it knows', async () => {
     const { a, old } = await rolledBack();
     const reader = await start(0.5, { role: 'reader' });
     await fleet.store.put(old);
@@ -259,7 +259,7 @@ describe('an older document (F31)', () => {
     expect(await ids()).toEqual(now);
   });
 
-  test('without the certificates of its facts is completed', async () => {
+  test('is completed if it lacks the certificates of its facts', async () => {
     const a = await start();
     await a.codec.rotate();
     await a.codec.revokeAllBefore(new Date(fleet.clock.wallMs() - 600_000));
@@ -331,7 +331,7 @@ describe('a foreign document', () => {
 });
 
 describe('the keys that are unwrapped', () => {
-  test('are one at a start while the KMS is out of reach, however many live ones the ring has (F6)', async () => {
+  test('are one at a start while the KMS is down, however many live ones the ring has (F6)', async () => {
     const a = await start();
     await a.codec.rotate();
     await a.codec.rotate();
@@ -365,7 +365,7 @@ describe('the keys that are unwrapped', () => {
     await b.codec.refresh();
     expect(seen.unwraps).toBe(1);
     expect(b.codec.health().keys.filter(({ held }) => held)).toHaveLength(2);
-    // It cannot sign for the one it never had, and the ring goes on.
+    // It cannot sign for the key that it never had, and the ring continues.
     await b.codec.rotate();
     expect(await ids()).toHaveLength(4);
   });
@@ -401,7 +401,7 @@ describe('the keys that are unwrapped', () => {
     await fleet.clock.advance(1_000);
     const limits = keeperOf(b.codec)?.view.limits;
     const now = fleet.clock.wallMs();
-    // Each 30 s it is tried again; a proof is due each 810 s.
+    // A retry each 30 s; a KMS check is due each 810 s.
     expect(now - (limits?.lastRead?.wallMs ?? 0)).toBeLessThanOrEqual(31_000);
     expect(now - (limits?.lastKmsCheck?.wallMs ?? 0)).toBeLessThanOrEqual(811_000);
     expect(b.codec.health()).toMatchObject({ status: 'degraded', lastError: { source: 'kms', kind: 'unavailable' } });
@@ -446,7 +446,7 @@ describe('the keys that are unwrapped', () => {
     expect(b.codec.health()).toMatchObject({ status: 'failing', canSeal: false });
   });
 
-  test('are none if all keys of a document have expired, and a reader keeps what it has', async () => {
+  test('are none if all keys of a document have expired, and a reader keeps its own', async () => {
     const a = await start();
     const reader = await start(0.5, { role: 'reader' });
     const token = seal(a);
@@ -460,7 +460,7 @@ describe('the keys that are unwrapped', () => {
     expect(reader.codec.health()).toMatchObject({ canUnseal: false, keys: [] });
   });
 
-  test('are none if all keys expired while the store was away, and the reported failure is the store’s', async () => {
+  test('are none if all keys expired during an outage of the store, whose failure is then reported', async () => {
     const a = await start();
     fleet.store.down = true;
     fleet.clock.suspend(5 * DAY);
@@ -482,7 +482,7 @@ describe('the keys that are unwrapped', () => {
     expect(others).toHaveLength(2);
     seen.isRefused = await isWrapOf(1);
     expect(await refreshed(b, 30)).toMatchObject({ name: 'KeyWrapperError', kind: 'unavailable' });
-    // The one that it could not unwrap is carried along.
+    // The document carries the key that could not be unwrapped.
     expect((await ids()).toSorted()).toEqual([...new Set([...known, ...others])].toSorted());
     seen.isRefused = () => false;
     await fleet.clock.advance(60);

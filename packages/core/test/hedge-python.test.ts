@@ -7,7 +7,7 @@ beforeEach(() => {
 });
 afterEach(() => fleet.close());
 
-/** A generator that stands still once the codec has started, as in a copied machine. */
+/** A generator that is stuck once the codec has started, as in a copied machine. */
 function stuckGenerator() {
   let isStuck = false;
   return {

@@ -25,7 +25,7 @@ beforeEach(() => {
 });
 afterEach(() => fleet.close());
 
-/** Members that start at the same moment on one KMS and one store, whose every call is noted. */
+/** Members that start at the same moment on one KMS and one store; records every call. */
 async function crowd(options: { readonly latencySeconds?: number; readonly policy?: object } = {}): Promise<void> {
   const { latencySeconds = 0 } = options;
   const ring = times.store(fleet.store.connect());
@@ -45,7 +45,7 @@ async function crowd(options: { readonly latencySeconds?: number; readonly polic
   });
 }
 
-describe(`${MEMBERS} members that do everything at the same moment (F6)`, () => {
+describe(`${MEMBERS} members that act at the same moment (F6)`, () => {
   test('start with one generated key and one unwrap each', async () => {
     await crowd();
     expect(fleet.kms.calls).toEqual({ generate: 1, wrap: 0, unwrap: MEMBERS });
@@ -72,13 +72,13 @@ describe(`${MEMBERS} members that do everything at the same moment (F6)`, () => 
     expect(busiestSecond(times.reads)).toBeLessThan(60);
     expect(times.unwraps).toEqual([]);
     await fleet.clock.advance(620);
-    // 720 to 900 s after the start: 6 in a second. None waits until its KMS check is too old, after an hour.
+    // 720 to 900 s after the start: 6 in a second. No member waits an hour, until its KMS check is too old.
     expect(Math.min(...since(times.unwraps))).toBeGreaterThanOrEqual(719);
     expect(times.unwraps).toHaveLength(MEMBERS);
     expect(busiestSecond(times.unwraps)).toBeLessThan(30);
   });
 
-  test('learn of a new key by a push, and spread its unwraps over a minute', async () => {
+  test('read a new key after a push, and spread its unwraps over a minute', async () => {
     await crowd();
     await fleet.clock.advance(1);
     times.clear();
@@ -122,11 +122,11 @@ describe(`${MEMBERS} members that do everything at the same moment (F6)`, () => 
     expect(times.reads.length).toBeGreaterThanOrEqual(MEMBERS);
     expect(times.generates.length).toBeGreaterThanOrEqual(1);
     expect(times.generates.length).toBeLessThanOrEqual(5);
-    // However many made one, one is in the ring.
+    // However many members made one, one is in the ring.
     expect(fleet.members[0]?.codec.health().keys).toHaveLength(2);
   });
 
-  test('whose first calls fail try again at different times', async () => {
+  test('retry at different times if their first calls fail', async () => {
     await fleet.start();
     const starting = times.keyWrapper(fleet.kms.connect());
     fleet.kms.failNext = 200;
@@ -150,7 +150,7 @@ describe('concurrent requests share one call (F6)', () => {
   test('200 requests with tokens of an unknown key wait for one read, and all of them are unsealed', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
-    // No push: b hears of the successor by the tokens only.
+    // No push: b learns of the successor only by the tokens.
     b.ring.cut = true;
     await a.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000));
     await fleet.clock.advance(11);

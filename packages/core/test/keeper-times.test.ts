@@ -27,7 +27,7 @@ afterEach(async () => {
   await fleet.close();
 });
 
-/** A member whose every draw is known, and whose every call is noted. Seconds are counted from its start. */
+/** A member with known random numbers and recorded calls. Seconds are counted from its start. */
 async function start(options: Partial<KmsCodecOptions> = {}): Promise<Member> {
   const member = await fleet.start({
     random: draws.random,
@@ -37,13 +37,13 @@ async function start(options: Partial<KmsCodecOptions> = {}): Promise<Member> {
     ...(options.role === undefined ? {} : { role: options.role }),
   });
   times.clear();
-  // The moment at which it was started, not the one at which that was noticed.
+  // The moment of the start, not of its detection.
   startedAt = (keeperOf(member.codec)?.view.limits.lastComplete?.steadyMs ?? Number.NaN) / 1_000;
   log.listen();
   return member;
 }
 
-/** From here on, calls are noted and seconds are counted from zero. */
+/** From here on, calls are recorded and seconds are counted from zero. */
 function mark(): void {
   times.clear();
   startedAt = now();
@@ -58,7 +58,7 @@ function since(all: readonly number[], from = startedAt): number[] {
   return all.map((at) => Math.round((at - from) * 1e3) / 1e3);
 }
 
-/** To the hundredth: a turn is no whole number of milliseconds. */
+/** To the hundredth: a turn is not a whole number of milliseconds. */
 function about(seconds: number): number {
   return expect.closeTo(seconds, 2) as number;
 }
@@ -122,7 +122,7 @@ describe('reads and KMS checks, at half of every jitter', () => {
     expect(log.of('refresh').find(({ ok }) => ok === false)).toMatchObject({ source: 'kms', kind: 'denied' });
   });
 
-  test('the status is reported when it changes, and only then', async () => {
+  test('the status is reported only when it changes', async () => {
     await start();
     await fleet.clock.advance(600);
     fleet.store.down = true;
@@ -150,7 +150,7 @@ describe('reads and KMS checks, at half of every jitter', () => {
 });
 
 describe('after a push', () => {
-  /** Which keys a member holds, oldest first. */
+  /** The keys that a member holds, oldest first. */
   const held = (member: Member) => member.codec.health().keys.map((key) => key.held);
 
   test.each<[string, object, boolean, number]>([
@@ -162,7 +162,7 @@ describe('after a push', () => {
       10,
     ],
     [
-      'at half of a quarter of the time that is left, when that is shorter still',
+      'at half of a quarter of the remaining time, when that is shorter still',
       { refreshEverySeconds: 20, backoffCapSeconds: 19, clockSkewSeconds: 1, propagationSeconds: 4_500 },
       true,
       5,
@@ -184,7 +184,7 @@ describe('after a push', () => {
   });
 
   test.each([300, 0])(
-    'of a revocation, the successor is unwrapped at once, because it seals already (skew %d s)',
+    'the successor of a revoked key is unwrapped at once, because it seals already (skew %d s)',
     async (skew) => {
       const policy = { clockSkewSeconds: skew };
       const writer = await fleet.start({ policy });
@@ -194,7 +194,7 @@ describe('after a push', () => {
       await fleet.clock.advance(0);
       expect(open(member, seal(writer))).toBe('state');
       expect(open(writer, seal(member))).toBe('state');
-      // Nothing was left for later.
+      // No call was left for later.
       await fleet.clock.advance(31);
       expect(since(times.reads)).toEqual([0]);
     },
@@ -224,7 +224,7 @@ describe('after a push', () => {
     await fleet.clock.advance(0);
     expect(since(times.reads)).toEqual([0]);
     expect(times.unwraps).toEqual([]);
-    // A refusal is asked about again at its time, whatever was heard meanwhile.
+    // The call after a refusal keeps its time, whatever notifications arrive meanwhile.
     await fleet.clock.advance(20);
     expect(times.unwraps.length).toBeGreaterThan(0);
   });
@@ -251,10 +251,10 @@ describe('a rotation, at half of every wait (F7)', () => {
   /** rotateEvery − propagation after the activation, S before the start. */
   const DUE = 86_400 - 4_500 - 300;
 
-  /** Starts a member that finds at its next read that a rotation is due. */
+  /** Starts a member that finds a due rotation at its next read. */
   async function startBeforeDue(): Promise<Member> {
     const member = await start();
-    // Without the readings between: by the wall clock alone.
+    // Without the reads between: by the wall clock alone.
     fleet.clock.suspend(DUE - 200);
     await member.codec.refresh();
     mark();
@@ -264,13 +264,13 @@ describe('a rotation, at half of every wait (F7)', () => {
   test('waits two turns, each of which reads, and is done', async () => {
     await startBeforeDue();
     await fleet.clock.advance(1_000);
-    // 270 s: found due. The reads in between continue.
+    // Found due at 270 s. The reads in between continue.
     expect(since(times.reads)).toEqual([270, 270 + TURN, 540, 270 + 2 * TURN, 810].map(about));
     expect(since(times.generates)).toEqual([about(270 + 2 * TURN)]);
     expect(log.of('rotation')).toMatchObject([{ reason: 'scheduled' }]);
   });
 
-  test('that fails is reported at once and tried again after ¾ of 120 s, doubling up to kmsCheckEvery, and a turn', async () => {
+  test('is reported at once if it fails, and tried again after ¾ of 120 s, doubling up to kmsCheckEvery, and a turn', async () => {
     const member = await startBeforeDue();
     fleet.kms.wrapFailing = 'corrupt';
     await fleet.clock.advance(560);
@@ -282,7 +282,7 @@ describe('a rotation, at half of every wait (F7)', () => {
     expect(stepsOf(times.generates).slice(1)).toEqual(waits);
   });
 
-  test('that is overdue when a member starts begins its turns then', async () => {
+  test('begins its turns at the start of the member if it is overdue then', async () => {
     const first = await fleet.start();
     await first.codec.close();
     fleet.clock.suspend(DUE + 10);
@@ -302,14 +302,14 @@ describe('a rotation, at half of every wait (F7)', () => {
     expect(times.generates).toHaveLength(1);
   });
 
-  test('is over within two refreshEvery of the moment at which it was due, whatever is drawn', async () => {
+  test('is over within two refreshEvery after it was due, whatever is drawn', async () => {
     const took: number[] = [];
     for (const draw of [0, 0.2, 0.5, 0.8, 0.999]) {
       draws.next = draw;
       const member = await start();
       const [first] = member.codec.health().keys;
       const due = (first?.activates.getTime() ?? 0) + (86_400 - 4_500) * 1_000;
-      // Half an interval before it is due the ring was read: the reading that finds it due is as late as it can be.
+      // The ring was read half an interval before it is due: the read that finds it due is as late as possible.
       fleet.clock.suspend((due - fleet.clock.wallMs()) / 1_000 - 1);
       await member.codec.refresh();
       while (member.codec.health().keys.length === 1) await fleet.clock.advance(1);
@@ -318,11 +318,11 @@ describe('a rotation, at half of every wait (F7)', () => {
       fleet = new Fleet();
     }
     expect(Math.max(...took)).toBeLessThanOrEqual(2 * 300 + 1);
-    // Alone, a member may well take longer than one.
+    // A single member may take longer than one.
     expect(Math.max(...took)).toBeGreaterThan(300);
   });
 
-  test('that loses its race is not a failure', async () => {
+  test('does not fail if it loses its race', async () => {
     let lost = 0;
     const inner = fleet.store.connectUnwatched();
     await start({
@@ -423,7 +423,7 @@ describe('a write that loses its race (F8)', () => {
     expect(log.of('rotation-failed')).toMatchObject([{ reason: 'requested', source: 'store', kind: 'conflict' }]);
   });
 
-  test('in a pass is not a failure, and the ring is read again within 5 s', async () => {
+  test('is not a failure in a pass, and the ring is read again within 5 s', async () => {
     const inner = fleet.store.connectUnwatched();
     let losing = false;
     const member = await start({
@@ -431,7 +431,7 @@ describe('a write that loses its race (F8)', () => {
         ...inner,
         write: async (document, options) => {
           const written = await inner.write(document, options);
-          // Somebody else was a moment faster, and wrote the same.
+          // Another member was slightly faster, and wrote the same.
           if (losing) throw new RingConflictError();
           return written;
         },
@@ -453,7 +453,7 @@ describe('a write that loses its race (F8)', () => {
 });
 
 describe('callers that wait, and calls without one', () => {
-  /** A member that has not heard of the newest key. */
+  /** A member that has not read the newest key. */
   async function behind(): Promise<Member> {
     const writer = await fleet.start({ ring: fleet.store.connectUnwatched() });
     const member = await start();
@@ -528,7 +528,7 @@ describe('callers that wait, and calls without one', () => {
     expect(times.reads).toHaveLength(1);
   });
 
-  /** Whether a token waits for a refresh, so many seconds after the last good read, or after `from`. */
+  /** Whether a token waits for a refresh, this many seconds after the last good read, or after `from`. */
   function waits(member: Member, id: string | undefined, seconds: number, from?: Moment): boolean | undefined {
     const keeper = keeperOf(member.codec);
     const { wallMs, steadyMs } = from ?? keeper?.view.limits.lastRead ?? { wallMs: 0, steadyMs: 0 };
@@ -554,7 +554,7 @@ describe('callers that wait, and calls without one', () => {
     expect([0, 900, 900.001].map((seconds) => waits(member, undefined, seconds))).toEqual([false, false, true]);
   });
 
-  test('while passes fail no token waits because of age alone, until the last failure is 80 s old (F29)', async () => {
+  test('no token waits because of age alone while passes fail, until the last failure is 80 s old (F29)', async () => {
     const member = await start();
     fleet.store.down = true;
     await fleet.clock.advance(400);
@@ -571,7 +571,7 @@ describe('callers that wait, and calls without one', () => {
 });
 
 describe('closing', () => {
-  /** The same clock, which counts what is still to come. */
+  /** The same clock, which counts the pending timers. */
   function counting() {
     const pending = new Set<object>();
     const { clock } = fleet;
@@ -613,7 +613,7 @@ describe('closing', () => {
     const clock = counting();
     const member = await fleet.start({ clock });
     fleet.clock.suspend(86_400);
-    // The first one proves, and only then may anything be published.
+    // The first turn makes a KMS check, and only then may a key be published.
     await member.codec.refresh();
     await member.codec.refresh();
     // The next pass, and the turn.
@@ -622,7 +622,7 @@ describe('closing', () => {
     expect(clock.pending.size).toBe(0);
   });
 
-  test('ends pending calls, which reject as closed, and reports nothing of it', async () => {
+  test('ends pending calls, which reject as closed, and reports none of them', async () => {
     const member = await start();
     const silent = async (run: () => Promise<void>, expected: object): Promise<void> => {
       const outcome = run().catch((error: unknown) => error);
@@ -652,7 +652,7 @@ describe('closing', () => {
   test('ends a scheduled rotation, and reports no failure', async () => {
     const member = await start();
     fleet.clock.suspend(86_400);
-    // The first one proves, and only then may anything be published.
+    // The first turn makes a KMS check, and only then may a key be published.
     await member.codec.refresh();
     await member.codec.refresh();
     await fleet.clock.advance(200);

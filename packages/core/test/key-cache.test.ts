@@ -19,7 +19,7 @@ import { EnvelopeKeyCache, MAX_TOKEN_KEYS } from '../src/keys/envelope-key-cache
 import { isOverwritten } from './support/overwritten.ts';
 import { sourceOf, tokensOver } from './support/tokens.ts';
 
-/** What every use of an overwritten key says. */
+/** The error of every use of an overwritten key. */
 const GONE = /was overwritten/;
 const START = 1_795_000_000_000;
 const moment: Moment = Object.freeze({ wallMs: START, steadyMs: 1_000 });
@@ -43,7 +43,7 @@ function canAuthenticate({ authenticator }: DataKey): boolean {
   }
 }
 
-/** The token key of a salt of its own, to open with. */
+/** The token key of a salt of its own, for unsealing. */
 function openingOf(held: DataKey): TokenKey {
   const token = sealWith(held.deriveTokenKey(randomBytes(18)));
   return held.unsealingTokenKey(decodeToken(token), undefined);
@@ -53,7 +53,7 @@ function sealWith(tokenKey: SealingTokenKey): string {
   return sealSealring(tokenKey, randomBytes(12), Buffer.from('state'), new Uint8Array(16));
 }
 
-/** Every Buffer that is made while `run` runs. Passes everything through. */
+/** Every Buffer that is made during `run`. Passes everything through. */
 function buffersMadeBy(run: () => void): readonly Buffer[] {
   const made: Buffer[] = [];
   const spies = (['from', 'alloc', 'allocUnsafe', 'allocUnsafeSlow', 'concat'] as const).map((name) =>
@@ -227,7 +227,7 @@ describe('the envelope key cache (F23)', () => {
     expect(cache.size).toBe(1);
   });
 
-  test('finds a key by its id, and no other', () => {
+  test('finds a key only by its id', () => {
     const one = cache.take(randomBytes(32));
     expect([cache.get(one.id), cache.get(randomBytes(9).toString('base64url')), cache.get('')]).toEqual([
       one,
@@ -236,7 +236,7 @@ describe('the envelope key cache (F23)', () => {
     ]);
   });
 
-  test('overwrites exactly the data keys and authenticators that are not to be kept (F22)', () => {
+  test('overwrites exactly the data keys and authenticators that are not kept (F22)', () => {
     const keys = Array.from({ length: 20 }, () => cache.take(randomBytes(32)));
     const ids = (some: readonly DataKey[]): ReadonlySet<string> => new Set(some.map(({ id }) => id));
     const [held, limited] = [keys.filter((_, i) => i % 3 === 0), keys.filter((_, i) => i % 3 === 1)];
@@ -279,14 +279,14 @@ describe('the envelope key cache (F23)', () => {
   });
 });
 
-/** Bytes on V8's heap that something reaches. */
+/** Reachable bytes on V8's heap. */
 function bytesHeld(): number {
   setFlagsFromString('--expose-gc');
   runInNewContext('gc')();
   return process.memoryUsage().heapUsed;
 }
 
-describe('what is remembered of a token (F23)', () => {
+describe('the memory of a token (F23)', () => {
   test('is only its header, and the token itself is released', () => {
     const { dataKey, held } = newKey();
     const tokens = tokensOver(sourceOf([held]), { cache });
@@ -294,7 +294,7 @@ describe('what is remembered of a token (F23)', () => {
     const payload = Buffer.alloc(150_000);
     const openOne = (): void => {
       const token = sealSealring(deriveTokenKey(source, randomBytes(18)), randomBytes(12), payload, new Uint8Array(16));
-      // Flat, as one that came over a socket is.
+      // Flat, like one that came over a socket.
       tokens.open(Buffer.from(token, 'latin1').toString('latin1'), moment);
     };
     openOne();
@@ -307,16 +307,16 @@ describe('what is remembered of a token (F23)', () => {
 });
 
 describe('remembered token keys (F5)', () => {
-  test('are added only for headers of which a token authenticated', () => {
+  test('are added only for headers of an authenticated token', () => {
     const { dataKey, held } = newKey();
     const tokens = tokensOver(sourceOf([held]), { cache });
     const refused = (token: string) => expect(() => tokens.open(token, moment)).toThrow(InvalidRequestState);
     for (let i = 0; i < 5_000; i++) {
-      // The right key, and a header and body that nobody sealed.
+      // The right key, and a forged header and body.
       refused(`sr1.${held.id}${randomBytes(36 + 28).toString('base64url')}`);
     }
     for (let i = 0; i < 500; i++) {
-      // The right header too, commitment and all, and a body that was changed.
+      // The right header too, commitment and all, but a changed body.
       const token = sealWith(deriveTokenKey(tokenKeySource(dataKey, 'payments'), randomBytes(18)));
       refused(`${token.slice(0, 64)}${randomBytes(33).toString('base64url')}`);
     }
@@ -334,7 +334,7 @@ describe('remembered token keys (F5)', () => {
     const tokens = tokensOver(sourceOf([one.held, two.held]), { cache });
     const total = () => one.held.tokenKeyCount + two.held.tokenKeyCount;
     expect(MAX_TOKEN_KEYS).toBe(10_000);
-    // Stands for ten thousand clients: what differs is the header alone.
+    // Stands for ten thousand clients: only the header differs.
     const model = openingOf(two.held);
     const wordsOf = (i: number) => new Int32Array(12).fill(i);
     for (let i = 0; i < 9_990; i++) {
@@ -372,7 +372,7 @@ describe('remembered token keys (F5)', () => {
     }
   });
 
-  test('replace each other if their salts start alike: both unseal, and the one remembered last is known', () => {
+  test('replace each other if their salts begin alike: both unseal, and the last one is remembered', () => {
     const { dataKey, held } = newKey();
     const tokens = tokensOver(sourceOf([held]), { cache });
     const source = tokenKeySource(dataKey, 'payments');

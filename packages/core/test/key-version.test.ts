@@ -5,7 +5,7 @@ import { Fleet, type Member, open, seal } from './support/fleet.ts';
 
 const HOUR = 3_600;
 const DAY = 24 * HOUR;
-/** Keys that live so long that no rotation by age is due in these tests. */
+/** Keys with a life so long that no rotation by age is due in these tests. */
 const policy = { rotateEverySeconds: 30 * DAY };
 
 let fleet: Fleet;
@@ -21,13 +21,13 @@ afterEach(async () => {
   await fleet.close();
 });
 
-/** By which versions the newest key of a member is wrapped. */
+/** The versions that wrapped the newest key of a member. */
 async function versions(): Promise<string[]> {
   const { keys } = JSON.parse((await fleet.store.document()) ?? '') as { keys: { wraps: { keyId: string }[] }[] };
   return keys.map(({ wraps }) => wraps.map(({ keyId }) => keyId.split('/')[1]).join(' ')).toSorted();
 }
 
-describe('a KMS key that has a new version', () => {
+describe('a new version of a KMS key', () => {
   test('is noticed within an hour, and leads to one rotation of the whole fleet', async () => {
     const members = await fleet.startAll(5, { policy });
     await fleet.clock.advance(3 * HOUR);
@@ -81,7 +81,7 @@ describe('a KMS key that has a new version', () => {
     expect(made.length).toBeLessThanOrEqual(12);
   });
 
-  test('is not looked for if the policy disables it, nor by a reader, nor if the key has no versions', async () => {
+  test('is not checked for if the policy disables it, nor by a reader, nor if the key has no versions', async () => {
     await fleet.startAll(2, { policy: { ...policy, keyVersionEverySeconds: 0 } });
     await fleet.start({ policy, role: 'reader' });
     fleet.kms.version = undefined;
@@ -93,7 +93,7 @@ describe('a KMS key that has a new version', () => {
     expect(await versions()).toEqual(['1']);
   });
 
-  test('is looked for by one wrap in an hour, which is not requested while the KMS fails', async () => {
+  test('is checked for by one wrap in an hour, which is not requested while the KMS fails', async () => {
     const a = await fleet.start({ policy });
     const { wrap } = fleet.kms.calls;
     await fleet.clock.advance(DAY);
@@ -106,7 +106,7 @@ describe('a KMS key that has a new version', () => {
     expect(a.codec.health().canSeal).toBe(true);
   });
 
-  test('leaves a member that may not wrap in good condition', async () => {
+  test('does not degrade a member that may not wrap', async () => {
     const a = await fleet.start({ policy });
     fleet.kms.wrapFailing = 'denied';
     await fleet.clock.advance(3 * HOUR);

@@ -42,7 +42,7 @@ const FOREGROUND: CallOptions = { foreground: true };
 const nobody = (): boolean => false;
 const vouch = (): Macs => new Map();
 const systemRandom: RandomSource = (fill) => void randomFillSync(fill);
-/** No retry waits at all. */
+/** Retries do not wait. */
 const zeros: RandomSource = (fill) => void fill.fill(0);
 
 interface Options {
@@ -53,7 +53,7 @@ interface Options {
   readonly clock?: VirtualClock;
 }
 
-/** The key wraps of one member, which remembers nothing of what others unwrapped. */
+/** The key wraps of one member, which has no memory of what others unwrapped. */
 function member(wrappers: readonly KeyWrapper[], options: Options = {}): KeyWraps {
   const { clock = new VirtualClock(START), random = systemRandom } = options;
   const closing = new Closing();
@@ -76,7 +76,7 @@ function member(wrappers: readonly KeyWrapper[], options: Options = {}): KeyWrap
   });
 }
 
-/** Lets time pass until it has settled: a retry waits, be it for 0 ms. */
+/** Advances time until it has settled: a retry waits, even if for 0 ms. */
 async function passing<T>(clock: VirtualClock, promise: Promise<T>): Promise<T> {
   const progress = { settled: false };
   const done = (): void => {
@@ -89,21 +89,21 @@ async function passing<T>(clock: VirtualClock, promise: Promise<T>): Promise<T> 
 
 const corrupt = expect.objectContaining({ name: 'KeyWrapperError', kind: 'corrupt' });
 
-/** The same wrapper without a method that a wrapper need not have. */
+/** The same wrapper without an optional method. */
 function without(wrapper: KeyWrapper, method: 'sign' | 'verify' | 'generate'): KeyWrapper {
   return Object.fromEntries(Object.entries(wrapper).filter(([name]) => name !== method)) as unknown as KeyWrapper;
 }
 
-/** Two services of one provider know their own wraps by the id of their key. */
+/** Two services of one provider recognise their own wraps by the id of their key. */
 function named(kms: FaultKms, provider: string): KeyWrapper {
   return kms.connect(provider);
 }
 
-// One RSA key for the whole file: to make one takes longer than all tests.
+// One RSA key for the whole file: making one takes longer than all tests.
 const publicKms = new PublicKeyKms();
 
 describe('a wrap that anyone with a public key can make (F35)', () => {
-  test('is signed by the KMS when it is made, and unwrapped if the signature is right', async () => {
+  test('is signed by the KMS when it is made, and unwrapped if the signature is valid', async () => {
     const { entry, held } = await member([publicKms.connect()]).create(TIMES, nobody, vouch);
     expect(entry.wraps[0]?.signature).toHaveLength(64);
     const opened = await member([publicKms.connect()]).unwrap(entry, BACKGROUND);
@@ -152,7 +152,7 @@ describe('a wrap that anyone with a public key can make (F35)', () => {
     await expect(member([unable]).unwrap(entry, BACKGROUND)).rejects.toEqual(corrupt);
   });
 
-  /** What a stranger makes who knows the public key and nothing else, and can write the store. */
+  /** A wrap by an attacker who knows only the public key, and can write the store. */
   function madeByStranger(): { readonly dataKey: Buffer; readonly entry: RingEntry } {
     const dataKey = randomBytes(32);
     const key = { key: publicKms.publicKey, padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: 'sha256' };
@@ -190,7 +190,7 @@ describe('a wrap that anyone with a public key can make (F35)', () => {
     expect([asked, entry.wraps[0]?.signature]).toEqual([0, undefined]);
   });
 
-  test('waits for the signature no longer than for any call, and reports which call hung (F29)', async () => {
+  test('waits for the signature no longer than for any call, and reports the call that hung (F29)', async () => {
     const clock = new VirtualClock(START);
     const kms = publicKms.connect();
     const signals: (AbortSignal | undefined)[] = [];
@@ -205,7 +205,7 @@ describe('a wrap that anyone with a public key can make (F35)', () => {
         seen.error = error;
       });
     for (let i = 0; i < 10 && signals.length === 0; i++) await clock.advance(0);
-    // Somebody waits: four attempts.
+    // A caller waits: four attempts.
     for (let i = 0; i < 4; i++) await clock.advance(5);
     expect(seen.error).toMatchObject({ kind: 'unavailable', summary: { provider: 'public-key', operation: 'sign' } });
     expect(signals.map((signal) => signal?.aborted)).toEqual([true, true, true, true]);
@@ -289,7 +289,7 @@ describe('a new data key', () => {
     }
   });
 
-  test('is our own if the first service cannot generate one and the other wrappers satisfy the quorum, and otherwise that failure is reported', async () => {
+  test('is generated locally if the first service cannot and the other wrappers satisfy the quorum, and otherwise that failure is reported', async () => {
     const [down, up] = [new FaultKms(), new FaultKms()];
     down.failing = 'denied';
     const wrappers = [named(down, 'down'), named(up, 'up')];
@@ -329,7 +329,7 @@ describe('a published key', () => {
     expect(kms.calls.unwrap).toBe(4);
   });
 
-  test('is unwrapped by any wrap that is ours and correct, and that wrap is named', async () => {
+  test('is unwrapped by any valid wrap by this member’s wrappers, and that wrap is named', async () => {
     const kms = new FaultKms();
     const { entry } = await member([kms.connect()]).create(TIMES, nobody, vouch);
     const [wrap] = entry.wraps;
@@ -365,7 +365,7 @@ describe('a published key', () => {
     expect((await other.unwrap({ ...entry, wraps: [junk, wrap] }, BACKGROUND)).held.id).toBe(entry.id);
   });
 
-  test('can be checked, if it is held, by a wrap that the KMS called corrupt before', async () => {
+  test('can be checked, if it is held, by a wrap that the KMS reported as corrupt before', async () => {
     const kms = new FaultKms();
     const { entry } = await member([kms.connect()]).create(TIMES, nobody, vouch);
     const other = member([kms.connect()]);
@@ -411,7 +411,7 @@ describe('a published key', () => {
     expect(held.equals(new Uint8Array(32))).toBe(false);
   });
 
-  test('is corrupt if none of our wrappers wrapped it, and the error names them', async () => {
+  test('is corrupt if none of the member’s wrappers wrapped it, and the error names them', async () => {
     const { entry } = await member([named(new FaultKms(), 'theirs')]).create(TIMES, nobody, vouch);
     const ours = [named(new FaultKms(), 'one'), named(new FaultKms(), 'two')];
     await expect(member(ours).unwrap(entry, BACKGROUND)).rejects.toMatchObject({
@@ -482,7 +482,7 @@ describe('wraps by several wrappers', () => {
     expect(await member([a, named(down, 'd')]).missingWraps(entry, held, BACKGROUND)).toEqual([]);
     const before = services.a.total + services.b.total;
     expect(await member([b]).missingWraps(entry, held, BACKGROUND)).toEqual([]);
-    // Nor is the data key copied: for a key that is gone there would be none.
+    // The data key is not copied either: a removed key would have none.
     held.destroy();
     expect(await member([a, b]).missingWraps(entry, held, BACKGROUND)).toEqual([]);
     expect(services.a.total + services.b.total).toBe(before);
@@ -501,7 +501,7 @@ describe('the 64 bytes for a service that binds no context (F25)', () => {
     expect(unboundPlaintext(Buffer.from(expected), reordered, 'kms')).toEqual(new Uint8Array(dataKey));
   });
 
-  test('are overwritten when the data key has been taken out, and when it is refused (F22)', () => {
+  test('are overwritten when the data key has been extracted, and when it is refused (F22)', () => {
     const good = boundPlaintext(randomBytes(32), context);
     unboundPlaintext(good, context, 'kms');
     const bad = boundPlaintext(randomBytes(32), {});

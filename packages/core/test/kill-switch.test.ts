@@ -4,7 +4,7 @@ import { ARMED, afterRefusal, hasRecentRefusal, isRefusal } from '../src/member/
 describe('the kill switch (F10)', () => {
   type Answer = readonly [seconds: number, kind: 'denied' | 'disabled' | 'not-found'];
 
-  /** When it stops sealing, seconds; undefined: not. */
+  /** When it stops sealing, seconds; undefined if it does not. */
   function stopsAt(...answers: readonly Answer[]): number | undefined {
     const { trippedAt } = answers.reduce((state, [at, kind]) => afterRefusal(state, kind, at * 1_000), ARMED);
     return trippedAt === undefined ? undefined : trippedAt / 1_000;
@@ -15,11 +15,11 @@ describe('the kill switch (F10)', () => {
 
   const table: readonly (readonly [string, readonly Answer[], number | undefined])[] = [
     ['one stray refusal does not stop a fleet', denied(0), undefined],
-    ['two do not either', denied(0, 30), undefined],
-    ['three at least 8 s apart within 60 s do', denied(0, 8, 16), 16],
+    ['two refusals do not stop it', denied(0, 30), undefined],
+    ['three refusals at least 8 s apart within 60 s stop it', denied(0, 8, 16), 16],
     ['at the widest', denied(0, 30, 60), 60],
-    ['not over more than 60 s', denied(0, 30, 60.001), undefined],
-    ['but the window slides', denied(0, 30, 61, 69), 69],
+    ['three refusals over more than 60 s do not stop it', denied(0, 30, 60.001), undefined],
+    ['the window of 60 s slides', denied(0, 30, 61, 69), 69],
     ['refusals less than 8 s apart count once', denied(0, 7.999, 15.998), undefined],
     ['a burst of a hundred counts once', denied(...Array.from({ length: 100 }, (_, i) => i * 0.07)), undefined],
     ['three bursts stop', denied(0, 1, 2, 10, 11, 12, 20, 21), 20],

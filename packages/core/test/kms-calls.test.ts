@@ -17,7 +17,7 @@ const KINDS: readonly KeyWrapperErrorKind[] = [
   'corrupt',
 ];
 
-/** A virtual clock that knows how many timers have neither run nor been cancelled. */
+/** A virtual clock that counts the timers that have neither run nor been cancelled. */
 class TimerCount extends VirtualClock {
   readonly #live = new Set<object>();
 
@@ -60,7 +60,7 @@ function fails(kind: KeyWrapperErrorKind): KeyWrapperError {
   return new KeyWrapperError(kind, WHAT);
 }
 
-/** How a promise ended so far. */
+/** The current state of a promise. */
 function watch<T>(promise: Promise<T>): { value?: T; error?: unknown } {
   const seen: { value?: T; error?: unknown } = {};
   promise.then(
@@ -81,7 +81,7 @@ describe('a call that a caller waits for', () => {
     test(`is made four times in all while the KMS answers ${kind}, after at most 200, 400 and 800 ms`, async () => {
       for (const [random, expected] of [
         [always(0xff), [0, 200, 600, 1_400]],
-        // Full jitter: a member that draws 0 does not wait at all.
+        // Full jitter: a member that draws 0 does not wait.
         [always(0), [0, 0, 0, 0]],
       ] as const) {
         const { calls, clock, passedMs } = setUp(random);
@@ -127,7 +127,7 @@ describe('a call that a caller waits for', () => {
   });
 
   test('is not repeated if the waiting caller has given up by then', async () => {
-    // A wait of 100 ms: half of 200, and so on. With exactly that time left there is none for another call.
+    // A wait of 100 ms: half of 200, and so on. A deadline in exactly that time leaves none for another call.
     for (const [untilMs, expected] of [
       [100, [0]],
       [101, [0, 100]],
@@ -233,7 +233,7 @@ describe('a call that hangs (F29)', () => {
     const next = watch(calls.call(WHAT, run, BACKGROUND));
     await clock.advance(1);
     expect(ends).toHaveLength(4);
-    // The slot goes to who waits now. Those that gave up are not begun any more, and do not keep it.
+    // The slot goes to the waiting calls. Those that gave up do not begin, and do not keep it.
     ends[0]?.();
     await clock.advance(0);
     expect(ends).toHaveLength(5);
@@ -316,7 +316,7 @@ describe('a call that hangs (F29)', () => {
     expect(signals.map(({ aborted }) => aborted)).toEqual([false, true]);
   });
 
-  test('has answers discarded that come after its deadline or after close, and no answer that is used (F22)', async () => {
+  test('discards answers after its deadline or after close, and never one that is used (F22)', async () => {
     const { calls, clock, closing } = setUp();
     const discarded: string[] = [];
     const call = (answer: string, seconds: number): { readonly value?: string; readonly error?: unknown } =>
@@ -339,7 +339,7 @@ describe('a call that hangs (F29)', () => {
 });
 
 describe('an error thrown by a key wrapper', () => {
-  /** An error as the copy of this package that an adapter brought along would throw it. */
+  /** An error as thrown by an adapter's own copy of this package. */
   function foreign(name: string, more: object): Error {
     return Object.assign(new Error('canary'), { name }, more);
   }
@@ -365,7 +365,7 @@ describe('an error thrown by a key wrapper', () => {
     for (const kind of KINDS) {
       const failure = await failureOf(foreign('KeyWrapperError', { kind }));
       expect(failure).toBeInstanceOf(KeyWrapperError);
-      // Nothing else: it would be taken for an answer that we did not understand.
+      // Only an error: anything else would be taken for an unknown answer.
       expect(failure).toEqual(fails(kind));
       expect(failure).toHaveProperty('summary', WHAT);
       expect(String(failure)).not.toContain('canary');
@@ -378,7 +378,7 @@ describe('an error thrown by a key wrapper', () => {
     ['an error with a kind that we do not know', foreign('KeyWrapperError', { kind: 'gone' })],
     ['an error with a kind that every object has', foreign('KeyWrapperError', { kind: 'constructor' })],
     ['an error without a kind', foreign('KeyWrapperError', {})],
-    ['what is no error', { name: 'KeyWrapperError', kind: 'denied', message: 'canary' }],
+    ['a value that is not an error', { name: 'KeyWrapperError', kind: 'denied', message: 'canary' }],
     ['a text', 'canary'],
     ['nothing', undefined],
     ['null', null],
@@ -392,7 +392,7 @@ describe('an error thrown by a key wrapper', () => {
   });
 });
 
-describe('a pause that may end sooner', () => {
+describe('a pause that may end early', () => {
   test('ends after its time', async () => {
     const { calls, clock } = setUp();
     const seen = watch(calls.pauseOr(500, new Promise(() => undefined)).then(() => 'over'));
@@ -402,7 +402,7 @@ describe('a pause that may end sooner', () => {
     expect(seen).toEqual({ value: 'over' });
   });
 
-  test('ends with what it waits for, and leaves no timer behind', async () => {
+  test('ends with its event, and leaves no timer behind', async () => {
     const { calls, clock } = setUp();
     const seen = watch(calls.pauseOr(500, Promise.resolve()).then(() => 'over'));
     await clock.advance(0);

@@ -10,7 +10,7 @@ const MASTER = Buffer.alloc(32, 'correct horse battery staple ÿ');
 const keyWrapper = localKeyWrapper({ masterKey: MASTER });
 const remote = { storeKind: 's3', createNow: false };
 
-/** What a wrapper without a right to prove origin looks like: RSA wrapping with a public key. */
+/** A wrapper that cannot authenticate the origin: RSA wrapping with a public key. */
 const unauthenticated: KeyWrapper = {
   provider: 'azure-key-vault',
   keyId: 'k',
@@ -21,12 +21,12 @@ const unauthenticated: KeyWrapper = {
 
 interface Refusal {
   readonly error: 'TypeError' | 'RangeError';
-  /** What the message must hold: the option, and the value where it cannot be a secret. */
+  /** Required parts of the message: the option, and the value unless it may be a secret. */
   readonly names: readonly string[];
 }
 
 async function refusalOf(options: unknown): Promise<Error> {
-  // As JavaScript callers do: the types would not let these options pass.
+  // As JavaScript callers do: the types would reject these options.
   const given = options as KmsCodecOptions;
   let failure: unknown;
   try {
@@ -39,7 +39,7 @@ async function refusalOf(options: unknown): Promise<Error> {
   return failure;
 }
 
-/** How options are refused, and which of the expected words the message lacks. */
+/** How options are refused, and the expected words that the message lacks. */
 async function refusedWith(options: unknown, { names }: Refusal): Promise<unknown> {
   const { name, message } = await refusalOf(options);
   return { error: name, missing: names.filter((word) => !message.includes(word)) };
@@ -270,7 +270,7 @@ describe('the rules between the times', () => {
       ['rotateEverySeconds', '86400', 'propagationSeconds', '21601'],
     ],
     [
-      'a day is not enough for a propagation that follows from a longer outage',
+      'a day is not enough for the propagation that follows from a longer outage',
       { sealOutageSeconds: 21_000 },
       ['rotateEverySeconds', 'propagationSeconds', '21900'],
     ],
@@ -352,7 +352,7 @@ describe('the defaults', () => {
     expect(resolvePolicy({ ...policy, storeOutageSeconds: 5_000 }, remote).graceSeconds).toBe(5_000 + 100 + 100 + 20);
   });
 
-  test('of the codec itself are as documented', () => {
+  test('are as documented, also those of the codec itself', () => {
     const ring = memoryRing();
     expect(checkOptions({ keyWrapper, ring })).toMatchObject({
       keyWrappers: [keyWrapper],

@@ -50,7 +50,7 @@ function countingWrapper(masterKey: Uint8Array = randomBytes(32)) {
   return { keyWrapper, calls, dataKeys };
 }
 
-/** The same wrapper as one whose service makes no data keys: they come from the random source. */
+/** The same wrapper for a service that makes no data keys: they come from the random source. */
 function withoutGenerate(local: KeyWrapper): KeyWrapper {
   const { provider, keyId, supports } = local;
   return {
@@ -62,7 +62,7 @@ function withoutGenerate(local: KeyWrapper): KeyWrapper {
   };
 }
 
-/** What the members of one fleet share. */
+/** The services that the members of one fleet share. */
 function newFleet() {
   const { keyWrapper, calls, dataKeys } = countingWrapper();
   return { keyWrapper, calls, dataKeys, ring: memoryRing(), clock: new VirtualClock('2026-11-21T03:00:00Z') };
@@ -77,7 +77,7 @@ async function join(fleet: Fleet, options: Partial<KmsCodecOptions> = {}): Promi
     start.settled = true;
   });
   const ended = starting.catch(() => undefined);
-  // Runs what is due at once; no time passes.
+  // Runs all due timers; no time passes.
   while (!start.settled) await Promise.race([clock.advance(0), ended]);
   const codec = await starting;
   closers.push(() => codec.close());
@@ -388,7 +388,7 @@ describe('unseal', () => {
     }
   });
 
-  test('refuses with one class, whose message is its reason and nothing more (F20)', async () => {
+  test('refuses with one class, whose message is only its reason (F20)', async () => {
     const codec = await join(newFleet());
     const token = seal(codec);
     const refused = {
@@ -459,7 +459,7 @@ describe('seal', () => {
         const [first, second] = [codec.unseal(token), codec.unseal(token)];
         expect(Buffer.from(first).equals(before)).toBe(true);
         expect(first.buffer).not.toBe(second.buffer);
-        // An array of its own: no neighbours from a pool behind it.
+        // An array of its own, without a shared pool behind it.
         expect([first.byteOffset, first.buffer.byteLength]).toEqual([0, length]);
         first.fill(0xdd);
         expect(Buffer.from(codec.unseal(token)).equals(before)).toBe(true);
@@ -504,7 +504,7 @@ describe('health', () => {
       ready: true,
       canSeal: true,
       canUnseal: true,
-      // The KMS is the first to be missed: sealOutage.
+      // The limit of the KMS comes first: sealOutage.
       sealUntil: at(3_600),
       sealingKey: health.keys[0]?.id,
       keys: [
@@ -528,7 +528,7 @@ describe('health', () => {
 });
 
 describe('inspect', () => {
-  test('shows what a token says about itself, and what the ring says about its key', async () => {
+  test('shows what a token states about itself, and what the ring knows about its key', async () => {
     const fleet = newFleet();
     const codec = await join(fleet, { accept: ['sealring', 'python'] });
     const { sealingKey = '' } = codec.health();
@@ -601,7 +601,7 @@ describe('after close', () => {
   });
 });
 
-/** The ways a canary may show in text. */
+/** The forms in which a canary may appear in text. */
 function spellings(bytes: Uint8Array): string[] {
   const buffer = Buffer.from(bytes.subarray(0, 12));
   return [
@@ -636,7 +636,7 @@ describe('canaries for secrets (F21)', () => {
         errorOf(() => codec.unseal(`${token}=`)),
         errorOf(() => codec.unseal(`${token.slice(0, 66)}AAAA${token.slice(70)}`)),
         errorOf(() => codec.unseal(`sr1.AAAAAAAAAAAA${token.slice(16)}`)),
-        // The tag alone is wrong: what was decrypted before it was checked is the payload.
+        // Only the tag is wrong: what was decrypted before its check is the payload.
         errorOf(() => codec.unseal(`${token.slice(0, -8)}AAAA${token.slice(-4)}`)),
         errorOf(() => codec.seal(canary.toString('latin1') as unknown as Uint8Array)),
         errorOf(() => codec.seal(Buffer.alloc(300_000, canary))),
@@ -670,7 +670,7 @@ describe('canaries for secrets (F21)', () => {
       for (const text of sinks) {
         for (const secret of secrets.flatMap(spellings)) expect(text).not.toContain(secret);
       }
-      // Events name keys by a hash; a key id would lead from a metric to a token.
+      // Events name keys by a hash; a key id would link a metric to a token.
       expect(events.length).toBeGreaterThan(10);
       for (const key of codec.health().keys) expect(JSON.stringify(events)).not.toContain(key.id);
       for (const kind of ['ok', 'reason', 'status', 'provider']) {
@@ -691,7 +691,7 @@ describe('canaries for secrets (F21)', () => {
     for (const secret of fleet.dataKeys.flatMap(spellings)) expect(document).not.toContain(secret);
   });
 
-  test('there is one event per refusal, with its reason', async () => {
+  test('each refusal emits one event, with its reason', async () => {
     const seen: unknown[] = [];
     const listen = (event: unknown): void => void seen.push(event);
     const codec = await join(newFleet());

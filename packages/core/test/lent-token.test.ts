@@ -13,7 +13,7 @@ import { type DecodedToken, decodeToken, withDecodedToken } from '../src/formats
 
 const now: Moment = Object.freeze({ wallMs: 1_795_000_000_000, steadyMs: 5_000 });
 
-describe('a token that is lent', () => {
+describe('a lent token', () => {
   const dataKey = randomBytes(32);
   const source = tokenKeySource(dataKey, 'payments');
   const sealed = (payload: string): string =>
@@ -61,7 +61,7 @@ describe('a token that is lent', () => {
     expect(both).toEqual(['two', 'two', 'one']);
   });
 
-  test('authenticates nothing once it was given back, whichever token came after it', () => {
+  test('authenticates nothing once it was returned, whichever token came after it', () => {
     const key = tokenKeySource(dataKey, 'payments');
     const tokenKey = (token: string): TokenKey => unsealingTokenKey(key, decodeToken(token), undefined);
     const [one, two] = [sealed('one'), sealed('two')];

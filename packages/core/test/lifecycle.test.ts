@@ -93,7 +93,7 @@ describe('a ring that rotates', () => {
   });
 });
 
-test('lets a member that has learned of a new key only by a push publish the next at once', async () => {
+test('lets a member that has read a new key only after a push publish the next at once', async () => {
   const a = await fleet.start();
   const b = await fleet.start();
   await a.codec.rotate();
@@ -102,7 +102,7 @@ test('lets a member that has learned of a new key only by a push publish the nex
   expect((await ring()).entries).toHaveLength(3);
 });
 
-test('keeps the key that sealed when a clock steps back behind its activation, and stops nothing (F13)', async () => {
+test('keeps the key that sealed when a clock steps back to before its activation, and stops nothing (F13)', async () => {
   const a = await fleet.start({ policy: { clockSkewSeconds: 600 } });
   await a.codec.rotate();
   await fleet.clock.advance(4_900);
@@ -292,7 +292,7 @@ describe('an untrusted store (F26)', () => {
     const a = await fleet.start();
     const honest = (await fleet.store.document()) ?? '';
     const token = seal(a);
-    // The attacker's own fleet, with the same KMS key and ring name, revoking everything it does not know.
+    // The attacker's own fleet, with the same KMS key and ring name, revoking every unknown key.
     const attacker = new Fleet();
     Object.assign(attacker, { kms: fleet.kms });
     await attacker.start();
@@ -376,7 +376,7 @@ test('prepare returns no promise if there is nothing to wait for', async () => {
   await other.codec.close();
 });
 
-describe('a token waits only for what prepare may change', () => {
+describe('a token waits only for facts that prepare can change', () => {
   /** Whether `prepare` ends although no time passes. */
   async function waits(member: Member, token: string): Promise<boolean> {
     let ended = false;
@@ -468,7 +468,7 @@ describe('several key wrappers', () => {
     expect((await ring()).entries[0]?.wraps.map((wrap) => wrap.provider)).toEqual(['local', 'other-kms']);
   });
 
-  test('without a quorum, all must answer to publish', async () => {
+  test('all wrappers must answer to publish without a quorum', async () => {
     fleet.kms.failing = 'denied';
     const keyWrapper = [localKeyWrapper({ masterKey: randomBytes(32) }), fleet.kms.connect('other-kms')];
     await expect(fleet.start({ keyWrapper })).rejects.toMatchObject({ name: 'KeyWrapperError', kind: 'denied' });
@@ -476,14 +476,14 @@ describe('several key wrappers', () => {
   });
 });
 
-test('a ring in which only a propagating key is unrevoked receives one that seals at once', async () => {
+test('a ring in which only a propagating key is unrevoked gets one that seals at once', async () => {
   const a = await fleet.start();
   await a.codec.rotate();
   await a.codec.revoke(sealingKey(a) ?? '');
   expect(open(a, seal(a))).toBe('state');
 });
 
-test('are closed with the codec if it was configured to do so, and otherwise not', async () => {
+test('wrappers are closed with the codec only if it was configured to do so', async () => {
   const closed: string[] = [];
   const starting = new Fleet();
   const wrapper = (name: string) => ({ ...starting.kms.connect(), close: async () => void closed.push(name) });

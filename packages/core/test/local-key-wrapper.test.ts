@@ -34,7 +34,7 @@ describe('contract of a key wrapper', () => {
     expect(await wrapper.unwrap(await wrapping, { context })).toStrictEqual(dataKey);
   });
 
-  test('the order of the context does not matter, every other difference does (contract 1)', async () => {
+  test('the order of the context does not matter, but every other difference does (contract 1)', async () => {
     const wrapped = await wrapper.wrap(dataKey, { context });
     const reordered = Object.fromEntries(Object.entries(context).toReversed());
     expect(await wrapper.unwrap(wrapped, { context: reordered })).toStrictEqual(dataKey);
@@ -248,7 +248,7 @@ describe('master keys', () => {
     ['zeros', { masterKey: new Uint8Array(32) }, RangeError],
     ['one byte repeated', { masterKey: Buffer.alloc(64, 9) }, RangeError],
     ['one character repeated', { masterKey: 'x'.repeat(40) }, RangeError],
-    ['a retired key that is no list', { masterKey, alsoUnwrap: masterKey }, TypeError],
+    ['a retired key that is not a list', { masterKey, alsoUnwrap: masterKey }, TypeError],
     ['a short retired key', { masterKey, alsoUnwrap: [randomBytes(31)] }, RangeError],
     ['the same key twice', { masterKey, alsoUnwrap: [masterKey] }, RangeError],
     ['a hole among the retired', { masterKey, alsoUnwrap: Array(1) }, TypeError],

@@ -18,7 +18,7 @@ async function storedKeys(): Promise<string[]> {
   return parseDocument(document, 'default').entries.map(({ id, revoked }) => `${id}${revoked ? ' revoked' : ''}`);
 }
 
-/** Seconds until a member says `status`; it is asked, and seals and opens, all the while. */
+/** Seconds until a member reports `status`, while it seals and unseals all the time. */
 async function secondsUntil(status: string, members: readonly Member[]): Promise<number> {
   for (let seconds = 0; seconds < HOUR; seconds++) {
     if (members.every(({ codec }) => codec.health().status === status)) return seconds;
@@ -33,9 +33,9 @@ async function secondsUntil(status: string, members: readonly Member[]): Promise
   throw new Error(`not ${status} within an hour`);
 }
 
-describe('while the store has lost the ring, a running server (F31)', () => {
-  test('is degraded as soon as it notices, is ready all the time, and ok once the ring is written back', async () => {
-    // Waits are drawn from four bytes each: long enough here to be seen.
+describe('a running server while the store has lost the ring (F31)', () => {
+  test('is degraded as soon as it notices, is always ready, and ok once the ring is written back', async () => {
+    // Waits are drawn from four bytes each: long enough here to be visible.
     const random = (fill: Uint8Array): void => void (fill.length === 4 ? fill.fill(0xc0) : randomFillSync(fill));
     const a = await fleet.start({ random });
     const before = await storedKeys();
@@ -43,7 +43,7 @@ describe('while the store has lost the ring, a running server (F31)', () => {
     // refreshEvery.
     expect(await secondsUntil('degraded', [a])).toBeLessThanOrEqual(300);
     expect(await storedKeys()).toEqual([]);
-    // The wait of up to 5 s that spares the others the same write, and one more turn.
+    // The wait of up to 5 s that saves the others the same write, and one more turn.
     expect(await secondsUntil('ok', [a])).toBeLessThanOrEqual(11);
     expect(await storedKeys()).toEqual(before);
     expect(a.codec.health().lastError).toBeUndefined();
@@ -77,7 +77,7 @@ describe('while the store has lost the ring, a running server (F31)', () => {
     expect(await secondsUntil('degraded', members)).toBeLessThanOrEqual(300);
     await fleet.clock.advance(HOUR - 300);
     for (const { codec } of members) expect(codec.health()).toMatchObject({ status: 'degraded', ready: true });
-    // From propagation − S on, others might seal with a key that these have not heard of; they go on all the same.
+    // From propagation − S on, others might seal with a key that these have not read; they continue all the same.
     await fleet.clock.advance(4 * HOUR);
     for (const { codec } of members) {
       expect(codec.health()).toMatchObject({ status: 'failing', ready: false, canSeal: true, canUnseal: true });
@@ -90,7 +90,7 @@ describe('while the store has lost the ring, a running server (F31)', () => {
 });
 
 describe('a store that falls back to an older copy (F31)', () => {
-  test('without a revocation, certified by the newest key, does not undo the revocation, here, elsewhere or in the store', async () => {
+  test('does not undo a revocation that it lacks, certified by the newest key, here, elsewhere or in the store', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const token = seal(a);
@@ -108,11 +108,11 @@ describe('a store that falls back to an older copy (F31)', () => {
       expect((await storedKeys()).toSorted()).toEqual(before.toSorted());
       for (const member of [a, b]) expect(open(member, token)).toBe(UNKNOWN);
     }
-    // Who starts now learns of it.
+    // A member that starts now reads the revocation.
     expect(open(await fleet.start(), token)).toBe(UNKNOWN);
   });
 
-  test('without the newest key, certified by the one before, is repaired, and no token is lost', async () => {
+  test('is repaired, and no token is lost, if it lacks the newest key, certified by the one before', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const copy = (await fleet.store.document()) ?? '';
@@ -131,14 +131,14 @@ describe('a store that falls back to an older copy (F31)', () => {
     }
   });
 
-  test('that lost a key which only it had learned of is merged with the key of the interval', async () => {
+  test('is merged with the key of the interval if it lost a key that only it had', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const copy = (await fleet.store.document()) ?? '';
     await a.codec.rotate();
     await b.codec.refresh();
     a.ring.cut = true;
-    // The copy goes on with a member that has not heard of the key that was lost.
+    // The copy continues with a member that has not read the lost key.
     await fleet.store.put(copy);
     const late = await fleet.start();
     b.ring.cut = true;
@@ -171,7 +171,7 @@ describe('a ring that was created while the store was without an older one (F31)
     await fleet.clock.advance(2);
     await prepared;
     expect(open(b, token)).toBe(UNKNOWN);
-    // Its next read, before it writes what it takes for the ring.
+    // Its next read, before it writes its own ring.
     await Promise.allSettled([b.codec.refresh(), fleet.clock.advance(2)]);
     expect(open(b, token)).toBe('state');
     expect(open(b, own)).toBe('state');

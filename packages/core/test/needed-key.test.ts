@@ -10,7 +10,7 @@ const HOUR = 3_600;
 let fleet: Fleet;
 beforeEach(() => {
   fleet = new Fleet();
-  // Of one in this process alone, members take turns.
+  // In a ring of this process alone, members take turns.
   fleet.store.kind = 'shared';
 });
 afterEach(() => fleet.close());
@@ -23,7 +23,7 @@ async function unrevoked(): Promise<readonly RingEntry[]> {
   return (await entries()).filter(({ revoked }) => revoked === undefined);
 }
 
-/** Revokes what seals, by a member that is cut off from the KMS: without a successor. */
+/** Revokes the active key, by a member that is cut off from the KMS: without a successor. */
 async function revokedWithoutSuccessor(member: Member): Promise<void> {
   member.keyWrapper.cut = true;
   const revoked = member.codec.revoke(member.codec.health().sealingKey ?? '');
@@ -32,7 +32,7 @@ async function revokedWithoutSuccessor(member: Member): Promise<void> {
   member.keyWrapper.cut = false;
 }
 
-/** Seconds that somebody could not seal for. */
+/** Seconds in which a member could not seal. */
 async function breakOf(members: readonly Member[], seconds: number): Promise<number> {
   let broken = 0;
   for (let passed = 0; passed < seconds; passed += 20) {
@@ -43,7 +43,7 @@ async function breakOf(members: readonly Member[], seconds: number): Promise<num
 }
 
 describe('a ring without a key that seals', () => {
-  test('is given one by one of many members that learn of it at once', async () => {
+  test('is given one by one of many members that notice at once', async () => {
     const members = await fleet.startAll(12);
     const made: string[] = [];
     for (const { keyWrapper } of members.slice(1)) {
@@ -56,7 +56,7 @@ describe('a ring without a key that seals', () => {
       });
     }
     fleet.kms.latency = () => pause(fleet.clock, 100);
-    // Every member hears of it in the same moment.
+    // Every member reads it in the same moment.
     await revokedWithoutSuccessor(members[0] as Member);
     await fleet.clock.advance(60);
     expect(await unrevoked()).toHaveLength(1);
@@ -82,7 +82,7 @@ describe('a ring without a key that seals', () => {
     expect(members.every(({ codec }) => codec.health().canSeal)).toBe(true);
   });
 
-  test('is given one within minutes, even if an attacker who writes the store claims permanently to be creating one', async () => {
+  test('is given one within minutes, even if an attacker who writes the store permanently claims to be creating one', async () => {
     const [member] = await fleet.startAll(3);
     fleet.kms.failing = 'unavailable';
     await revokedWithoutSuccessor(member as Member);
@@ -105,13 +105,13 @@ describe('a ring without a key that seals', () => {
     const document = parseDocument((await fleet.store.document()) ?? '', 'default');
     await fleet.store.put(encodeDocument({ ...document, claim: 'AAAAAAAAAAAAAAAAAAAAAA' }));
     fleet.kms.failing = undefined;
-    // 12 calls of 5 s, and a look.
+    // 12 calls of 5 s, and a read.
     await fleet.clock.advance(180);
     expect(await unrevoked()).toHaveLength(1);
   });
 });
 
-// Found by the simulator: a member froze over the key that it was making, and with it went the revocation of the last one.
+// Found by the simulator: a member froze over the key that it was making, which lost a revocation.
 test('is given one by a member that writes the revocation with its claim, in a store that was rolled back', async () => {
   const member = await fleet.start();
   const before = (await fleet.store.document()) ?? '';
@@ -121,7 +121,7 @@ test('is given one by a member that writes the revocation with its claim, in a s
   expect(await unrevoked()).toHaveLength(1);
   const written: string[] = [];
   fleet.store.connect().watch?.(() => written.push(fleet.store.written ?? ''));
-  // A member that makes a key may wait before it claims: virtual time has to pass.
+  // A member that makes a key may wait before it claims: virtual time must pass.
   const refreshed = member.codec.refresh();
   await fleet.clock.advance(30);
   await refreshed;
@@ -134,7 +134,7 @@ test('is given one by a member that writes the revocation with its claim, in a s
 test('lets a member that starts while another creates that key unwrap its known keys once', async () => {
   const [member] = await fleet.startAll(1);
   await fleet.clock.advance(24 * HOUR);
-  // Of the two, the planned one stays, and may not seal yet.
+  // Of the two keys, the planned one remains, and may not seal yet.
   await member?.codec.rotate();
   fleet.kms.failing = 'unavailable';
   await revokedWithoutSuccessor(member as Member);
@@ -145,7 +145,7 @@ test('lets a member that starts while another creates that key unwrap its known 
   await fleet.store.put(encodeDocument({ ...document, claim: 'AAAAAAAAAAAAAAAAAAAAAA' }));
   await fleet.start();
   expect((await unrevoked()).some(({ activates }) => activates <= fleet.clock.wallMs())).toBe(true);
-  // What is there, and the proof of the new one.
+  // The existing keys, and the KMS check of the new one.
   expect(fleet.kms.calls.unwrap - unwrap).toBeLessThanOrEqual(document.entries.length + 1);
 });
 
@@ -199,7 +199,7 @@ test('rotates despite a key with a voucher for which the KMS does not answer', a
   expect(member.codec.health().keys.map(({ id }) => id)).toContain(junk.id);
   await Promise.all([member.codec.rotate(), fleet.clock.advance(30)]);
   expect(await entries()).toHaveLength(3);
-  // Nor is it waited for when nothing else seals.
+  // It does not wait for that key either when no other one seals.
   fleet.kms.failing = 'unavailable';
   const revoked = Promise.all(
     member.codec

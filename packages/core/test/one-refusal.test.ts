@@ -26,7 +26,7 @@ function changedAt(token: string, at: number): string {
   return token.slice(0, at) + (token[at] === 'A' ? 'B' : 'A') + token.slice(at + 1);
 }
 
-/** All that a handler or a log could tell two refusals apart by, but for the reason and the lines of our own code. */
+/** Everything that could distinguish two refusals, except the reason and the lines of this project's code. */
 function shapeOf(error: Error): unknown {
   const names = Object.getOwnPropertyNames(error).toSorted();
   return {
@@ -75,10 +75,10 @@ describe('every cause of a refusal looks the same except for one of three reason
     note('padding', a, `${token}=`);
     note('cut short', a, token.slice(0, -3));
     note('another ring’s key', a, seal(foreign));
-    note('a key id of nobody', a, `sr1.AAAAAAAAAAAA${token.slice(16)}`);
-    note('a key that has ended', a, ended);
+    note('an unknown key id', a, `sr1.AAAAAAAAAAAA${token.slice(16)}`);
+    note('an expired key', a, ended);
     note('a revoked key', a, revoked);
-    note('a key this member has not heard of', behind, token);
+    note('a key that this member has not read', behind, token);
     note('another salt', a, changedAt(token, 20));
     note('another commitment', a, changedAt(token, 50));
     note('another nonce', a, changedAt(token, 66));
@@ -86,7 +86,7 @@ describe('every cause of a refusal looks the same except for one of three reason
     note('another tag', a, changedAt(token, token.length - 4));
     note('a warm header, another tag', a, changedAt(warm, warm.length - 4));
     note('another purpose', a.codec.for('cursor'), token);
-    note('a python token of a strange key', a, `v1.${randomBytes(60).toString('base64url')}`);
+    note('a python token of a foreign key', a, `v1.${randomBytes(60).toString('base64url')}`);
     note('a python token, changed', a, changedAt(pythonToken, 40));
     fleet.kms.failing = 'disabled';
     await fleet.clock.advance(3 * 3_600);
@@ -105,14 +105,14 @@ describe('every cause of a refusal looks the same except for one of three reason
       new Set(['malformed', 'unknown key', 'authentication failed']),
     );
     const unknown = Object.keys(refusals).filter((cause) => refusals[cause]?.message === 'unknown key');
-    // What only somebody with the key could bring about tells nothing further.
+    // Tokens that only a holder of the key can make reveal nothing further.
     expect(unknown).toEqual([
       'another ring’s key',
-      'a key id of nobody',
-      'a key that has ended',
+      'an unknown key id',
+      'an expired key',
       'a revoked key',
-      'a key this member has not heard of',
-      'a python token of a strange key',
+      'a key that this member has not read',
+      'a python token of a foreign key',
       'a KMS that refuses',
     ]);
     for (const error of all) {

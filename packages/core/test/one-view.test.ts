@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 afterEach(() => fleet.close());
 
-/** Something that is held back until it is let go. */
+/** A call that is held back until it is released. */
 class Gate {
   #waiting: (() => void)[] = [];
   isShut = false;
@@ -23,7 +23,7 @@ class Gate {
     return this.#waiting.length;
   }
 
-  /** Lets one go, or all. */
+  /** Releases one, or all. */
   letGo(count = this.#waiting.length): void {
     for (const resolve of this.#waiting.splice(0, count)) resolve();
   }
@@ -39,7 +39,7 @@ function gated(inner: KeyWrapper, gate: Gate): KeyWrapper {
   };
 }
 
-/** Answers are held back, not questions: what was read is older by the time it arrives. */
+/** Answers are held back, not requests: what was read is older by the time it arrives. */
 function gatedStore(inner: RingStore, gate: Gate): RingStore {
   return {
     ...inner,
@@ -55,12 +55,12 @@ async function turn(): Promise<void> {
   await fleet.clock.advance(0);
 }
 
-/** Id and state of every key, as health() says. */
+/** Id and state of every key, as in health(). */
 function keysOf(member: Member): string[] {
   return member.codec.health().keys.map(({ id, state, held }) => `${id} ${state} ${held}`);
 }
 
-/** Everything a member says or does at one moment must come from one and the same view of the ring. */
+/** Everything that a member returns or does at one moment must come from one view of the ring. */
 function expectOneView(member: Member, tokens: ReadonlyMap<string, string>): void {
   const { keys, sealingKey } = member.codec.health();
   const token = seal(member);
@@ -95,7 +95,7 @@ describe('a refresh between seals and unseals (F12)', () => {
     for (const left of [2, 1]) {
       await turn();
       expect(gate.held).toBe(left);
-      // The revocation was read; until its successor is here, the old key seals.
+      // The revocation was read; until its successor is there, the old key seals.
       expect(keysOf(b)).toEqual(before);
       expectOneView(b, tokens);
       gate.letGo(1);
@@ -153,12 +153,12 @@ describe('a refresh between seals and unseals (F12)', () => {
       await Promise.all(refreshing);
       look();
     }
-    // The last look saw the last document.
+    // The last check saw the last document.
     expect(seen).toBe(written.length - 1);
     expect(written.length).toBeGreaterThan(16);
   });
 
-  test('that is answered late, with what a rotation has replaced since, changes and writes nothing', async () => {
+  test('changes and writes nothing if a late answer has what a rotation has replaced since', async () => {
     const gate = new Gate();
     const a = await fleet.start();
     const b = await fleet.start({ ring: gatedStore(fleet.store.connect(), gate) });
@@ -172,7 +172,7 @@ describe('a refresh between seals and unseals (F12)', () => {
     gate.letGo();
     const { writes } = fleet.store;
     await Promise.all([late, rotated]);
-    // The other one hears of it by a push, and unwraps it within a minute.
+    // The other one reads it after a push, and unwraps it within a minute.
     await fleet.clock.advance(65);
     expect(fleet.store.writes - writes).toBe(1);
     for (const member of [a, b]) {
@@ -181,12 +181,12 @@ describe('a refresh between seals and unseals (F12)', () => {
     }
   });
 
-  test('that is answered with an older copy, once or alternately, removes nothing', async () => {
+  test('removes nothing if the answer is an older copy, once or alternately', async () => {
     const a = await fleet.start();
     const old = await fleet.store.connect().read();
     let isBehind = false;
     let reads = 0;
-    // A replica that is behind, and one that is not.
+    // A replica that lags behind, and one that does not.
     const replicated = (inner: RingStore): RingStore => ({
       ...inner,
       read: async (options) => (isBehind && reads++ % 2 === 0 ? old : inner.read(options)),
@@ -206,7 +206,7 @@ describe('a refresh between seals and unseals (F12)', () => {
     expect(reads).toBeGreaterThan(4);
   });
 
-  test('that could not unwrap a key still learns the revocation, in one swap', async () => {
+  test('still reads the revocation, in one swap, if it could not unwrap a key', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const first = seal(a);

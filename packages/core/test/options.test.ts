@@ -227,7 +227,7 @@ describe('a misspelt option', () => {
     );
   });
 
-  test('is refused without a suggestion where no name is alike', () => {
+  test('is refused without a suggestion if no name is similar', () => {
     expect(() => refuseUnknownOptions('owner', { store: 1 }, known)).toThrow(
       'owner: unknown option "store"; known are keyWrapper, ring, ringName',
     );

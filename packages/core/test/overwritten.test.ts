@@ -18,7 +18,7 @@ beforeEach(() => {
 });
 afterEach(() => fleet.close());
 
-/** Keeps hold of every array with a data key in it that a codec and a key wrapper pass to each other. */
+/** Keeps every array with a data key that a codec and a key wrapper pass to each other. */
 class Witness {
   readonly #seen: { readonly what: string; readonly bytes: Uint8Array; readonly copy: Buffer }[] = [];
 
@@ -27,14 +27,14 @@ class Witness {
     return bytes;
   }
 
-  /** How many arrays were passed, by what for. */
+  /** How many arrays were passed, by purpose. */
   get counts(): Record<string, number> {
     const counts: Record<string, number> = {};
     for (const { what } of this.#seen) counts[what] = (counts[what] ?? 0) + 1;
     return counts;
   }
 
-  /** What still holds any of its bytes. */
+  /** Arrays that still hold any of its bytes. */
   get left(): string[] {
     return this.#seen.flatMap(({ what, bytes }) => (bytes.every((byte) => byte === 0) ? [] : [what]));
   }
@@ -58,7 +58,7 @@ class Witness {
   }
 }
 
-/** A service that binds no context, as some of the clouds': the ring hands it 64 bytes. Real cryptography. */
+/** A service that binds no context, like some clouds: the ring passes it 64 bytes. Real cryptography. */
 function withoutContext(provider: string): KeyWrapper {
   const key = randomBytes(32);
   return {
@@ -98,7 +98,7 @@ describe('bytes that passed between a codec and the KMS are overwritten after us
     expect(witness.left).toEqual([]);
   });
 
-  test('the data keys of our own that a service wraps, checks, or wraps again are overwritten', async () => {
+  test('the locally made data keys that a service wraps, checks, or wraps again are overwritten', async () => {
     const wrapsOnly: KeyWrapper = { ...localKeyWrapper({ masterKey: randomBytes(32) }) };
     delete wrapsOnly.generate;
     const second = localKeyWrapper({ masterKey: randomBytes(32) });
@@ -142,7 +142,7 @@ describe('bytes that passed between a codec and the KMS are overwritten after us
 });
 
 describe('the data keys in memory are overwritten (F22)', () => {
-  test('when their life is over: of ten days of rotations, only the live ones remain', async () => {
+  test('when their life is over: after ten days of rotations, only the live ones remain', async () => {
     const a = await fleet.start();
     const all = new Set<DataKey>();
     for (let hour = 0; hour < 10 * 24; hour++) {
@@ -172,7 +172,7 @@ describe('the data keys in memory are overwritten (F22)', () => {
     const ring = fleet.store.connectUnwatched();
     const b = await fleet.start({ ring });
     await a.codec.rotate();
-    // Told after the KMS has answered, and before the key is remembered.
+    // Called after the KMS has answered, and before the key is remembered.
     let closed: Promise<void> | undefined;
     const close = (): void => void (closed ??= b.codec.close());
     subscribe('sealring:unwrap', close);
@@ -191,7 +191,7 @@ describe('the data keys in memory are overwritten (F22)', () => {
     const view = keeperOf(a.codec)?.view;
     const held = heldBy(a);
     const authenticators = Array.from(view?.signers.values() ?? [], ({ authenticator }) => authenticator);
-    // Of three keys one is revoked: its authenticator alone is left.
+    // Of three keys one is revoked: only its authenticator is left.
     expect([held.length, authenticators.length]).toEqual([2, 3]);
     for (const authenticator of authenticators) expect(authenticator.mac('a fact')).toHaveLength(32);
     await a.codec.close();

@@ -7,7 +7,7 @@ import { parseDocument } from '../src/ring/document.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 
 const HOUR = 3_600;
-/** When the successor of a ring's first key is due: rotateEvery − propagation after its activation, S before its start. */
+/** When the successor of a ring's first key is due: rotateEvery − propagation after its activation. */
 const DUE = 86_400 - 4_500 - 300;
 
 let fleet: Fleet;
@@ -20,7 +20,7 @@ async function ring(): Promise<ReturnType<typeof parseDocument>> {
   return parseDocument((await fleet.store.document()) ?? '', 'default');
 }
 
-/** Lets time pass, and has every member unseal what every member seals, each minute. */
+/** Lets time pass; each minute every member unseals what every member seals. */
 async function workFor(seconds: number, members: readonly Member[]): Promise<void> {
   for (let passed = 0; passed < seconds; passed += 60) {
     await fleet.clock.advance(60);
@@ -31,7 +31,7 @@ async function workFor(seconds: number, members: readonly Member[]): Promise<voi
   }
 }
 
-/** The same key wrapper, but for what it answers to `generate`; and, where told so, to the unwrap of what that made. */
+/** The same key wrapper with another answer to `generate`, and optionally to the unwrap of that key. */
 function generating(
   inner: KeyWrapper,
   change: (made: Generated) => Promise<Generated>,
@@ -68,7 +68,7 @@ describe('a key that cannot be used is not published, and the old key continues 
       generating(inner, async ({ dataKey, wrapped }) => {
         return { dataKey, wrapped: { ...wrapped, wrapped: wrapped.wrapped.toReversed() } };
       }),
-    'hands out wraps of other keys than it says': (inner) =>
+    'returns wraps of other keys than it says': (inner) =>
       generating(inner, async ({ wrapped }) => ({ dataKey: new Uint8Array(randomBytes(32)), wrapped })),
   };
 
@@ -113,7 +113,7 @@ describe('a key that cannot be used is not published, and the old key continues 
   });
 });
 
-describe('a member that cannot have every live key does not start, and writes nothing (F8, F9)', () => {
+describe('a member that cannot unwrap every live key does not start, and writes nothing (F8, F9)', () => {
   const kinds: readonly KeyWrapperErrorKind[] = [
     'throttled',
     'unavailable',
@@ -189,7 +189,7 @@ describe('the loser of a race adopts what the winner wrote (F8)', () => {
   test('a successor seals nowhere before a member that was cut off for a tolerated outage has it', async () => {
     const a = await fleet.start();
     const late = await fleet.start();
-    // Just proved; and then neither the KMS nor the store for as long as it may go on without.
+    // A KMS check has just passed; then neither the KMS nor the store answers for as long as is tolerated.
     await late.codec.refresh();
     late.ring.cut = true;
     late.keyWrapper.cut = true;
@@ -205,7 +205,7 @@ describe('the loser of a race adopts what the winner wrote (F8)', () => {
   });
 });
 
-describe('the KMS key is changed without the ring (F11)', () => {
+describe('a change of the KMS key that does not involve the ring (F11)', () => {
   test('every wrap names the version that made it: the next one the new version, and keys wrapped by the old one still unwrap', async () => {
     const [old, next] = [randomBytes(32), randomBytes(32)];
     const versions = [localKeyWrapper({ masterKey: old }), localKeyWrapper({ masterKey: next })].map(
@@ -213,7 +213,7 @@ describe('the KMS key is changed without the ring (F11)', () => {
     );
     const before = await fleet.start({ keyWrapper: localKeyWrapper({ masterKey: old }) });
     const token = seal(before);
-    // The service goes on to another version by itself; old ones unwrap only.
+    // The service changes to another version by itself; old ones only unwrap.
     const rotated = () => localKeyWrapper({ masterKey: next, alsoUnwrap: [old] });
     const a = await fleet.start({ keyWrapper: rotated() });
     expect(open(a, token)).toBe('state');
@@ -224,7 +224,7 @@ describe('the KMS key is changed without the ring (F11)', () => {
       [versions[1]],
     ]);
     await fleet.clock.advance(1_000);
-    // Neither version has to be guessed by whoever starts now.
+    // A member that starts now need not guess either version.
     const b = await fleet.start({ keyWrapper: rotated() });
     for (const each of [token, seal(a)]) expect([open(a, each), open(b, each)]).toEqual(['state', 'state']);
     expect(seal(a).slice(4, 16)).not.toBe(token.slice(4, 16));
@@ -239,12 +239,12 @@ describe('the KMS key is changed without the ring (F11)', () => {
     await fleet.clock.advance(1_000);
     const late = await fleet.start({ keyWrapper: localKeyWrapper({ masterKey: next }) });
     expect([open(late, token), open(late, seal(a))]).toEqual(['InvalidRequestState: unknown key', 'state']);
-    // What it writes lacks the key that it cannot prove; whoever holds that writes it back.
+    // Its document lacks the key that it cannot check; a member that holds that key writes it back.
     await late.codec.rotate();
     await fleet.clock.advance(1_000);
     expect((await ring()).entries).toHaveLength(3);
     for (const member of [before, a]) expect(open(member, token)).toBe('state');
-    // With no version that it may use, it does not start at all.
+    // Without any permitted version it does not start.
     await expect(fleet.start({ keyWrapper: localKeyWrapper({ masterKey: randomBytes(32) }) })).rejects.toMatchObject({
       name: 'KeyWrapperError',
       kind: 'corrupt',

@@ -62,7 +62,7 @@ function keyOf(name: string | undefined): VectorKey {
   return key;
 }
 
-/** What the parser makes of a text; any error but `malformed` escapes. */
+/** The parser's result for a text; any error but `malformed` escapes. */
 function parsedUnlessMalformed(text: string): PythonToken | undefined {
   try {
     return parsePythonToken(text);
@@ -111,7 +111,7 @@ describe('vectors of the MCP Python SDK', () => {
   const accepted = file.vectors.filter((vector) => vector.expect === 'accept');
   const rejected = file.vectors.filter((vector) => vector.expect === 'reject');
 
-  test('there are as many as their description states', () => {
+  test('has as many as their description states', () => {
     expect([accepted.length, rejected.length, file.construction.length]).toEqual([122, 449, 12]);
   });
 
@@ -348,7 +348,7 @@ describe('tokens', () => {
 
   test('refusing a 10 MB token costs about as much as unsealing an ordinary one (F30)', () => {
     const ordinary = token(200);
-    // Joined and sliced, so that it is one flat string as a JSON parser makes it.
+    // Joined and sliced, so that it is one flat string, as a JSON parser makes it.
     const huge = Buffer.alloc(10_000_000, 'v1.AAAA').toString('latin1');
     expect(reasonOf(() => codec.unseal(huge))).toBe('malformed');
     const refusing = medianNanoseconds(() => reasonOf(() => codec.unseal(huge)));
@@ -357,7 +357,7 @@ describe('tokens', () => {
 });
 
 describe('base64url', () => {
-  test('decodes what Node encodes, and nothing else (F18)', () => {
+  test('decodes only what Node encodes (F18)', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 50 }), (value) => {
         expect(Uint8Array.from(decodeBase64url(Buffer.from(value).toString('base64url')) ?? [])).toStrictEqual(value);

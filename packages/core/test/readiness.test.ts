@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => fleet.close());
 
-/** What health() may ever say; a supervisor finds nothing in it that tells him to restart a process. */
+/** All possible values of health(); none of them asks a supervisor to restart a process. */
 const STATUSES = ['ok', 'degraded', 'failing'];
 const MEMBERS_OF_HEALTH = [
   'canSeal',
@@ -86,7 +86,7 @@ describe('failures elsewhere never require a restart of this process (F14)', () 
       await fleet.clock.advance(2 * HOUR);
       for (const member of [a, b]) {
         expect(healthOf(member)).toMatchObject({ status: 'failing', ready: false, canSeal: false, canUnseal: false });
-        // What a restart would lose, and could not get back from this KMS.
+        // The keys that a restart would lose, and could not get back from this KMS.
         expect(healthOf(member).keys).toEqual(before.map((key) => ({ ...key, state: expect.any(String) as string })));
         expect(healthOf(member).keys.every(({ held }) => held)).toBe(true);
       }

@@ -49,7 +49,7 @@ describe('retry', () => {
     ]);
   });
 
-  test('throws the failure that the rules call final', async () => {
+  test('throws a failure that the rules declare final', async () => {
     const failing = async (): Promise<never> => Promise.reject(new Error('final'));
     await expect(retry(failing, { waitMs: () => undefined, pause: async () => undefined })).rejects.toThrow('final');
   });

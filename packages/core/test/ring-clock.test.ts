@@ -6,9 +6,9 @@ import { VirtualClock } from './support/virtual-clock.ts';
 
 const HOUR = 3_600;
 const DAY = 24 * HOUR;
-/** clockSkew and the second that a date cuts off: what a step may have. */
+/** The largest step: clockSkew and the second that a date rounds off. */
 const STEP = 301;
-/** And the deadline of a call: what a date may be off by. */
+/** The largest deviation of a date: the deadline of a call is added. */
 const TOLERATED = 306;
 const policy = resolvePolicy(undefined, { storeKind: 'redis', createNow: false });
 
@@ -29,7 +29,7 @@ function now(): Moment {
   return momentOf(clock);
 }
 
-/** Seconds that the time which keys are checked by is ahead of the machine's. */
+/** Seconds by which the time for checks of keys is ahead of the machine's. */
 function aheadBy(): number {
   return (ringClock.timeMs(now()) - clock.wallMs()) / 1_000;
 }
@@ -44,7 +44,7 @@ function note(service: 'kms' | 'store', seconds: number): void {
 }
 
 describe('a step of the wall clock', () => {
-  test('by at most the skew and a second is followed at once, in either direction', () => {
+  test('is followed at once, in either direction, up to the skew and a second', () => {
     for (const step of [STEP, -STEP]) {
       clock.step(step);
       expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
@@ -52,7 +52,7 @@ describe('a step of the wall clock', () => {
     }
   });
 
-  test('by more is not followed, and is reported until it is reverted', async () => {
+  test('is not followed beyond that, and is reported until it is reverted', async () => {
     for (const step of [STEP + 0.001, -STEP - 0.001, 3 * DAY, -3 * DAY]) {
       clock.step(step);
       expect(aheadBy()).toBeCloseTo(-step, 6);
@@ -98,7 +98,7 @@ describe('a step of the wall clock', () => {
     expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
   });
 
-  test('during which time passed leaves the trusted time advanced by as much', async () => {
+  test('leaves the trusted time advanced by the time that passed', async () => {
     const before = ringClock.timeMs(now());
     clock.step(DAY);
     await clock.advance(600);
@@ -107,14 +107,14 @@ describe('a step of the wall clock', () => {
 });
 
 describe('a machine that was suspended', () => {
-  test('is distinguished from a wrong clock by its uptime, where no service gives dates', () => {
+  test('is distinguished from a wrong clock by its uptime, if no service gives dates', () => {
     clock.suspend(3 * DAY);
     expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
     clock.step(3 * DAY);
     expect([aheadBy(), isConfirmed()]).toEqual([-3 * DAY, false]);
   });
 
-  test('for less time than its clock advanced is recognized only within the skew and a second', () => {
+  test('is recognized only within the skew and a second if its clock advanced by more than the suspension', () => {
     clock.suspend(HOUR);
     clock.step(STEP);
     expect(isConfirmed()).toBe(true);
@@ -123,7 +123,7 @@ describe('a machine that was suspended', () => {
     expect(isConfirmed()).toBe(false);
   });
 
-  test('while its clock was wrong is recognized when the clock is right again', () => {
+  test('is recognized when the clock is right again if the clock was wrong meanwhile', () => {
     clock.step(-3 * DAY);
     expect(isConfirmed()).toBe(false);
     clock.suspend(HOUR);
@@ -153,7 +153,7 @@ describe('a machine that was suspended', () => {
     expect(without.trouble(momentOf(mute))).toMatch(/stepped by 3600 s/);
   });
 
-  test('repeatedly is trusted each time', () => {
+  test('is trusted each time if it repeats', () => {
     for (let i = 0; i < 5; i++) {
       clock.suspend(HOUR);
       expect(isConfirmed()).toBe(true);
@@ -166,7 +166,7 @@ describe('a machine that starts with a wrong clock', () => {
     note('kms', -3 * DAY);
     expect(ringClock.trouble(now())).toBe(`this machine's clock is ${3 * DAY} s ahead of that of the kms`);
     clock.step(-3 * DAY);
-    // The date that told is enough to judge the other time by.
+    // The date that showed it is enough to check the other time.
     expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
   });
 
@@ -189,7 +189,7 @@ describe('a machine that starts with a wrong clock', () => {
 });
 
 describe('the dates of two services', () => {
-  test('of which one disagrees are not a problem, and the one that disagrees is named', () => {
+  test('are not a problem if one disagrees, which is named', () => {
     note('kms', 0);
     expect(ringClock.disputedBy(now())).toBeUndefined();
     note('store', -HOUR);
@@ -201,7 +201,7 @@ describe('the dates of two services', () => {
     expect(ringClock.disputedBy(now())).toBeUndefined();
   });
 
-  test('that both disagree are a problem, whether they agree with each other or not', () => {
+  test('are a problem if both disagree, whether they agree with each other or not', () => {
     note('kms', HOUR);
     note('store', HOUR);
     expect([isConfirmed(), ringClock.disputedBy(now())]).toEqual([false, undefined]);
@@ -216,7 +216,7 @@ describe('the dates of two services', () => {
     expect(isConfirmed()).toBe(false);
   });
 
-  test('that fit a step confirm it, whichever of them does', () => {
+  test('confirm a step if either of them fits it', () => {
     note('kms', 0);
     note('store', 0);
     clock.step(DAY);
@@ -226,7 +226,7 @@ describe('the dates of two services', () => {
     expect([isConfirmed(), ringClock.disputedBy(now())]).toEqual([true, 'kms']);
   });
 
-  test('may be off by the skew, the deadline and a second, and by no more', () => {
+  test('may be off by at most the skew, the deadline and a second', () => {
     for (const sign of [1, -1]) {
       note('kms', sign * TOLERATED);
       expect(isConfirmed()).toBe(true);
@@ -244,7 +244,7 @@ describe('the dates of two services', () => {
 });
 
 describe('a wall clock that is corrected slowly', () => {
-  /** Lets `seconds` pass in steps of a minute, while the wall clock is moved by `share` of them. */
+  /** Lets `seconds` pass in steps of a minute, and moves the wall clock by `share` of them. */
   async function slewed(share: number, seconds: number): Promise<void> {
     for (let passed = 0; passed < seconds; passed += 60) {
       await clock.advance(60);
@@ -256,12 +256,12 @@ describe('a wall clock that is corrected slowly', () => {
   test('is followed without an end, at twice the limit of NTP, in either direction', async () => {
     for (const share of [0.000_5, -0.000_5, 0.001, -0.001]) {
       await slewed(share, 10 * DAY);
-      // 432 or 864 s in all: more than a step may have.
+      // 432 or 864 s in all: more than the largest step.
       expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
     }
   });
 
-  test('by more than that becomes a step', async () => {
+  test('becomes a step if it is faster than that', async () => {
     await slewed(0.002, 3 * DAY);
     // A thousandth of it was followed, 259 s; the rest of 518 s is within a step.
     expect(isConfirmed()).toBe(true);

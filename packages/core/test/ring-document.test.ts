@@ -54,7 +54,7 @@ const refused = (kind: RingStoreErrorKind) => expect.objectContaining({ name: 'R
 
 type Json = Record<string, unknown>;
 
-/** A document of one key with everything that a document can have, as text, after an edit of its JSON. */
+/** A document of one key with all optional members, as text, after an edit of its JSON. */
 function edited(edit: (document: Json, key: Json, wrap: Json, revoked: Json, ancestors: Json) => void): string {
   const entry = entryOf(idOf(1), {
     vouchers: macsOf(2),
@@ -81,9 +81,7 @@ function parsedOrError(text: string): RingDocument | Error {
   }
 }
 
-/*
- * Any document that a member could have written.
- */
+/* Any document that a member could have written. */
 
 const second = fc.integer({ min: 0, max: 4_000_000_000 }).map((seconds) => seconds * 1_000);
 const times = fc
@@ -101,7 +99,7 @@ const times = fc
   .filter(({ activates }) => activates >= 0);
 const bytes = fc.uint8Array({ minLength: 1, maxLength: 90 }).map((array) => Buffer.from(array));
 const mac = fc.uint8Array({ minLength: 32, maxLength: 32 }).map((array) => Buffer.from(array));
-// Ids of twelve digits, too: JavaScript sorts names that are array indices, and these are none.
+// Also ids of twelve digits: JavaScript sorts names that are array indices, and these are not.
 const keyId = fc.oneof(
   fc.uint8Array({ minLength: 9, maxLength: 9 }).map((array) => Buffer.from(array).toString('base64url')),
   fc.integer({ min: 0, max: 999_999_999_999 }).map((number) => String(number).padStart(12, '0')),
@@ -143,7 +141,7 @@ describe('a ring document', () => {
         const parsed = parseDocument(text, RING);
         expect(parsed).toEqual(given);
         for (const [i, each] of parsed.entries.entries()) {
-          // Maps are equal in any order: an order of its own would be another spelling.
+          // Maps are equal in any order: another order would be a second spelling.
           expect([...each.vouchers.keys()]).toEqual([...(given.entries[i]?.vouchers.keys() ?? [])]);
         }
         expect(encodeDocument(parsed)).toBe(text);
@@ -161,7 +159,7 @@ describe('a ring document', () => {
       const [member = ''] = text.match(/"format":"[^"]*"/) ?? [];
       const turned = canonicalJson(withMembersTurned(JSON.parse(text)));
       const others = [
-        // Within another escape it would say something else.
+        // Within another escape it would have another meaning.
         text.includes('\\') ? text : text.slice(0, place) + escape + text.slice(place + 1),
         text.replace('{', '{ '),
         `{${member},${text.slice(1)}`,
@@ -186,7 +184,7 @@ describe('a ring document', () => {
     );
   });
 
-  test('of any text is parsed or refused with a RingStoreError, never anything else', () => {
+  test('is parsed or refused with a RingStoreError, whatever the text is', () => {
     const valid = textOf(entryOf(idOf(1)), entryOf(idOf(2), { vouchers: macsOf(1) }));
     const members = fc.dictionary(
       fc.constantFrom('format', 'ring', 'claim', 'keys', '__proto__', 'constructor'),
@@ -206,7 +204,7 @@ describe('a ring document', () => {
     );
   });
 
-  test('that was changed anywhere is refused, or is no longer than its content requires', () => {
+  test('is refused, or is no longer than its content requires, after a change anywhere', () => {
     const original = textOf(
       entryOf(idOf(1), { vouchers: macsOf(2) }),
       entryOf(idOf(2), { revoked: { at: T0, by: macsOf(2) } }),
@@ -232,7 +230,7 @@ describe('a ring document', () => {
   });
 });
 
-/** The same JSON with the members of every object in the opposite order. */
+/** The same JSON with the members of every object in reverse order. */
 function withMembersTurned(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withMembersTurned);
   if (typeof value !== 'object' || value === null) return value;
@@ -240,7 +238,7 @@ function withMembersTurned(value: unknown): unknown {
   return Object.fromEntries(members.map(([name, each]) => [name, withMembersTurned(each)]));
 }
 
-describe('a document is refused', () => {
+describe('a document that a member must refuse', () => {
   const badIds = [
     '',
     'AAAA',
@@ -251,14 +249,14 @@ describe('a document is refused', () => {
     'AAAA+AAAAAAA',
     'AAAA/AAAAAAA',
   ];
-  test('of an unknown format (F27)', () => {
+  test('is refused if its format is unknown (F27)', () => {
     for (const format of ['sealring/ring/2', 'sealring/ring/', '', null, 1, undefined, [RING_FORMAT]]) {
       const parse = () => parseEdited((each) => void (each['format'] = format));
       expect(parse).toThrow(refused('corrupt'));
     }
   });
 
-  test('with the name of another ring (F25)', () => {
+  test('is refused with the name of another ring (F25)', () => {
     for (const ring of ['orders', '', 'Payments', null, 5, undefined, [RING]]) {
       const parse = () => parseEdited((each) => void (each['ring'] = ring));
       expect(parse).toThrow(refused('corrupt'));
@@ -281,7 +279,7 @@ describe('a document is refused', () => {
     expect(() => parseEdited(other)).toThrow('corrupt: an unknown member');
   });
 
-  test('with a member __proto__, at every level', () => {
+  test('is refused with a member __proto__, at every level', () => {
     const text = edited(() => undefined);
     for (const at of [...text.matchAll(/\{(?=")/g)].map(({ index }) => index + 1)) {
       const polluted = `${text.slice(0, at)}"__proto__":{"polluted":true},${text.slice(at)}`;
@@ -290,7 +288,7 @@ describe('a document is refused', () => {
     expect('polluted' in {}).toBe(false);
   });
 
-  test('with a claim that is not 16 bytes in base64url', () => {
+  test('is refused with a claim that is not 16 bytes in base64url', () => {
     for (const claim of [
       '',
       'A'.repeat(21),
@@ -345,7 +343,7 @@ describe('a document is refused', () => {
     },
   );
 
-  test('with a revocation at a time in another spelling', () => {
+  test('is refused with a revocation at a time in another spelling', () => {
     for (const time of badTimes) {
       expect(() => parseEdited((_, __, ___, revoked) => void (revoked['at'] = time))).toThrow('corrupt: revoked');
     }
@@ -370,7 +368,7 @@ describe('a document is refused', () => {
     expect(() => parseEdited((_, __, ___, ____, ancestors) => void delete ancestors[name])).toThrow(refused('corrupt'));
   });
 
-  test('with nine ancestors, or with ancestors that are not a list of key ids (F23)', () => {
+  test('is refused with nine ancestors, or with ancestors that are not a list of key ids (F23)', () => {
     const descended = (count: number) => () => {
       const ids = Array.from({ length: count }, (_, i) => idOf(i));
       return parseDocument(textOf(entryOf(idOf(1), { ancestors: { ids, mac: macOf(8) } })), RING);
@@ -385,7 +383,7 @@ describe('a document is refused', () => {
     }
   });
 
-  test('without keys', () => {
+  test('is refused without keys', () => {
     for (const keys of [undefined, null, {}, 'x', 0]) {
       const parse = () => parseEdited((each) => void (each['keys'] = keys));
       expect(parse).toThrow('corrupt: keys is not an array');
@@ -393,7 +391,7 @@ describe('a document is refused', () => {
     expect(parseDocument(textOf(), RING).entries).toEqual([]);
   });
 
-  test('with times out of order', () => {
+  test('is refused with times out of order', () => {
     const order = (activates: number, sealsUntil: number, opensUntil: number) => () =>
       parseDocument(
         textOf(
@@ -420,14 +418,14 @@ describe('a document is refused', () => {
     expect(order(-3, -2, -1)).not.toThrow();
   });
 
-  test('with a key that lives for more than five years of 366 days', () => {
+  test('is refused with a key that lives for more than five years of 366 days', () => {
     const living = (ms: number) => () =>
       parseDocument(textOf(entryOf(idOf(1), { sealsUntil: T0 + DAY, opensUntil: T0 + ms })), RING);
     expect(living(5 * 366 * DAY)).not.toThrow();
     expect(living(5 * 366 * DAY + 1_000)).toThrow('corrupt: a key that lives too long');
   });
 
-  test('with a key that is active more than 366 days after its creation, or before it', () => {
+  test('is refused with a key that is active more than 366 days after its creation, or before it', () => {
     const leading = (ms: number) => () =>
       parseDocument(
         textOf(entryOf(idOf(1), { activates: T0 + ms, sealsUntil: T0 + ms + HOUR, opensUntil: T0 + ms + 2 * HOUR })),
@@ -439,18 +437,18 @@ describe('a document is refused', () => {
     }
   });
 
-  test('with one id twice (F16)', () => {
+  test('is refused with one id twice (F16)', () => {
     const twice = textOf(entryOf(idOf(1)), entryOf(idOf(2)), entryOf(idOf(1), { activates: T0 }));
     expect(() => parseDocument(twice, RING)).toThrow('corrupt: two keys with one id');
   });
 
-  test('with an id that is not 12 characters in the only spelling (F16)', () => {
+  test('is refused with an id that is not 12 characters in the only spelling (F16)', () => {
     for (const id of [...badIds, 5, null]) {
       expect(() => parseEdited((_, key) => void (key['id'] = id))).toThrow('corrupt: key id');
     }
   });
 
-  test('with vouchers or certificates under an invalid key id', () => {
+  test('is refused with vouchers or certificates under an invalid key id', () => {
     const mac32 = macOf(1).toString('base64url');
     for (const id of badIds) {
       expect(() => parseEdited((_, key) => void (key['vouchers'] = { [id]: mac32 }))).toThrow('corrupt: key id');
@@ -458,7 +456,7 @@ describe('a document is refused', () => {
     }
   });
 
-  test('with a MAC that is not 32 bytes in the only spelling', () => {
+  test('is refused with a MAC that is not 32 bytes in the only spelling', () => {
     const good = macOf(1).toString('base64url');
     const bad = [31, 33].map((length) => Buffer.alloc(length, 1).toString('base64url'));
     for (const value of [
@@ -482,7 +480,7 @@ describe('a document is refused', () => {
     }
   });
 
-  test('with vouchers, ancestors, certificates or a revocation that are not objects', () => {
+  test('is refused with vouchers, ancestors, certificates or a revocation that are not objects', () => {
     for (const value of [null, [], 'x', 5, true, [[idOf(1), macOf(1).toString('base64url')]]]) {
       expect(() => parseEdited((_, key) => void (key['vouchers'] = value))).toThrow(
         'corrupt: vouchers is not an object',
@@ -496,26 +494,26 @@ describe('a document is refused', () => {
     }
   });
 
-  test('with nine vouchers of a key (F23)', () => {
+  test('is refused with nine vouchers of a key (F23)', () => {
     const vouched = (count: number) => () => parseDocument(textOf(entryOf(idOf(1), { vouchers: macsOf(count) })), RING);
     expect(vouched(8)().entries[0]?.vouchers.size).toBe(8);
     expect(vouched(9)).toThrow('corrupt: too many vouchers');
   });
 
-  test('with nine certificates of a revocation (F23)', () => {
+  test('is refused with nine certificates of a revocation (F23)', () => {
     const revoked = (count: number) => () =>
       parseDocument(textOf(entryOf(idOf(1), { revoked: { at: T0, by: macsOf(count) } })), RING);
     expect(revoked(8)().entries[0]?.revoked?.by.size).toBe(8);
     expect(revoked(9)).toThrow('corrupt: too many certificates');
   });
 
-  test('with 65 keys (F23)', () => {
+  test('is refused with 65 keys (F23)', () => {
     const many = (count: number) => textOf(...Array.from({ length: count }, (_, i) => entryOf(idOf(i))));
     expect(parseDocument(many(64), RING).entries).toHaveLength(64);
     expect(() => parseDocument(many(65), RING)).toThrow(refused('too-large'));
   });
 
-  test('of more than 256 KiB (F23)', () => {
+  test('is refused if it has more than 256 KiB (F23)', () => {
     const many = Array.from({ length: 60 }, (_, i) =>
       entryOf(idOf(i), { wraps: [wrapOf({ keyId: 'x'.repeat(2_048) })] }),
     );
@@ -540,7 +538,7 @@ describe('a document is refused', () => {
     textOf(entryOf(idOf(1), { wraps: [wrapOf(), wrapOf({ keyId: '', wrapped: Buffer.alloc(1) })] })).length -
     textOf(entryOf(idOf(1))).length;
 
-  test('with 17 wraps of a key, or none (F23)', () => {
+  test('is refused with 17 wraps of a key, or none (F23)', () => {
     const wrapped = (count: number) => () =>
       parseDocument(textOf(entryOf(idOf(1), { wraps: Array.from({ length: count }, () => wrapOf()) })), RING);
     expect(wrapped(16)().entries[0]?.wraps).toHaveLength(16);
@@ -548,7 +546,7 @@ describe('a document is refused', () => {
     expect(wrapped(0)).toThrow('corrupt: wraps');
   });
 
-  test('with wraps that are not wraps', () => {
+  test('is refused with wraps that are not wraps', () => {
     for (const wraps of [undefined, null, {}, 'x', [null], [[]], ['x'], [5], [{}]]) {
       expect(() => parseEdited((_, key) => void (key['wraps'] = wraps))).toThrow(refused('corrupt'));
     }
@@ -573,7 +571,7 @@ describe('a document is refused', () => {
     }
   });
 
-  test('with a number, because no member of a document is one, however it is spelled', () => {
+  test('is refused with a number, because no member of a document is one, however it is spelled', () => {
     const text = textOf(entryOf(idOf(1)));
     for (const number of ['1e400', '-1e400', '0', '-0', '1e0', '5e-324']) {
       expect(() => parseDocument(text.replace('"local"', number), RING)).toThrow(refused('corrupt'));
@@ -581,7 +579,7 @@ describe('a document is refused', () => {
     }
   });
 
-  test('with anything but one line of printable ASCII', () => {
+  test('is refused with anything but one line of printable ASCII', () => {
     const text = textOf(entryOf(idOf(1)));
     for (const other of [
       '',
@@ -601,7 +599,7 @@ describe('a document is refused', () => {
     }
   });
 
-  test('with text that is not JSON, or not an object', () => {
+  test('is refused with text that is not JSON, or not an object', () => {
     for (const text of ['{', '}', ' ', `${textOf()}{}`, `{"a":${'['.repeat(100_000)}`, 'undefined', "{'a':1}"]) {
       expect(() => parseDocument(text, RING)).toThrow('corrupt: not JSON');
     }

@@ -22,7 +22,7 @@ beforeEach(() => {
 });
 afterEach(() => fleet.close());
 
-/** A member whose store answers a read with what `answer` gives or throws, and a write as `loseRace` says. */
+/** A member whose store answers reads with the result or error of `answer`, and writes according to `loseRace`. */
 async function start(): Promise<Member> {
   const inner = fleet.store.connect();
   const ring: RingStore = {
@@ -38,7 +38,7 @@ async function start(): Promise<Member> {
   return fleet.start({ ring });
 }
 
-/** What a read that fails with `thrown` comes to. */
+/** The result of a read that fails with `thrown`. */
 async function failureOf(member: Member, thrown: unknown): Promise<unknown> {
   answer = () => {
     throw thrown;
@@ -49,13 +49,13 @@ async function failureOf(member: Member, thrown: unknown): Promise<unknown> {
   );
 }
 
-/** An error as the store's own copy of our classes would make it. */
+/** An error of the store's own copy of the classes. */
 function foreign(name: string, members: object = {}): Error {
   return Object.assign(new Error(CANARY), { name }, members);
 }
 
 describe('an error of a ring store (F33)', () => {
-  test('of our own class is passed on unchanged', async () => {
+  test('is passed on unchanged if it is of this package’s class', async () => {
     const member = await start();
     for (const own of [new RingStoreError('denied', 'the policy of the bucket'), new RingConflictError()]) {
       expect(await failureOf(member, own)).toBe(own);
@@ -87,7 +87,7 @@ describe('an error of a ring store (F33)', () => {
     expect(String(failure)).not.toContain('canary');
   });
 
-  test('of another copy of our class that reports a lost race has the write repeated', async () => {
+  test('makes the write repeat if it is of another copy of the class and reports a lost race', async () => {
     const member = await start();
     loseRace = () => {
       throw foreign('RingConflictError');
@@ -105,7 +105,7 @@ describe('an answer of a ring store', () => {
     ['no document', { document: undefined }],
     ['a number for a revision', { revision: 5 }],
     ['no revision', { revision: undefined }],
-  ])('with %s is corrupt, and nothing is learned from it', async (_, change) => {
+  ])('is corrupt if it has %s, and nothing is read from it', async (_, change) => {
     const member = await start();
     const stored = await fleet.store.connect().read();
     answer = () => ({ ...stored, ...change });
@@ -113,14 +113,14 @@ describe('an answer of a ring store', () => {
     expect(open(member, seal(member))).toBe('state');
   });
 
-  test('that is the same as before changes nothing: the member keeps the same object', async () => {
+  test('changes nothing if it is the same as before: the member keeps the same object', async () => {
     const member = await start();
     const view = keeperOf(member.codec)?.view;
     await member.codec.refresh();
     const before = view?.snapshot;
     await member.codec.refresh();
     expect(view?.snapshot).toBe(before);
-    // Stored anew, it has another revision, which the next write needs.
+    // Stored again, it has another revision, which the next write needs.
     await fleet.store.put((await fleet.store.document()) ?? '');
     await member.codec.rotate();
     expect(member.codec.health().keys).toHaveLength(2);

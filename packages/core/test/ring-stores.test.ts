@@ -31,7 +31,7 @@ import { memoryRing } from '../src/stores/memory-ring.ts';
 import { staticRing } from '../src/stores/static-ring.ts';
 import { countOf, documentOf, increment } from './file-ring-writer.ts';
 
-/** Processes that are killed in the middle of writing; about ten a second. */
+/** Processes that are killed during a write; about ten a second. */
 const KILLS = Number(process.env['SEALRING_KILLS'] ?? (process.env['CI'] === undefined ? 40 : 200));
 
 const root = mkdtempSync(join(tmpdir(), 'sealring-ring-stores-'));
@@ -57,7 +57,7 @@ async function until(condition: () => boolean): Promise<void> {
   }
 }
 
-/** Everybody writes at once, all with the same expectation: the one winner's document. */
+/** All write at once, with the same expectation: returns the one winner's document. */
 async function race(ring: RingStore, writers: number, expected: string | undefined, name: string): Promise<string> {
   const results = await Promise.allSettled(
     Array.from({ length: writers }, (_, writer) => ring.write(`${name} of ${writer}`, { expected })),
@@ -311,7 +311,7 @@ describe('file ring: content that is not a ring is never absent', () => {
       try {
         await expect(Promise.race([fileRing(path).read(), pause(1_000)])).rejects.toMatchObject(failed('corrupt'));
       } finally {
-        // Whoever waits for a writer after all is let go, or this process could not end.
+        // Releases a read that waits for a writer after all, or this process could not end.
         await (await open(path, constants.O_RDWR | constants.O_NONBLOCK)).close();
       }
     },
@@ -325,7 +325,7 @@ describe('file ring: content that is not a ring is never absent', () => {
     await writeFile(unreadable, 'x', { mode: 0o000 });
     await chmod(dirname(unwritable), 0o555);
     await chmod(dirname(closed), 0o000);
-    // Nothing is denied to root, so the attempts are made as nobody, which may pass through here.
+    // Nothing is denied to root, so the attempts run as the user nobody, which may pass through here.
     await chmod(root, 0o755);
     const source = `
       import { fileRing } from ${JSON.stringify(new URL('../src/stores/file-ring.ts', import.meta.url).href)};
@@ -356,7 +356,7 @@ describe('file ring: content that is not a ring is never absent', () => {
 });
 
 describe('file ring: writing', () => {
-  test('the file is for its owner only, and only the lock directory stays beside it', async () => {
+  test('the file is for its owner only, and only the lock directory remains beside it', async () => {
     const path = await freshPath();
     await fileRing(path).write('x', { expected: undefined });
     expect((await stat(path)).mode & 0o777).toBe(0o600);
@@ -400,7 +400,7 @@ describe('file ring: writing', () => {
     const ring = fileRing(path);
     const { revision } = await ring.write('before', { expected: undefined });
     let nowMs = Date.now();
-    // Every look at the clock is 6 s after the one before.
+    // Every read of the clock is 6 s after the one before.
     const clock = vi.spyOn(Date, 'now').mockImplementation(() => (nowMs += 6_000));
     try {
       await expect(ring.write('late', { expected: revision })).rejects.toMatchObject(failed('unavailable'));
@@ -495,7 +495,7 @@ describe.skipIf(process.platform !== 'linux')('file lock: dead holders', () => {
   });
 });
 
-// Concurrent: the first does nothing but wait.
+// Concurrent: the first only waits.
 describe.concurrent('file ring: several processes', () => {
   const writer = join(import.meta.dirname, 'file-ring-writer.ts');
 
@@ -586,14 +586,14 @@ describe.concurrent('file ring: several processes', () => {
       const acknowledgedLast = values.at(-1) ?? Number.NaN;
       const left = await readdir(dirname(path));
       if (left.length > 2 || (await readdir(`${path}.lock`)).length > 0) interrupted++;
-      // A write may have been done and not yet acknowledged; no other difference is possible.
+      // A write may have happened without its acknowledgement; no other difference is possible.
       const count = countOf((await ring.read())?.document ?? '');
       expect([acknowledgedLast, acknowledgedLast + 1]).toContain(count);
       last = await increment(ring);
       expect(last).toBe(count + 1);
       expect((await readdir(dirname(path))).toSorted()).toEqual([basename(path), `${basename(path)}.lock`]);
     }
-    // Else the kills missed the writes and this test showed nothing.
+    // Otherwise the kills missed the writes and this test showed nothing.
     expect(interrupted).toBeGreaterThan(KILLS / 8);
   });
 });

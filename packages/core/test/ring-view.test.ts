@@ -58,7 +58,7 @@ function setUp(options: { readonly role?: 'member' | 'reader'; readonly acceptCr
   const install = (...keys: readonly RingKey[]): void => {
     view.install(snapshotOf(...keys));
   };
-  /** What a refresh does that goes through whole. */
+  /** The effect of a complete refresh. */
   const refresh = (...keys: readonly RingKey[]): void => {
     install(...keys);
     view.limits.kmsCheckPassed(now());
@@ -69,7 +69,7 @@ function setUp(options: { readonly role?: 'member' | 'reader'; readonly acceptCr
 }
 
 describe('before the ring was read, and after close', () => {
-  test('nothing is known, and nothing seals or unseals', () => {
+  test('has no keys, and neither seals nor unseals', () => {
     const { view, now, refresh } = setUp();
     const key = newKey();
     const nothing = (): void => {
@@ -97,7 +97,7 @@ describe('before the ring was read, and after close', () => {
     expect(() => key.dataKey.copyBytes()).toThrow(GONE);
   });
 
-  test('a refresh that ends after close restores nothing', () => {
+  test('restores nothing by a refresh that ends after close', () => {
     const { view, refresh, now } = setUp();
     view.close();
     refresh(newKey());
@@ -133,13 +133,13 @@ describe('the key that seals', () => {
       expect(error).toHaveProperty('reason', reason);
       expect(view.canSeal(now())).toBe(false);
       expect(view.isReady(now())).toBe(false);
-      // A reader is ready as soon as it has what others may seal with: it only opens.
+      // A reader is ready as soon as it holds the keys that others may seal with: it only unseals.
       refresh(newKey());
       expect([view.canSeal(now()), view.isReady(now())]).toEqual([role === 'member', true]);
     }
   });
 
-  test('may be the older one again if the one that sealed was revoked, and only then (F13)', () => {
+  test('may be the older one again only if the one that sealed was revoked (F13)', () => {
     const older = newKey({ activates: T0 - 2 * HOUR });
     const newer = newKey();
     const early = newer.activates - 1;
@@ -148,7 +148,7 @@ describe('the key that seals', () => {
     expect(sealingKeyOf(snapshotOf(older, revoked(newer)), T0, 0, newer.id)?.id).toBe(older.id);
   });
 
-  test('is not one that came late, as long as another one may seal', () => {
+  test('is not a late one, as long as another one may seal', () => {
     const older = newKey({ activates: T0 - 2 * HOUR });
     const late = newKey({ sealsFromSteadyMs: 5_000 });
     expect(sealingKeyOf(snapshotOf(older, late), T0, 4_999, undefined)?.id).toBe(older.id);
@@ -158,7 +158,7 @@ describe('the key that seals', () => {
     expect(sealingKeyOf(snapshotOf(older, late), T0, 4_999, late.id)?.id).toBe(late.id);
   });
 
-  test('is none of a ring that was left for another one, whose tokens are still unsealed', () => {
+  test('is not a key of a ring that the member left, whose tokens are still unsealed', () => {
     const { view, now, refresh } = setUp();
     const left = newKey({ isLeft: true });
     refresh(left);
@@ -170,13 +170,13 @@ describe('the key that seals', () => {
   });
 });
 
-describe('the time from which a newly learned key seals', () => {
+describe('the time from which a newly read key seals', () => {
   const planned = { created: T0, activates: T0 + 4_500_000 };
   const hasty = { created: T0, activates: T0 - SKEW };
   /** propagation − 2 R − S. */
   const WAIT = (4_500 - 600 - 300) * 1_000;
 
-  test('is after it was known for long enough, if the ring was read without a gap and the key was planned', () => {
+  test('is the planned one if it was known for long enough, and the ring was read without a gap', () => {
     const { view, now, refresh, clock } = setUp();
     refresh(newKey());
     expect(view.sealsFrom(newKey(planned), now())).toBe(now().steadyMs + WAIT);
@@ -219,7 +219,7 @@ describe('the keys that unseal', () => {
     expect(opening()).toEqual([second.id, first.id]);
     expect(one()).toEqual([second.id, first.id]);
     expect(view.unsealingKey(randomBytes(9).toString('base64url'), now())).toBeUndefined();
-    // Both clocks, and both keys still have an hour: it is the limits that end here.
+    // Both clocks, and both keys still have an hour: the limits end here.
     await clock.advance(policy.sealOutageSeconds + policy.tokenLifetimeSeconds + 2 * policy.clockSkewSeconds - 1);
     expect(opening()).toHaveLength(2);
     await clock.advance(1);
@@ -277,7 +277,7 @@ describe('the time that decides the state of keys (F13)', () => {
 });
 
 describe('a pin on the age of keys', () => {
-  test('refuses keys created before it, and no others', () => {
+  test('refuses only keys created before it', () => {
     const created = [T0 - HOUR - 1_000, T0 - HOUR, T0 - HOUR + 1_000];
     for (const [pin, expected] of [
       [undefined, [false, false, false]],
@@ -366,7 +366,7 @@ describe('keys that have expired (F26)', () => {
 });
 
 describe('readiness', () => {
-  test('requires every key that others may have sealed a living token with', () => {
+  test('requires every key that others may have sealed a live token with', () => {
     const { view, now, refresh } = setUp();
     const entry = { ...newKey(), vouchers: new Map(), revoked: undefined, wraps: [] };
     const carrying = (
@@ -384,7 +384,7 @@ describe('readiness', () => {
     expect(carrying({ activates: T0 + 300_000 })).toBe(false);
     expect(carrying({ activates: T0 + 300_001 })).toBe(true);
     expect(carrying({ activates: T0 - 2 * HOUR - 1 })).toBe(true);
-    // A token lives for an hour, and for what two clocks may be apart, twice.
+    // A token lives for an hour, plus twice the difference between two clocks.
     const ago = T0 - HOUR - 600_000;
     expect(carrying({ activates: T0 - 1.5 * HOUR, sealsUntil: T0 })).toBe(false);
     expect(carrying({ activates: T0 - 1.5 * HOUR, sealsUntil: ago + 1 })).toBe(false);
@@ -429,7 +429,7 @@ describe('how long a member continues without the KMS and the store', () => {
     expect([limits.mayUnseal(at(0)), limits.sealBlock(at(0))]).toEqual([true, undefined]);
   });
 
-  test('is shown by what is missing: 3 600 s without a KMS check, 21 600 s without a read (F10)', () => {
+  test('is shown with the missing event: 3 600 s without a KMS check, 21 600 s without a read (F10)', () => {
     const limits = new Limits(policy);
     limits.kmsCheckPassed(at(0));
     limits.wasRead(at(0));
@@ -447,7 +447,7 @@ describe('how long a member continues without the KMS and the store', () => {
     limits.wasRead(at(0));
     expect(limits.mayUnseal(at(7_799.999))).toBe(true);
     expect(limits.mayUnseal(at(7_800))).toBe(false);
-    // Either clock is enough: monotonic time stands still in a suspended machine, and a wall clock may be set back.
+    // Either clock is enough: monotonic time stops in a suspended machine, and a wall clock may be set back.
     expect(limits.mayUnseal({ ...at(0), wallMs: at(7_800).wallMs })).toBe(false);
     expect(limits.mayUnseal({ ...at(0), steadyMs: at(7_800).steadyMs })).toBe(false);
   });

@@ -33,8 +33,8 @@ describe('the schedule', () => {
   const newer: ScheduledKey = { ...key, id: 'l', activates: key.activates + 1 };
 
   test.each([
-    // at, may seal, may open, state when it seals itself, when an older one does, when a newer one does, when none does
-    // A clock that stepped back: the key has sealed already, and goes on.
+    // at, may seal, may unseal, state if it seals itself, if an older one does, if a newer one does, if none does
+    // A clock that stepped back: the key has sealed already, and continues.
     [key.activates - 1, false, true, 'active', 'propagating', 'verify-only', 'propagating'],
     // Active, and a key that came late waits for its turn.
     [key.activates, true, true, 'active', 'propagating', 'verify-only', 'verify-only'],
@@ -47,7 +47,7 @@ describe('the schedule', () => {
     [key.opensUntil + 1, false, false, undefined, 'expired', 'expired', 'expired'],
   ] as const)('at %i: seals %s, unseals %s', (at, seals, opens, itself, ifOlder, ifNewer, ifNone) => {
     expect([maySeal(key, at), mayUnseal(key, at)]).toEqual([seals, opens]);
-    // A key past its sealing time is never named as the one that seals.
+    // A key past its sealing time is never the active one.
     // oxlint-disable-next-line vitest/no-conditional-expect
     if (itself !== undefined) expect(stateOf(key, at, key)).toBe(itself);
     const states = [older, newer, undefined].map((sealing) => stateOf(key, at, sealing));
@@ -99,7 +99,7 @@ describe('the schedule', () => {
     }
   });
 
-  test('a member that learns a planned key in time has waited before it is active: propagation − 2 R − S', () => {
+  test('a member that reads a planned key in time has waited before it is active: propagation − 2 R − S', () => {
     expect(lateWaitMs(policy)).toBe((4_500 - 600 - 300) * 1_000);
   });
 
@@ -148,7 +148,7 @@ describe('the schedule', () => {
   });
 
   test('of 10 000 members at most a few publish before the others have read the new ring (F6)', () => {
-    // The winner's write is read by whoever wakes later than the time a read takes, 1 s here.
+    // The winner's write is read by members whose timer fires later than the time of a read, 1 s here.
     let seed = 1;
     const uniform = () => {
       seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;

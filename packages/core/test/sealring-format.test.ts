@@ -12,9 +12,7 @@ import { encodeDocument, parseDocument, type RingEntry } from '../src/ring/docum
 import { memoryRing } from '../src/stores/memory-ring.ts';
 import { sourceOf, tokensOver } from './support/tokens.ts';
 
-/*
- * The format once more, from wire-formats.md alone: nothing of src takes part.
- */
+/* A second implementation of the format, from wire-formats.md alone, without any code of src. */
 
 const PREFIX = 'sr1.';
 const B64 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
@@ -108,9 +106,7 @@ function referenceOpen(dataKey: Uint8Array, ring: string, token: string, purpose
   return gcmOpen(block.subarray(0, 32), aadOf(parts), parts);
 }
 
-/*
- * Ours, with the data keys known to the test.
- */
+/* A Sealring token, with data keys that the test knows. */
 
 const now: Moment = Object.freeze({ wallMs: 1_795_000_000_000, steadyMs: 5_000 });
 
@@ -286,7 +282,7 @@ describe('changed tokens', () => {
       const whole = take(referenceSeal(dataKey, ring, randomBytes(length)));
       for (const tagBytes of [4, 8, 12, 15]) {
         const cut = put({ ...whole, tag: whole.tag.subarray(0, tagBytes) });
-        // Cut below the shortest token there is no room for a tag at all.
+        // Cut below the shortest token there is no room for a tag.
         const expected = cut.length < 102 ? 'malformed' : 'authentication failed';
         for (const warm of [false, true]) {
           if (warm) tokens.open(put(whole), now);
@@ -346,7 +342,7 @@ describe('one token has one spelling (F18)', () => {
         ]) {
           for (const at of [4, 16, 40, 64, 70, token.length]) {
             const reason = reasonOf(() => tokens.open(token.slice(0, at) + junk + token.slice(at), now));
-            // What pushes the header along may leave a canonical text with another key id.
+            // A shift of the header may leave a canonical text with another key id.
             expect(reason).toBe('malformed');
           }
         }
@@ -496,7 +492,7 @@ describe('prefix and length', () => {
       expect(reasonOf(() => codec.inspect(token))).toBe('malformed');
     }
     expect(count()).toBe(0);
-    // At the bound itself it is decoded: the counters count.
+    // At the bound itself it is decoded, which shows that the counters count.
     expect(reasonOf(() => codec.unseal(huge.slice(0, MAX_LENGTH)))).not.toBe('opened');
     expect(count()).toBeGreaterThan(0);
     await codec.close();
@@ -586,7 +582,7 @@ function collide(
 describe('a ciphertext made for two keys', () => {
   const salt = randomBytes(18);
 
-  /** Token keys of two data keys under one salt, some commitments (theirs first), and the AAD of each one's own header. */
+  /** Token keys of two data keys under one salt, commitments (theirs first), and the AAD of each one's own header. */
   function keysOfBoth(dataKeys: readonly [Uint8Array, Uint8Array]) {
     const [a, b] = dataKeys;
     const blocks = [referenceBlock(a, 'payments', salt), referenceBlock(b, 'payments', salt)] as const;
@@ -625,7 +621,7 @@ describe('a ciphertext made for two keys', () => {
 
     const { keys, commitments, aads } = keysOfBoth([one, two]);
     const bodies = [
-      // Right for each key with the additional data that its own opener uses: the commitment alone stands in the way.
+      // Valid for each key with the additional data of its own opener: only the commitment prevents it.
       { body: collide(keys, aads), aads },
       ...[one, two].flatMap((dataKey) =>
         commitments.map((commitment) => {
@@ -645,7 +641,7 @@ describe('a ciphertext made for two keys', () => {
           const reason = reasonOf(() => codec.unseal(token));
           expect(reason).toMatch(/^(?:authentication failed|opened)$/);
           if (reason === 'authentication failed') continue;
-          // Only under the key that its header commits to, and as that key says.
+          // Only under the key that its header commits to, with that key's result.
           const right = Buffer.from(codec.unseal(token)).equals(i === 0 ? plaintexts[0] : plaintexts[1]);
           opened.push(`body ${n} key ${i} commitment ${j}${right ? '' : ' wrongly'}`);
         }
@@ -663,7 +659,7 @@ describe('a ciphertext made for two keys', () => {
   test('unseals only under the data key of its commitment if two data keys have one key id (F3, F16)', () => {
     const [one, two] = [randomBytes(32), randomBytes(32)];
     const held = [new DataKey(one, 'payments'), new DataKey(two, 'payments')] as const;
-    // The id of the first, claimed for the second: what 2^72 work, or a hash that broke, would make.
+    // The id of the first, claimed for the second: the result of 2^72 work, or of a broken hash.
     const ofOne = tokensOver(sourceOf([held[0]]));
     const ofTwo = tokensOver(sourceOf([held[1]], new Map([[held[0].id, held[1]]])));
     const { keys, commitments } = keysOfBoth([one, two]);

@@ -28,7 +28,7 @@ afterEach(async () => {
   await fleet.close();
 });
 
-/** Of a shared store with a location. */
+/** A shared store with a location. */
 function located(more: Partial<RingStore> = {}): RingStore {
   return { ...fleet.store.connect(), kind: 's3', location: LOCATION, ...more };
 }
@@ -41,7 +41,7 @@ function failingWith(error: Error): RingStore {
   });
 }
 
-/** What a start comes to, after how many seconds, and with which warnings. */
+/** The result of a start, after how many seconds, and with which warnings. */
 async function start(
   options: Partial<KmsCodecOptions>,
 ): Promise<{ failure: unknown; seconds: number; warned: string[] }> {
@@ -143,7 +143,7 @@ describe('a start that finds no ring and may not create one', () => {
     expect(await waiting).toMatchObject({ failure: undefined });
   });
 
-  test('says that there is no ring, not that the store was out of reach at first', async () => {
+  test('reports the absent ring, not that the store was down at first', async () => {
     fleet.store.down = true;
     fleet.clock.schedule(() => (fleet.store.down = false), 5_000);
     const { failure } = await start({ role: 'reader' });
@@ -151,7 +151,7 @@ describe('a start that finds no ring and may not create one', () => {
   });
 });
 
-describe('what waiting cannot repair', () => {
+describe('a failure that waiting cannot fix', () => {
   test.each([
     ['ENOENT', 'the directory does not exist'],
     ['NoSuchBucket', 'the bucket does not exist (NoSuchBucket)'],
@@ -198,7 +198,7 @@ describe('what waiting cannot repair', () => {
     expect(seconds).toBeLessThan(11);
   });
 
-  test('fails a start only where it is true of every key wrapper', async () => {
+  test('fails a start only if it applies to every key wrapper', async () => {
     await start({ create: 'now' });
     const untrusted = { ...fleet.kms.connect('aws-kms'), unwrap: refusing('aws-kms', 'SELF_SIGNED_CERT_IN_CHAIN') };
     const at = await start({ keyWrapper: [untrusted], ring: await withKeyOf('aws-kms') });
@@ -220,20 +220,23 @@ async function withKeyOf(provider: string): Promise<RingStore> {
 }
 
 describe('a start that gives up on the KMS', () => {
-  test.each(['throttled', 'unavailable'] as const)('rejects with what it answered, and how often: %s', async (kind) => {
-    const ring = await withKeyOf('aws-kms');
-    fleet.kms.failing = kind;
-    const { failure } = await start({ ring, keyWrapper: fleet.kms.connect('aws-kms') });
-    expect(failure).toBeInstanceOf(KeyWrapperError);
-    const { summary, message } = failure as KeyWrapperError;
-    expect(failure).toMatchObject({ kind });
-    expect(summary).toMatchObject({ provider: 'aws-kms', operation: 'unwrap', attempts: expect.any(Number) });
-    expect(summary.hint).toBeUndefined();
-    expect(summary.attempts).toBe(fleet.kms.calls.unwrap - unwrapsOfFounder);
-    expect(message).toBe(`aws-kms unwrap: ${kind} (${summary.attempts} attempts)`);
-  });
+  test.each(['throttled', 'unavailable'] as const)(
+    'rejects with the answer of the KMS, and the number of attempts: %s',
+    async (kind) => {
+      const ring = await withKeyOf('aws-kms');
+      fleet.kms.failing = kind;
+      const { failure } = await start({ ring, keyWrapper: fleet.kms.connect('aws-kms') });
+      expect(failure).toBeInstanceOf(KeyWrapperError);
+      const { summary, message } = failure as KeyWrapperError;
+      expect(failure).toMatchObject({ kind });
+      expect(summary).toMatchObject({ provider: 'aws-kms', operation: 'unwrap', attempts: expect.any(Number) });
+      expect(summary.hint).toBeUndefined();
+      expect(summary.attempts).toBe(fleet.kms.calls.unwrap - unwrapsOfFounder);
+      expect(message).toBe(`aws-kms unwrap: ${kind} (${summary.attempts} attempts)`);
+    },
+  );
 
-  test('rejects with what it answered before it stopped answering', async () => {
+  test('rejects with the last answer before the KMS stopped answering', async () => {
     const ring = await withKeyOf('aws-kms');
     fleet.kms.failing = 'throttled';
     fleet.clock.schedule(() => (fleet.kms.hanging = true), 10_000);

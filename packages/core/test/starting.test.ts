@@ -13,7 +13,7 @@ import { Draws } from './support/draws.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 
 const DAY = 86_400;
-/** A document of a ring that is about to be created, or of none. */
+/** A document of a ring that is about to be created, or of an absent one. */
 const claimed = (claim: string | undefined): string => encodeDocument({ ring: 'default', claim, entries: [] });
 const ANOTHER = 'another'.padEnd(22, '_');
 
@@ -40,7 +40,7 @@ function stepsOf(all: readonly number[]): number[] {
   return all.slice(1).map((at, i) => Math.round((at - (all[i] ?? 0)) * 1e4) / 1e4);
 }
 
-/** Starts with every draw at a half and every call noted; what it comes to, and how many seconds it took. */
+/** Starts with every draw at a half and every call recorded; returns the result and the seconds that it took. */
 async function start(
   options: Partial<KmsCodecOptions> = {},
 ): Promise<{ member: Member | undefined; failure: unknown; seconds: number }> {
@@ -86,7 +86,7 @@ describe('a start on a store that cannot be reached', () => {
 
   test('creates nothing after more than a minute without an answer, until absence was read for createAfter again', async () => {
     const policy = { createAfterSeconds: 100 };
-    // The store goes away after 10 s, for 70 s.
+    // The store is down after 10 s, for 70 s.
     fleet.clock.schedule(() => (fleet.store.down = true), 10_000);
     fleet.clock.schedule(() => (fleet.store.down = false), 80_000);
     const { member, seconds } = await start({ policy });
@@ -114,7 +114,7 @@ describe('a start on an empty store', () => {
     },
   );
 
-  test('waits a little longer each time, as a member whose every write loses its race', async () => {
+  test('waits slightly longer each time, like a member that loses the race of every write', async () => {
     const inner = fleet.store.connect();
     const ring: RingStore = {
       ...inner,
@@ -143,7 +143,7 @@ describe('a start while the KMS is', () => {
 });
 
 describe('a start on a ring', () => {
-  test('with a live key is immediate, however many of its keys were revoked', async () => {
+  test('is immediate with a live key, however many of the keys were revoked', async () => {
     const { member: a } = await start();
     await a?.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000));
     const { member: b, seconds } = await start({ policy: { createAfterSeconds: 360 } });
@@ -151,7 +151,7 @@ describe('a start on a ring', () => {
     expect(open(b as Member, seal(a as Member))).toBe('state');
   });
 
-  test('whose keys have all expired waits as long as for absence, then creates a key that they vouch for', async () => {
+  test('waits as long as for absence if all keys have expired, then creates a key that they vouch for', async () => {
     const { member: a } = await start();
     await a?.codec.close();
     fleet.clock.suspend(5 * DAY);
@@ -163,7 +163,7 @@ describe('a start on a ring', () => {
     expect(entries.map(({ vouchers }) => Array.from(vouchers.keys()))).toEqual([[ended?.id]]);
   });
 
-  test('whose keys have all expired is refused at once with create never, and nothing is written', async () => {
+  test('is refused at once with create never if all keys have expired, and nothing is written', async () => {
     const { member: a } = await start();
     await a?.codec.close();
     fleet.clock.suspend(5 * DAY);
@@ -174,7 +174,7 @@ describe('a start on a ring', () => {
     expect(await fleet.store.document()).toBe(before);
   });
 
-  test('whose keys expire at this moment is refused at once for a reader, without a KMS call', async () => {
+  test('is refused at once for a reader, without a KMS call, if all keys expire at this moment', async () => {
     const { member: a } = await start();
     const [key] = a?.codec.health().keys ?? [];
     await a?.codec.close();
@@ -186,7 +186,7 @@ describe('a start on a ring', () => {
     expect(times.unwraps).toEqual([]);
   });
 
-  test('all of whose keys are older than the pin is refused, and nothing is written', async () => {
+  test('is refused if all keys are older than the pin, and nothing is written', async () => {
     const { member: a } = await start();
     await a?.codec.rotate();
     const before = await fleet.store.document();
@@ -195,7 +195,7 @@ describe('a start on a ring', () => {
     expect(await fleet.store.document()).toBe(before);
   });
 
-  test('whose keys have all expired is treated as absent, even if the pin refuses one of them', async () => {
+  test('is treated as absent if all keys have expired, even if the pin refuses one of them', async () => {
     const { member: a } = await start();
     const pin = new Date(fleet.clock.wallMs() + 50_000);
     await fleet.clock.advance(100);
@@ -207,7 +207,7 @@ describe('a start on a ring', () => {
     expect((await stored()).entries).toHaveLength(1);
   });
 
-  test('in which no key seals, but some unseal, lets a reader unseal, and publishes nothing', async () => {
+  test('lets a reader unseal, and publishes nothing, if no key seals but some unseal', async () => {
     const { member: a } = await start();
     const token = seal(a as Member);
     const [key] = a?.codec.health().keys ?? [];
@@ -218,13 +218,13 @@ describe('a start on a ring', () => {
     expect(open(reader as Member, token)).toBe('state');
     await reader?.codec.refresh();
     expect(await fleet.store.document()).toBe(before);
-    // A member gives it a key that seals, at once.
+    // A member gives it an active key at once.
     const { member: b } = await start();
     expect(open(reader as Member, token)).toBe('state');
     expect(open(b as Member, seal(b as Member))).toBe('state');
   });
 
-  test('that lacks a wrap of one of two key wrappers adds none as a reader', async () => {
+  test('adds no missing wrap of one of two key wrappers as a reader', async () => {
     await start();
     const before = await fleet.store.document();
     const other = localKeyWrapper({ masterKey: randomBytes(32) });
@@ -233,7 +233,7 @@ describe('a start on a ring', () => {
     expect(await fleet.store.document()).toBe(before);
   });
 
-  test('in a store without watch succeeds like any other', async () => {
+  test('succeeds in a store without watch like in any other', async () => {
     const ring = fleet.store.connectUnwatched();
     const { member } = await start({ ring });
     expect(open(member as Member, seal(member as Member))).toBe('state');
@@ -258,7 +258,7 @@ describe('the creation of a ring in a shared store', () => {
 
   test('takes another’s claim over as soon as twelve calls could have been made since it was seen', async () => {
     await fleet.store.put(claimed(ANOTHER));
-    // 12 × 0.196875 s, at which the seventh look comes.
+    // 12 × 0.196875 s, at which the seventh read comes.
     const { member } = await start({ policy: { ...policy, kmsTimeoutSeconds: 0.196875 } });
     expect(member).toBeDefined();
     expect(stepsOf(times.reads)).toEqual([0.0375, 0.075, 0.15, 0.3, 0.6, 1.2]);
@@ -288,7 +288,7 @@ describe('the creation of a ring in a shared store', () => {
   });
 
   test('recognizes its own claim when it could not be withdrawn', async () => {
-    // The claim is written, giving it back fails, and so does the KMS until then: the first call and its retries.
+    // The claim is written, its withdrawal fails, and so does the KMS until then: the first call and its retries.
     fleet.kms.failNext = 4;
     const inner = fleet.store.connect();
     const ring: RingStore = {
@@ -306,7 +306,7 @@ describe('the creation of a ring in a shared store', () => {
 });
 
 describe('the randomness of a codec', () => {
-  test('includes the kernel’s device with the random source of the system, and otherwise nothing but its own source', async () => {
+  test('includes the kernel’s device with the random source of the system, and otherwise only its own source', async () => {
     const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
     const codec = await createKmsCodec({ keyWrapper, ring: memoryRing() });
     const own = await createKmsCodec({ keyWrapper, ring: memoryRing(), random: new Draws().random });

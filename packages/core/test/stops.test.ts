@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 
 const HOUR = 3_600;
-/** Nothing is looked at more often than this, and so no bound is told more exactly. */
+/** The interval of the checks, and so the precision of every bound. */
 const STEP = 10;
 
 let fleet: Fleet;
@@ -14,7 +14,7 @@ afterEach(() => fleet.close());
 interface Stops {
   /** Seconds from the fault to the last token that any member sealed. */
   lastSeal: number;
-  /** Seconds to the last token, sealed at the moment of the fault or after it, that anybody opened; by role. */
+  /** Seconds to the last unseal of a token that was sealed at the moment of the fault or later; by role. */
   readonly lastOpen: { member: number; reader: number };
 }
 
@@ -60,7 +60,7 @@ describe('a key that is disabled, at members and readers at any point between tw
     });
   }
 
-  test('stops the last seal after 3 600 s and the last unseal after 7 800 s, while the KMS is out of reach', async () => {
+  test('stops the last seal after 3 600 s and the last unseal after 7 800 s, while the KMS is unreachable', async () => {
     const { lastSeal, lastOpen } = await stopsAfter(async (all) => {
       fleet.kms.failing = 'disabled';
       for (const { keyWrapper } of all) keyWrapper.cut = true;
@@ -68,13 +68,13 @@ describe('a key that is disabled, at members and readers at any point between tw
     expect(lastSeal).toBeLessThanOrEqual(3_600);
     expect(lastOpen.member).toBeLessThanOrEqual(7_800);
     expect(lastOpen.reader).toBeLessThanOrEqual(7_800);
-    // An outage of 2 620 s is tolerated by whoever was last proved, and what was sealed is opened for an hour more.
+    // A member with a fresh KMS check tolerates an outage of 2 620 s, and unseals for an hour more.
     expect(lastSeal).toBeGreaterThan(2_620);
     expect(lastOpen.member).toBeGreaterThan(2_620 + HOUR);
     expect(lastOpen.reader).toBeGreaterThan(2_620 + HOUR);
   });
 
-  test('stops them within the same bounds at a KMS that answers, while the store is out of reach', async () => {
+  test('stops them within the same bounds at a KMS that answers, while the store is unreachable', async () => {
     const { lastSeal, lastOpen } = await stopsAfter(async (all) => {
       fleet.kms.failing = 'disabled';
       for (const { ring } of all) ring.cut = true;
@@ -84,7 +84,7 @@ describe('a key that is disabled, at members and readers at any point between tw
   });
 });
 
-test('one KMS check that passes after refusals starts sealing and unsealing again, at a reader too (F10)', async () => {
+test('one KMS check that passes after refusals starts sealing and unsealing again, also at a reader (F10)', async () => {
   const a = await fleet.start();
   const reader = await fleet.start({ role: 'reader' });
   fleet.kms.failing = 'disabled';
@@ -94,7 +94,7 @@ test('one KMS check that passes after refusals starts sealing and unsealing agai
   await fleet.clock.advance(61);
   expect(a.codec.health()).toMatchObject({ status: 'ok', canSeal: true, canUnseal: true });
   expect(open(reader, seal(a))).toBe('state');
-  // What was counted before is forgotten: it takes as many refusals as ever.
+  // Earlier refusals are forgotten: it takes as many as ever.
   fleet.kms.failing = 'denied';
   while (a.codec.health().lastError === undefined) await fleet.clock.advance(1);
   expect(open(reader, seal(a))).toBe('state');

@@ -22,15 +22,15 @@ async function stored(ring = 'default') {
   return parseDocument((await fleet.store.document()) ?? '', ring);
 }
 
-/** Writes entries of one's own choice, each vouched for and certified with every key that has leaked. */
+/** Writes arbitrary entries, each with vouchers and certificates of every leaked key. */
 async function writeAsThief(entries: readonly RingEntry[]): Promise<void> {
   const certified = entries.map((entry) => thief.certified(entry, thief.stolen));
   await fleet.store.put(encodeDocument({ ...(await stored()), entries: certified }));
 }
 
 /**
- * What becomes of a document: whether somebody starts from it, and which keys whoever runs holds with other times or
- * under another name than before. What the true document held works again once that is back.
+ * The effect of a document: whether a member starts from it, and which keys running members then hold with other times
+ * or under another name. The genuine document works again once it is back.
  */
 async function outcomeOf(
   running: Member,
@@ -59,7 +59,7 @@ function timesOf({ created, activates, sealsUntil, unsealsUntil }: CodecHealth['
 
 const REFUSED = { starts: false, taken: [] };
 
-describe('an attacker who can write the store, and has stolen the data keys of the ring (F26),', () => {
+describe('an attacker who can write the store and has stolen the data keys of the ring (F26)', () => {
   const HOUR = 3_600_000;
   const edits: Record<string, Partial<Pick<RingEntry, 'created' | 'activates' | 'sealsUntil' | 'opensUntil'>>> = {
     'created later than a pin': { created: 7 * 24 * HOUR },

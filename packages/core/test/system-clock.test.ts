@@ -6,7 +6,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** A wall clock and a monotonic one that show what the test sets. */
+/** A wall clock and a monotonic one that the test sets. */
 function shown(wallMs: number, steadyMs: number) {
   const wall = vi.spyOn(Date, 'now').mockReturnValue(wallMs);
   const steady = vi.spyOn(performance, 'now').mockReturnValue(steadyMs);
@@ -14,7 +14,7 @@ function shown(wallMs: number, steadyMs: number) {
 }
 
 describe('the moment of a token (F13)', () => {
-  test('contains both clocks of the system, the monotonic one in milliseconds', () => {
+  test('has both clocks of the system, the monotonic one in milliseconds', () => {
     shown(1_795_000_000_000, 12.5);
     expect(momentOf(systemClock)).toEqual({ wallMs: 1_795_000_000_000, steadyMs: 12.5 });
     expect(coarseMomentOf(systemClock)).toEqual({ wallMs: 1_795_000_000_000, steadyMs: 12.5 });
@@ -37,7 +37,7 @@ describe('the moment of a token (F13)', () => {
     }
   });
 
-  test('continues if the wall clock stands still, because every other reading of the time counts', () => {
+  test('continues if the wall clock stops, because every other read of the time counts', () => {
     const { steady } = shown(1_795_000_000_000, 100);
     coarseMomentOf(systemClock);
     steady.mockReturnValue(600_000);

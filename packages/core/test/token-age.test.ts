@@ -8,7 +8,7 @@ beforeEach(() => {
 });
 afterEach(() => fleet.close());
 
-/** The times of the key that seals now. */
+/** The times of the active key. */
 function sealingKey({ codec }: Member) {
   const { sealingKey: id = '' } = codec.health();
   const key = keeperOf(codec)?.view.snapshot.byId.get(id);
@@ -36,7 +36,7 @@ test('the last token that a key seals can be unsealed for tokenLifetimeSeconds a
   const a = await fleet.start();
   const b = await fleet.start({ role: 'reader' });
   const { sealsUntil } = sealingKey(a);
-  // Nobody can make a successor: the key seals to its end.
+  // No member can make a successor: the key seals to its end.
   fleet.kms.wrapFailing = 'unavailable';
   await until(sealsUntil - 1_000);
   const token = seal(a);
@@ -50,7 +50,7 @@ test('a key whose successor seals unseals for another seven and a half hours', a
   const a = await fleet.start();
   const { id: first, opensUntil } = sealingKey(a);
   while (sealingKey(a).id === first) await fleet.clock.advance(10);
-  // grace + life + 2 S, less what the successor was late: two refreshEvery at most.
+  // grace + life + 2 S, minus the delay of the successor: two refreshEvery at most.
   const { activates } = sealingKey(a);
   expect(opensUntil - activates).toBeLessThanOrEqual(27_600_000);
   expect(opensUntil - activates).toBeGreaterThanOrEqual(27_000_000 - 1_000);
@@ -65,7 +65,7 @@ test('a key seals for at most 32 hours after its publication, and unseals for an
   // 31 h 45 min, to the second.
   expect(Math.abs(sealsUntil - created - (31 * 3_600 + 45 * 60) * 1_000)).toBeLessThanOrEqual(1_000);
   expect(opensUntil - sealsUntil).toBe((3_600 + 10 * 60) * 1_000);
-  // Nobody can make a successor: the key seals to its end.
+  // No member can make a successor: the key seals to its end.
   fleet.kms.wrapFailing = 'denied';
   await until(sealsUntil - 1_000);
   expect(sealingKey(a).id).toBe(id);

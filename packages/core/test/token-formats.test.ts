@@ -37,7 +37,7 @@ function newKey(): DataKey {
   return new DataKey(randomBytes(32), RING);
 }
 
-/** The payload and the key of a token, or why it was refused. */
+/** The payload and the key of a token, or the reason of its refusal. */
 function outcome(tokens: TokenFormat, token: string): string {
   try {
     const { payload, key } = tokens.open(token, now);
@@ -56,7 +56,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** What every call of a method of node:crypto returns from now on. Passes everything through. */
+/** Records the results of a method of node:crypto from now on. Passes everything through. */
 function results(prototype: object, method: string): () => readonly Buffer[] {
   const spy = vi.spyOn(prototype as Record<string, () => Buffer>, method);
   return () => spy.mock.results.map(({ value }) => value);
@@ -108,7 +108,7 @@ describe('a payload whose token no server would accept (F30)', () => {
         const token = tokens.seal(new Uint8Array(length - 1), now);
         expect(token.length).toBeLessThanOrEqual(maxTokenLength);
         expect(tokens.open(token, now).payload).toHaveLength(length - 1);
-        // One byte more would not have fitted.
+        // One more byte would not have fitted.
         const longer = make(held, MAX_LENGTH).seal(new Uint8Array(length), now);
         expect(longer.length).toBeGreaterThan(maxTokenLength);
       }
@@ -117,7 +117,7 @@ describe('a payload whose token no server would accept (F30)', () => {
 });
 
 describe('native tokens', () => {
-  test('of one purpose are not unsealed for another or none, cold or warm, under one key (F4)', () => {
+  test('are not unsealed for another purpose or none, cold or warm, under one key (F4)', () => {
     const held = newKey();
     const [none, cursor, other] = [
       native([held]),
@@ -134,7 +134,7 @@ describe('native tokens', () => {
     }
   });
 
-  test('of a header that was unsealed before cost no derivation, in runs of one header and alternately', () => {
+  test('cost no derivation if their header was unsealed before, in runs of one header and alternately', () => {
     const held = newKey();
     const tokens = native([held]);
     const [a, b] = [native([held]), native([held])].map((sealer) => [sealer.seal(state, now), sealer.seal(state, now)]);
@@ -149,7 +149,7 @@ describe('native tokens', () => {
     expect(held.tokenKeyCount).toBe(2);
   });
 
-  test('of up to 4 KiB are sealed and unsealed without a buffer of their own, longer ones with one each', () => {
+  test('are sealed and unsealed without a buffer of their own up to 4 KiB, and with one each above', () => {
     const tokens = native([newKey()]);
     tokens.open(tokens.seal(state, now), now);
     const made = vi.spyOn(Buffer, 'allocUnsafeSlow');
@@ -167,7 +167,7 @@ describe('native tokens', () => {
     }
   });
 
-  test('of an unknown key are noted by its id (F5)', () => {
+  test('are noted by the id of their key if it is unknown (F5)', () => {
     const tokens = native([newKey()]);
     const stranger = newKey();
     expect(outcome(tokens, native([stranger]).seal(state, now))).toBe('unknown key');
@@ -248,12 +248,12 @@ describe('tokens of the Python SDK', () => {
     expect(secrets).toHaveBeenCalledTimes(2);
   });
 
-  // Found by trying: their keys on this wire have one fingerprint, of 32 bits.
+  // Found by search: their keys on this wire have one fingerprint, of 32 bits.
   const twins = [15_985, 69_952].map(
     (n) => new DataKey(createHash('sha256').update(`data key ${n}`).digest(), RING),
   ) as [DataKey, DataKey];
 
-  test('are unsealed under the right one of two keys that share a fingerprint, and under neither when changed (F16)', () => {
+  test('are unsealed under the right one of two keys that share a fingerprint, and under neither after a change (F16)', () => {
     expect(twins.map((held) => derivePythonKey(held.secret('python')).kid)).toEqual(['85f629fe', '85f629fe']);
     const others = [newKey(), newKey()];
     for (const order of [twins, twins.toReversed(), [others[0], ...twins, others[1]]]) {
@@ -263,12 +263,12 @@ describe('tokens of the Python SDK', () => {
         expect(outcome(tokens, token)).toBe(`state under ${held.id}`);
         expect(outcome(tokens, changed(token))).toBe('authentication failed');
       }
-      // The key is known: reading the ring once more would bring nothing.
+      // The key is known: another read of the ring would not help.
       expect(tokens.misses).toEqual([]);
     }
   });
 
-  test('of an unknown fingerprint are noted, without an id, and tried with no key (F5)', () => {
+  test('are noted, without an id, and tried with no key if their fingerprint is unknown (F5)', () => {
     const tokens = python([newKey(), newKey()]);
     const opened = results(deciphers, 'update');
     expect(outcome(tokens, python([newKey()]).seal(state, now))).toBe('unknown key');
@@ -278,7 +278,7 @@ describe('tokens of the Python SDK', () => {
 });
 
 describe('the remains in memory (F22)', () => {
-  test('of the blocks that keys are derived in are nothing, whether a header fits its key or not', () => {
+  test('have nothing of the blocks that keys are derived in, whether a header fits its key or not', () => {
     const dataKey = randomBytes(32);
     const sealer = native([new DataKey(dataKey, RING)]);
     const token = sealer.seal(state, now);
@@ -294,7 +294,7 @@ describe('the remains in memory (F22)', () => {
     expect(blocks().every(isZero)).toBe(true);
   });
 
-  test('of the key of the Python wire are nothing outside its KeyObject', () => {
+  test('have nothing of the key of the Python wire outside its KeyObject', () => {
     const made = vi.spyOn(Buffer, 'from');
     const { key } = derivePythonKey(randomBytes(32));
     const buffers = made.mock.results.map(({ value }) => value as Buffer);
@@ -303,10 +303,10 @@ describe('the remains in memory (F22)', () => {
     expect(isZero(key.export())).toBe(false);
   });
 
-  test('of a payload that did not authenticate are nothing, on either wire', () => {
+  test('have nothing of a payload that did not authenticate, on either wire', () => {
     const held = newKey();
     for (const tokens of [native([held]), python([held])]) {
-      const token = tokens.seal(Buffer.from('a payload that nobody may see'), now);
+      const token = tokens.seal(Buffer.from('a payload that no one may see'), now);
       const opened = results(deciphers, 'update');
       expect(outcome(tokens, changed(token))).toBe('authentication failed');
       const payloads = opened();
@@ -326,7 +326,7 @@ describe('a token key', () => {
     expect(held.deriveTokenKey(salt, { hedge: true }).hedgeKey).toHaveLength(14);
   });
 
-  test('of a format is imported once, and is the secret of that format (F22)', () => {
+  test('is imported once for each format, and is the secret of that format (F22)', () => {
     const held = newKey();
     for (const format of ['python', 'typescript', 'mcp.d'] as const) {
       const key = held.formatKey(format);

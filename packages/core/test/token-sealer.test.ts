@@ -22,7 +22,7 @@ function sealerOver(state: SealingState, dataKey: Uint8Array = DATA_KEY): TokenS
   return new TokenSealer(state, (salt) => deriveTokenKey(tokenKeySource(dataKey, 'payments'), salt, { hedge }));
 }
 
-/** A generator that gives the same bytes to everybody who starts it with the same seed. */
+/** A generator that returns the same bytes for the same seed. */
 function cloneable(seed: string): RandomSource {
   let drawn = 0;
   return (fill) => {
@@ -54,7 +54,7 @@ function repeats(tokens: readonly string[]): number {
 }
 
 describe('with a constant random source and stopped clocks (F1)', () => {
-  test('no (salt, nonce) repeats over 2^21 seals of one payload, and a salt serves 2^20 tokens', () => {
+  test('repeats no (salt, nonce) over 2^21 seals of one payload, and uses a salt for 2^20 tokens', () => {
     const sealer = sealerOver(stateWith());
     const payload = Buffer.from('x');
     const salts = new Map<string, Set<string>>();
@@ -74,7 +74,7 @@ describe('with a constant random source and stopped clocks (F1)', () => {
     expect(saltOf(sealer.seal(payload, FROZEN))).not.toBe([...salts.keys()].at(-1));
   }, 180_000);
 
-  test('two data keys and two purposes of one instance share the pool, not a token key', () => {
+  test('shares the pool, not a token key, between two data keys and two purposes of one instance', () => {
     const state = stateWith();
     const sealers = [
       sealerOver(state),
@@ -84,7 +84,7 @@ describe('with a constant random source and stopped clocks (F1)', () => {
       ),
     ];
     const tokens = Array.from({ length: 3_000 }, (_, i) => sealers[i % 3]?.seal(NOTHING, FROZEN) ?? '');
-    // One instance: what its sealers share also keeps their nonces apart, whatever their salts.
+    // One instance: its sealers share what keeps their nonces apart, whatever their salts.
     expect(new Set(tokens.map((token) => token.slice(64, 80))).size).toBe(3_000);
     expect(new Set(tokens.map((token) => token.slice(4, 64))).size).toBe(3);
   });
@@ -144,7 +144,7 @@ describe('a start-up snapshot, which is started many times (F2)', () => {
   });
 });
 
-describe('a salt ends (F1)', () => {
+describe('the end of a salt (F1)', () => {
   /** Whether a second seal, some time after the first, has a new salt. */
   function resalts(...moments: readonly Moment[]): boolean {
     const sealer = sealerOver(stateWith({ random: (fill) => void randomFillSync(fill) }));
@@ -152,13 +152,13 @@ describe('a salt ends (F1)', () => {
     return salts.at(-1) !== salts.at(-2);
   }
 
-  test('after a pause of more than one second by the monotonic clock, not of one second', () => {
+  test('comes after a pause of more than one second by the monotonic clock, not of one second', () => {
     expect(resalts(FROZEN, after(FROZEN, 1_000))).toBe(false);
     expect(resalts(FROZEN, after(FROZEN, 0, 1_000_000_000n))).toBe(false);
     expect(resalts(FROZEN, after(FROZEN, 0, 1_000_000_001n))).toBe(true);
   });
 
-  test('after a jump of the wall clock by more than a second in either direction, as after a suspension', () => {
+  test('comes after a jump of the wall clock by more than a second in either direction, as after a suspension', () => {
     for (const sign of [1, -1]) {
       expect(resalts(FROZEN, { ...FROZEN, wallMs: FROZEN.wallMs + sign * 1_000 })).toBe(false);
       expect(resalts(FROZEN, { ...FROZEN, wallMs: FROZEN.wallMs + sign * 1_001 })).toBe(true);
@@ -166,7 +166,7 @@ describe('a salt ends (F1)', () => {
     }
   });
 
-  test('after 60 s, however steadily it seals', () => {
+  test('comes after 60 s, however steadily it seals', () => {
     const sealer = sealerOver(stateWith());
     const salts: string[] = [];
     for (let ms = 0; ms <= 180_000; ms += 500) salts.push(saltOf(sealer.seal(NOTHING, after(FROZEN, ms))));
@@ -175,7 +175,7 @@ describe('a salt ends (F1)', () => {
     ]);
   });
 
-  test('only for these reasons', () => {
+  test('comes for no other reason', () => {
     const sealer = sealerOver(stateWith());
     const salts = new Set<string>();
     for (let ms = 0; ms < 59_900; ms += 100) salts.add(saltOf(sealer.seal(NOTHING, after(FROZEN, ms))));
@@ -186,7 +186,7 @@ describe('a salt ends (F1)', () => {
 describe('two clones of one machine (F2)', () => {
   const payloads = (who: string) => Array.from({ length: 2_000 }, (_, i) => Buffer.from(`${who} ${i}`));
 
-  /** What each of two clones seals from one generator state. */
+  /** The seals of two clones from one generator state. */
   function clones(
     of: (who: 'a' | 'b') => {
       readonly moment: (i: number) => Moment;
@@ -203,7 +203,7 @@ describe('two clones of one machine (F2)', () => {
     return { a: sealed('a'), b: sealed('b') };
   }
 
-  test('1 ns apart by their clocks, with one payload, use no (salt, nonce) twice', () => {
+  test('use no (salt, nonce) twice if their clocks differ by 1 ns, with one payload', () => {
     const same = payloads('same');
     const { a, b } = clones((who) => ({
       moment: (i) => after(FROZEN, i, who === 'a' ? 0n : 1n),
@@ -212,7 +212,7 @@ describe('two clones of one machine (F2)', () => {
     expect(repeats([...a, ...b])).toBe(0);
   });
 
-  test('1 ms apart by their wall clocks only, use no (salt, nonce) twice', () => {
+  test('use no (salt, nonce) twice if only their wall clocks differ, by 1 ms', () => {
     const same = payloads('same');
     const { a, b } = clones((who) => ({
       moment: (i) => ({ ...after(FROZEN, i), wallMs: FROZEN.wallMs + i + (who === 'a' ? 0 : 1) }),
@@ -221,7 +221,7 @@ describe('two clones of one machine (F2)', () => {
     expect(repeats([...a, ...b])).toBe(0);
   });
 
-  test('with one clock and different payloads repeat nothing from the second token on', () => {
+  test('repeat nothing from the second token on with one clock and different payloads', () => {
     const { a, b } = clones((who) => ({ moment: (i) => after(FROZEN, i % 900), payloads: payloads(who) }));
     // The first token is the documented exception: it shows that the clones are clones.
     expect(useOf(a[0] ?? '')).toBe(useOf(b[0] ?? ''));
@@ -229,7 +229,7 @@ describe('two clones of one machine (F2)', () => {
     expect(repeats([...a, ...b])).toBe(1);
   });
 
-  test('with one clock and payloads that differ late repeat nothing after the first difference', () => {
+  test('repeat nothing after the first difference with one clock and payloads that differ late', () => {
     const same = payloads('same');
     const differ = 100;
     const { a, b } = clones((who) => ({
@@ -241,7 +241,7 @@ describe('two clones of one machine (F2)', () => {
     expect(repeats([...a.slice(differ + 1), ...b.slice(differ + 1)])).toBe(0);
   });
 
-  test('cloned while the machine runs repeat nothing after the first differing token, under the salt they share', () => {
+  test('repeat nothing after the first differing token if cloned while the machine runs, under the salt they share', () => {
     const run = (who: string) => {
       const sealer = sealerOver(stateWith({ random: cloneable('one seed') }));
       const before = payloads('before the clone').map((payload) => sealer.seal(payload, FROZEN));
@@ -264,13 +264,13 @@ describe('two clones of one machine (F2)', () => {
     expect(equal.a).toEqual(equal.b);
   });
 
-  test('with different payloads differ at the first token with hedge', () => {
+  test('differ at the first token with hedge, and different payloads', () => {
     const { a, b } = clones((who) => ({ moment: () => FROZEN, payloads: payloads(who) }), true);
     expect(saltOf(a[0] ?? '')).toBe(saltOf(b[0] ?? ''));
     expect(repeats([...a, ...b])).toBe(0);
   });
 
-  test('with equal payloads make equal tokens, hedged or not, because nothing else is used', () => {
+  test('make equal tokens from equal payloads, hedged or not, because no other input is used', () => {
     const same = payloads('same');
     for (const hedge of [true, false]) {
       const { a, b } = clones(() => ({ moment: () => FROZEN, payloads: same }), hedge);
@@ -292,12 +292,12 @@ describe('the input of a nonce', () => {
     let salt = '';
     const used: Buffer[] = [];
     for (let i = 0; i < 3_000; i++) {
-      // Two pauses: the pool goes on across salts.
+      // Two pauses: the pool continues across salts.
       const moment = after(FROZEN, i + (i >= 1_000 ? 5_000 : 0) + (i >= 2_000 ? 5_000 : 0), 3n);
       const token = sealer.seal(NOTHING, moment);
       if (saltOf(token) !== salt) count = 0;
       salt = saltOf(token);
-      // T as the document says: monotonic ns mod 2^44 ‖ wall ms mod 2^32 ‖ count in 20 bits.
+      // T as in the document: monotonic ns mod 2^44 ‖ wall ms mod 2^32 ‖ count in 20 bits.
       const time =
         ((nanosecondsOf(moment) % 2n ** 44n) << 52n) | ((BigInt(moment.wallMs) % 2n ** 32n) << 20n) | BigInt(count);
       const t = Buffer.from(time.toString(16).padStart(24, '0'), 'hex');
@@ -311,7 +311,7 @@ describe('the input of a nonce', () => {
     const ordered = positions.toSorted((a, b) => a - b);
     expect(ordered).toEqual(positions);
     expect(ordered.every((at, i) => i === 0 || at >= (ordered[i - 1] ?? 0) + 12)).toBe(true);
-    // Of what was drawn, all but the three salts and the rest of the pool went into nonces.
+    // All random bytes but the three salts and the rest of the pool went into nonces.
     const wasted = source.length - 12 * used.length - 3 * 18;
     expect(wasted).toBeGreaterThanOrEqual(0);
     expect(wasted).toBeLessThan(12 * 256);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { Turns } from '../src/member/turns.ts';
 
-/** A run that ends when it is told to. */
+/** A run that ends on request. */
 function held(log: string[], name: string): { readonly run: () => Promise<string>; readonly end: () => void } {
   let end = (): void => undefined;
   const ended = new Promise<void>((resolve) => {
@@ -70,7 +70,7 @@ describe('tasks that are run in turn', () => {
     expect(log).toEqual(['background began', 'background ended', 'asked']);
   });
 
-  test('fail for their own caller only, and the next one runs', async () => {
+  test('fail only for their own caller, and the next one runs', async () => {
     const turns = new Turns();
     const failed = turns.asked(() => Promise.reject(new Error('failed')));
     const next = turns.asked(() => Promise.resolve('next'));

@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 afterEach(() => fleet.close());
 
-/** Tokens of one member that another has opened and remembers. */
+/** Tokens of one member that another has unsealed and remembers. */
 function warmTokens(from: Member, at: Member): string[] {
   const tokens = Array.from({ length: 3 }, (_, i) => {
     // A salt of its own for each.
@@ -31,7 +31,7 @@ function warmTokens(from: Member, at: Member): string[] {
 }
 
 describe('a remembered token key unseals nothing that its key may not unseal (F15)', () => {
-  test('from the exact end of the key, before any refresh has dropped the key', async () => {
+  test('refuses a token from the exact end of its key, before any refresh has dropped the key', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const tokens = warmTokens(a, b);
@@ -41,11 +41,11 @@ describe('a remembered token key unseals nothing that its key may not unseal (F1
     for (const { ring } of [a, b]) ring.cut = true;
     await fleet.clock.advance(2);
     expect(tokens.map((token) => open(b, token))).toEqual(Array(3).fill(UNKNOWN));
-    // Nothing else is amiss.
+    // Nothing else is wrong.
     expect(open(b, seal(a))).toBe('state');
   });
 
-  test('when the KMS refuses the key, or the last KMS check is too old', async () => {
+  test('refuses a token when the KMS refuses the key, or the last KMS check is too old', async () => {
     for (const kind of ['disabled', 'unavailable'] as const) {
       const one = new Fleet();
       const a = await one.start();
@@ -58,7 +58,7 @@ describe('a remembered token key unseals nothing that its key may not unseal (F1
     }
   });
 
-  test('when the key was revoked, in the same process and elsewhere', async () => {
+  test('refuses a token when its key was revoked, in the same process and elsewhere', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const reader = await fleet.start({ role: 'reader' });
@@ -70,7 +70,7 @@ describe('a remembered token key unseals nothing that its key may not unseal (F1
     }
   });
 
-  test('for another purpose, or none', async () => {
+  test('refuses a token for another purpose, or none', async () => {
     const a = await fleet.start();
     const [plain, cursor] = [seal(a), a.codec.for('cursor').seal(Buffer.from('state'))];
     expect(open(a, plain)).toBe('state');
@@ -133,7 +133,7 @@ describe('a key is unwrapped only with its own id and context (F15, F26)', () =>
       const changed = { ...entry, ...change };
       await expect(wraps.unwrap(changed, { foreground: false })).rejects.toMatchObject({ kind: 'corrupt' });
     }
-    // Another version is none of this wrapper's: it is not even asked.
+    // Another version does not belong to this wrapper: it is not even called.
     expect(calls.unwrap).toBe(1 + changes.length - 1);
   });
 });

@@ -32,7 +32,7 @@ describe('a ring of many live keys (F23)', () => {
   let kms: Fleet['kms'];
   let member: Member;
   let writes: number;
-  /** With 48 keys, as many as can be asked for; each revocation adds one. */
+  /** With 48 keys, as many as can be requested; each revocation adds one. */
   beforeAll(async () => {
     const builder = new Fleet();
     const { codec } = await builder.start();
@@ -61,7 +61,7 @@ describe('a ring of many live keys (F23)', () => {
     });
   });
 
-  test('accepts revocations: those that every member has read leave the document for a successor', async () => {
+  test('accepts revocations: those that every member has read leave the document to make room for a successor', async () => {
     for (let i = 0; i < 18; i++) {
       const { sealingKey } = member.codec.health();
       if (sealingKey === undefined) break;
@@ -102,7 +102,7 @@ test.each([
 });
 
 describe('a new key', () => {
-  test('whose id is already in the ring is discarded, and another one created (F16)', async () => {
+  test('is discarded, and another one created, if its id is already in the ring (F16)', async () => {
     const wrapsOnly: KeyWrapper = { ...localKeyWrapper({ masterKey: randomBytes(32) }) };
     delete wrapsOnly.generate;
     const first = randomBytes(32);
@@ -117,7 +117,7 @@ describe('a new key', () => {
     expect(new Set(codec.health().keys.map(({ id }) => id)).size).toBe(2);
   });
 
-  test('of a broken random source is not published, and reported as our own failure', async () => {
+  test('is not published, and reported as a local failure, if the random source is broken', async () => {
     const wrapsOnly: KeyWrapper = { ...localKeyWrapper({ masterKey: randomBytes(32) }) };
     delete wrapsOnly.generate;
     let isBroken = false;
@@ -138,13 +138,13 @@ describe('a new key', () => {
 });
 
 describe('a write', () => {
-  test('of a new key has vouchers of the newest eight that its creator knows, including revoked and expired ones', async () => {
+  test('has vouchers for a new key of the newest eight that its creator knows, including revoked and expired ones', async () => {
     const { codec } = await fleet.start();
     const made = async () => (await stored()).entries.toSorted((one, other) => one.created - other.created);
     await codec.rotate();
     const [first, second] = (await made()).map(({ id }) => id);
     await codec.revoke(second ?? '');
-    // The first key has ended, and has left the document.
+    // The first key has expired, and has left the document.
     fleet.clock.suspend(LIFE + 300);
     await codec.refresh();
     await codec.rotate();
@@ -185,7 +185,7 @@ describe('a write', () => {
     ]);
   });
 
-  test('that another writer overtook is reported as a conflict, and one that the store failed is not', async () => {
+  test('is reported as a conflict if another writer was first, and not if the store failed it', async () => {
     const failures: Error[] = [new RingStoreError('unavailable', 'no'), new RingConflictError()];
     const inner = fleet.store.connectUnwatched();
     let isFailing = false;
@@ -208,8 +208,8 @@ describe('a write', () => {
   });
 });
 
-describe('a requested rotation that another one overtook (F8)', () => {
-  /** A member whose first write is overtaken by what `first` does. */
+describe('a requested rotation that loses the race to another one (F8)', () => {
+  /** A member whose first write comes after another one by `first`. */
   async function overtaken(first: () => Promise<void>): Promise<Member> {
     const inner = fleet.store.connectUnwatched();
     let isNext = false;
@@ -251,7 +251,7 @@ describe('a requested rotation that another one overtook (F8)', () => {
     expect(await rotated(member)).toBe(2);
   });
 
-  test('is still made if it was to seal sooner', async () => {
+  test('is still made if it was requested to seal sooner', async () => {
     const other = await fleet.start({ ring: fleet.store.connectUnwatched() });
     const member = await overtaken(() => other.codec.rotate());
     expect(await rotated(member, { emergency: true })).toBe(3);

@@ -2,17 +2,17 @@ import { hashedKeyId, type KeyHealth } from '@sealring/core';
 
 /** A key of the ring, with the time of its revocation. */
 export interface RingKey extends KeyHealth {
-  /** When it was revoked, as far as that is known; undefined for a key that is not revoked. */
+  /** Time of the revocation, if known; undefined for a key that is not revoked. */
   readonly revokedAt?: Date | undefined;
 }
 
-/** From when until when, milliseconds since the epoch; empty if `until` is not later than `from`. */
+/** Beginning and end, milliseconds since the epoch; empty if `until` is not later than `from`. */
 export interface Span {
   readonly from: number;
   readonly until: number;
 }
 
-/** The life of a key as it happened, and as it will happen if nobody rotates or revokes. */
+/** The life of a key so far, and its future without a further rotation or revocation. */
 export interface KeyPhases {
   /** Published, and not active yet. */
   readonly waits: Span;
@@ -29,7 +29,7 @@ export function keyPhases(keys: readonly RingKey[], now: Date): readonly KeyPhas
   const lives = keys.map((key) => lifeOf(key, now.getTime()));
   return lives.map((life) => {
     const { created, starts, sealEnd, end } = life;
-    // A newer key takes over only if it gets to seal at all: not if it was revoked before.
+    // A newer key takes over only if it seals: not if it was revoked before.
     const takeovers = lives
       .filter((other) => isNewer(other, life) && other.starts < other.sealEnd)
       .map((other) => Math.max(other.starts, starts));

@@ -12,7 +12,7 @@ interface Layout {
   /** Space after the bars. */
   readonly right: number;
   readonly row: number;
-  /** Where the texts of a row stand, below its upper edge, and where its bar begins. */
+  /** Positions of a row's texts, below its upper edge, and of its bar. */
   readonly text: number;
   readonly bar: number;
   /** Where the state of a key ends. */

@@ -62,7 +62,7 @@ describe('the phases of a key', () => {
     expect(of('active')?.seals.from).toBe(revokedAt.getTime());
   });
 
-  test('of a successor that was revoked before it sealed do not end those of its predecessor', async () => {
+  test('do not end for the predecessor if its successor was revoked before it sealed', async () => {
     const { codec, now } = await ringAt('2026-11-21T00:00:00Z');
     await codec.rotate();
     const [first, second] = codec.health().keys;

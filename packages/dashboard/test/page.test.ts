@@ -30,7 +30,7 @@ async function look(): Promise<RingReport> {
   };
 }
 
-/** A dashboard that looks every second. */
+/** A dashboard that reads the ring every second. */
 async function start(...members: readonly string[]): Promise<AsyncDisposable & { readonly url: string }> {
   const dashboard = await serveDashboard({ look, members: members.map((url) => new URL(url)), everySeconds: 1 });
   const stop = new AbortController();
@@ -45,7 +45,7 @@ async function start(...members: readonly string[]): Promise<AsyncDisposable & {
   };
 }
 
-/** A member's exporter of our own making: what it answers is up to the test. */
+/** A member's exporter whose answers the test sets. */
 async function member(answer: (response: ServerResponse) => void): Promise<AsyncDisposable & { url: string }> {
   const server = createServer((_request, response) => answer(response)).listen(0, '127.0.0.1');
   await once(server, 'listening');

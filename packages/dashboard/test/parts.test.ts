@@ -45,7 +45,7 @@ describe('the history of rounds', () => {
     rejected: new Map(),
   });
 
-  test('counts what was added since the last round at all members, and nothing from before the first', () => {
+  test('counts additions since the last round at all members, and none from before the first', () => {
     const history = new History();
     history.add(0, new Map([['a', counts(1_000, { seal: 7 })]]));
     history.add(
@@ -70,7 +70,7 @@ describe('the history of rounds', () => {
     ]);
   });
 
-  test('counts nothing negative and nothing twice for a member that restarted or did not answer', () => {
+  test('counts no negative number, and nothing twice, for a member that restarted or did not answer', () => {
     const history = new History();
     history.add(0, new Map([['a', counts(1_000)]]));
     history.add(1_000, new Map());

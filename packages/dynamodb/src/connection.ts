@@ -7,7 +7,7 @@ import type { Settings } from './options.ts';
 
 /**
  * The SDK accepts any empty 200, even a proxy's, as the answer that no item exists, or that one was written. Only
- * DynamoDB can report what a call consumed, so every command asks for it.
+ * DynamoDB can report what a call consumed, so every command requests it.
  */
 export const CAPACITY: { readonly ReturnConsumedCapacity: 'TOTAL' } = Object.freeze({
   ReturnConsumedCapacity: 'TOTAL',
@@ -28,7 +28,7 @@ export class Connection {
     this.#calls = ringStorage.calls(timeoutMs, classify);
   }
 
-  /** Sends one command that asks for {@link CAPACITY}. Never rejects. */
+  /** Sends one command that requests {@link CAPACITY}. Never rejects. */
   send(
     command: DynamodbStoreCommand,
     { signal, onServiceDate }: RingStoreCallOptions = {},

@@ -47,7 +47,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
 const BY_STATUS = vendorError.errorTable<Failure['kind']>([['denied', DENIED, '401 403']]);
 
 /**
- * What a rejection of the SDK means. Reads `name`, `code` and `$metadata.httpStatusCode` only: never a message, and
+ * Classifies a rejection of the SDK. Reads `name`, `code` and `$metadata.httpStatusCode` only: never a message, and
  * never the class, which differs between copies of the SDK.
  */
 export function classify(error: unknown): Failure {

@@ -30,7 +30,7 @@ export interface Settings {
   /** `{ region }` of an ARN. */
   readonly region: Readonly<Record<string, string>> | undefined;
   readonly timeoutMs: number;
-  /** Of a single-use store. */
+  /** For a single-use store. */
   readonly clockSkewMs: number;
 }
 

@@ -8,7 +8,7 @@ import { type DynamodbRingOptions, readRingOptions } from './options.ts';
 
 const OWNER = 'dynamodbRing';
 const REVISION_BYTES = 16;
-/** Stands for the revision of an item that has none, because another tool wrote it. */
+/** The revision of an item without one, which another tool wrote. */
 const NO_REVISION = 'foreign';
 
 /**

@@ -40,7 +40,7 @@ export function clientOf(endpoint: string, accessKeyId = 'test', secretAccessKey
   });
 }
 
-/** Makes the table as the README says. */
+/** Creates the table as in the README. */
 export async function createTable(client: DynamoDBClient, TableName: string): Promise<void> {
   await client.send(
     new CreateTableCommand({

@@ -10,7 +10,7 @@ const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });
 let names = 0;
 const freshName = (): string => `ring-${++names}`;
 
-// Only where this machine lacks Python; under CI=true the set-up fails instead.
+// Skipped only where this machine lacks Python; under CI=true the set-up fails instead.
 describe.skipIf(moto === '')('@aws-sdk/client-dynamodb against moto', () => {
   let client: DynamoDBClient;
   beforeAll(async () => {
@@ -92,7 +92,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-dynamodb against moto', () => {
     const used = () => dynamodbSingleUse({ table, client });
     const inSeconds = (seconds: number): Date => new Date(Date.now() + seconds * 1000);
 
-    test('one of 20 concurrent claims is true, and every other and later one is false', async () => {
+    test('accepts one of 20 concurrent claims, and rejects every other and later one', async () => {
       for (let round = 0; round < 20; round++) {
         const id = `race-${round}`;
         const claims = await Promise.all(Array.from({ length: 20 }, () => used().claim(id, inSeconds(60))));
@@ -101,7 +101,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-dynamodb against moto', () => {
       }
     });
 
-    test('an id cannot be claimed once its end and the clock skew have passed (F48)', async () => {
+    test('rejects a claim once the id’s end and the clock skew have passed (F48)', async () => {
       expect(await used().claim('late', inSeconds(-300))).toBe(false);
       expect(await used().claim('late', inSeconds(-310))).toBe(false);
       const { Item } = await client.send(new GetItemCommand({ TableName: table, Key: { pk: { S: 'used#late' } } }));

@@ -91,7 +91,7 @@ test.each([
 });
 
 const capacity = { ConsumedCapacity: {} };
-/** Answers one call after the other, and keeps what was asked. */
+/** Answers one call after the other, and records the requests. */
 function answering(...answers: unknown[]) {
   const asked: object[] = [];
   const send = async ({ input }: { readonly input: object }): Promise<unknown> => {

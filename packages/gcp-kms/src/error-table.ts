@@ -32,7 +32,7 @@ export const STATUS_NAMES: readonly string[] = Object.freeze([
 ]);
 
 /**
- * What a status means, and the details that Google's services add to it.
+ * The meaning of a status, and of the details that Google's services add to it.
  *
  * Sources: gRPC's status codes; `google.rpc.PreconditionFailure` as Cloud KMS fills it (its violations name the state of
  * the key, and what an external key manager reported: Cloud KMS documentation, "Cloud EKM errors"); `google.api.ErrorReason`.
@@ -63,7 +63,7 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   NOT_FOUND: { kind: 'not-found', hint: 'no such key in this project and location' },
   RESOURCE_EXHAUSTED: { kind: 'throttled' },
   FAILED_PRECONDITION: { kind: 'disabled', hint: 'the key version is not enabled, or Cloud KMS is switched off' },
-  // Of an unwrap: another context, another key's bytes, or changed ones.
+  // For an unwrap: another context, another key's bytes, or changed ones.
   INVALID_ARGUMENT: { kind: 'corrupt' },
 
   // Also of a token source that failed: its status is UNKNOWN.
@@ -119,9 +119,9 @@ const NO_CONNECTION: readonly (readonly [text: RegExp, code: string])[] = [
 const MAX_ENTRIES = 8;
 
 /**
- * What a rejection of the SDK means. Reads `code`, `reason` and the violations in `statusDetails`, and, of UNAVAILABLE
+ * Classifies a rejection of the SDK. Reads `code`, `reason` and the violations in `statusDetails`, and, of UNAVAILABLE
  * only, searches `details` for the texts above. A message, which can contain parts of the request, is never copied.
- * Never reads the class, which differs between copies of the SDK. Never throws, whatever it is given. A value that is
+ * Never reads the class, which differs between copies of the SDK. Never throws. A value that is
  * not a gRPC status is `unavailable`; so is a number outside 1 to 16, which a failed token source can return.
  */
 export function classify(error: unknown, operation: 'wrap' | 'unwrap'): ServiceFailure {

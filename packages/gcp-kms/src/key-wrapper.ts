@@ -212,12 +212,14 @@ class GcpKmsKeyWrapper implements KeyWrapper {
   }
 }
 
-/** Other servers of this protocol return INTERNAL for another context, which no retry fixes: one retry has to be enough. */
+/**
+ * Other servers of this protocol return INTERNAL for another context, which no retry fixes: one retry must be enough.
+ */
 function mayPass({ code }: ServiceFailure, attempts: number): boolean {
   return code !== 'INTERNAL' || attempts < 2;
 }
 
-/** What Cloud KMS authenticates besides the data key: at most 64 KiB, and for HSM keys 8 KiB with the data key. */
+/** The additional authenticated data: at most 64 KiB, and for HSM keys 8 KiB with the data key. */
 function authenticated(context: Readonly<Record<string, string>>): {
   readonly additionalAuthenticatedData: Uint8Array;
   readonly additionalAuthenticatedDataCrc32c: { readonly value: number };

@@ -6,7 +6,7 @@ import { leaksIn as leaksOf, rejectionOf } from '../../../test/support/leaks.ts'
 import { type GcpKmsClient, gcpKmsKeyWrapper } from '../src/index.ts';
 import { context, crc32cBitwise, type KmsAnswer, SDK_VERSIONS, Status, World, type Wrapper } from './world.ts';
 
-// High bytes only: nothing printable by chance, and hex, base64 and numbers that occur nowhere else.
+// High bytes only: nothing printable by chance, and hex, base64 and numbers that appear nowhere else.
 const CANARY = Uint8Array.from({ length: 32 }, (_, i) => 0xff - ((i * 37) % 64));
 const IN_HEX = Buffer.from(CANARY).toString('hex');
 const IN_BASE64 = Buffer.from(CANARY).toString('base64');
@@ -100,7 +100,7 @@ describe('no error has what a client of another kind throws (F33)', () => {
       },
     ],
     [
-      'an error whose code is good and whose details are not',
+      'an error with a valid code and invalid details',
       () => ({
         code: Status.FAILED_PRECONDITION,
         statusDetails: [{ violations: [{ type: `EXTERNAL_${IN_HEX}` }] }],

@@ -11,7 +11,7 @@ import { context, rejectionOf, sampleKey, World } from './world.ts';
 const world = new World();
 
 describe('the wrapper’s own client', () => {
-  /** Clients whose initialization ends as the list says. */
+  /** Clients whose initialization has the results in the list. */
   function making(outcomes: (() => Promise<unknown>)[]): {
     make: () => Promise<Required<GcpKmsClient>>;
     made: { closed: number }[];
@@ -58,7 +58,7 @@ describe('the wrapper’s own client', () => {
     expect(made).toHaveLength(3);
   });
 
-  test('is closed with the wrapper, even while it is looking for credentials', async () => {
+  test('is closed with the wrapper, even while it looks for credentials', async () => {
     let found = (): void => {};
     const { make, made } = making([
       () =>

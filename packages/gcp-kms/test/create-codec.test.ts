@@ -63,14 +63,14 @@ describe('createGcpKmsCodec', () => {
     await expect(start).rejects.toMatchObject({ kind: 'denied' });
   });
 
-  test('closing it does not close the caller’s client', async () => {
+  test('closing the codec does not close the caller’s client', async () => {
     const options = setUp();
     await (await createGcpKmsCodec(options)).close();
     await using codec = await createGcpKmsCodec(options);
     expect(codec.unseal(codec.seal(payload))).toEqual(payload);
   });
 
-  test('the ring repeats calls that something waits for, and the key wrapper does not repeat them again', async () => {
+  test('the ring repeats calls that a caller waits for, and the key wrapper does not repeat them again', async () => {
     const options = setUp();
     await using codec = await createGcpKmsCodec(options);
     world.kms.failAlways({ code: Status.UNAVAILABLE, details: 'down' });

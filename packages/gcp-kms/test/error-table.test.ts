@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { classify, ERROR_TABLE, type ErrorRow, STATUS_NAMES } from '../src/error-table.ts';
 import { Status } from './world.ts';
 
-// Repeated here on purpose, because a row that changes its kind changes the behaviour of a fleet.
+// Repeated on purpose, because a row that changes its kind changes the behaviour of a fleet.
 const EXPECTED: Record<KeyWrapperErrorKind, string> = {
   throttled: 'RESOURCE_EXHAUSTED',
   disabled: 'FAILED_PRECONDITION KEY_DISABLED KEY_DESTROY_SCHEDULED KEY_DESTROYED KEY_PENDING_GENERATION',
@@ -100,7 +100,7 @@ describe('adapter rule 2: errors are classified by status and details', () => {
     ['ENOTFOUND', 'Name resolution failed for target dns:kms'],
     ['UNAVAILABLE', 'no Name resolution failed'],
     ['UNAVAILABLE', Object('connect ECONNREFUSED')],
-  ])('UNAVAILABLE has the code %s of its details, “%s”, and another status has not', (code, details) => {
+  ])('UNAVAILABLE has the code %s of its details, “%s”, and another status does not', (code, details) => {
     expect(classify({ code: Status.UNAVAILABLE, details }, 'unwrap')).toMatchObject({ kind: 'unavailable', code });
     expect(classify({ code: Status.UNKNOWN, details }, 'unwrap')).toEqual({ kind: 'unavailable', code: 'UNKNOWN' });
   });
@@ -119,7 +119,7 @@ describe('adapter rule 2: errors are classified by status and details', () => {
   });
 
   test.each([
-    ['no code, as where credentials are missing', new Error('Could not load the default credentials')],
+    ['no code, as where credentials are missing', new Error('no code, as with missing credentials')],
     ['a code that is text', { code: 'ECONNREFUSED' }],
     ['the status of a token source', { code: 403 }],
     ['a code past the last', { code: 17 }],

@@ -540,7 +540,7 @@ describe('every call ends (F29)', () => {
     await expect.poll(() => handedOut).toEqual([undefined, Buffer.from(ZEROS)]);
   });
 
-  test('no listener stays on a signal that many calls share', async () => {
+  test('no listener remains on a signal that many calls share', async () => {
     const { keyWrapper } = world.setUp();
     const { signal } = new AbortController();
     const made = await keyWrapper.wrap(sampleKey(), { context, signal });

@@ -72,14 +72,14 @@ export class World {
     return this.#client;
   }
 
-  /** A new key and a wrapper for it; forgets the requests of before. */
+  /** A new key and a wrapper for it; forgets earlier requests. */
   setUp(extra: Partial<GcpKmsKeyWrapperOptions> = {}): { keyId: string; keyWrapper: Wrapper } {
     const keyId = this.kms.createKey(`key-${++this.#keys}`);
     this.kms.requests.length = 0;
     return { keyId, keyWrapper: gcpKmsKeyWrapper({ keyId, client: this.client, ...extra }) };
   }
 
-  /** The real client, with every answer shown before it is handed on. */
+  /** The real client; each answer passes through a callback first. */
   watchedClient(seen: (answer: Record<string, unknown>) => void): GcpKmsClient {
     const { client } = this;
     const watch = async (call: Promise<unknown>): Promise<unknown> => {

@@ -3,7 +3,7 @@ import { type StoreFailure, vendorError } from '@sealring/core/adapter';
 
 /** `not-found`: a 404, of object, bucket, or path. `conflict`: the condition of a write did not hold. */
 export interface Failure extends StoreFailure<Exclude<RingStoreErrorKind, 'absent'> | 'not-found' | 'conflict'> {
-  /** Of stored content that is not a document. */
+  /** For stored content that is not a document. */
   readonly revision?: string;
 }
 
@@ -68,7 +68,7 @@ const BY_STATUS = vendorError.errorTable<Failure['kind']>([
   ['conflict', 'another generation is stored', '412'],
 ]);
 
-/** What an unsuccessful answer means, by its status and the reason in its body, never by its text. */
+/** Classifies an unsuccessful answer by its status and the reason in its body, never by its text. */
 export function failureOf(status: unknown, reason: unknown): Failure {
   return vendorError.storeFailure({ service: SERVICE, table: ERROR_TABLE, byStatus: BY_STATUS }, undefined, status, [
     reason,
@@ -76,7 +76,7 @@ export function failureOf(status: unknown, reason: unknown): Failure {
 }
 
 /**
- * What a rejection of the SDK means: not an answer of Cloud Storage, because each of those resolves. The network
+ * Classifies a rejection of the SDK: not an answer of Cloud Storage, because each of those resolves. The network
  * failed or no access token was available, so it is always `unavailable`. Never throws.
  */
 export function classify(error: unknown): Failure {

@@ -23,7 +23,7 @@ function jsonOf(value: unknown, status = 200) {
 
 const notFound = () => jsonOf({ error: { errors: [{ reason: 'notFound' }] } }, 404);
 
-test('a read is one request, one more where it finds nothing, and a write is one', async () => {
+test('a read is one request, with a second one if it finds nothing, and a write is one', async () => {
   const sent: object[] = [];
   const answers = [notFound(), jsonOf({ kind: 'storage#objects' }), jsonOf({ generation: '9223372036854775807' })];
   const request = async (each: object) => sent.push(each) && answers.shift();
@@ -150,7 +150,7 @@ describe('answers that the emulator never gives', () => {
     await expect(ringWith(notFound(), jsonOf(listing), notFound()).read()).rejects.toMatchObject(unavailable);
   });
 
-  test('the date of a call’s first answer is reported, of a 404 too; an invalid date is not (F13)', async () => {
+  test('the date of a call’s first answer is reported, also of a 404; an invalid date is not (F13)', async () => {
     const dates: Date[] = [];
     const onServiceDate = (date: Date): void => void dates.push(date);
     const dated = (answer: { headers: Headers }, date: string) => {

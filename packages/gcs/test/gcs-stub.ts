@@ -15,7 +15,7 @@ export function clientOf(endpoint: string, accessToken?: string): Storage {
   return new Storage({ apiEndpoint: endpoint, projectId: 'test', useAuthWithCustomEndpoint: true, authClient });
 }
 
-/** What a request is about: `media`, `list`, or `upload` with its generation. */
+/** The kind of a request: `media`, `list`, or `upload` with its generation. */
 export function kindOf({ url }: SeenRequest): string {
   const { pathname, searchParams } = new URL(url, 'http://stub');
   if (pathname.startsWith('/upload/')) return `upload ${searchParams.get('ifGenerationMatch')}`;

@@ -108,7 +108,7 @@ describe('options', () => {
     const stray: unknown[] = [];
     const hear = (reason: unknown): void => void stray.push(reason);
     process.on('unhandledRejection', hear);
-    // No private key, so no token: before anything is sent.
+    // Without a private key there is no token, so the call fails before any request.
     const keyless = new JWT({ email: 'canary@payments.iam.gserviceaccount.com', key: 'canary' });
     const client = new Storage({ projectId: 'payments', authClient: keyless });
     const ring = gcsRing({ bucket, object, client });

@@ -4,7 +4,7 @@ import { field } from './requests.ts';
 
 /** `not-found`: the object is not there. `conflict`: another write won. */
 export interface Failure extends StoreFailure<Exclude<RingStoreErrorKind, 'absent'> | 'not-found' | 'conflict'> {
-  /** Of stored content that is not a document. */
+  /** For stored content that is not a document. */
   readonly revision?: string;
 }
 
@@ -50,7 +50,7 @@ export const ERROR_TABLE: Readonly<Record<string, Row>> = Object.freeze({
   StoreReadError: { kind: 'unavailable', detail: BUSY, status: 500 },
 } satisfies Record<string, Row>);
 
-/** What an answer is about. The answer itself must say so, because a proxy in between also answers 404. */
+/** The resource that an answer is about. The answer itself must say so, because a proxy in between also answers 404. */
 export interface Subject {
   /** `secrets` or `configmaps`. */
   readonly resource: string;
@@ -58,7 +58,7 @@ export interface Subject {
 }
 
 /**
- * What an answer that is not a success means, by its status and the `Status` object in its body, never by a message. A
+ * Classifies an unsuccessful answer by its status and the `Status` object in its body, never by a message. A
  * reason in the table decides, under the status it belongs to, otherwise the status. Anything else is `unavailable`.
  */
 export function failureOf(status: number, body: unknown, subject: Subject): Failure {
@@ -92,7 +92,7 @@ function invalid(details: unknown): Failure {
   const causes = [field(details, 'causes')].flat();
   const has = (name: string, value: string): boolean => causes.some((cause) => field(cause, name) === value);
   const serviceCode = 'Invalid';
-  // Of a patch: the object with this `uid` was deleted, and another one has its name and its version.
+  // For a patch: the object with this `uid` was deleted, and another one has its name and its version.
   if (has('field', 'metadata.uid')) return { kind: 'conflict', detail: 'another object is stored', serviceCode };
   if (has('reason', 'FieldValueTooLong')) return { kind: 'too-large', detail: `${TOO_LONG} (Invalid)`, serviceCode };
   if (has('reason', 'FieldValueForbidden')) {
@@ -101,7 +101,7 @@ function invalid(details: unknown): Failure {
   return { kind: 'denied', detail: `${REQUEST} (Invalid)`, serviceCode };
 }
 
-/** What a rejection means: there was no answer, or no credentials were available. Never throws. */
+/** Classifies a rejection: there was no answer, or no credentials were available. Never throws. */
 export function classify(error: unknown): Failure {
   return (
     vendorError.unreachable(error, 'the API server') ?? {

@@ -5,7 +5,7 @@ import type { Failure } from './error-table.ts';
 import type { Settings } from './options.ts';
 import { type Asked, field } from './requests.ts';
 
-/** Where a ring is kept, and how. */
+/** The place and form of a ring. */
 export type Place = Pick<Settings, 'namespace' | 'name' | 'kind' | 'key'>;
 
 /** An object of the cluster, as far as a ring needs it. */

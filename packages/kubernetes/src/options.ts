@@ -8,8 +8,8 @@ export interface KubernetesRingOptions {
   /** The name of the Secret or ConfigMap: a DNS subdomain, 1 to 253 characters. One per ring. Required. */
   readonly name: string;
   /**
-   * What holds the ring. Default `Secret`: the data keys in the ring are wrapped either way, but Secrets have permissions
-   * of their own, and a cluster may encrypt them at rest.
+   * The kind of object that holds the ring. Default `Secret`: the data keys in the ring are wrapped either way, but
+   * Secrets have permissions of their own, and a cluster may encrypt them at rest.
    */
   readonly kind?: 'Secret' | 'ConfigMap';
   /** The entry of `data`: letters, digits, `-`, `_` and `.`, 1 to 253 characters. Others are left alone. Default `ring`. */

@@ -18,7 +18,7 @@ export interface Asked {
   readonly body?: object;
 }
 
-/** What a body is. */
+/** The type of a body. */
 const TYPES = { GET: undefined, POST: 'application/json', PATCH: 'application/merge-patch+json' };
 
 /** An answer that was read to its end. */
@@ -33,7 +33,7 @@ export interface Answer {
  * @throws what the client, or the network, says; the signal's reason.
  */
 export async function send(client: KubernetesRingClient, asked: Asked, signal: AbortSignal): Promise<IncomingMessage> {
-  // Throws where there is no current cluster.
+  // Throws if there is no current cluster.
   const { server } = client.getCurrentCluster() as { readonly server: string };
   const url = new URL(server.replace(/\/+$/, '') + asked.path);
   const bytes = asked.body === undefined ? undefined : Buffer.from(JSON.stringify(asked.body));

@@ -124,14 +124,14 @@ class KubernetesRing implements RingStore {
     const { expected, signal } = options;
     if (expected !== undefined) {
       const version = versionIn(expected);
-      // Nobody has ever read such a revision, so another one is stored.
+      // No read can have returned such a revision, so another one is stored.
       if (version === undefined) throw new RingConflictError();
       return patchRequest(this.#place, document, version);
     }
     // Without onServiceDate: a call reports one date, and the write does.
     const held = await this.#get(signal);
     if (held === undefined) return createRequest(this.#place, document);
-    // The API server says whether it is a conflict: it looks at the permissions first.
+    // The API server decides whether it is a conflict: it checks the permissions first.
     return patchRequest(this.#place, document, held.entry === undefined ? held : NEVER_STORED);
   }
 

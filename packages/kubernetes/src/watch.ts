@@ -51,7 +51,7 @@ export function watchListener(source: ClientSource, place: Place): PushListener 
   return {
     async start(changed, lost) {
       const first = await open();
-      // Ends by throwing, whatever happens: `lost` hears of it, and of an end that was asked for too.
+      // Always ends by throwing; `lost` is called with the error, and also after a requested end.
       follow(first, changed).catch(lost);
     },
     check: async () => undefined,

@@ -4,7 +4,7 @@ import { classify, ERROR_TABLE, type Failure, failureOf } from '../src/error-tab
 const subject = { resource: 'secrets', name: 'payments-ring' };
 const status = (reason: string | undefined, details?: object): object => ({ kind: 'Status', reason, details });
 
-// Written out a second time on purpose: a row that changes kind changes what a fleet does.
+// Repeated on purpose, because a row that changes its kind changes the behaviour of a fleet.
 const ROWS: readonly (readonly [reason: string, status: number, kind: Failure['kind']])[] = [
   ['AlreadyExists', 409, 'conflict'],
   ['Conflict', 409, 'conflict'],
@@ -36,7 +36,7 @@ describe('answers are classified by status and reason', () => {
     });
   });
 
-  test('every row of the table is named here', () => {
+  test('every row of the table is listed in this test', () => {
     expect(Object.keys(ERROR_TABLE).toSorted()).toEqual(ROWS.map(([reason]) => reason).toSorted());
   });
 

@@ -11,7 +11,7 @@ import { selfSignedCertificate } from '../../../test/support/azure-key-vault/cer
 import { kubeConfig } from '../../../test/support/kubernetes/api-server.ts';
 import { kubernetesRing } from '../src/index.ts';
 
-/* Answers that no API server gives: what a proxy, another service or a broken server may send in its place. */
+/* Answers that no API server gives, but that a proxy, another service or a broken server may send. */
 
 const UID = '11111111-2222-3333-4444-555555555555';
 const revision = `${UID}/7`;
@@ -48,7 +48,7 @@ const sending =
   };
 
 describe('an answer to a read', () => {
-  test('with the object is read as the ring', async () => {
+  test('is read as the ring if it has the object', async () => {
     const ring = await ringAt(sending(200, secret()));
     expect(await ring.read()).toEqual({ document: 'one', revision });
   });
@@ -85,7 +85,7 @@ describe('an answer to a read', () => {
     });
   });
 
-  test('that is longer than any object is not read to its end', async () => {
+  test('is not read to its end if it is longer than any object', async () => {
     let sent = 0;
     const ring = await ringAt((_request, response) => {
       response.writeHead(200);
@@ -104,7 +104,7 @@ describe('an answer to a read', () => {
     expect(sent).toBeLessThan(64 * 1024 * 1024);
   });
 
-  test('that sends the request elsewhere is not followed', async () => {
+  test('is not followed if it redirects the request', async () => {
     const paths: unknown[] = [];
     const ring = await ringAt((request, response) => {
       paths.push(request.url);
@@ -145,7 +145,7 @@ test('the path of an API server that is behind a prefix is kept, with and withou
   expect(paths).toEqual([path, path]);
 });
 
-test('a write is a merge patch with a condition, or creates an object that was not there', async () => {
+test('a write is a merge patch with a condition, or creates a missing object', async () => {
   const seen: unknown[] = [];
   const ring = await ringAt(async (request, response) => {
     const { accept, 'user-agent': agent, 'content-type': type, 'content-length': length = '0' } = request.headers;
@@ -250,7 +250,7 @@ describe('a watch', () => {
     await expect.poll(() => watches).toBeGreaterThan(1);
   });
 
-  test('that gets a line longer than any object is replaced by a new one', async () => {
+  test('is replaced by a new one if it gets a line longer than any object', async () => {
     let watches = 0;
     const ring = await ringAt((_request, response) => {
       watches += 1;
@@ -260,7 +260,7 @@ describe('a watch', () => {
     await expect.poll(() => watches, { timeout: 5_000 }).toBeGreaterThan(1);
   });
 
-  test('that is refused is asked for again, and is not a change', async () => {
+  test('is started again if it is refused, which is not a change', async () => {
     let [watches, heard] = [0, 0];
     const ring = await ringAt((_request, response) => {
       watches += 1;

@@ -181,7 +181,7 @@ describe.each(servers)('on %s', (_title, api) => {
       await expect(ring.read()).rejects.toMatchObject(failed('denied', 'credentials are missing, wrong or expired'));
     });
 
-    test('each missing permission is denied at the call that needs it, and no other', async () => {
+    test('each missing permission is denied only at the call that needs it', async () => {
       const { name } = newRing();
       const reader = await api.token([`get secrets/${name}`]);
       const { ring } = newRing({ name });
@@ -274,7 +274,7 @@ describe.each(servers)('on %s', (_title, api) => {
       return () => heard;
     };
 
-    /** A ring with one document that is watched, a count of its watches, and one of what the watch heard. */
+    /** A watched ring with one document, a count of its watches, and one of their notifications. */
     const watched = async () => {
       let nowMs = 0;
       const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
@@ -302,7 +302,7 @@ describe.each(servers)('on %s', (_title, api) => {
       return { ring, revision, heard, endWatches };
     };
 
-    test('reports writes and a deletion, and nothing else in the namespace', async () => {
+    test('reports writes and a deletion, and no other change in the namespace', async () => {
       const { name, ring, path } = newRing();
       const { revision } = await ring.write('one', { expected: undefined });
       const heard = heardBy(ring);

@@ -12,7 +12,7 @@ import {
 import { createProtectedMcpServer, RequestStateSecurity } from '../src/index.ts';
 
 const INFO = { name: 'sealring-conformance', version: '1.0.0' };
-// Announced although no resource is there: the everything-server of the suite answers all lists.
+// Announced although there is no resource: the everything-server of the suite answers all lists.
 const OPTIONS = { capabilities: { tools: {}, prompts: {}, resources: {} } };
 
 type ToolResult = CallToolResult | InputRequiredResult;
@@ -32,7 +32,7 @@ const ROOTS: InputRequests[string] = { method: 'roots/list', params: {} };
 
 const say = (text: string): CallToolResult => ({ content: [{ type: 'text', text }] });
 
-/** Runs when all of `requests` are answered, and asks for them before. */
+/** Runs when all of `requests` are answered, and sends them first. */
 function once(
   ctx: ServerContext,
   requests: InputRequests,
@@ -46,7 +46,7 @@ function once(
   return inputRequired({ inputRequests: requests, ...(requestState === undefined ? {} : { requestState }) });
 }
 
-/** The tools and prompts of the `input-required-result-*` scenarios. The handlers trust the state they are given. */
+/** The tools and prompts of the `input-required-result-*` scenarios. The handlers trust their state. */
 function register(server: McpServer): McpServer {
   const tool = (name: string, handle: (ctx: ServerContext) => ToolResult) =>
     server.registerTool(`test_input_required_result_${name}`, {}, handle);
@@ -87,7 +87,7 @@ function register(server: McpServer): McpServer {
   return server;
 }
 
-/** What stands between the handlers and the wire; `none` is there to show that the run tells them apart. */
+/** The layer between the handlers and the wire; `none` shows that the run notices the difference. */
 export type Protection = 'reject' | 're-elicit' | 're-elicit-any' | 'none';
 
 /** The server of the scenarios' tools and prompts. */

@@ -12,7 +12,7 @@ import { HTTP_VARIANTS } from './hosting/variants.ts';
 
 const REVISION = '2026-07-28';
 const ROOT = dirname(createRequire(import.meta.url).resolve('@modelcontextprotocol/conformance/package.json'));
-// The suite needs Node 22; this workspace brings one, wherever the tests themselves run.
+// The suite needs Node 22; this workspace has one, whatever version the tests themselves run on.
 const NODE = fileURLToPath(new URL('../../../node_modules/.bin/node', import.meta.url));
 
 const scenarios = [
@@ -73,7 +73,7 @@ describe('the official scenario on tampered state', () => {
   });
 });
 
-// Why stdio is missing above. When this fails, it need not be any more.
+// The reason why stdio is missing above. When this test fails, stdio may be added.
 test('the official conformance suite takes a URL and starts no server', { timeout: 90_000 }, async () => {
   const { code, output } = await suite(['server', '--command', 'node server.js', '--scenario', scenarios[0] ?? '']);
   expect({ code, output }).toEqual({ code: 1, output: expect.stringContaining("required option '--url <url>'") });

@@ -3,7 +3,7 @@ import { createRequestStateCodec } from '../src/index.ts';
 import { createMcpdRequestStateCodec } from '../src/mcpd/index.ts';
 import { clockAt } from './support/exchange.ts';
 
-/** What was compared by Node's own constant-time comparison, which goes on comparing. */
+/** Comparisons by Node's own constant-time function, which continues to compare. */
 const compared: string[] = [];
 vi.mock(import('node:crypto'), async (original) => {
   const crypto = await original();
@@ -26,7 +26,7 @@ function changed(mac: string): string {
 }
 
 describe('values that an attacker chooses are compared with secrets in constant time (F20)', () => {
-  test('the MAC and the bind tag of the SDK’s token format, matching or not', async () => {
+  test('compares the MAC and the bind tag of the SDK’s token format, matching or not', async () => {
     const states = createRequestStateCodec({ key: KEY, clock, bind: () => 'alice' });
     const token = await states.mint(1, ctx);
     const [, body = '', mac = ''] = token.split('.');
@@ -37,7 +37,7 @@ describe('values that an attacker chooses are compared with secrets in constant 
     expect(compared).toContain(changed(mac));
   });
 
-  test('the MAC and the bind tag of mcp.d’s signed format, matching or not', () => {
+  test('compares the MAC and the bind tag of mcp.d’s signed format, matching or not', () => {
     const states = createMcpdRequestStateCodec({ key: KEY, clock });
     const token = states.encode('1', { subject: 'alice' });
     const [, body = '', mac = ''] = token.split('.');

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 
 const SOURCE = join(import.meta.dirname, '..', 'src');
 
-/** What a folder may import of the others. */
+/** The imports that a folder may have from the others. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   shared: [],
   boundary: ['shared'],
@@ -14,13 +14,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   mcpd: ['server', 'boundary', 'shared'],
 };
 const SDK = '@modelcontextprotocol/';
-/** Those that know the SDK, by its types. */
+/** Folders that use the SDK, with its types. */
 const MAY_KNOW_SDK: readonly string[] = ['typescript', 'server', 'fetch', 'mcpd'];
 
 interface SourceFile {
   readonly folder: string;
   readonly name: string;
-  /** What its imports and exports name: a package, or a path from `src`. */
+  /** The names in its imports and exports: a package, or a path from `src`. */
   readonly imports: readonly string[];
 }
 
@@ -42,7 +42,7 @@ const foldersOf = ({ folder, imports }: SourceFile): string[] =>
     .filter((other) => other !== folder);
 
 describe('the source folders of mcp', () => {
-  test('are the ones listed here, and only the entry point is outside them', () => {
+  test('has the folders that are listed here, and only the entry point outside them', () => {
     const expected = [...Object.keys(MAY_IMPORT), '.'].toSorted();
     expect([...new Set(FILES.map(({ folder }) => folder))].toSorted()).toEqual(expected);
     expect(filesOf('.').map(({ name }) => name)).toEqual(['index.ts']);

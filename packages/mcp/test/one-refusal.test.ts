@@ -10,7 +10,7 @@ const NOW = 1_795_000_000_000;
 const codec = new AesGcmRequestStateCodec(['a key of thirty-two bytes or more, for tests']);
 const ARGUMENTS = { order: 'A1' };
 
-/** What a client sees of an answer. */
+/** A client's view of an answer. */
 interface Wire {
   readonly status: number | undefined;
   readonly headers: string;
@@ -98,7 +98,7 @@ test('the answer to the client is the same for every reason of a refusal, byte f
     codec.seal(Buffer.from(JSON.stringify({ ...claims, ...changes })));
   const stranger = new AesGcmRequestStateCodec(['another key of thirty-two bytes or more, too']);
   const wires: Wire[] = [];
-  // What is no string at all is refused by the SDK's own schema, before anybody looks at it.
+  // The SDK's own schema refuses a value that is not a string, before the boundary sees it.
   const causes: [string, () => Promise<Wire>][] = [
     ['malformed', () => send({ requestState: 'forged' })],
     ['malformed', () => send({ requestState: 'x'.repeat(300_000) })],

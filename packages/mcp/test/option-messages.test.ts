@@ -11,8 +11,8 @@ import {
 import { createMcpdRequestStateCodec, createMcpdRequestStateSecurity } from '../src/mcpd/index.ts';
 
 /*
- * What is wrong is refused with a message that says whose option it is, its name, and what was given: a number or a
- * boolean itself, of everything else, which may be a secret, the kind only.
+ * Each message names whose option it is, its name, and the given value: a number or a boolean itself, and of anything
+ * else, which may be a secret, only the kind.
  */
 const INFO = { name: 'refund-desk', version: '1.0.0' };
 const KEY = 'a key of thirty-two bytes or more, for tests';

@@ -13,7 +13,7 @@ const encodings = (text: string) => [text, Buffer.from(text).toString('base64url
 const NOW = 1_795_000_000_000;
 const codec = new AesGcmRequestStateCodec([KEY]);
 
-/** Everything that came out anywhere, except what a user's own callback was meant to be given. */
+/** All output anywhere, except what a user's own callback must receive. */
 const sinks: string[] = [];
 let http: HttpServer;
 let wallMs = NOW;

@@ -31,7 +31,7 @@ export const ATTRIBUTE = {
   problemKind: 'sealring.problem.kind',
 } as const;
 
-/** Stands for every unknown value. */
+/** Replaces every unknown value. */
 const OTHER = '_OTHER';
 
 const STORE_KINDS = [...RING_STORE_ERROR_KINDS, 'conflict'] as const;
@@ -118,7 +118,7 @@ export class BoundedNames {
   }
 }
 
-/** Which service failed and how: `kms denied`, `store unavailable`, … */
+/** The service that failed, and how: `kms denied`, `store unavailable`, … */
 export function failureIn(event: object): string {
   const text = `${String(Reflect.get(event, 'source'))} ${String(Reflect.get(event, 'kind'))}`;
   return KNOWN.failure.includes(text) ? text : OTHER;

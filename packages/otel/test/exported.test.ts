@@ -6,7 +6,7 @@ import { hashedKeyId } from '@sealring/core';
 import { afterEach, expect, test } from 'vitest';
 import { createOpenTelemetryBridge, type OpenTelemetryBridge } from '../src/index.ts';
 
-/* What the bridge gives to the interfaces of OpenTelemetry, without an SDK. */
+/* The bridge's calls to the interfaces of OpenTelemetry, without an SDK. */
 
 interface Sample {
   readonly name: string;
@@ -57,7 +57,7 @@ const kmsCall = { ...own, 'sealring.kms.provider': 'local', 'sealring.kms.operat
 const storeCall = { ...own, 'sealring.store.kind': 'memory', 'sealring.store.operation': 'read' };
 const boundary = { 'mcp.method.name': 'tools/call' };
 
-/** An event of each channel: the metric, and the attributes that it adds to. */
+/** An event of each channel, its metric, and the attributes. */
 const EVENTS: readonly (readonly [channel: string, event: object, metric: string, attributes: Attributes])[] = [
   ['refresh', { ok: true, seconds: 2 }, 'refresh.duration', own],
   [
@@ -119,7 +119,7 @@ test.each(EVENTS)('an event of %s, %j, is added to sealring.%s', (name, event, m
   expect(samples.filter((sample) => sample.value > 0)).toEqual([{ name: `sealring.${metric}`, value, attributes }]);
 });
 
-test('a call or a rotation, and nothing else, is a span: of a failed one with the status ERROR', () => {
+test('only calls and rotations are spans, and failed ones have the status ERROR', () => {
   const { spans } = record();
   for (const [name, event] of EVENTS) publish(name, event);
   // Without a message.
@@ -282,7 +282,7 @@ const PROBLEMS = [
   'nearly-full',
 ];
 
-/** Each gauge with its value, as far as that is not 0, and how many there are. */
+/** Each gauge that is not 0 with its value, and the number of gauges. */
 function gauges(samples: Sample[]): [Record<string, number>, number] {
   const named = samples.map(({ name, value, attributes: { 'sealring.ring.name': ring, ...rest } }) => [
     [ring, name.replace('sealring.', ''), ...Object.values(rest)].join(' '),
@@ -343,7 +343,7 @@ test('a codec that is closed, or no longer observed, reports zeros, and before t
   ];
   expect([collected(), collected()]).toEqual(gone);
   bridge.observe(codec, { ringName: 'r', clock });
-  // A late second stop of the old one does nothing to the new one.
+  // A late second stop of the old one does not affect the new one.
   stop();
   expect(collected()[0]).toHaveProperty(['r codec.status ok'], 1);
   current = Object.assign(new Error('closed'), { name: 'CodecClosedError' });

@@ -59,7 +59,7 @@ describe('the instrumentation', () => {
     expect((await other.samples()).get(READY)).toBe(0);
   });
 
-  test('that is created with enabled: false reports nothing until it is enabled', async () => {
+  test('reports nothing until it is enabled if it was created with enabled: false', async () => {
     unregister();
     const off = new SealringInstrumentation({ enabled: false });
     off.setMeterProvider(meter.meterProvider);
@@ -71,7 +71,7 @@ describe('the instrumentation', () => {
     off.disable();
   });
 
-  test('has the name and the version of this package, as the scope of its metrics does', async () => {
+  test('has the name and the version of this package as the scope of its metrics', async () => {
     expect([sealring.instrumentationName, sealring.instrumentationVersion]).toEqual(['@sealring/otel', version]);
     const scopes: unknown[] = [];
     const { meterProvider } = meter;

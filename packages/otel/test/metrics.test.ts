@@ -153,7 +153,7 @@ describe('the end of a bridge', () => {
 });
 
 describe('the options of the bridge', () => {
-  test('that are unknown or invalid are rejected by name', async () => {
+  test('are rejected by name if they are unknown or invalid', async () => {
     const wrong = (options: object): unknown => createOpenTelemetryBridge(options);
     expect(() => wrong({ meter: 1 })).toThrow(/unknown option "meter"/);
     expect(() => wrong({ meterProvider: {} })).toThrow(TypeError);

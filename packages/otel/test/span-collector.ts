@@ -13,7 +13,7 @@ export interface WireSpan {
   readonly events: readonly { readonly name: string; readonly attributes: WireSpan['attributes'] }[];
 }
 
-/** What takes spans in OTLP over HTTP, in JSON. */
+/** A collector for spans in OTLP over HTTP, as JSON. */
 export interface SpanCollector extends AsyncDisposable {
   readonly url: string;
   readonly spans: readonly WireSpan[];

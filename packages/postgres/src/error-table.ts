@@ -1,6 +1,6 @@
 import { type StoreFailure, vendorError } from '@sealring/core/adapter';
 
-/** What a failed call means; `serviceCode` is the SQLSTATE, if it is a row of {@link ERROR_TABLE}. */
+/** The meaning of a failed call; `serviceCode` is the SQLSTATE, if it is a row of {@link ERROR_TABLE}. */
 export type Failure = StoreFailure;
 
 /**
@@ -33,7 +33,7 @@ const NO_TLS = vendorError.errorTable<'unavailable'>([
   ['unavailable', 'the server does not use TLS: check sslmode and the address', 'ERR_POSTGRES_NO_TLS'],
 ]);
 
-/** What a rejection of `pg` means. */
+/** Classifies a rejection of `pg`. */
 export function classify(error: unknown): Failure {
   const code =
     vendorError.property(error, 'message') === NO_TLS_MESSAGE

@@ -1,7 +1,7 @@
 import { option, singleUseStorage } from '@sealring/core/adapter';
 import type { PostgresListener, PostgresPool } from './client.ts';
 
-/** Where the server is: exactly one of the two. */
+/** The address of the server: exactly one of the two. */
 export interface PostgresSource {
   /** Your pool; you end it. */
   readonly pool?: PostgresPool;
@@ -38,13 +38,13 @@ export interface PostgresSingleUseOptions extends PostgresSource {
 
 /** Validated options: a copy. */
 export interface Settings {
-  /** The caller's pool, or the URL for one of our own. */
+  /** The caller's pool, or the URL for a pool of the store. */
   readonly source: PostgresPool | string;
   readonly timeoutMs: number;
   /** Quoted, for SQL: a name may be a reserved word. */
   readonly table: string;
   readonly name: string;
-  /** Of a single-use store. */
+  /** For a single-use store. */
   readonly clockSkewMs: number;
   readonly createListener: (() => PostgresListener) | undefined;
 }

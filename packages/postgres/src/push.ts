@@ -7,7 +7,7 @@ export function channelOf(table: string, name: string): string {
   return `sealring_${createHash('sha256').update(`${table}\0${name}`).digest('hex').slice(0, 32)}`;
 }
 
-/** Listens to a channel. A connection that ends without being asked to emits `error`, and stays ended. */
+/** Listens to a channel. A connection that ends unexpectedly emits `error`, and stays closed. */
 export function pushListener(client: PostgresListener, channel: string): PushListener {
   return {
     async start(changed, lost) {

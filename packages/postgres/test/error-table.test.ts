@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { classify, ERROR_TABLE } from '../src/error-table.ts';
 
-// Repeated here on purpose, because a row that changes its kind changes the behaviour of a fleet.
+// Repeated on purpose, because a row that changes its kind changes the behaviour of a fleet.
 const EXPECTED = [
   ['denied', /refused the user/, '28000 28P01'],
   ['denied', /permission/, '42501'],

@@ -43,7 +43,7 @@ async function roleWith(pool: Pool, grants: readonly string[], settings: readonl
   return url.href;
 }
 
-// Only where this machine lacks PostgreSQL; under CI=true the set-up fails instead.
+// Skipped only where this machine lacks PostgreSQL; under CI=true the set-up fails instead.
 describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
   beforeAll(async () => {
     const client = new Client({ connectionString });
@@ -140,7 +140,7 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
     await expect(pool.query(insert, [freshName(), ''])).rejects.toMatchObject({ code: '23514' });
   });
 
-  test('the permissions of the README are enough, and without any one of them a call is denied', async () => {
+  test('the permissions of the README are enough, and a call without any one of them is denied', async () => {
     const pool = poolOf();
     const name = freshName();
     const open = async (...grants: string[]) => {

@@ -30,7 +30,7 @@ async function notifier(channel: string): Promise<() => Promise<unknown>> {
   return () => client.query(`NOTIFY "${channel}"`);
 }
 
-test('a listener reports writes, and that it was lost; its channel is that of the ring alone', async () => {
+test('a listener reports writes, and its loss; its channel is that of the ring alone', async () => {
   const calls: unknown[] = [];
   const note = async (...call: unknown[]): Promise<void> => void calls.push(call);
   const unref = (): void => void calls.push(['unref']);
@@ -68,7 +68,7 @@ describe.skipIf(connectionString === '')('push over PostgreSQL', () => {
     let heard = 0;
     push.add(() => heard++);
     await expect.poll(() => heard).toBe(1);
-    // A heartbeat that is answered changes nothing.
+    // An answered heartbeat changes nothing.
     await pause(500);
     expect([proxy.accepted, heard]).toEqual([1, 1]);
     proxy.hang();

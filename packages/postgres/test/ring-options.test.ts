@@ -48,7 +48,7 @@ describe('options', () => {
     ['connectionString', {}, /either pool/],
     ['name', { pool, name: '' }, /1 to 64/],
     ['createListener', { pool, createListener: {} }, /a function/],
-  ])('a wrong %s is named with what it must be', (name, options, wanted) => {
+  ])('a wrong %s is named with the expected value', (name, options, wanted) => {
     expect(() => Reflect.apply(postgresRing, undefined, [options])).toThrow(wanted);
     expect(() => Reflect.apply(postgresRing, undefined, [options])).toThrow(name);
   });

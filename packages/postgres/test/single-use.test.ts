@@ -94,14 +94,14 @@ describe.skipIf(connectionString === '')('postgresSingleUse on PostgreSQL', () =
     expect(await expiredIn(pool, table)).toBe(0);
   });
 
-  test('a claim is false and stores nothing once its end and the clock skew have passed (F48)', async () => {
+  test('a claim returns false and stores nothing once its end and the clock skew have passed (F48)', async () => {
     const pool = poolOf();
     const table = await freshTable(pool);
     expect(await postgresSingleUse({ pool, table }).claim('x', new Date(Date.now() - 300_001))).toBe(false);
     expect((await pool.query(`SELECT FROM ${table}`)).rowCount).toBe(0);
   });
 
-  test('the permissions of the README are enough, and without any one of them a call is denied', async () => {
+  test('the permissions of the README are enough, and a call without any one of them is denied', async () => {
     const pool = poolOf();
     const table = await freshTable(pool);
     const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');

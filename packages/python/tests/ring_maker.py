@@ -1,5 +1,4 @@
-"""A ring that tests write, with real keys and real wraps, and a clock that stands still until
-told."""
+"""A ring that tests write, with real keys and real wraps, and a clock that the test advances."""
 
 import hmac
 import json
@@ -111,7 +110,7 @@ def made_key(
 
 
 def naming(key: MadeKey, ancestors: Sequence[MadeKey], ring: str = RING) -> MadeKey:
-    """A key that names those as its ancestors, oldest first."""
+    """A key that names these ancestors, oldest first."""
     ids = [one.id for one in reversed(ancestors)]
     mac = key.certify(["ancestors", ring, key.id, *ids], ring)
     return key.edited(ancestors={"ids": ids, "mac": mac})
@@ -216,8 +215,8 @@ class Fleet:
         self.publish([self.first])
 
     def key(self, activates_in: float, **more: object) -> MadeKey:
-        """A key that activates so many seconds from now, newer than all before, that the last eight
-        of those vouch for."""
+        """A key that activates this many seconds from now, newer than all before, with vouchers of
+        the last eight."""
         if self.made:
             self.created = max(self.clock.wall, self.created + 1_000)
         activates_ms = self.clock.wall + activates_in * 1_000
@@ -262,7 +261,7 @@ def run_pass(codec: KmsCodec, *, reads: bool = False) -> None:
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    """Waits for what another thread does."""
+    """Waits for another thread."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "not in time"
@@ -270,7 +269,7 @@ def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
 
 
 def miss(codec: KmsCodec) -> None:
-    """What a token of an unknown key causes; waits for it."""
+    """Waits for the read that a token of an unknown key causes."""
     caused = codec._keeper.refresh_for_token(codec._view.now(), BACKGROUND)
     if caused is not None:
         caused.exception(10)

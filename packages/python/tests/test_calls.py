@@ -1,4 +1,4 @@
-"""Calls with a deadline: what becomes of an answer that nobody waits for any more."""
+"""Calls with a deadline, and late answers to them."""
 
 import os
 import threading

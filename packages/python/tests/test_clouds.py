@@ -1,4 +1,4 @@
-"""Key wrappers and ring stores of other clouds, with clients that answer what no emulator does."""
+"""Key wrappers and ring stores of other clouds, with clients whose answers no emulator gives."""
 
 import base64
 import json
@@ -44,7 +44,7 @@ CANARY = bytes(range(100, 132))
 
 
 class Raising:
-    """A client of a vendor whose error tells too much."""
+    """A client of a vendor whose error contains secrets."""
 
     def __init__(self, **more: object) -> None:
         self.more = more
@@ -282,7 +282,7 @@ def soon() -> datetime:
 
 
 class Dynamodb:
-    """The vendor's client, at a server that answers what the test says."""
+    """The vendor's client, at a server whose answers the test sets."""
 
     status = 200
     body = b""

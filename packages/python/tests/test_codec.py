@@ -270,7 +270,7 @@ def test_a_start_that_tries_for_a_day_ends_with_what_kept_it(fleet: Fleet) -> No
 
 
 def live(fleet: Fleet) -> None:
-    """On the real clock."""
+    """A codec on the real clock."""
     fleet.clock.wall = round(time.time() * 1_000)
     fleet.publish([fleet.key(-5)])
 

@@ -1,4 +1,4 @@
-"""What is no ring document, beside what the vectors say."""
+"""Invalid ring documents, in addition to the vectors."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""When the ring is read and the KMS is asked, and how often others can cause that."""
+"""When the ring is read and the KMS is called, and how often others can cause that."""
 
 import pytest
 from ring_maker import DAY, Fleet, miss, ms_until_next, run_pass
@@ -35,7 +35,7 @@ def test_whatever_state_the_kms_is_in_tokens_cause_no_further_call(fleet: Fleet,
         unwraps = fleet.kms.unwraps
         for _ in range(20):
             fleet.clock.advance(10)
-            # What is due by the clock is no doing of a token.
+            # Work that is due by the clock is not caused by a token.
             codec._keeper._schedule_next(60_000)
             miss(codec)
         assert fleet.kms.unwraps == unwraps

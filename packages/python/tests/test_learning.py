@@ -1,4 +1,4 @@
-"""What a reader learns of a ring document: facts that prove themselves, and nothing else."""
+"""The facts that a reader adopts from a ring document: only those that authenticate themselves."""
 
 import os
 from datetime import datetime, timezone
@@ -29,7 +29,7 @@ from sealring import (
 
 
 def states(codec: KmsCodec) -> dict[str, str]:
-    """Of the keys that are held, or known to be revoked."""
+    """The keys that are held, or known to be revoked."""
     shown = codec.health().keys
     return {key.id: key.state for key in shown if key.held or key.state == "revoked"}
 
@@ -224,7 +224,7 @@ def test_f26_an_older_document_takes_nothing_away(fleet: Fleet) -> None:
         fleet.store.text = before
         codec.refresh()
         assert set(states(codec)) == {fleet.first.id, second.id}
-        # A member has to write it.
+        # A member must write it.
         assert codec.health().status == "degraded"
         fleet.publish([fleet.first, second])
         codec.refresh()
@@ -280,7 +280,7 @@ def test_a_revocation_holds_also_when_the_successor_cannot_be_unwrapped(fleet: F
                     codec.refresh()
                 refuses(codec, old)
                 assert not codec.health().ready
-        # With no key that could be checked, the refusals said nothing of the successor.
+        # Without a key that could be checked, the refusals show nothing about the successor.
         fleet.kms.failure = None
         codec.refresh()
         assert codec.health().sealing_key == successor.id
@@ -293,7 +293,7 @@ def test_who_may_certify_a_revocation(fleet: Fleet) -> None:
     fleet.publish(keys)
     with fleet.reader() as codec:
         now = fleet.clock.wall
-        # Nobody, an older key, one that is not known, and one that is itself revoked.
+        # No key, an older key, an unknown key, and a revoked key.
         for by in ([], [fleet.first], [stranger], [MadeKey(stranger.data_key, third.entry)]):
             fleet.publish([fleet.first, revoked(second, now, by=by), third])
             codec.refresh()
@@ -330,7 +330,7 @@ def test_a_key_that_a_newer_one_revoked_before_it_was_known_is_a_tombstone(fleet
         codec.refresh()
         assert states(codec)[second.id] == "revoked"
         assert fleet.kms.unwraps == unwraps + 1
-        # Sticky, also where the document does not say it any more.
+        # Sticky, even if the document no longer has it.
         fleet.publish([fleet.first, second, third])
         codec.refresh()
         assert states(codec)[second.id] == "revoked"
@@ -393,7 +393,7 @@ def test_a_corrupt_wrap_is_not_asked_about_for_an_hour(fleet: Fleet) -> None:
         unwraps = fleet.kms.unwraps
         codec.refresh()
         assert fleet.kms.unwraps == unwraps
-        # Another wrap of the same key is another matter.
+        # Another wrap of the same key is unwrapped.
         twin = made_key(
             other,
             fleet.clock.wall + 4_500_000,
@@ -423,7 +423,7 @@ def test_a_wrap_that_was_called_corrupt_is_asked_about_again_after_an_hour(fleet
 
 
 class SomeRefused(Kms):
-    """Refuses what is about one entry."""
+    """Refuses unwraps of one entry."""
 
     refused = ""
 
@@ -496,7 +496,7 @@ def test_a_cold_start_learns_what_hangs_together(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         expected = {fleet.first.id: "revoked", second.id: "active", third.id: "propagating"}
         assert states(codec) == expected
-        # The revocation is proved by a newer key.
+        # A newer key certifies the revocation.
         assert fleet.kms.unwraps == unwraps + 2
 
 
@@ -631,7 +631,7 @@ def test_a_key_from_the_future_is_not_used(fleet: Fleet) -> None:
         fleet.publish([fleet.first, fleet.key(4_500, created_ms=ahead)])
         codec.refresh()
         assert len(codec.health().keys) == 1
-        # Judged again by a later time.
+        # Checked again by a later time.
         fleet.clock.advance(3_600)
         codec.refresh()
         assert len(codec.health().keys) == 2
@@ -660,7 +660,7 @@ def test_a_pin_does_without_older_keys(fleet: Fleet) -> None:
 
 def test_f25_a_ring_of_another_name_does_not_start(fleet: Fleet) -> None:
     start_refused(fleet.reader(ring_name="orders"))
-    # Renamed by somebody who can write the store: its wraps are bound to the name.
+    # Renamed by an attacker who can write the store: its wraps are bound to the name.
     fleet.store.text = document([fleet.first], ring="orders")
     start_refused(fleet.reader(ring_name="orders"))
 
@@ -771,7 +771,7 @@ def test_goes_over_from_a_young_ring_to_the_older_one_and_opens_its_own_tokens(
         assert codec.seal(b"x")[4:16] == old.id
         assert codec.unseal(token) == b"young"
         assert codec.health().status == "ok"
-        # The ring that was left seals no more, whatever the store holds.
+        # The ring that was left no longer seals, whatever the store holds.
         fleet.publish([fleet.first])
         codec.refresh()
         assert codec.seal(b"x")[4:16] == old.id
@@ -824,7 +824,7 @@ def test_goes_over_to_no_younger_ring_to_no_dead_one_and_not_after_store_outage(
             with pytest.raises(RingStoreError):
                 codec.refresh()
             assert codec.seal(b"x")[4:16] == fleet.first.id
-        # Once more: what was unwrapped for nothing is not used again.
+        # Again: a key that was unwrapped in vain is not reused.
         fleet.publish([revoked(dead, fleet.clock.wall)], claim="A" * 22)
         with pytest.raises(RingStoreError):
             codec.refresh()

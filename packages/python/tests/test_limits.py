@@ -1,4 +1,4 @@
-"""How long a reader goes on without KMS and store, and when it stops."""
+"""How long a reader continues without KMS and store, and when it stops."""
 
 import time
 
@@ -107,7 +107,7 @@ def test_f10_a_disabled_key_stops_a_running_reader(fleet: Fleet) -> None:
         fleet.clock.advance(900)
         run_pass(codec)
         assert codec.health().status == "degraded"
-        # Asked again soon, but not sooner than a refusal counts.
+        # Called again soon, but not sooner than a refusal counts.
         assert ms_until_next(codec) == 10_000
         codec.seal(b"x")
         fleet.clock.advance(10)
@@ -154,7 +154,7 @@ def test_a_store_that_is_out_of_reach_does_not_keep_the_kms_from_proving(fleet: 
 def test_f28_the_first_call_after_a_suspension_asks_for_a_read_and_a_proof(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         reads, before = fleet.store.reads, codec.health().last_kms_check
-        # Only the wall clock went on.
+        # Only the wall clock advanced.
         fleet.clock.wall += 3_000_000
         codec.seal(b"x")
         deadline = time.monotonic() + 10
@@ -216,7 +216,7 @@ def test_f13_a_clock_that_steps_back_does_not_revive_an_ended_key(fleet: Fleet) 
 def test_a_verify_only_key_opens_until_its_end(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         token = codec.seal(b"x")
-        # Read and proved all the time.
+        # The ring is read, and KMS checks pass, all the time.
         fleet.clock.advance(DAY - 300)
         codec.refresh()
         with pytest.raises(SealUnavailableError) as caught:

@@ -1,4 +1,4 @@
-"""On a server of the MCP Python SDK: its own boundary, its own client."""
+"""The codec on a server of the MCP Python SDK, with the SDK's own boundary and client."""
 
 import asyncio
 import logging
@@ -46,7 +46,7 @@ async def answer(*_: Any) -> ElicitResult:
 
 
 def call(codec: request_state.RequestStateCodec, *, state: str | None = None) -> str:
-    """What the tool says after two rounds, or after one that echoes `state`."""
+    """The tool's answer after two rounds, or after one that echoes `state`."""
 
     async def run() -> str:
         async with Client(server_with(codec), elicitation_callback=answer) as client:

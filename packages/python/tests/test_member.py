@@ -1,4 +1,4 @@
-"""A member: what it creates, rotates, revokes and repairs, on real services and real keys."""
+"""A member that creates, rotates, revokes and repairs, on real services and real keys."""
 
 import logging
 import os

@@ -9,7 +9,7 @@ from sealring.ring.ring_clock import RingClock
 
 
 class Machine(StillClock):
-    """A clock with dates of services, and of a machine that may have been suspended."""
+    """The clock of a machine that may have been suspended, with dates of services."""
 
     uptime: float | None = None
 
@@ -131,7 +131,7 @@ def test_a_reader_goes_on_by_the_last_time_that_was_believed(fleet: Fleet) -> No
         run_pass(codec, reads=True)
         health = codec.health()
         assert health.problems[0].kind == "clock"
-        # Nothing is declared ended by it.
+        # It expires no key.
         assert len(health.keys) == 1
         fleet.store.date_ms = fleet.clock.wall
         run_pass(codec, reads=True)
@@ -164,7 +164,7 @@ def test_a_key_that_ended_by_a_clock_that_was_set_right_since_seals_and_opens_ag
 ) -> None:
     with fleet.reader() as codec:
         token, right = codec.seal(b"x"), fleet.clock.wall
-        # Wrong by more than the life of the key, and confirmed by a date that is as wrong.
+        # Wrong by more than the life of the key, and confirmed by an equally wrong date.
         fleet.clock.wall += 86_400_000 + 3_960_000
         fleet.store.date_ms = fleet.clock.wall
         run_pass(codec, reads=True)

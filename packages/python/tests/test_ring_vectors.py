@@ -1,4 +1,4 @@
-"""Holds parsing, certificates and learning to the vectors that TypeScript is held to."""
+"""Checks parsing, certificates and adopted facts against the vectors of TypeScript."""
 
 import json
 import os

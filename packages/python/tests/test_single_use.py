@@ -62,7 +62,7 @@ class Broken:
 
 
 class Desk:
-    """A server whose tool counts how often it was run with a state."""
+    """A server whose tool counts its runs with a state."""
 
     def __init__(self, store: Any = None, *, guarded: bool = True, bound: str = "alice") -> None:
         self.codec = Watched()
@@ -85,7 +85,7 @@ class Desk:
         return self.codec.tokens[-1]
 
     def call(self, state: str | None, order: str = "7") -> str:
-        """What the tool says, or the error of the server."""
+        """The tool's answer, or the error of the server."""
 
         async def run() -> str:
             async with Client(self.server) as client:

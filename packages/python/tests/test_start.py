@@ -1,4 +1,4 @@
-"""What a start waits for, and what it fails with."""
+"""The failures that a start waits for, and those that end it."""
 
 import os
 import socket
@@ -27,7 +27,7 @@ LONG = RingPolicy(start_timeout_seconds=300)
 
 
 def start_of(fleet: Fleet, **more: object) -> tuple[Exception, float]:
-    """What a start fails with, and after how many seconds."""
+    """The error of a start, and its duration in seconds."""
     codec = fleet.reader(policy=LONG, **more)
     began = fleet.clock.wall
     codec._calls.closing.wait = lambda seconds: fleet.clock.advance(max(seconds or 0, 0.5))  # type: ignore

@@ -1,4 +1,4 @@
-"""Ring stores, without a server: what the live ones cannot be made to say. The answers of servers
+"""Ring stores with answers that live servers do not give. The answers of servers
 are in test/python of the repository."""
 
 import errno
@@ -87,7 +87,7 @@ def test_wrong_paths(path: object, error: type[Exception]) -> None:
 
 
 class S3:
-    """The vendor's client with answers laid ready."""
+    """The vendor's client with prepared answers."""
 
     def __init__(self) -> None:
         self.client = boto3.client(
@@ -175,7 +175,7 @@ def test_only_s3s_own_word_is_absence(s3: S3) -> None:
 
 
 class Redis:
-    """Answers laid ready: a failure is raised, anything else returned."""
+    """Prepared answers: a failure is raised, anything else returned."""
 
     def __init__(self, *answers: object) -> None:
         self.answers = list(answers)

@@ -133,7 +133,7 @@ def test_every_changed_bit_and_every_cut_is_refused(fleet: Fleet, wire: str) -> 
             changed[bit // 8] ^= 1 << bit % 8
             reason = reason_of(codec, prefix + base64url.encode(changed))
             assert reason == ("seal" if bit >= 72 or (wire == "python" and bit >= 32) else reason)
-        # F19: shorter tags among them.
+        # F19: including shorter tags.
         for length in range(len(body)):
             reason_of(codec, prefix + base64url.encode(body[:length]))
         for length in range(len(token)):

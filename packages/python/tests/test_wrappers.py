@@ -1,4 +1,4 @@
-"""Key wrappers, and that nothing secret leaves them."""
+"""Key wrappers, and that they reveal no secret."""
 
 import base64
 import json
@@ -96,7 +96,7 @@ def refusal(
 
 
 class Kms:
-    """The vendor's client with an answer laid ready: its own checks of request and answer run."""
+    """The vendor's client with a prepared answer: its own checks of request and answer run."""
 
     def __init__(self) -> None:
         self.client = boto3.client(

@@ -1,6 +1,6 @@
 import { type StoreFailure, vendorError } from '@sealring/core/adapter';
 
-/** What a failed call says. */
+/** The meaning of a failed call. */
 export type Failure = StoreFailure;
 
 /**
@@ -45,7 +45,7 @@ const CLIENT_TABLE = vendorError.errorTable<Failure['kind']>([
   ],
 ]);
 
-/** What a rejection means. Anything that is not in the tables is `unavailable`, never an absent ring. */
+/** Classifies a rejection. Anything that is not in the tables is `unavailable`, never an absent ring. */
 export function classify(error: unknown): Failure {
   const table = { ...ERROR_TABLE, ...CLIENT_TABLE };
   const name = error instanceof Error ? error.constructor.name : undefined;

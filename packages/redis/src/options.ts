@@ -1,7 +1,7 @@
 import { option, singleUseStorage } from '@sealring/core/adapter';
 import type { RedisClient } from './client.ts';
 
-/** Where the server is: exactly one of the two. */
+/** The address of the server: exactly one of the two. */
 export interface RedisSource {
   /** Your client, which you connect and close. */
   readonly client?: RedisClient;
@@ -22,7 +22,7 @@ export interface RedisRingOptions extends RedisSource {
 
 /** Options of {@link redisSingleUse}: `client` or `url`, and the names of the keys. */
 export interface RedisSingleUseOptions extends RedisSource {
-  /** What every key begins with; 1 to 512 characters. Default `sealring:used:`. */
+  /** The prefix of every key; 1 to 512 characters. Default `sealring:used:`. */
   readonly prefix?: string;
   /** As in the policy of the ring: how long a token is remembered after it expires. Seconds, 0 to 86 400. Default 300. */
   readonly clockSkewSeconds?: number;
@@ -30,12 +30,12 @@ export interface RedisSingleUseOptions extends RedisSource {
 
 /** Validated options: a copy. */
 export interface Settings {
-  /** The caller's client, or the URL for one of our own. */
+  /** The caller's client, or the URL for a client of the store. */
   readonly source: RedisClient | string;
   readonly timeoutMs: number;
   /** The ring's key or the prefix. */
   readonly name: string;
-  /** Of a single-use store. */
+  /** For a single-use store. */
   readonly clockSkewMs: number;
 }
 

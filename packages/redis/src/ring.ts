@@ -78,7 +78,7 @@ export function redisRing(options: RedisRingOptions): RingStore {
   });
 }
 
-/** The script's answer: a status, then what it found. @throws {RingStoreError} */
+/** The script's answer: a status, then the values. @throws {RingStoreError} */
 function fieldsOf(outcome: Outcome<unknown, Failure>): readonly unknown[] {
   if ('failure' in outcome) throw new RingStoreError(outcome.failure.kind, outcome.failure.detail, outcome.failure);
   return Array.isArray(outcome.answer) ? outcome.answer : [];

@@ -35,7 +35,7 @@ test('a URL where nothing listens is reported by every call before the first con
     { reason: refused },
   ]);
   await expect(store.claim('x', new Date(Date.now() + 1_000))).rejects.toMatchObject(refused);
-  // Why there is no connection is not why these calls failed.
+  // The calls failed for another reason than the connection.
   const controller = new AbortController();
   const aborted = ring.read({ signal: controller.signal });
   controller.abort();

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { classify, codeOf, ERROR_TABLE } from '../src/error-table.ts';
 import { redisRing } from '../src/index.ts';
 
-// Repeated here on purpose, because a row that changes its kind changes the behaviour of a fleet.
+// Repeated on purpose, because a row that changes its kind changes the behaviour of a fleet.
 const EXPECTED = [
   ['denied', /user and password/, 'NOAUTH WRONGPASS'],
   ['denied', /permission/, 'NOPERM'],

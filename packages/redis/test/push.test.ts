@@ -21,7 +21,7 @@ async function publisher(channel: string): Promise<() => Promise<unknown>> {
   return () => client.publish(channel, '');
 }
 
-test('a listener reports writes and reconnections, sends pings, and destroys only what is connected', async () => {
+test('a listener reports writes and reconnections, sends pings, and destroys only a connected client', async () => {
   const calls: unknown[] = [];
   const note = (...call: unknown[]): Promise<void> => Promise.resolve(void calls.push(call));
   const subscriber: RedisSubscriber = Object.assign(new EventEmitter(), {
@@ -56,7 +56,7 @@ describe.skipIf(url === '')('push over Redis', () => {
     let heard = 0;
     push.add(() => heard++);
     await expect.poll(() => heard).toBe(1);
-    // A heartbeat that is answered changes nothing.
+    // An answered heartbeat changes nothing.
     await pause(500);
     expect([proxy.accepted, heard]).toEqual([1, 1]);
     proxy.hang();

@@ -44,7 +44,7 @@ async function rightsOfReadme(): Promise<(user: string, key: string) => string> 
 
 const freshKey = (): string => `test:${randomUUID()}`;
 
-// Only where this machine lacks Redis; under CI=true the set-up fails instead.
+// Skipped only where this machine lacks Redis; under CI=true the set-up fails instead.
 describe.skipIf(url === '')('redisRing on Redis', () => {
   test.each([2, 3] as const)('the caller’s client is used and not closed (RESP %i)', async (RESP) => {
     const client = await connected(url, { RESP });
@@ -178,7 +178,7 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     expect(await right.read()).toBeUndefined();
   });
 
-  test('the permissions of the README are enough, and without any one of them a call is denied', async () => {
+  test('the permissions of the README are enough, and a call without any one of them is denied', async () => {
     const root = await connected();
     const key = freshKey();
     const rights = await rightsOfReadme();
@@ -223,7 +223,7 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     await expect(elsewhere.read()).rejects.toMatchObject(failed('denied'));
   });
 
-  test('a write is not queued: one that was abandoned before it was sent is never sent', async () => {
+  test('a write that was abandoned before it was sent is never sent', async () => {
     const proxy = await startTcpProxy(Number(new URL(url).port));
     closing.push(() => proxy.close());
     const client = await connected(`redis://127.0.0.1:${proxy.port}`);
@@ -266,7 +266,7 @@ describe.skipIf(url === '')('redisSingleUse on Redis', () => {
     await expect.poll(() => client.exists(`p:${brief}`)).toBe(0);
   });
 
-  test('a claim is false and stores nothing once its end and the clock skew have passed (F48)', async () => {
+  test('a claim returns false and stores nothing once its end and the clock skew have passed (F48)', async () => {
     const client = await connected();
     const id = randomUUID();
     expect(await redisSingleUse({ client }).claim(id, new Date(Date.now() - 300_001))).toBe(false);

@@ -36,7 +36,7 @@ describe('options', () => {
     ['url', { url: 'http://127.0.0.1' }, /redis:\/\//],
     ['key', { client, key: '' }, /1 to 512/],
     ['client', {}, /or url/],
-  ])('a wrong %s is named with what it must be', (name, options, wanted) => {
+  ])('a wrong %s is named with the expected value', (name, options, wanted) => {
     expect(() => Reflect.apply(redisRing, undefined, [options])).toThrow(wanted);
     expect(() => Reflect.apply(redisRing, undefined, [options])).toThrow(name);
   });

@@ -3,11 +3,11 @@ import { type StoreFailure, vendorError } from '@sealring/core/adapter';
 
 /** `absent`: the object does not exist. `conflict`: the condition of a write did not hold. */
 export interface Failure extends StoreFailure<RingStoreErrorKind | 'absent' | 'conflict'> {
-  /** Of stored content that is not a document. */
+  /** For stored content that is not a document. */
   readonly stored?: Identity | undefined;
 }
 
-/** What distinguishes one version of the object from every other, and the part that a condition can name. */
+/** The identity of one version of the object, and the part that a condition can name. */
 export interface Identity {
   readonly etag: string;
   readonly revision: string;
@@ -70,8 +70,8 @@ const BY_STATUS = vendorError.errorTable<Failure['kind']>([
 ]);
 
 /**
- * What a rejection of the SDK means. Reads `name`, `code`, `$metadata.httpStatusCode`, and `$response.body` of an answer that
- * the SDK could not parse: never a message, and never the class, which differs between copies of the SDK.
+ * Classifies a rejection of the SDK. Reads `name`, `code`, `$metadata.httpStatusCode`, and `$response.body` of an
+ * answer that the SDK could not parse: never a message, and never the class, which differs between copies of the SDK.
  *
  * Nothing but S3's own NoSuchKey with its 404 is an absent object, not the 404 of a proxy and not that of a bucket that
  * is gone.

@@ -97,7 +97,7 @@ class S3Ring implements RingStore {
     if (this.#settings.client === undefined) this.#client.destroy?.();
   }
 
-  /** @throws {RingConflictError} unless `expected` is what is stored. */
+  /** @throws {RingConflictError} unless `expected` is stored. */
   async #etagOf(expected: string, options: RingStoreCallOptions): Promise<string> {
     const outcome = await this.#get(options);
     const stored = 'answer' in outcome ? outcome.answer : outcome.failure.stored;

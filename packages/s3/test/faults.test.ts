@@ -84,7 +84,7 @@ describe('the S3 SDK against a local server', () => {
     await expect(ring.read()).rejects.toMatchObject({ name: 'RingStoreError' });
   });
 
-  test('404 NoSuchKey is absent, and the date of an answer is reported, of a refusal too (F13)', async () => {
+  test('404 NoSuchKey is absent, and the date of an answer is reported, also of a refusal (F13)', async () => {
     const date = new Date('2026-11-21T10:00:00Z');
     const { ring } = await stubbed(({ method }, response) => {
       response.setHeader('date', date.toUTCString());

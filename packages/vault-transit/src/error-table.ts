@@ -1,6 +1,6 @@
 import { type ServiceFailure, vendorError } from '@sealring/core/adapter';
 
-/** What a failure means, and what an operator has to change. */
+/** The meaning of a failure, and the remedy for an operator. */
 export type ErrorRow = Pick<ServiceFailure, 'kind' | 'hint'>;
 
 // A configuration error has no kind of its own. It is `denied`, as in the other key wrappers: the caller may not use
@@ -57,12 +57,12 @@ const REDIRECTED: ErrorRow = Object.freeze({
   hint: 'a redirect, as standby nodes send it, is not followed: let nodes forward, or give the address of the active one',
 });
 
-/** What a request that had no answer means. Never throws, whatever it is given. */
+/** Classifies a request without an answer. Never throws. */
 export function classify(error: unknown): ServiceFailure {
   return { kind: 'unavailable', ...vendorError.connectionFailure(error) };
 }
 
-/** What an answer other than 200 means, by its status, and by the texts of {@link REFUSALS} where that is 400. */
+/** Classifies an answer other than 200 by its status, and for 400 by the texts of {@link REFUSALS}. */
 export function classifyAnswer(givenStatus: unknown, body: string): ServiceFailure {
   const status = vendorError.statusOf(givenStatus);
   return { ...rowOf(status, body), status };

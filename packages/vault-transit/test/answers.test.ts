@@ -55,11 +55,11 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
     const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
     const both: [string, (answer: PassingAnswer) => Partial<PassingAnswer>][] = [
       ['an empty body', () => ({ body: '' })],
-      ['204 without a body, as of a write to another engine', () => ({ status: 204, body: '' })],
+      ['204 without a body, as for a write to another engine', () => ({ status: 204, body: '' })],
       ['{}', () => ({ body: '{}' })],
       ['null', () => ({ body: 'null' })],
       ['an array', () => ({ body: '[]' })],
-      ['data that is null, as of a wrapped response', data(() => null)],
+      ['data that is null, as in a wrapped response', data(() => null)],
       ['data that is text', data(() => 'plaintext')],
       ['a body of more than 64 KiB', ({ body }) => ({ body: body + ' '.repeat(65_536) })],
       ['an error of more than 64 KiB', () => ({ status: 500, body: 'x'.repeat(65_537) })],

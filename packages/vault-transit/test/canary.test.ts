@@ -6,7 +6,7 @@ import { vaultTransitKeyWrapper } from '../src/index.ts';
 import { context } from './fixture.ts';
 import { type SpoilingProxy, startSpoilingProxy } from './spoiling-proxy.ts';
 
-// High bytes only: nothing printable by chance, and hex, base64 and numbers that occur nowhere else.
+// High bytes only: nothing printable by chance, and hex, base64 and numbers that appear nowhere else.
 const CANARY = Uint8Array.from({ length: 32 }, (_, i) => 0xff - ((i * 37) % 64));
 const TOKEN = 'hvs.canary-of-the-token';
 const KEY_ID = 'transit/keys/payments:v1';
@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-/** The secrets that are found in the error of a call that must fail, and in the key wrapper. */
+/** The secrets in the error of a call that must fail, and in the key wrapper. */
 async function leaksOf(keyWrapper: KeyWrapper, run: (keyWrapper: KeyWrapper) => Promise<unknown>): Promise<string[]> {
   const error = await rejectionOf(run(keyWrapper));
   expect(error).toMatchObject({ name: 'KeyWrapperError' });
@@ -77,7 +77,7 @@ describe('no error has the data key or the token that an answer or an error has 
     }
   });
 
-  test.each(CALLS)('%s: a client that rejects with everything it has', async (_, run) => {
+  test.each(CALLS)('%s: a client that rejects with its whole request', async (_, run) => {
     const rejection = (): Error =>
       Object.assign(new TypeError(LEAKS.join(), { cause: { code: PLAINTEXT, body: CANARY, headers: { TOKEN } } }), {
         name: TOKEN,

@@ -61,7 +61,7 @@ describe.skipIf(!hasOpenBao)('createVaultTransitCodec', () => {
     }
   });
 
-  test('closing it closes the key wrapper', async () => {
+  test('closing the codec closes the key wrapper', async () => {
     const close = vi.spyOn(
       Object.getPrototypeOf(vaultTransitKeyWrapper({ address: 'https://x', keyId: 'x', token: 'x' })),
       'close',

@@ -7,7 +7,7 @@ function errors(...texts: unknown[]): string {
   return JSON.stringify({ errors: texts });
 }
 
-// Repeated here on purpose, because a row that changes its kind changes the behaviour of a fleet.
+// Repeated on purpose, because a row that changes its kind changes the behaviour of a fleet.
 const TEXTS: readonly [KeyWrapperErrorKind, string][] = [
   ['corrupt', 'cipher: message authentication failed'],
   ['corrupt', 'chacha20poly1305: message authentication failed'],
@@ -69,7 +69,7 @@ describe('a 400 of Vault is classified by the texts on the list', () => {
   });
 });
 
-describe('adapter rule 2: everything else is classified by its status', () => {
+describe('adapter rule 2: any other failure is classified by its status', () => {
   test.each([
     [401, 'denied'],
     [403, 'denied'],

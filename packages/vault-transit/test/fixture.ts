@@ -5,7 +5,7 @@ import { type VaultTransitKeyWrapperOptions, vaultTransitKeyWrapper } from '../s
 
 /** The OpenBao that all test files share. */
 export const openbao = inject('openbao');
-/** Only where this machine cannot run it; under CI=true the set-up fails instead. */
+/** Skipped only where this machine cannot run it; under CI=true the set-up fails instead. */
 export const hasOpenBao = openbao.address !== '';
 
 export const context = {
@@ -20,7 +20,7 @@ export function sampleKey(): Uint8Array {
 
 type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
 
-/** One call of the HTTP API, as an operator makes it; returns the answer's `data`, or all of it where it has none. */
+/** One call of the HTTP API, as an operator makes it; returns the answer's `data`, or all of it if there is none. */
 export async function operate(
   method: Method,
   path: string,
@@ -49,7 +49,7 @@ export async function rotateKey(name: string): Promise<void> {
   await operate('POST', `transit/keys/${name}/rotate`);
 }
 
-/** Makes a token with one policy, of these rules, and nothing else. */
+/** Makes a token with one policy of these rules only. */
 export async function newToken(
   policy: string,
   options: { namespace?: string; ttlSeconds?: number } = {},

@@ -42,7 +42,7 @@ describe.skipIf(!hasOpenBao)('least privilege, as OpenBao enforces it', () => {
   test.each([
     ['encrypt', 'wrap'],
     ['decrypt', 'unwrap'],
-  ])('without the permission to %s, %s is denied, and the other still works', async (taken, call) => {
+  ])('a caller without the permission to %s is denied %s, and the other call still works', async (taken, call) => {
     const keyWrapper = await wrapperWith(
       MEMBER.filter((right) => right !== taken).map((right) => rightTo(right, name)),
     );
@@ -100,7 +100,7 @@ describe.skipIf(!hasOpenBao)('least privilege, as OpenBao enforces it', () => {
     await expect(spying).rejects.toMatchObject({ kind: 'denied' });
   });
 
-  test('rotating the transit key needs one permission, and that permission allows nothing else', async () => {
+  test('rotating the transit key needs one permission, which allows nothing else', async () => {
     const token = await newToken(`path "transit/keys/${name}/rotate" { capabilities = ["update"] }`);
     await operate('POST', `transit/keys/${name}/rotate`, {}, token);
     const keyWrapper = wrapperFor(name, { token });

@@ -38,7 +38,7 @@ export interface SpoilingProxy {
   close(): Promise<void>;
 }
 
-/** @param target - Vault's address; empty where every answer is the proxy's own. */
+/** @param target - Vault's address; empty if every answer is the proxy's own. */
 export async function startSpoilingProxy(target: string): Promise<SpoilingProxy> {
   const requests: SeenRequest[] = [];
   const same = { requests: (body: string) => body, answers: (answer: PassingAnswer) => answer };

@@ -1,13 +1,13 @@
-/** What a user could protect a state with. Both ends get and give the same text. */
+/** A way to protect a state. Both ends take and return the same text. */
 export interface Contender {
-  /** What it is, for whoever reads the table. */
+  /** Its description in the table. */
   readonly note: string;
-  /** Synchronous, or a promise: what is measured is the time until the answer is there. */
+  /** Synchronous, or a promise: the time until the result counts. */
   seal(payload: Buffer, text: string): unknown;
   unseal(sealed: unknown): unknown;
-  /** Characters or bytes that go over the wire, of what {@link seal} gave. */
+  /** Length on the wire of a result of {@link seal}, in characters or bytes. */
   lengthOf(sealed: unknown): number;
-  /** Whether what {@link unseal} gave is the payload. */
+  /** Whether a result of {@link unseal} is the payload. */
   isPayload(opened: unknown, payload: Buffer, text: string): boolean;
   close?(): Promise<void>;
 }

@@ -12,7 +12,7 @@ import { type Contender, isBytes } from './contender.ts';
 
 const CONTEXT = { ring: 'refund-desk' };
 
-/** The AWS Encryption SDK with its caching materials manager, so that there is no call to the KMS for every message. */
+/** The AWS Encryption SDK with its caching materials manager, so that not every message causes a call to the KMS. */
 export function encryptionSdk(): Contender {
   const { encrypt, decrypt } = buildClient(CommitmentPolicy.REQUIRE_ENCRYPT_REQUIRE_DECRYPT);
   const keyring = new RawAesKeyringNode({
@@ -27,7 +27,7 @@ export function encryptionSdk(): Contender {
     maxAge: 3_600_000,
     maxMessagesEncrypted: 2 ** 32,
   });
-  // Without the signature that it makes by default, and which a state needs no more than Sealring's tokens do.
+  // Without the signature of its default, which a state needs as little as Sealring's tokens do.
   const suiteId = AlgorithmSuiteIdentifier.ALG_AES256_GCM_IV12_TAG16_HKDF_SHA512_COMMIT_KEY;
   return {
     note: 'caching materials manager, raw AES keyring, no signatures',

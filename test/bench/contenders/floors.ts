@@ -12,8 +12,8 @@ interface Sealed {
 }
 
 /**
- * The cipher's own calls with a KeyObject and a fixed nonce: what nothing on node:crypto gets below. Its associated data
- * are as long as those of a native token, 49 bytes: with fewer it would be the floor of another format.
+ * The cipher's own calls with a KeyObject and a fixed nonce: a lower bound for everything on node:crypto. Its
+ * associated data are as long as those of a native token, 49 bytes: with fewer it would be the floor of another format.
  */
 export function bareCipher(): Contender {
   const key = createSecretKey(randomBytes(32));
@@ -42,7 +42,7 @@ export function bareCipher(): Contender {
   };
 }
 
-/** A codec as one would write it by hand: one KeyObject, a random nonce, base64url, 16-byte tags. No key ids. */
+/** A hand-written codec: one KeyObject, a random nonce, base64url, 16-byte tags. No key ids. */
 export function plainCodec(): Contender {
   const key = createSecretKey(randomBytes(32));
   return {

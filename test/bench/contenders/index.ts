@@ -10,7 +10,7 @@ import { typescriptSdk } from './typescript-sdk.ts';
 
 export type { Contender } from './contender.ts';
 
-/** Everybody, ours first, by the name that the tables use. */
+/** All contenders, Sealring first, by their names in the tables. */
 export const CONTENDERS: Readonly<Record<string, () => Contender | Promise<Contender>>> = {
   Sealring: sealring,
   'Sealring (Python wire)': sealringPythonWire,

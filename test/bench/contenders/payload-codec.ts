@@ -7,7 +7,7 @@ interface Payload {
   readonly data: string;
 }
 
-/** What Temporal's samples do for workflow payloads: WebCrypto keys in a map, by an id that travels with the payload. */
+/** The method of Temporal's samples for workflow payloads: WebCrypto keys in a map, by an id in the payload. */
 export function payloadCodec(): Contender {
   const keys = new Map<string, Promise<webcrypto.CryptoKey>>();
   const keyOf = (id: string): Promise<webcrypto.CryptoKey> => {

@@ -1,4 +1,4 @@
-/** What the pictures have in common: a frame, and a scale of ratios. SVG, no script, light and dark as the reader has it. */
+/** Common parts of the pictures: a frame, and a scale of ratios. SVG without scripts, in light and dark. */
 
 const STYLE = `
   .ground { fill: #ffffff } .text { fill: #1f2328 } .quiet { fill: #59636e }
@@ -15,9 +15,9 @@ const COLOURS = 7;
 
 export interface Frame {
   readonly title: string;
-  /** For who does not see it. */
+  /** Description for screen readers. */
   readonly description: string;
-  /** Under the title, a few words. */
+  /** A short line under the title. */
   readonly caption: string;
   readonly width: number;
   readonly height: number;
@@ -38,7 +38,7 @@ export function drawing({ title, description, caption, width, height }: Frame, p
   ].join('\n');
 }
 
-/** As many lines as there are, the later ones dashed. */
+/** One per line in the picture, the later ones dashed. */
 export const dashOf = (index: number): string => (index < COLOURS ? '' : ' stroke-dasharray="6 3"');
 export const colourOf = (index: number): string => `c${index % COLOURS}`;
 
@@ -51,20 +51,20 @@ export function line(from: readonly [number, number], to: readonly [number, numb
   return `<line class="${kind}" x1="${x1}" y1="${y1}" x2="${x2}" y2="${y2}"${more === '' ? '' : ` ${more}`}/>`;
 }
 
-/** A tenth of a unit is finer than anybody sees. */
+/** A tenth of a unit is finer than anyone can see. */
 export const at = (value: number): string => String(Number(value.toFixed(1)));
 
 function escaped(words: string): string {
   return words.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 
-/** Of ratios: as far from 1/2 to 1 as from 1 to 2. */
+/** A scale of ratios: as far from 1/2 to 1 as from 1 to 2. */
 export interface RatioScale {
   readonly ticks: readonly number[];
   readonly place: (ratio: number) => number;
 }
 
-/** Of a decade: for ratios far apart, and for those that are not. */
+/** Steps of a decade: for ratios far apart, and for close ones. */
 const STEPS = [1, 2, 5];
 const FINE_STEPS = [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9];
 const COARSE_STEPS = [1];
@@ -84,13 +84,13 @@ export function ratioScale(values: readonly number[], start: number, end: number
   };
 }
 
-/** The same places, pushed apart until none is closer to the next than `least`. In the order given. */
+/** The same positions, moved apart until neighbours are at least `least` apart. In the given order. */
 export function apart(places: readonly number[], least: number, most: number): readonly number[] {
   const order = places.map((place, index) => ({ place, index })).toSorted((a, b) => a.place - b.place);
   for (const [i, one] of order.entries()) {
     one.place = Math.max(one.place, (order[i - 1]?.place ?? Number.NEGATIVE_INFINITY) + least);
   }
-  // Those that were pushed out below come up again.
+  // Positions below the lower end move up again.
   for (const [i, one] of order.toReversed().entries()) {
     const next = order[order.length - i];
     one.place = Math.min(one.place, next === undefined ? most : next.place - least);

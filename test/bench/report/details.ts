@@ -19,10 +19,10 @@ const DETAILS: Details = {
   instructions: () => [],
 };
 
-/** Of one part, beside its limits: tables and what to know of them, a paragraph each. */
+/** Details of one part, beside its limits: tables and remarks, a paragraph each. */
 export function detailsOf(kept: KeptParts, name: PartName): readonly string[] {
   const report = kept[name]?.report;
-  // A part's name leads to its own report and its own details.
+  // Maps a part's name to its own report and its own details.
   const details: (report: never) => readonly string[] = DETAILS[name];
   return report === undefined ? [] : details(report as never);
 }
@@ -34,7 +34,7 @@ function tokenPath({ contenders, costs }: TokenPathReport): readonly string[] {
       ['contender', 'what it is'],
       contenders.map(({ name, note }) => [safe(name), safe(note)]),
     ),
-    `All but the token are times ${OURS}: of batches with their 95 % bounds, then of operations one by one, at p50, p99 and p99.9; a dash: too few were timed. Where that is so, their p99 is judged in place of their p99.9, and is the smaller number. Collecting is the share of its own time that a contender spends on garbage. The token is in characters, of the bare cipher in bytes.`,
+    `All columns but the token are times ${OURS}: first batches with their 95 % bounds, then single operations at p50, p99 and p99.9. A dash means that too few were timed; the limit then uses their p99, which is the smaller number. Collecting is the share of its own time that a contender spends on garbage collection. The token is in characters, that of the bare cipher in bytes.`,
     ...sizes.flatMap((bytes) => OPERATIONS.map((operation) => sizeTable(costs, bytes, operation))),
   ];
 }
@@ -100,7 +100,7 @@ function fleetCosts({ perMemberDay, perMillionTokens, herd }: FleetCostsReport):
 
 function growth({ opening, rings, memory }: GrowthReport): readonly string[] {
   return [
-    'Opening the tokens of other processes:',
+    'Unsealing the tokens of other processes:',
     table(
       [
         'keys',
@@ -140,7 +140,7 @@ function steadiness({ rate, conditions }: SteadinessReport): readonly string[] {
     `${one.counts.refused} of ${one.counts.hostile}`,
   ]);
   return [
-    `${rate} valid requests a second. The quiet condition is each quiet phase by its quiet neighbours: what chance alone makes of it. A dash: too few phases for bounds.`,
+    `${rate} valid requests a second. The quiet condition is the ratio of each quiet phase to its quiet neighbours, which shows the effect of chance. A dash means too few phases for bounds.`,
     table(
       [
         'condition',

@@ -70,7 +70,7 @@ const about = <Name extends PartName>(part: Name) => ({
   options: { rounds: 6 },
 });
 
-/** Results that somebody made up, in which every limit is met. */
+/** Invented results that meet every limit. */
 export const ALL_MET: Required<KeptParts> = {
   'token-path': {
     ...about('token-path'),

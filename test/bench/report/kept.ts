@@ -4,7 +4,7 @@ import type { Verdict } from '../verdict.ts';
 import { machine, versionsOf } from './machine.ts';
 import { PART_NAMES, PARTS, type PartName, type Progress, type Reports } from './parts.ts';
 
-/** One part of the benchmarks as it is kept: what was measured, and all that it depends on. */
+/** One part of the benchmarks as stored: its results, and everything that they depend on. */
 interface Kept<Name extends PartName> {
   readonly part: Name;
   /** The day, UTC. */
@@ -15,7 +15,7 @@ interface Kept<Name extends PartName> {
   readonly options: Readonly<Record<string, unknown>>;
   readonly report: Reports[Name];
 }
-/** What was measured so far. */
+/** The results. */
 export type KeptParts = { readonly [Name in PartName]?: Kept<Name> };
 
 /** Measures a part and writes `<folder>/<part>.json`. */
@@ -47,10 +47,10 @@ async function readPart(path: string): Promise<unknown> {
   return text === undefined ? undefined : JSON.parse(text);
 }
 
-/** By the limits of today; undefined for a part that was not measured. */
+/** By the current limits; undefined for a part that was not measured. */
 export function verdictsOn(kept: KeptParts, name: PartName): readonly Verdict[] | undefined {
   const report = kept[name]?.report;
-  // A part's name leads to its own report and its own judge.
+  // Maps a part's name to its own report and its own limits.
   const judge: (report: never) => readonly Verdict[] = PARTS[name].judge;
   return report === undefined ? undefined : judge(report as never);
 }

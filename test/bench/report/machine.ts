@@ -9,7 +9,7 @@ import type { PartName } from './parts.ts';
 const CODEC = ['@sealring/core'];
 const MCP = ['@modelcontextprotocol/client', '@modelcontextprotocol/node', '@modelcontextprotocol/server'];
 
-/** Whose versions matter to a part. */
+/** Packages whose versions affect a part. */
 const PACKAGES: Readonly<Record<PartName, readonly string[]>> = {
   'token-path': [
     ...CODEC,
@@ -48,7 +48,7 @@ async function packageVersion(name: string): Promise<string> {
   return JSON.parse(await readFile(path, 'utf8')).version;
 }
 
-/** What was measured with it is not thrown away because it does not tell its version. */
+/** Results are kept even if a package does not report its version. */
 async function programVersion(command: string): Promise<string> {
   const told = await promisify(execFile)(command, ['--version']).catch(() => undefined);
   return /\d+(?:\.\d+)+/.exec(told?.stdout ?? '')?.[0] ?? 'unknown';

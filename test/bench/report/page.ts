@@ -7,11 +7,11 @@ import { measuredShown, numberShown, safe, table } from './words.ts';
 
 const NOT_MEASURED = '**not measured**';
 
-/** `docs/benchmarks.md`, of what was measured and of nothing else. */
+/** `docs/benchmarks.md`, from the results alone. */
 export function pageOf(kept: KeptParts): string {
   return [
     '# Benchmarks',
-    'What a token costs beside what one would pick in place of Sealring, beside what the cipher itself costs, and what a fleet pays for its keys. Whatever depends on time is a ratio of two things measured by turns in one run on one machine; what can be counted is counted. This page and its pictures are written by `npm run bench`, from the results that it links to.',
+    'The cost of a token compared with alternatives to Sealring and with the cipher alone, and the cost of the keys of a fleet. Values that depend on time are ratios of two measurements by turns in one run on one machine; calls are counted. This page and its pictures are written by `npm run bench`, from the results that it links to.',
     '## Limits',
     summary(kept),
     notMet(kept),
@@ -27,16 +27,16 @@ export function pageOf(kept: KeptParts): string {
     .concat('\n');
 }
 
-const HOW = `- What is compared takes turns within one run, and each turn is divided by its neighbour of the same round: what slows the machine down slows down neighbours alike.
-- A number with a range is the median of all rounds with the bounds that hold it with 95 % confidence, from the order of the values alone.
-- A limit is the most there may be, unless the law says "at least" or "more than". The number as it is shown decides; what was measured too seldom is not met.
-- The times themselves are in the results, for who wants to check the ratios. They are about that machine.`;
+const HOW = `- Contenders take turns within one run, and each turn is divided by its neighbour of the same round, because a busy machine affects neighbours alike.
+- A number with a range is the median of all rounds with bounds of 95 % confidence, from the order of the values alone.
+- A limit is an upper bound, unless the law says "at least" or "more than". The printed number decides; a limit that was measured too rarely is not met.
+- The results have the times, so that you can check the ratios. They apply to that machine only.`;
 
 const REPEAT = `\`\`\`sh
 npm run bench -- all
 \`\`\`
 
-It measures every part after the other and writes the results, this page and its pictures; leave the machine alone meanwhile. \`npm run bench -- all --only growth\` measures one part anew and keeps the others, \`npm run bench -- report\` writes the page from the results that are there. Exit code 1: a limit is not met, or a part could not be measured. The part "Instructions" needs valgrind, and is left out without it.`;
+It measures one part after the other and writes the results, this page and its pictures; run nothing else meanwhile. \`npm run bench -- all --only growth\` measures one part again and keeps the others, \`npm run bench -- report\` writes the page from the existing results. Exit code 1: a limit is not met, or a part could not be measured. The part "Instructions" needs valgrind, and is left out without it.`;
 
 function summary(kept: KeptParts): string {
   const rows = PART_NAMES.map((name) => {
@@ -50,7 +50,7 @@ function summary(kept: KeptParts): string {
   return table(['part', 'limits', 'met', 'not met', 'measured'], rows);
 }
 
-/** The first thing to read: what does not hold, and what nobody knows. */
+/** At the top: limits that are not met, and parts that are not measured. */
 function notMet(kept: KeptParts): string {
   const failed = PART_NAMES.flatMap((name) =>
     (verdictsOn(kept, name) ?? [])
@@ -64,7 +64,7 @@ function notMet(kept: KeptParts): string {
   return missing.length === 0 ? first : `${first}\n\n**Not measured:** ${missing.join(', ')}.`;
 }
 
-/** What to do about it is for the terminal. */
+/** The remedy is for the terminal. */
 const lawOf = ({ law }: Verdict): string => safe(law.replace(/; if that is meant, .*$/, ''));
 
 function laws(verdicts: readonly Verdict[]): string {
@@ -90,17 +90,17 @@ function section(kept: KeptParts, name: PartName): string {
 
 const INTRODUCTIONS: Readonly<Record<PartName, string>> = {
   'token-path':
-    'Seal and unseal of the same payloads. Each contender has a process of its own, which works only while it has its turn; of what is asynchronous, the time until the answer is there counts. The floors: the *bare cipher* is what `node:crypto` takes for AES-256-GCM alone, and the *plain codec* adds a random nonce and base64url, as one would write it by hand.',
+    'Seal and unseal of the same payloads. Each contender has a process of its own, which works only during its turns; for asynchronous ones, the time until the result counts. The floors: the *bare cipher* is AES-256-GCM of `node:crypto` alone, and the *plain codec*, which is written by hand, adds a random nonce and base64url.',
   boundary:
     'A call of two rounds over a socket, from the official client to a server of the SDK: with the boundary that seals and checks `requestState`, and without it, by turns.',
   'fleet-costs':
-    'Calls of the KMS and of the store: how many tokens cause, a member a day, a start, and a herd that starts at once. All of it is counted.',
+    'Calls to the KMS and to the store, counted: by tokens, by a member in a day, by a start, and by many starts at once.',
   growth:
-    "Rings of more keys, tokens of more processes, and the heap over many tokens. Another process means another salt, so the first token of each makes a key. The heap is measured without V8's optimizing compilers, whose own lists grow with every collection that is asked for.",
+    "Rings of more keys, tokens of more processes, and the heap over many tokens. Another process means another salt, so the first token of each makes a key. The heap is measured without V8's optimizing compilers, whose own lists grow with every requested collection.",
   steadiness:
-    'A server on an emulated AWS KMS and a local Redis, under a load of a fixed rate: requests go out when their time has come, whatever became of the ones before, and count from then. Each trouble comes between two quiet phases.',
+    'A server on an emulated AWS KMS and a local Redis, under a load of a fixed rate: each request is sent when it is due, whatever happened to earlier ones, and its latency counts from then. Each disturbance comes between two quiet phases.',
   instructions:
-    'Machine instructions and bytes on the heap of one operation, beside the committed baseline. Noise does not reach them.',
+    'Machine instructions and bytes on the heap of one operation, compared with the committed baseline. Noise does not affect them.',
 };
 
 const PICTURES: Readonly<Record<PartName, readonly (readonly [file: string, words: string])[]>> = {

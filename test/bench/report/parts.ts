@@ -18,11 +18,11 @@ export interface Reports {
 }
 export type PartName = keyof Reports;
 
-/** A part of a full run, with the options that the published numbers come from. */
+/** A part of a full run, with the options of the published numbers. */
 interface Part<Report, Options> {
   readonly title: string;
   readonly options: Options;
-  /** Needs what not every machine has: a full run without it is complete. */
+  /** Needs tools that some machines lack: a full run without it is complete. */
   readonly isOptional?: true;
   measure(options: Options, progress: Progress): Promise<Report>;
   readonly judge: (report: Report) => readonly Verdict[];
@@ -33,7 +33,7 @@ const part = <Report, Options>(one: Part<Report, Options>) => ({
   measure: (progress: Progress): Promise<Report> => one.measure(one.options, progress),
 });
 
-/** As many as the limits are about. */
+/** The sizes that the limits are about. */
 const TOKENS = 1e7;
 
 /** In the order of the page. */

@@ -15,7 +15,7 @@ const RIGHT = 70;
 const MIDDLE = 'text-anchor="middle"';
 const END = 'text-anchor="end"';
 
-/** The pictures of what was measured, by the names of their files. */
+/** The pictures of the results, by file name. */
 export function picturesOf(kept: KeptParts): ReadonlyMap<string, string> {
   const pictures = new Map<string, string>();
   const tokenPath = kept['token-path']?.report;
@@ -45,7 +45,7 @@ const legend = (names: readonly string[], x: number): string =>
     )
     .join('\n');
 
-/** Every contender beside ours, at the size that the limits are about. */
+/** Every contender compared with Sealring, at the size that the limits are about. */
 function leads({ costs, headlineBytes }: TokenPathReport): string {
   const shown = costs.filter(({ bytes, contender }) => bytes === headlineBytes && contender !== OURS);
   const names = [...new Set(shown.map(({ contender }) => contender))];
@@ -110,7 +110,7 @@ function barFromOne({ estimate, y, colour }: Bar, thick: number, place: (ratio: 
   ].join('');
 }
 
-/** The same over all sizes; ours is the line at 1. */
+/** The same over all sizes; Sealring is the line at 1. */
 function sizes({ costs }: TokenPathReport): string {
   const others = costs.filter(({ contender }) => contender !== OURS);
   const names = [...new Set(others.map(({ contender }) => contender))];
@@ -180,7 +180,7 @@ function curve(points: readonly Point[], dash: string): string {
   return `<polyline class="line" stroke-width="2"${dash} points="${places.join(' ')}"/>${dots.join('')}`;
 }
 
-/** The tail of token operations in each condition beside the quiet one, and of whole requests. */
+/** The tail of token operations in each condition compared with the quiet one, and of whole requests. */
 function tails(report: SteadinessReport): string {
   const { conditions } = report;
   const most = judgeSteadiness(report).find(({ law }) => law.startsWith('p99.9 of token'))?.limit ?? 1;
@@ -233,10 +233,10 @@ function dot(estimate: Estimate | undefined, y: number, colour: string, place: (
   ].join('');
 }
 
-/** How far the scale of the heap reaches at least, to either side of the median. */
+/** The least extent of the heap's scale to either side of the median. */
 const LEAST_REACH = 0.001;
 
-/** Every look at the heap, and the slope through them. */
+/** Every sample of the heap, and the slope through them. */
 function heap({ heap: { tokens, perMillionTokens, samples } }: GrowthReport): string {
   const sorted = samples.toSorted((a, b) => a - b);
   const median = sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;

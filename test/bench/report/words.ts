@@ -4,13 +4,13 @@ import type { Verdict } from '../verdict.ts';
 const NONE = '–';
 const FIGURES = 3;
 
-/** Two digits behind the point, three figures below 1; JSON has null for what is no number. */
+/** Two decimals, three digits below 1; JSON has null for a value that is not a number. */
 export function numberShown(value: number | null | undefined): string {
   if (value === undefined || value === null || !Number.isFinite(value)) return NONE;
   return String(Number(Math.abs(value) < 1 ? value.toPrecision(FIGURES) : value.toFixed(2)));
 }
 
-/** A ratio, always with two digits behind the point, so that columns can be read down. */
+/** A ratio, always with two decimals, so that columns line up. */
 export function ratioShown(value: number | undefined): string {
   return value === undefined || !Number.isFinite(value) ? NONE : value.toFixed(2);
 }
@@ -24,10 +24,10 @@ export function measuredShown({ measured }: Verdict): string {
   return Number.isFinite(measured) ? numberShown(measured) : 'not measured';
 }
 
-/** As cells have it: alone, with its bounds, a share, `1 of 2`, or none. */
+/** As in a cell: alone, with its bounds, a share, `1 of 2`, or none. */
 const NUMBER = /^(?:\**-?\d+(?:\.\d+)?(?:$|[ *])|–$|not measured$)/;
 
-/** A table of Markdown. Columns of numbers stand to the right. */
+/** A Markdown table. Columns of numbers are aligned right. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]): string => `| ${cells.map(inCell).join(' | ')} |`;
   const isNumeric = head.map((_, column) => rows.every((row) => NUMBER.test(row[column] ?? '')));
@@ -37,7 +37,7 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
 
 const inCell = (text: string): string => text.replaceAll('|', '\\|');
 
-/** Names of packages as code: else some readers take them for people or tags. */
+/** Names of packages as code: some renderers take them for people or tags. */
 export function safe(text: string): string {
   return text.replaceAll(/(?<!`)@[\w-]+\/[\w-]+/g, '`$&`');
 }

@@ -10,8 +10,8 @@ import { picturesOf } from './pictures.ts';
 const RESULTS = 'benchmarks';
 
 /**
- * Measures parts and keeps each as soon as it is there; one that cannot be measured does not keep the others from it.
- * @returns Those that were not measured, and should have been.
+ * Measures parts and stores each at once; a part that cannot be measured does not stop the others.
+ * @returns The parts that should have been measured and were not.
  */
 export async function measureAll(
   parts: readonly PartName[],
@@ -33,7 +33,7 @@ export async function measureAll(
   return failed;
 }
 
-/** Writes page and pictures from what is kept. Returns, as lines, what is not met, of these parts. */
+/** Writes page and pictures from the stored results. Returns the limits of these parts that are not met, as lines. */
 export async function writeReport(docs: string, parts: readonly PartName[]): Promise<readonly string[]> {
   const kept = await readKept(join(docs, RESULTS));
   await mkdir(join(docs, 'images'), { recursive: true });

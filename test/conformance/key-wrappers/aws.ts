@@ -12,7 +12,7 @@ import { freePort } from '../../support/redis.ts';
 
 type ClientConfig = ConstructorParameters<typeof KMSClient>[0];
 
-/** Wrappers of two KMS keys in one region, each with a client of its own; nobody answers where `closed` is. */
+/** Wrappers of two KMS keys in one region, each with a client of its own; nothing answers at `closed`. */
 export function awsTarget(
   name: string,
   [own, other]: readonly [string, string],
@@ -36,13 +36,13 @@ export function awsTarget(
   };
 }
 
-/** LocalStack: it keeps to key states, and lets anybody do anything. */
+/** LocalStack: it enforces key states, but no permissions. */
 export async function localstackTarget(endpoint: string): Promise<KeyWrapperTarget> {
   const { own, other, control, closed, config } = await localstackKeys(endpoint);
   return awsTarget('AWS KMS, LocalStack', [own, other], { ...config, closed }, control);
 }
 
-/** Two KMS keys, what can be done to the first, and an address where nobody answers. */
+/** Two KMS keys, operations on the first, and an address where nothing answers. */
 export async function localstackKeys(endpoint: string) {
   const config = emulatorConfig(endpoint, { accessKeyId: 'test', secretAccessKey: 'test' });
   const operator = new KMSClient(config);
@@ -55,7 +55,7 @@ export async function localstackKeys(endpoint: string) {
   return { own, other, control, closed: await nobody(), config };
 }
 
-/** A moto of its own, which enforces policies from now on; key states it does not. */
+/** A moto of its own, which enforces policies from now on, but no key states. */
 export async function motoTarget(endpoint: string): Promise<KeyWrapperTarget> {
   const member = await createUser(endpoint, 'member', ['kms:*']);
   const stranger = await createUser(endpoint, 'stranger', []);
@@ -74,7 +74,7 @@ export async function motoTarget(endpoint: string): Promise<KeyWrapperTarget> {
   };
   const config = {
     ...emulatorConfig(endpoint, member),
-    // Already expired: the client asks anew for every call.
+    // Already expired: the client requests new ones for every call.
     credentials: async () => ({ ...caller, expiration: new Date(0) }),
     closed: await nobody(),
   };

@@ -10,10 +10,10 @@ import { freePort } from '../../support/redis.ts';
 
 type Options = Omit<AzureKeyVaultKeyWrapperOptions, 'keyId' | 'credential' | 'clients'>;
 
-/** The forms of key that wrap. */
+/** Key types that wrap. */
 export const AZURE_KEYS = ['RSA-OAEP-256, the current version', 'RSA-OAEP-256, one version', 'A256KW'] as const;
 
-/** The same clients, but that they call `to`: a vault's address is a part of its keys' names. */
+/** The same clients, except that they call `to`: a vault's address is a part of its keys' names. */
 export function calling(to: string, clients: AzureKeyVaultClients): AzureKeyVaultClients {
   const move = (url: string): string => `${to}${new URL(url).pathname.replace(/^\/$/, '')}`;
   return {

@@ -5,7 +5,7 @@ import { KeyManagementServiceClient as KeyManagementServiceClient5 } from 'googl
 import { clientOptions, type RunningGcpKms } from '../../support/gcp-kms/index.ts';
 import { freePort } from '../../support/redis.ts';
 
-/** The two major versions of the vendor's client that fit. */
+/** The two supported major versions of the vendor's client. */
 export const SDK_VERSIONS = ['6.3', '5.7'] as const;
 
 type Client = GcpKmsClient & { close(): Promise<void> };
@@ -53,7 +53,7 @@ export async function gcpTarget(
   return { ...target, control };
 }
 
-/** Two KMS keys, and what can be done to the first. */
+/** Two KMS keys, and operations on the first. */
 export function gcpKeys(kms: RunningGcpKms['kms']) {
   const [own, other] = [kms.createKey('own'), kms.createKey('other')];
   const control: KeyWrapperControl = {

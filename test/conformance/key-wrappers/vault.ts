@@ -21,14 +21,14 @@ export async function vaultTargetOf(
   };
 }
 
-/** A real OpenBao, asked with the rights of a member. */
+/** A real OpenBao, with the permissions of a member. */
 export async function vaultTarget(openbao: OpenBao): Promise<KeyWrapperTarget> {
   const { control, token } = await vaultKeys(openbao);
   const target = await vaultTargetOf('Vault transit, OpenBao', ['own', 'other'], { address: openbao.address, token });
   return { ...target, control };
 }
 
-/** The keys `own` and `other`, the token of a member, and what can be done to the first key. */
+/** The keys `own` and `other`, the token of a member, and operations on the first key. */
 export async function vaultKeys(openbao: OpenBao) {
   const operate = async (...[method, path, body]: [Parameters<typeof callOpenBao>[1], string, object?]) =>
     callOpenBao(openbao, method, path, body);

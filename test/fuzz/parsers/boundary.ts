@@ -51,7 +51,7 @@ interface McpdModule {
   readonly deriveMcpdKeys: (secret: KeyObject, revision: string) => { readonly payload: KeyObject };
 }
 
-/** What reaches the boundary of an MCP server: tokens of the three implementations, and what is within them. */
+/** The input of an MCP server's boundary: tokens of the three implementations, and their contents. */
 export async function boundaryParsers(): Promise<readonly Parser[]> {
   return [...(await claims()), ...(await mcpd()), ...(await typescript())];
 }
@@ -161,10 +161,11 @@ async function typescript(): Promise<readonly Parser[]> {
 }
 
 function checkState(state: string | null): void {
-  if (state !== null && !['x', '{"step":2}', 'ü'].includes(state)) throw new Fault('opened what nobody sealed');
+  if (state !== null && !['x', '{"step":2}', 'ü'].includes(state))
+    throw new Fault('unsealed a payload that was never sealed');
 }
 
-/** What is no JSON never gets there. */
+/** Invalid JSON never gets there. */
 function parsed(json: string): unknown {
   try {
     return JSON.parse(json);

@@ -17,14 +17,14 @@ interface AnswerModule {
   readonly readDates: (said: object) => unknown;
 }
 
-/** What the command line and the conformance kit read of files and programs. */
+/** Files and output of programs that the command line and the conformance kit read. */
 export async function programParsers(): Promise<readonly Parser[]> {
   return [await settingsFile(), await execLines()];
 }
 
 /**
- * A configuration is a module, and what it exports is anything. The module is loaded once, and exports what the input
- * says, as JSON; the text `ƒ` stands for a function.
+ * A configuration is a module with any exports. The module is loaded once, and exports the input, as JSON; the text `ƒ`
+ * stands for a function.
  */
 async function settingsFile(): Promise<Parser> {
   const { loadConfigFile } = await internal<ConfigFileModule>('cli/src/settings/config-file.ts');
@@ -50,7 +50,7 @@ async function settingsFile(): Promise<Parser> {
   };
 }
 
-/** What the requests of a run are answered by: of a codec, then of a key wrapper and a ring store. */
+/** Answers to the requests of a run: of a codec, then of a key wrapper and a ring store. */
 const ASKED = [
   [],
   ['token'],
@@ -61,7 +61,7 @@ const ASKED = [
   ['target'],
 ];
 
-/** What a program that speaks the kit's exec protocol wrote, in two pieces. */
+/** The output of a program that speaks the kit's exec protocol, in two pieces. */
 async function execLines(): Promise<Parser> {
   const { Lines } = await internal<LinesModule>('conformance/src/exec/lines.ts');
   const { readObject } = await internal<ProgramModule>('conformance/src/exec/program.ts');
@@ -89,7 +89,7 @@ async function execLines(): Promise<Parser> {
       '\u001b[31m',
       '__proto__',
     ],
-    // The first two are what a line that is too long, or no UTF-8, is refused with.
+    // The first two are the refusals of a line that is too long, or not UTF-8.
     refuses: (error) =>
       (error instanceof RangeError && error.message.startsWith('a line of more than')) ||
       (error instanceof TypeError && 'code' in error && error.code === 'ERR_ENCODING_INVALID_ENCODED_DATA') ||

@@ -110,7 +110,7 @@ const words = [
 
 const RING = 'default';
 
-/** The ring document, before and behind its MACs, and canonical JSON. */
+/** The ring document, before and after its MACs are checked, and canonical JSON. */
 export async function ringParsers(): Promise<readonly Parser[]> {
   const { parseDocument, encodeDocument } = await internal<DocumentModule>('core/src/ring/document.ts');
 
@@ -130,7 +130,7 @@ export async function ringParsers(): Promise<readonly Parser[]> {
         const printed = encodeDocument(document);
         if (encodeDocument(parseDocument(printed, RING)) !== printed)
           throw new Fault('is another document once written');
-        if (printed.length !== input.length) throw new Fault('was longer than it need be');
+        if (printed.length !== input.length) throw new Fault('was longer than necessary');
       },
     },
     {
@@ -166,7 +166,7 @@ export async function ringParsers(): Promise<readonly Parser[]> {
   ];
 }
 
-/** Documents as members write them: of one key, of several, with a revoked one. */
+/** Documents as members write them: with one key, with several, with a revoked one. */
 async function rings(): Promise<readonly string[]> {
   const ring = memoryRing();
   const codec = await createKmsCodec({
@@ -195,7 +195,7 @@ function withIds(document: string, keys: readonly Held[]): string {
   return ids.reduce((changed, id, i) => changed.replaceAll(id, keys[i]?.id ?? id), document);
 }
 
-/** What is behind the MACs: makes those right that known keys can make, and has a member learn and write. */
+/** After the MACs: computes the valid ones that known keys can make, and has a member read and write. */
 async function certification() {
   const { parseDocument, encodeDocument } = await internal<DocumentModule>('core/src/ring/document.ts');
   const { voucherOf, wrapMacOf, ancestorsMacOf, certificateOf } = await internal<CertificatesModule>(
@@ -206,7 +206,7 @@ async function certification() {
   const { lacks, documentOf } = await internal<WrittenDocumentModule>('core/src/ring/written-document.ts');
   const { createSnapshot } = await internal<SnapshotModule>('core/src/ring/snapshot.ts');
   const { DataKey } = await internal<DataKeyModule>('core/src/keys/data-key.ts');
-  // The member holds the first two; the third one is unwrapped where the member wants it.
+  // The member holds the first two; the third one is unwrapped if the member asks for it.
   const keys = [0, 1, 2].map((n) => new DataKey(fuzzKey(`data key ${n}`), RING));
   const held = new Map(keys.map((key) => [key.id, key]));
   const past = new Map();
@@ -258,7 +258,7 @@ async function certification() {
     if (known.keys.some(({ id }) => known.byId.get(id)?.revoked === true && again.known.byId.get(id)?.revoked !== true))
       throw new Fault('a revocation was lost');
     const isSettled = encodeDocument(documentOf(again.known, written, options)) === encodeDocument(written);
-    if (lacks(written, again.known, judgement) && !isSettled) throw new Fault('what was written lacks something');
+    if (lacks(written, again.known, judgement) && !isSettled) throw new Fault('the written document lacks a fact');
   };
   return { certified, member, keys };
 }

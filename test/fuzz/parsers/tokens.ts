@@ -9,7 +9,7 @@ import {
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import { bytes, Fault, fuzzKey, named, type Parser, text } from '../parser.ts';
 
-/** The clock of every parser: it stands still, so that no key ends in a long run. */
+/** The clock of every parser, which stands still, so that no key expires in a long run. */
 export const NOW_MS = Date.UTC(2026, 10, 22);
 export const frozen: Clock = {
   wallMs: () => NOW_MS,
@@ -20,7 +20,7 @@ export const frozen: Clock = {
 const PAYLOADS = ['', 'x', '{"step":2}', 'ü'.repeat(40), 'a'.repeat(300)];
 const refuses = named('InvalidRequestState');
 
-/** Tokens of both formats of a ring, and what is said of one that is not opened. */
+/** Tokens of both formats of a ring, and the reasons for their refusal. */
 export async function tokenParsers(): Promise<readonly Parser[]> {
   const generator = xoroshiro128plus(1);
   // Data keys then come from the source of randomness below: the same ring in every run.
@@ -75,7 +75,7 @@ export async function tokenParsers(): Promise<readonly Parser[]> {
   ];
 }
 
-/** What is opened is a payload that was sealed: everything else would be a forgery. */
+/** An unsealed payload is one that was sealed: any other would be a forgery. */
 function checkCopy(payload: Uint8Array): void {
-  if (!PAYLOADS.includes(text(payload))) throw new Fault('opened what nobody sealed');
+  if (!PAYLOADS.includes(text(payload))) throw new Fault('unsealed a payload that was never sealed');
 }

@@ -7,9 +7,9 @@ import { vaultTransitKeyWrapper } from '@sealring/vault-transit';
 import { bytes, fuzzKey, internal, type Parser } from '../parser.ts';
 
 /*
- * Wrapped keys as a ring document may hold them, and answers as a service may give them. An input is three parts between
- * newlines: the key id of the wrapped key, its bytes in base64, and the answer: for AWS and Azure the name of the key that the
- * service says it used, for Google the plaintext, for Vault the whole body.
+ * Wrapped keys of a ring document, and answers of a service. An input is three parts between newlines: the key id of
+ * the wrapped key, its bytes in base64, and the answer: for AWS and Azure the name of the key that the service reports,
+ * for Google the plaintext, for Vault the whole body.
  */
 const CONTEXT = { 'sealring:ring': 'default', 'sealring:purpose': 'data-key' };
 const DATA_KEY = fuzzKey('data key');

@@ -1,7 +1,8 @@
 import { runCodecConformance } from '@sealring/conformance';
 import { createKmsCodec, localKeyWrapper, memoryRing } from '@sealring/core';
 
-// Holds the codec to the conformance kit on this runtime: prints one line of JSON, what does not simply pass.
+// Runs the conformance kit on the codec on this runtime: prints one line of JSON with the requirements that did not
+// simply pass.
 
 const service = () => ({
   keyWrapper: localKeyWrapper({ masterKey: crypto.getRandomValues(new Uint8Array(32)) }),

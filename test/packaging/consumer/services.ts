@@ -26,9 +26,9 @@ import { keyWrapperFor } from '../../../docs/examples/main-job/kms.ts';
 // @boundaries-ignore the example is what is tried here
 import type { KmsSettings } from '../../../docs/examples/main-job/messages.ts';
 
-// What a user's server does, on each service that it was told of as `SERVICES`: prints one line of JSON for each.
+// A user's server, on each service in `SERVICES`: prints one line of JSON for each.
 
-/** A service, and where it is; names are of this run alone. */
+/** A service and its address; the names belong to this run alone. */
 export type Service =
   | { readonly kind: 'kms'; readonly title: string; readonly settings: KmsSettings }
   | { readonly kind: 'file' }
@@ -40,13 +40,13 @@ export type Service =
   | { readonly kind: 'redis'; readonly url: string; readonly key: string }
   | { readonly kind: 'postgres'; readonly url: string; readonly name: string };
 
-/** Of a storage account, its name and its key. */
+/** The name and the key of a storage account. */
 interface Account {
   readonly name: string;
   readonly key: string;
 }
 
-/** What came of it; `error` if something did. */
+/** The result; `error` if the server failed. */
 export interface Outcome {
   readonly title: string;
   readonly error?: string;
@@ -79,7 +79,7 @@ async function storeOf(service: Exclude<Service, { kind: 'kms' }>): Promise<Ring
     }
     case 'kubernetes': {
       const { server, namespace, name } = service;
-      // Its SDK does not load on every Node.js that runs this.
+      // Its SDK does not load on every version of Node.js that runs this.
       const { KubeConfig } = await import('@kubernetes/client-node');
       const client = new KubeConfig();
       client.loadFromOptions({
@@ -102,7 +102,7 @@ async function storeOf(service: Exclude<Service, { kind: 'kms' }>): Promise<Ring
   }
 }
 
-/** Two members of one ring: what one seals the other opens, before a rotation and after it; a changed token nobody. */
+/** Two members of one ring: each unseals the other's tokens, before and after a rotation; both refuse a forgery. */
 async function work(keyWrapper: () => Promise<KeyWrapper>, ring: () => Promise<RingStore>): Promise<void> {
   const member = async () =>
     createKmsCodec({ keyWrapper: await keyWrapper(), ring: await ring(), ringName: 'consumer', create: 'now' });
@@ -122,7 +122,7 @@ async function work(keyWrapper: () => Promise<KeyWrapper>, ring: () => Promise<R
   }
 }
 
-/** What keeps two members from overwriting each other: a write with a revision that is not stored must conflict. */
+/** Two members must not overwrite each other: a write with a revision that is not stored must conflict. */
 async function contest(ring: RingStore): Promise<void> {
   const { revision } = (await ring.read()) ?? {};
   await ring.write('second', { expected: revision });
@@ -173,5 +173,5 @@ async function tryOut(service: Service): Promise<Outcome> {
 const services: readonly Service[] = JSON.parse(process.env['SERVICES'] ?? '[]');
 for (const service of services) console.log(JSON.stringify(await tryOut(service)));
 await rm(folder, { recursive: true });
-// A client of a vendor may keep a connection for a later call: nothing of ours does.
+// A vendor's client may keep a connection for a later call; this project's code does not.
 process.exit(0);

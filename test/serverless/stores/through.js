@@ -1,4 +1,4 @@
-/** A Worker that creates a ring in a store, replaces it, and answers with what each call resolved to or rejected with. */
+/** A Worker that creates a ring in a store, replaces it, and answers with the result or error of each call. */
 export function through(ringAt) {
   return {
     async fetch(request, env) {

@@ -6,7 +6,7 @@ import { MINUTE, SECOND, type World } from '../world.ts';
 
 const TRIES = 5;
 const TRY_AGAIN_MS: number = 5 * SECOND;
-/** Members that revoke and rotate when all is over; more would only fill the ring. */
+/** Members that revoke and rotate at the end; more would only fill the ring. */
 const OPERATED = 4;
 
 /** What must hold once the attacker has stopped, and the last fault is over. */
@@ -14,10 +14,10 @@ export async function judgeAfterwards(world: World, oracle: Oracle): Promise<voi
   const { timeline, options, dice } = world;
   const pass = (ms: number): Promise<void> => timeline.advance(timeline.nowMs + ms, options.quantumMs);
   const stoppedAt = timeline.nowMs;
-  // Whoever was down until now has begun to start.
+  // Members that were down until now have begun to start.
   if (world.mayWrap) await pass(options.quantumMs);
   const deceived = world.mayWrap ? deceivedOf(world) : [];
-  // Nobody is left who knows the true ring: what cannot be prevented.
+  // No member with the genuine ring is left: nothing can prevent this.
   if (deceived.length === world.members.length) return;
   for (const member of deceived) member.crash();
   await pass(dice.between(0, MINUTE));
@@ -30,7 +30,7 @@ export async function judgeAfterwards(world: World, oracle: Oracle): Promise<voi
   await pass(3 * MINUTE);
   const writes = world.store.history.length;
   await pass(15 * MINUTE);
-  // A rotation may be due just now.
+  // A rotation may be due at this moment.
   if (world.store.history.length - writes > 4) {
     oracle.report('no endless fight', `${world.store.history.length - writes} writes in 15 quiet minutes`);
   }
@@ -50,8 +50,8 @@ export async function judgeAfterwards(world: World, oracle: Oracle): Promise<voi
 }
 
 /**
- * With the right to wrap, a start can be deceived: whoever started meanwhile, or starts before the store is repaired, is
- * ended, and started when all is over.
+ * With permission to wrap, an attacker can deceive a start: members that started meanwhile, or start before the store
+ * is repaired, are ended, and started again at the end.
  */
 function deceivedOf(world: World): readonly SimulatedMember[] {
   const { from = Number.POSITIVE_INFINITY } = world.hostility.spells.at(-1) ?? {};
@@ -61,20 +61,20 @@ function deceivedOf(world: World): readonly SimulatedMember[] {
 function judgeAgreement(world: World, oracle: Oracle, members: readonly SimulatedMember[], when: string): void {
   const down = members.filter((member) => !member.isUp);
   if (down.length > 0)
-    oracle.report('everybody agrees', `${when}: ${down.map(({ name }) => name).join(', ')} not started`);
+    oracle.report('all members agree', `${when}: ${down.map(({ name }) => name).join(', ')} not started`);
   const shape = misshapen(world.store.document ?? '');
   if (shape !== undefined) oracle.report('what is stored is a ring document', `${when}: ${shape}`);
   const different = disagreement(world, members) ?? mutualRefusal(members);
-  if (different !== undefined) oracle.report('everybody agrees', `${when}: ${different}`);
+  if (different !== undefined) oracle.report('all members agree', `${when}: ${different}`);
 }
 
-/** What became of a wish. */
+/** The result of a request. */
 interface Outcome {
   isDone: boolean;
   failure: unknown;
 }
 
-/** What an operator asks of a member, and asks again where a call was lost. */
+/** A request by an operator to a member, repeated if a call was lost. */
 async function wished(world: World, oracle: Oracle, member: SimulatedMember, wish: 'revoke' | 'rotate'): Promise<void> {
   const { timeline, options } = world;
   let last: Outcome = { isDone: false, failure: 'it is down' };
@@ -95,7 +95,7 @@ async function wished(world: World, oracle: Oracle, member: SimulatedMember, wis
         oracle.caught(error, `${member.name}: ${wish}`);
       },
     );
-    // An operator does not wait for longer than the calls may take.
+    // An operator waits no longer than the calls may take.
     const until = timeline.nowMs + MINUTE;
     while (timeline.nowMs < until && isPending(outcome)) {
       await timeline.advance(timeline.nowMs + SECOND, options.quantumMs);

@@ -6,7 +6,7 @@ import { forge, junkToken } from './forge.ts';
 import { steal } from './loot.ts';
 import type { Powers } from './powers.ts';
 
-/** How soon one delivery follows another: he hammers, he waits, or he only aims. Milliseconds. */
+/** The time between deliveries: the attacker hammers, waits, or only aims. Milliseconds. */
 const TEMPI: readonly (readonly [number, number])[] = [
   [SECOND, 15 * SECOND],
   [5 * SECOND, MINUTE],
@@ -14,7 +14,7 @@ const TEMPI: readonly (readonly [number, number])[] = [
 ];
 const THEFTS = 3;
 const PRESENTED_EVERY_MS = 400;
-/** A document of his is not built on by honest writers when another follows at once. */
+/** Honest writers do not build on a document of the attacker if another follows at once. */
 const AIM_CHANCE = 0.4;
 const AIMED_AT: readonly WorldEvent['kind'][] = [
   'starting',
@@ -26,7 +26,7 @@ const AIMED_AT: readonly WorldEvent['kind'][] = [
   'activation',
 ];
 
-/** Does for a while what his powers allow, at random moments and at those that suit him. */
+/** Uses the attacker's powers for a while, at random moments and at suitable ones. */
 export class Attacker {
   readonly #world: World;
   readonly #oracle: Oracle;
@@ -45,7 +45,7 @@ export class Attacker {
     this.#composer = new Composer(world, dice, oracle.thefts, powers);
   }
 
-  /** Goes on until `untilMs` of the world, and then stops for good. */
+  /** Continues until `untilMs` of the world, and then stops permanently. */
   begin(untilMs: number): void {
     const { timeline, hostility } = this.#world;
     this.#untilMs = untilMs;
@@ -117,7 +117,7 @@ export class Attacker {
     try {
       this.#genuine = this.#world.anyMember(this.#dice)?.codec?.seal(new Uint8Array(3)) ?? this.#genuine;
     } catch {
-      // Whoever does not seal has none to give.
+      // A member that does not seal has no token to steal.
     }
   }
 
@@ -131,7 +131,7 @@ export class Attacker {
     const open = (): void => {
       try {
         codec.unseal(token);
-        this.#oracle.report('no forged token opens', `${member.name} opened ${token}`);
+        this.#oracle.report('no forged token unseals', `${member.name} opened ${token}`);
       } catch (error) {
         this.#oracle.caught(error, `${member.name} opens`);
       }
@@ -145,7 +145,7 @@ export class Attacker {
     );
   }
 
-  /** Tokens under keys that he holds: one of his own opens nowhere, a stolen one no longer than the fleet allows. */
+  /** A token under the attacker's own key never unseals; one under a stolen key, no longer than the fleet allows. */
   #presentForged(): void {
     for (const key of this.#oracle.thefts.all) {
       const member = this.#world.anyMember(this.#dice);

@@ -11,7 +11,7 @@ import { EPOCH_MS } from '../timeline.ts';
 import { DAY, HOUR, MINUTE, SECOND, type World } from '../world.ts';
 import type { Powers } from './powers.ts';
 
-/** An entry as text: whoever writes the store is bound by no type. */
+/** An entry as parsed JSON: an attacker who writes the store ignores the types. */
 export interface Entry {
   id: string;
   created: string;
@@ -28,12 +28,12 @@ export type Document = { keys: Entry[]; claim?: string } & Record<string, unknow
 
 type Times = Pick<Entry, 'created' | 'activates' | 'sealsUntil' | 'opensUntil'>;
 
-/** An edit of a document that is about to be delivered; what it cannot be done to is left as it is. */
+/** An edit of a document before its delivery; a document that the edit does not fit stays as it is. */
 type Edit = (document: Document, composer: Composer) => void;
 
 /**
- * Makes hostile documents: of everything that was ever stored, of the keys that the attacker has, of edited fields and of
- * junk. A random search: its seed gives the same documents in the same world.
+ * Makes hostile documents from everything that was ever stored, the attacker's keys, edited fields and junk. A random
+ * search: the same seed gives the same documents in the same world.
  */
 export class Composer {
   readonly world: World;
@@ -48,7 +48,7 @@ export class Composer {
     this.powers = powers;
   }
 
-  /** The next document; undefined: what is stored is deleted. */
+  /** The next document; undefined to delete what is stored. */
   compose(): string | undefined {
     const { dice } = this;
     if (dice.chance(0.08)) return undefined;
@@ -60,12 +60,12 @@ export class Composer {
     const allowed = this.powers.wraps ? [...edits, ...WRAPPING_EDITS, ...WRAPPING_EDITS, ...WRAPPING_EDITS] : edits;
     const count = dice.pick([0, 1, 1, 1, 2, 2, 3, 5]);
     for (let i = 0; i < count; i++) dice.pick(allowed)(document, this);
-    // In another order it would be refused before anybody looks at it.
+    // In another order it would be refused before any check of its content.
     const text = JSON.stringify(dice.chance(0.95) ? inOrder(document) : document);
     return dice.chance(0.02) ? `${text} ` : text;
   }
 
-  /** What was stored some time ago, mostly lately. */
+  /** A document that was stored before, usually a recent one. */
   old(): Document | undefined {
     const { history } = this.world.store;
     if (history.length === 0) return undefined;
@@ -86,7 +86,7 @@ export class Composer {
     return EPOCH_MS + this.world.timeline.nowMs;
   }
 
-  /** What is stored now. */
+  /** The stored document. */
   get current(): Document | undefined {
     return parsed(this.world.store.document ?? '');
   }
@@ -106,7 +106,7 @@ export class Composer {
     return this.thefts.all.length === 0 ? undefined : this.dice.pick(this.thefts.all);
   }
 
-  /** Times as those of a key in use, or nearly. */
+  /** Times as of a key in use, or nearly. */
   times(): Times {
     const { dice } = this;
     const created =
@@ -124,7 +124,7 @@ export class Composer {
     };
   }
 
-  /** A ring of one key of his own, which says that there was none before it. */
+  /** A ring of one key of the attacker's, which claims to be the first. */
   ownRing(createdMs: number): Document {
     const key = this.thefts.make(this.#newDataKey(), createdMs);
     const spelt = (ms: number): string => formatTime(Math.floor(ms / SECOND) * SECOND);
@@ -144,7 +144,7 @@ export class Composer {
     return dataKey;
   }
 
-  /** Adds a voucher. Whether the entry names the signer as its ancestor too is left to chance where it is not said. */
+  /** Adds a voucher. Chance decides whether the entry also names the signer as its ancestor, unless the caller does. */
   vouch(entry: Entry, signer: DataKey, names?: boolean): void {
     const times = {
       created: Date.parse(entry.created),
@@ -153,7 +153,7 @@ export class Composer {
       opensUntil: Date.parse(entry.opensUntil),
     };
     entry.vouchers[signer.id] = voucherOf(RING, { id: entry.id, ...times }, signer.authenticator).toString('base64url');
-    // A key says itself whom it comes after: of one that is not his he can only say what is found out.
+    // A key names its own ancestors: for another's key, the attacker can only copy published names.
     const own = this.thefts.all.find(({ id }) => id === entry.id);
     if (own === undefined && !(names ?? this.dice.chance(0.5))) return;
     const ids = [signer.id, ...(entry.ancestors?.ids ?? [])].slice(0, 8);
@@ -173,7 +173,7 @@ export class Composer {
     return { id: this.junk(9), ...this.times(), vouchers: {}, wraps: [wrap] };
   }
 
-  /** An entry that unwraps: with a key of his own, or, under other times, one that he stole. */
+  /** An entry that unwraps: with the attacker's own key, or with a stolen one under other times. */
   wrappedEntry(key: StolenKey, given: Times = this.times()): Entry {
     const entry: Entry = { id: key.id, ...given, vouchers: {}, wraps: [] };
     const times = {
@@ -203,7 +203,7 @@ function parsed(text: string): Document | undefined {
   }
 }
 
-/** As the format spells it; what it does not know comes last. */
+/** As the format spells it; unknown members come last. */
 export function inOrder({ format, ring, claim, keys, ...unknown }: Document): object {
   return {
     format,
@@ -232,9 +232,9 @@ export function inOrder({ format, ring, claim, keys, ...unknown }: Document): ob
 
 const isEnded = (entry: Entry, wallMs: number): boolean => Date.parse(entry.opensUntil) < wallMs;
 
-/** What anybody can do to a document. */
+/** Edits that need no key. */
 const EDITS: readonly Edit[] = [
-  // Entries come and go.
+  // Entries are added and removed.
   (document, { dice }) => void (document.keys = document.keys.filter(() => dice.chance(0.5))),
   (document, composer) => void (document.keys = document.keys.filter((entry) => isEnded(entry, composer.wallMs))),
   (document, composer) => void (document.keys = document.keys.filter((entry) => !isEnded(entry, composer.wallMs))),
@@ -248,7 +248,7 @@ const EDITS: readonly Edit[] = [
     const known = new Set(document.keys.map(({ id }) => id));
     document.keys.push(...(composer.old()?.keys ?? []).filter(({ id }) => !known.has(id)));
   },
-  // Revocations are lost, claimed, and moved.
+  // Revocations are lost, forged, and moved.
   (document) => {
     for (const entry of document.keys) delete entry.revoked;
   },
@@ -315,7 +315,7 @@ const EDITS: readonly Edit[] = [
   (document, composer) => {
     for (const entry of document.keys) for (const wrap of entry.wraps) wrap.mac = composer.junk(32);
   },
-  // Entries of nobody.
+  // Entries with keys that no one holds.
   (document, composer) => {
     const room = composer.dice.pick([1, 4, 64 - document.keys.length, 65]);
     document.keys.push(...Array.from({ length: Math.max(0, room) }, () => composer.junkEntry()));
@@ -334,9 +334,9 @@ const EDITS: readonly Edit[] = [
   (document, composer) => void (document['claim'] = composer.junk(16)),
 ];
 
-/** What a data key allows. */
+/** Edits that need a data key. */
 const KEYED_EDITS: readonly Edit[] = [
-  // He revokes what he may, and what he may not.
+  // Revocations that the key may make, and others.
   (document, composer) => {
     const key = composer.anyKey();
     if (key !== undefined) for (const entry of document.keys) composer.certify(entry, key.held);
@@ -352,7 +352,7 @@ const KEYED_EDITS: readonly Edit[] = [
     const own = document.keys.find(({ id }) => id === key.id);
     if (own !== undefined) delete own.revoked;
   },
-  // He vouches for junk, and for what the ring has already.
+  // Vouchers for junk, and for keys that the ring has.
   (document, composer) => {
     const key = composer.anyKey();
     if (key === undefined) return;
@@ -377,7 +377,7 @@ const KEYED_EDITS: readonly Edit[] = [
       composer.vouch(entry, key.held);
     }
   },
-  // He is the only one left, with a wrap of a true MAC beside.
+  // The only remaining key, beside a wrap of a genuine MAC.
   (document, composer) => {
     const key = composer.anyKey();
     document.keys = document.keys.filter(({ id }) => id === key?.id);
@@ -395,10 +395,10 @@ const KEYED_EDITS: readonly Edit[] = [
   },
 ];
 
-/** What the right to wrap allows. */
+/** Edits that need permission to wrap. */
 const WRAPPING_EDITS: readonly Edit[] = [
   (document, composer) => void document.keys.push(composer.wrappedEntry(ownKey(composer))),
-  // A ring of his own, that hangs together.
+  // A consistent ring of the attacker's own.
   (document, composer) => {
     const first = ownKey(composer);
     const second = composer.wrappedEntry(ownKey(composer));
@@ -411,7 +411,7 @@ const WRAPPING_EDITS: readonly Edit[] = [
     if (key !== undefined) composer.vouch(entry, key.held);
     document.keys.push(entry);
   },
-  // One of his own that says it comes after those of the ring, with whatever vouchers there are.
+  // An attacker's key that claims to succeed those of the ring, with any vouchers.
   (document, composer) => {
     const key = ownKey(composer);
     const entry = composer.wrappedEntry(key);
@@ -422,7 +422,7 @@ const WRAPPING_EDITS: readonly Edit[] = [
     for (const other of composer.thefts.all) if (composer.dice.chance(0.5)) composer.vouch(entry, other.held);
     document.keys.push(entry);
   },
-  // One of his own that claims to be newer, and that everything else is revoked.
+  // An attacker's key that claims to be newer, and that all others are revoked.
   (document, composer) => {
     const key = ownKey(composer);
     for (const entry of document.keys) composer.certify(entry, key.held);

@@ -7,7 +7,7 @@ import { PLAYS, Stage } from './plays.ts';
 import { ADVERSARIES, NOTHING, type Powers } from './powers.ts';
 import { begin as beginUnrest } from './unrest.ts';
 
-/** What an episode came to. */
+/** The result of an episode. */
 export interface EpisodeReport {
   readonly adversary: string;
   readonly seed: number;
@@ -20,10 +20,10 @@ export interface EpisodeReport {
   readonly violations: readonly Violation[];
 }
 
-/** Keys that live for half a day: faults and attackers meet more of them. */
+/** Keys that live for half a day, so that faults and attackers meet more of them. */
 export const SHORT_LIVES: Partial<WorldPolicy> = { rotateEverySeconds: 19_200, storeOutageSeconds: 14_400 };
 
-/** Everything random of an episode follows from its seed. */
+/** Everything random in an episode follows from its seed. */
 export function episodeOptions(seed: number, most = 20): WorldOptions {
   const dice = new Dice(seed * 7_919 + 1);
   const members = 5 + Math.floor(dice.uniform() * Math.max(1, most - 4));
@@ -34,7 +34,7 @@ interface Listener {
   readonly trace?: (atMs: number, line: string) => void;
 }
 
-/** One fleet, one attacker: some quiet hours, some of attack and of trouble, and then what must hold. */
+/** One fleet and one attacker: some quiet hours, some hours of attack and faults, and then the final checks. */
 export async function runEpisode(
   adversary: string,
   options: WorldOptions,
@@ -44,7 +44,7 @@ export async function runEpisode(
   if (powers === undefined) throw new RangeError(`unknown adversary ${JSON.stringify(adversary)}`);
   const { world, oracle, attacker, calls, attackedMs } = await attack(powers, options, listener);
   if (oracle.violationCount === 0 && !powers.writes) {
-    // What he causes is judged by the same fleet without him.
+    // Compares the calls that the attacker causes with those of the same fleet without an attacker.
     const without = await attack(NOTHING, options, {});
     judgeCalls(oracle, calls, without.calls, { members: options.members, attackedMs });
     end(without.world);
@@ -77,10 +77,10 @@ async function attack(powers: Powers, options: WorldOptions, listener: Listener)
   return { world, oracle, attacker, calls, attackedMs: untilMs - fromMs };
 }
 
-/** A play comes to its end by itself; this is long after. */
+/** A play ends by itself; this is long after. */
 const LONGEST_PLAY_MS: number = 24 * HOUR;
 
-/** One fleet, one attacker who knows what he does, and then what must hold. */
+/** One fleet, one attacker who follows a play, and then the final checks. */
 export async function runPlay(name: string, seed: number, listener: Listener = {}): Promise<EpisodeReport> {
   const play = PLAYS[name];
   if (play === undefined) throw new RangeError(`unknown play ${JSON.stringify(name)}`);
@@ -142,7 +142,8 @@ function judgeCalls(
 ): void {
   const slack = BY_CHANCE.calls * members;
   const kms = without.kms * (1 + BY_CHANCE.share) + slack;
-  if (calls.kms > kms) oracle.report('KMS calls as without him', `${calls.kms} instead of ${without.kms}`);
+  if (calls.kms > kms)
+    oracle.report('as many KMS calls as without an attacker', `${calls.kms} instead of ${without.kms}`);
   const reads = without.reads * (1 + BY_CHANCE.share) + slack + (members * attackedMs) / MISS_REFRESH_MS;
   if (calls.reads > reads) {
     oracle.report(

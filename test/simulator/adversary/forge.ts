@@ -4,7 +4,7 @@ import { sealSealring } from '../../../packages/core/src/formats/sealring.ts';
 import type { DataKey } from '../../../packages/core/src/keys/data-key.ts';
 import type { Dice } from '../dice.ts';
 
-/** A token as a holder of the data key can make it at any time. */
+/** A token that a holder of the data key can make at any time. */
 export function forge(key: DataKey, dice: Dice): string {
   const [salt, nonce] = [new Uint8Array(18), new Uint8Array(12)];
   dice.source(salt);
@@ -14,7 +14,7 @@ export function forge(key: DataKey, dice: Dice): string {
 
 const ALPHABET = Array.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_');
 
-/** A token of nobody: well formed or not, with a key id that no ring has or with one that it has. */
+/** A forged token: well formed or not, with an unknown key id or one of the ring. */
 export function junkToken(dice: Dice, genuine: string | undefined): string {
   const text = (length: number): string => Array.from({ length }, () => dice.pick(ALPHABET)).join('');
   if (genuine !== undefined && dice.chance(0.3)) {

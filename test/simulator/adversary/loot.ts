@@ -4,7 +4,7 @@ import { EPOCH_MS } from '../timeline.ts';
 import type { World } from '../world.ts';
 import type { Powers } from './powers.ts';
 
-/** Steals a data key of the kind that the threat model allows, if there is one now. */
+/** Steals a data key of the kind that the threat model allows, if the ring has one now. */
 export function steal(world: World, thefts: Thefts, kind: Powers['steals']): void {
   const id = victimOf(world, kind)?.id;
   if (id !== undefined) thefts.steal(id);

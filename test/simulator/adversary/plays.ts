@@ -8,7 +8,7 @@ import { Composer, type Document, type Entry, inOrder } from './composer.ts';
 import { steal } from './loot.ts';
 import { NOTHING, type Powers } from './powers.ts';
 
-/** What an attacker does step by step, where chance would seldom find the steps. */
+/** Attacks in fixed steps, for sequences that chance would seldom find. */
 export interface Play {
   readonly powers: Powers;
   readonly perform: (stage: Stage) => Promise<void>;
@@ -17,7 +17,7 @@ export interface Play {
 const W: Powers = { ...NOTHING, writes: true };
 const W_WRAP: Powers = { ...W, wraps: true };
 
-/** What a play is performed with. */
+/** The parts of a play. */
 export class Stage {
   readonly world: World;
   readonly oracle: Oracle;
@@ -32,12 +32,12 @@ export class Stage {
     this.#powers = powers;
     this.composer = new Composer(world, world.dice, oracle.thefts, powers);
     world.listen(({ kind }) => {
-      // Before anybody else reads it.
+      // Before any other member reads it.
       if (kind === 'written' && this.#held !== undefined) world.timeline.after(1, () => this.#put());
     });
   }
 
-  /** From now on somebody writes the store who must not. */
+  /** From now on an attacker writes the store. */
   begin(): void {
     this.world.mayWrap = this.#powers.wraps;
     this.world.hostility.begin(this.world.timeline.nowMs);
@@ -56,14 +56,14 @@ export class Stage {
     return this.pause(ms - this.world.timeline.nowMs);
   }
 
-  /** Puts a document into the store once, or deletes what is there. */
+  /** Puts a document into the store once, or deletes the stored one. */
   deliver(document: Document | string | undefined): void {
     this.deliveries += 1;
     this.world.trace('the attacker writes');
     this.world.store.replace(typeof document === 'object' ? JSON.stringify(inOrder(document)) : document);
   }
 
-  /** Puts a document into the store, again after whatever a member writes. */
+  /** Puts a document into the store, and again after every write by a member. */
   hold(document: Document): void {
     this.#held = document;
     this.#put();
@@ -78,7 +78,7 @@ export class Stage {
     if (this.#held !== undefined) this.deliver(this.#held);
   }
 
-  /** What is stored now, to be edited. */
+  /** The stored document, for editing. */
   get current(): Document {
     const { current } = this.composer;
     if (current === undefined) throw new Error('the store holds no document to begin with');
@@ -95,7 +95,7 @@ export class Stage {
     return member;
   }
 
-  /** An operator wishes something of a member that is well. */
+  /** Requests an operation of a healthy member, as an operator does. */
   async operate(member: SimulatedMember, wish: 'revoke' | 'revoke all' | 'rotate'): Promise<void> {
     const { codec } = member;
     const keyId = codec?.health().sealingKey ?? '';
@@ -108,13 +108,13 @@ export class Stage {
       this.oracle.caught(error, `${member.name}: ${wish}`);
       return;
     }
-    // What came along with a rotation nobody asked for.
+    // Ids of keys that came with an unrequested rotation.
     if (wish === 'revoke') this.oracle.revoked(keyId);
     if (wish !== 'revoke all') return;
     for (const { id, state } of codec?.health().keys ?? []) if (state === 'revoked') this.oracle.revoked(id);
   }
 
-  /** Shows a token to a member. */
+  /** Presents a token to a member. */
   present({ codec, name }: SimulatedMember, token: string): void {
     try {
       codec?.unseal(token);
@@ -123,7 +123,7 @@ export class Stage {
     }
   }
 
-  /** A member is started anew, while the store holds what `seen` says. Resolves when it is up, at most so much later. */
+  /** Restarts a member while the store holds `seen`. Resolves when it is up, or after this time. */
   async restart(member: SimulatedMember, seen: () => void = () => undefined, atMostMs: number = MINUTE): Promise<void> {
     this.world.crash(member, SECOND);
     await this.pause(SECOND - 1);
@@ -143,7 +143,7 @@ function newestFirst({ keys }: Document): Entry[] {
   return keys.toSorted((a, b) => b.created.localeCompare(a.created));
 }
 
-/** Documents that are none, each for one reason alone. */
+/** Invalid documents, each with one defect. */
 const MISSHAPEN: readonly ((document: Document, composer: Composer) => string)[] = [
   (document) => spelt({ ...document, epoch: 7 }),
   (document) => spelt(document, (entry) => ({ ...entry, note: 'x' })),
@@ -169,7 +169,7 @@ function spelt(document: Document, each: (entry: Entry) => object = (entry) => e
   return JSON.stringify({ ...inTheirOrder, keys: inTheirOrder.keys.map(each) });
 }
 
-/** An entry of nobody with times that are in order. */
+/** An entry with a key that no one holds, and valid times. */
 function lastingJunk(composer: Composer, livesMs: number = DAY): Entry {
   const time = (ms: number): string => textOf(composer.wallMs + ms);
   const times = { created: time(0), activates: time(0), sealsUntil: time(HOUR), opensUntil: time(livesMs) };
@@ -180,11 +180,11 @@ function textOf(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
-/** Entries of a document at most. */
+/** Most entries of a document. */
 const MAX_ENTRIES = 64;
 
 export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
-  /** A copy that lacks nothing but a revocation. */
+  /** A copy that lacks only a revocation. */
   'a-revocation-is-lost': {
     powers: W,
     perform: async (stage) => {
@@ -198,7 +198,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.end();
       await stage.settle();
       const different = disagreement(stage.world, stage.world.members);
-      if (different !== undefined) stage.oracle.report('everybody agrees', different);
+      if (different !== undefined) stage.oracle.report('all members agree', different);
     },
   },
   'the-ring-is-deleted': {
@@ -210,7 +210,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.end();
       await stage.settle();
       const different = disagreement(stage.world, stage.world.members);
-      if (different !== undefined) stage.oracle.report('everybody agrees', different);
+      if (different !== undefined) stage.oracle.report('all members agree', different);
     },
   },
   'what-is-no-document': {
@@ -227,7 +227,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       }
     },
   },
-  /** Keys of nobody that a stolen one vouches for, while the KMS answers for others alone. */
+  /** Keys that no one holds, with vouchers by a stolen key, while the KMS answers only for others. */
   'vouched-for-and-refused': {
     powers: { ...W, steals: 'newest' },
     perform: async (stage) => {
@@ -247,7 +247,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.end();
     },
   },
-  /** What is stored lacks a key, whoever writes it, and everybody hears of it at once. */
+  /** The stored document lacks a key whatever the members write, and every member is notified at once. */
   'a-key-is-lost-again-and-again': {
     powers: { ...W, notifies: true },
     perform: async (stage) => {
@@ -268,7 +268,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.end();
     },
   },
-  /** The ring is deleted where one member alone can write, and that is asked for keys of it while it has made another one. */
+  /** The ring is deleted while only one member can write, which is then asked for its keys after making another. */
   'tokens-of-the-ring-before': {
     powers: { ...W, presents: true },
     perform: async (stage) => {
@@ -288,10 +288,10 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
         stage.present(alone, token);
       }
       const different = disagreement(world, world.members);
-      if (different !== undefined) oracle.report('everybody agrees', different);
+      if (different !== undefined) oracle.report('all members agree', different);
     },
   },
-  /** A ring that says it is older, where everybody has a ring that is old, or started lately in it. */
+  /** A ring that claims to be older, against members with an old ring, or with a recent start in it. */
   'a-ring-that-says-it-is-older': {
     powers: W_WRAP,
     perform: async (stage) => {
@@ -306,7 +306,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.end();
     },
   },
-  /** The true ring and his, side by side, for a member that starts. */
+  /** The genuine ring and the attacker's, side by side, for a starting member. */
   'two-rings-in-one-document': {
     powers: W_WRAP,
     perform: async (stage) => {
@@ -320,7 +320,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.end();
     },
   },
-  /** Wraps of nobody beside those of the ring. */
+  /** Forged wraps beside those of the ring. */
   'junk-beside-the-wraps': {
     powers: W,
     perform: async (stage) => {
@@ -335,10 +335,10 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.end();
       await stage.operate(stage.member(0), 'rotate');
       const full = stage.current.keys.find(({ wraps }) => wraps.length > 1);
-      if (full !== undefined) stage.oracle.report('what nobody certified is not written', `wraps of ${full.id}`);
+      if (full !== undefined) stage.oracle.report('nothing without a certificate is written', `wraps of ${full.id}`);
     },
   },
-  /** A member that was caught at its start is shown the true ring as if it came after his, and makes a key. */
+  /** A member that was deceived at its start reads the genuine ring as if it came later, and makes a key. */
   'caught-and-shown-the-true-ring': {
     powers: W_WRAP,
     perform: async (stage) => {
@@ -351,7 +351,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       await stage.restart(caught, () => stage.hold(own));
       const [key] = stage.oracle.thefts.own;
       if (key === undefined) return;
-      // First with the ancestors that the true keys name themselves, then with his before them.
+      // First with the ancestors that the genuine keys name themselves, then with the attacker's before them.
       for (const names of [false, true]) {
         const vouchedFor = structuredClone(keys);
         for (const entry of vouchedFor) composer.vouch(entry, key.held, names);
@@ -362,7 +362,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.end();
     },
   },
-  /** A member that was caught at its start hears of the true ring, goes over to it, and makes a key. */
+  /** A member that was deceived at its start reads the genuine ring, changes to it, and makes a key. */
   'caught-and-gone-over': {
     powers: W_WRAP,
     perform: async (stage) => {
@@ -376,7 +376,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.end();
     },
   },
-  /** A member starts in a ring that shows a revoked key of the true one beside his, and makes a key. */
+  /** A member starts in a ring that has a revoked key of the genuine one beside the attacker's, and makes a key. */
   'caught-beside-a-revoked-key': {
     powers: W_WRAP,
     perform: async (stage) => {
@@ -395,7 +395,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.end();
     },
   },
-  /** A member starts where all keys have ended, and then in his ring, and makes a key. */
+  /** A member starts where all keys have expired, and then in the attacker's ring, and makes a key. */
   'caught-after-ended-keys': {
     powers: W_WRAP,
     perform: async (stage) => {
@@ -408,7 +408,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
         const { keys } = JSON.parse(stored.document) as Document;
         for (const key of keys) if (Date.parse(key.opensUntil) < composer.wallMs) ended.set(key.id, key);
       }
-      // Somebody else is about to make the key: so it is looked at again.
+      // Another member is about to make the key, so this one reads again.
       const dead = { ...stage.current, claim: composer.junk(16), keys: [...ended.values()] };
       const startedAt = stage.world.timeline.nowMs;
       const { refreshEverySeconds, backoffCapSeconds } = stage.world.policy;
@@ -421,7 +421,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.end();
     },
   },
-  /** A key is shown as older than it is, and as revoked by a stolen one, to a member that starts and then writes. */
+  /** A starting member, which then writes, reads a key as older than it is, and as revoked by a stolen one. */
   'revoked-under-other-times': {
     powers: { ...W, steals: 'older' },
     perform: async (stage) => {
@@ -444,7 +444,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.end();
     },
   },
-  /** Two revocations at once, of which the newer makes the older one void. */
+  /** Two revocations at once; the newer one makes the older one void. */
   'two-revocations-at-once': {
     powers: { ...W, steals: 'revoked' },
     perform: async (stage) => {
@@ -453,7 +453,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       await stage.operate(stage.member(0), 'rotate');
       await stage.pause(MINUTE);
       await stage.operate(stage.member(0), 'revoke');
-      // Nobody trusts the key any more.
+      // No member trusts the key any longer.
       await stage.pause(40 * MINUTE);
       stage.begin();
       stage.steal('revoked');
@@ -468,7 +468,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.end();
     },
   },
-  /** The entry of a revoked key, as it was before the revocation, for a member whose clock has stepped after the key's end. */
+  /** The entry of a revoked key from before the revocation, for a member whose clock stepped past the key's end. */
   'a-revoked-key-after-its-end': {
     powers: W,
     perform: async (stage) => {
@@ -485,7 +485,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.end();
     },
   },
-  /** Rotations that somebody asks for leave room for revocations. */
+  /** Requested rotations leave room for revocations. */
   'rotations-without-end': {
     powers: W,
     perform: async (stage) => {
@@ -495,18 +495,18 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.end();
       for (let i = 0; i < 52; i++) await stage.operate(stage.member(0), 'rotate');
       const count = stage.current.keys.length;
-      if (count > 48) stage.oracle.report('asked rotations stop at 48 keys', `${count} keys`);
+      if (count > 48) stage.oracle.report('requested rotations stop at 48 keys', `${count} keys`);
       // Until the ring has room again.
       await stage.pause(14 * HOUR);
     },
   },
-  /** A member starts with its clock ahead of the end of a key, before any service gives a date, and is set right. */
+  /** A member starts with its clock past the end of a key, before any service gives a date, and is then corrected. */
   'a-clock-set-right-by-the-first-date': {
     powers: W,
     perform: async (stage) => {
       const { world } = stage;
       const member = stage.member(1);
-      // The oldest of three keys ends within two hours, and no rotation is due.
+      // The oldest of three keys expires within two hours, and no rotation is due.
       await stage.until(9.6 * HOUR);
       stage.begin();
       stage.deliver(stage.current);
@@ -519,10 +519,10 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       await stage.pause(15 * MINUTE);
       await stage.settle();
       const different = disagreement(world, world.members);
-      if (different !== undefined) stage.oracle.report('everybody agrees', different);
+      if (different !== undefined) stage.oracle.report('all members agree', different);
     },
   },
-  /** All hear of a revocation, and none of a successor that anybody makes, for as long as somebody writes the store. */
+  /** All read a revocation, and none a successor that any member makes, while an attacker writes the store. */
   'a-successor-is-withheld': {
     powers: W,
     perform: async (stage) => {
@@ -535,10 +535,10 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.end();
       await stage.settle();
       const different = disagreement(stage.world, stage.world.members);
-      if (different !== undefined) stage.oracle.report('everybody agrees', different);
+      if (different !== undefined) stage.oracle.report('all members agree', different);
     },
   },
-  /** Revocations by the dozen in a ring that is full: nobody reads of the first before the last. */
+  /** Dozens of revocations in a full ring: no member reads the first before the last. */
   'revocations-one-after-another-in-a-full-ring': {
     powers: W,
     perform: async (stage) => {
@@ -549,7 +549,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       await refusedByAll(stage, token);
     },
   },
-  /** Somebody is cut off from the store until the revocation of its key has left the full ring. */
+  /** A member is cut off from the store until the revocation of its key has left the full ring. */
   'a-revocation-missed-in-a-full-ring': {
     powers: W,
     perform: async (stage) => {
@@ -569,7 +569,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       await refusedByAll(stage, token);
     },
   },
-  /** Whoever has an expired key certifies as many revocations as a document has room for, in place of a genuine one. */
+  /** The holder of an expired key fills a document with certified revocations, in place of a genuine one. */
   'an-expired-key-fills-the-ring': {
     powers: { ...W, steals: 'ended' },
     perform: async (stage) => {
@@ -578,7 +578,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       const revoked = stage.member(0).codec?.health().sealingKey ?? '';
       await stage.operate(stage.member(0), 'revoke');
       await stage.settle();
-      // It knows the revocation, and nothing of the expired key.
+      // It knows the revocation, but not the expired key.
       await stage.restart(stage.member(1));
       stage.begin();
       stage.steal('ended');
@@ -602,7 +602,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
   },
 });
 
-/** A ring without room, whose keys are all active, and a token of the one that is revoked first. */
+/** A full ring whose keys are all active, and a token of the key that is revoked first. */
 async function filled(stage: Stage): Promise<string> {
   const { world } = stage;
   await stage.until(7 * HOUR);
@@ -614,7 +614,7 @@ async function filled(stage: Stage): Promise<string> {
   return stage.member(0).codec?.seal(new Uint8Array(3)) ?? '';
 }
 
-/** Nobody opens it, whoever starts sees one ring, and that has room again in the end. */
+/** No member unseals it, every starting member reads one ring, and that has room again at the end. */
 async function refusedByAll(stage: Stage, token: string): Promise<void> {
   const { world, oracle } = stage;
   for (const { codec, name } of world.members) {
@@ -623,13 +623,13 @@ async function refusedByAll(stage: Stage, token: string): Promise<void> {
     } catch {
       continue;
     }
-    oracle.report('a revoked key opens nothing', `${name} opens a token of the key that was revoked first`);
+    oracle.report('a revoked key unseals nothing', `${name} opens a token of the key that was revoked first`);
   }
   for (let i = 0; i < 5; i++) {
     const starter = stage.member(i);
     await stage.pause(10 * MINUTE);
     await stage.restart(starter, undefined, 5 * MINUTE);
-    if (!starter.isUp) oracle.report('everybody agrees', `${starter.name} does not start`);
+    if (!starter.isUp) oracle.report('all members agree', `${starter.name} does not start`);
   }
   await stage.pause(12 * HOUR);
 }

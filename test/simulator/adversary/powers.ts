@@ -1,14 +1,14 @@
-/** What an attacker has, as the threat model gives it to him. */
+/** The attacker's powers, as the threat model grants them. */
 export interface Powers {
-  /** He reads and writes the store. */
+  /** Reads and writes the store. */
   readonly writes: boolean;
-  /** Which data keys of the ring he steals, as they are at the moment of the theft. */
+  /** Data keys of the ring that the attacker steals, as they are at the moment of the theft. */
   readonly steals: 'newest' | 'older' | 'revoked' | 'ended' | undefined;
-  /** He may call `wrap` of the KMS. */
+  /** May call `wrap` of the KMS. */
   readonly wraps: boolean;
-  /** He can make every member believe that the ring has changed. */
+  /** Can notify every member of a change. */
   readonly notifies: boolean;
-  /** He presents tokens. */
+  /** Presents tokens. */
   readonly presents: boolean;
 }
 

@@ -5,7 +5,7 @@ import { HOUR, MINUTE, SECOND, type World } from '../world.ts';
 
 type Unrest = (world: World, oracle: Oracle, dice: Dice) => void;
 
-/** What happens to a fleet while it is attacked: whatever suits an attacker. */
+/** Faults in a fleet during an attack: any that help an attacker. */
 const UNRESTS: readonly Unrest[] = [
   (world, _, dice) => {
     const member = world.anyToSpare(dice);
@@ -38,7 +38,7 @@ const UNRESTS: readonly Unrest[] = [
   (world, oracle, dice) => operate(world, oracle, (codec) => codec.rotate({ emergency: true }), dice),
 ];
 
-/** Lets something happen every now and then, until the peace. */
+/** Causes a fault at random times, until the end of the attack. */
 export function begin(world: World, oracle: Oracle, dice: Dice): void {
   const everyMs = dice.pick([5 * MINUTE, 15 * MINUTE, 40 * MINUTE]);
   const next = (): void => {

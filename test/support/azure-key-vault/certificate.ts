@@ -1,6 +1,6 @@
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 
-/** What a TLS server needs, as PEM. */
+/** Files of a TLS server, as PEM. */
 export interface Certificate {
   readonly key: string;
   readonly cert: string;
@@ -15,8 +15,8 @@ const OID = {
 };
 
 /**
- * Makes a key and a self-signed certificate (X.509 v3, RFC 5280) for 127.0.0.1 and the names that vaults have, good for a day. Made
- * anew each time: no private key is in the repository, and no program has to be installed.
+ * Creates a key and a self-signed certificate (X.509 v3, RFC 5280) for 127.0.0.1 and the names that vaults have, valid
+ * for a day. A new one each time: no private key is in the repository, and no program has to be installed.
  */
 export function selfSignedCertificate(): Certificate {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });

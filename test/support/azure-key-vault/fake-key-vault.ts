@@ -9,19 +9,19 @@ import { selfSignedCertificate } from './certificate.ts';
 import { bodyOf, REFUSALS, VaultError, type VaultRefusal } from './vault-error.ts';
 import { type CryptographyOperation, type KeyVersion, VaultKey, type VaultKeyType } from './vault-key.ts';
 
-/** What a caller may be allowed to do with keys: the names of Key Vault's key permissions. */
+/** A caller's permissions for keys, by the names of Key Vault's key permissions. */
 export type VaultRight = 'get' | CryptographyOperation;
 
-/** An authenticated request, as the vault got it. */
+/** An authenticated request, as the vault received it. */
 export interface VaultRequest {
   readonly operation: VaultRight;
   readonly name: string;
-  /** The version as it was asked for; empty for the current one. */
+  /** The requested version; empty for the current one. */
   readonly version: string;
   readonly token: string;
 }
 
-/** Which requests a knob is for: all of them, and for ever, unless it says otherwise. */
+/** The requests that a knob applies to: by default all, without an end. */
 export interface KnobScope {
   readonly times?: number;
   readonly only?: readonly VaultRight[];
@@ -44,7 +44,7 @@ const ALL_RIGHTS: readonly VaultRight[] = ['get', 'wrapKey', 'unwrapKey', 'sign'
 
 /**
  * A Key Vault on a free loopback port: its REST API over TLS, the challenge that each client meets first, real RSA, EC
- * and AES by node:crypto, the service's statuses and error bodies, and knobs for what goes wrong.
+ * and AES by node:crypto, the service's statuses and error bodies, and knobs for failures.
  */
 export class FakeKeyVault implements AsyncDisposable {
   /** `https://127.0.0.1:PORT`. */
@@ -53,15 +53,15 @@ export class FakeKeyVault implements AsyncDisposable {
   readonly certificate: string;
   /** Every authenticated request, in order. */
   readonly requests: VaultRequest[] = [];
-  /** Requests without a token that the vault knows, each answered with the challenge. */
+  /** Requests without a known token, each answered with the challenge. */
   challenges = 0;
-  /** Bytes of bodies that came without a token: a client must not send a key before it was challenged. */
+  /** Bytes of bodies without a token: a client must not send a key before the challenge. */
   unauthenticatedBytes = 0;
-  /** Requests that were left without an answer, and whose connection is still open. */
+  /** Unanswered requests whose connection is still open. */
   hanging = 0;
   /** The vault's clock, in milliseconds since the epoch: the `Date` of answers. */
   now: () => number = Date.now;
-  /** How long every answer is held back, in milliseconds. */
+  /** Delay of every answer, in milliseconds. */
   delayMs = 0;
   readonly #server: Server;
   readonly #keys = new Map<string, VaultKey>();
@@ -105,12 +105,12 @@ export class FakeKeyVault implements AsyncDisposable {
     return key;
   }
 
-  /** The key's identifier without a version, or of one version; `url` is what the vault was called by. */
+  /** The key's identifier without a version, or of one version; `url` is the vault's address in the request. */
   idOf(key: VaultKey, version?: KeyVersion, url: string = this.url): string {
     return `${url}/keys/${key.name}${version === undefined ? '' : `/${version.id}`}`;
   }
 
-  /** Makes a bearer token with these rights. */
+  /** Creates a bearer token with these permissions. */
   issueToken(rights: readonly VaultRight[] = ALL_RIGHTS): string {
     const token = randomBytes(16).toString('hex');
     this.#rights.set(token, rights);
@@ -121,12 +121,12 @@ export class FakeKeyVault implements AsyncDisposable {
     this.#rights.set(token, rights);
   }
 
-  /** From now on the token is one that this vault does not know. */
+  /** Makes the token unknown to this vault. */
   forgetToken(token: string): void {
     this.#rights.delete(token);
   }
 
-  /** Refuses what would be served. The first knob that fits a request counts. */
+  /** Refuses requests that it would serve. The first knob that matches a request counts. */
   fail(refusal: VaultRefusal, scope: KnobScope = {}): void {
     this.#turn(refusal, scope);
   }
@@ -139,12 +139,12 @@ export class FakeKeyVault implements AsyncDisposable {
     this.#turn(REFUSALS.throttled, scope);
   }
 
-  /** Answers nothing. */
+  /** Never answers. */
   hang(scope: KnobScope = {}): void {
     this.#turn('hang', scope);
   }
 
-  /** Cuts the connection after the request was read. */
+  /** Closes the connection after reading the request. */
   reset(scope: KnobScope = {}): void {
     this.#turn('reset', scope);
   }
@@ -154,12 +154,12 @@ export class FakeKeyVault implements AsyncDisposable {
     this.#spoilAnswer = change;
   }
 
-  /** Changes the answers' text. */
+  /** Changes the text of the answers. */
   spoilText(change: (text: string, operation: VaultRight) => string): void {
     this.#spoilText = change;
   }
 
-  /** Changes the bytes that a cryptographic operation answers: a plaintext, a ciphertext, a signature. */
+  /** Changes the result of a cryptographic operation: a plaintext, a ciphertext, a signature. */
   spoilValue(change: (value: Buffer) => Uint8Array): void {
     this.spoilAnswer((answer) => {
       if (typeof answer['value'] !== 'string') return answer;
@@ -168,7 +168,7 @@ export class FakeKeyVault implements AsyncDisposable {
     });
   }
 
-  /** Changes the key id that answers name. */
+  /** Changes the key id in the answers. */
   spoilKid(change: (kid: string) => unknown): void {
     this.spoilAnswer((answer) => {
       if (typeof answer['kid'] === 'string') return { ...answer, kid: change(answer['kid']) };
@@ -177,7 +177,7 @@ export class FakeKeyVault implements AsyncDisposable {
     });
   }
 
-  /** Undoes every knob but those of keys and tokens. */
+  /** Resets every knob except those of keys and tokens. */
   heal(): void {
     this.#knobs = [];
     this.#spoilAnswer = undefined;
@@ -266,7 +266,7 @@ export class FakeKeyVault implements AsyncDisposable {
   }
 }
 
-/** Where to get a token, and for what (Key Vault, "Authentication, requests and responses"). */
+/** Where to get a token, and for which resource (Key Vault, "Authentication, requests and responses"). */
 function challengeOf(): string {
   const tenant = '00000000-0000-0000-0000-000000000000';
   return `Bearer authorization="https://login.microsoftonline.com/${tenant}", resource="https://vault.azure.net"`;

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FakeKeyVault } from './fake-key-vault.ts';
 
-// A fake Key Vault for other processes: `node test/support/azure-key-vault/serve.ts [port]`. Prints, one per line, where
-// it answers, the file of the certificate to trust (for NODE_EXTRA_CA_CERTS), a bearer token with every right, a key that
-// wraps, and the version of a key that signs. SIGINT and SIGTERM end it.
+// A fake Key Vault for other processes: `node test/support/azure-key-vault/serve.ts [port]`. Prints, one per line, its
+// address, the file of the certificate to trust (for NODE_EXTRA_CA_CERTS), a bearer token with every permission, a key
+// that wraps, and the version of a key that signs. SIGINT and SIGTERM end it.
 
 const vault = await FakeKeyVault.start(Number(process.argv[2] ?? 0));
 const folder = mkdtempSync(join(tmpdir(), 'fake-key-vault-'));

@@ -1,4 +1,4 @@
-/** A refusal as Key Vault words it: status, `error.code`, and the `error.innererror.code` that says why. */
+/** A refusal as Key Vault words it: status, `error.code`, and the reason in `error.innererror.code`. */
 export interface VaultRefusal {
   readonly status: number;
   readonly code?: string | undefined;
@@ -9,7 +9,7 @@ export interface VaultRefusal {
   readonly body?: string | undefined;
 }
 
-/** Thrown inside the fake, and answered by its server. */
+/** Thrown inside the fake; its server turns it into an answer. */
 export class VaultError extends Error {
   override readonly name = 'VaultError';
   readonly refusal: VaultRefusal;
@@ -28,10 +28,10 @@ export function bodyOf({ code, innerCode, message = 'Refused by the fake.', body
   });
 }
 
-// Statuses and codes: Azure Key Vault REST API reference and "REST API error codes". The live service was seen to say
-// KeyDisabled (Azure/azure-sdk-for-python#45342), KeyOperationForbidden and ObjectIsBeingDeleted (the SDKs' own
-// troubleshooting guides and test recordings); KeyExpired and KeyNotYetValid stand for what it says of keys outside
-// their dates, which nobody has written down.
+// Statuses and codes: Azure Key Vault REST API reference and "REST API error codes". The live service was observed to
+// return KeyDisabled (Azure/azure-sdk-for-python#45342), KeyOperationForbidden and ObjectIsBeingDeleted (the SDKs' own
+// troubleshooting guides and test recordings); KeyExpired and KeyNotYetValid stand for its answer for keys outside
+// their dates, which is not documented.
 export const REFUSALS = Object.freeze({
   unauthorized: { status: 401, code: 'Unauthorized', message: 'AKV10000: Request is missing a Bearer or PoP token.' },
   denied: { status: 403, code: 'Forbidden', innerCode: 'AccessDenied', message: 'The caller lacks the permission.' },

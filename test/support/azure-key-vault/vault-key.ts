@@ -14,7 +14,7 @@ import { REFUSALS, VaultError } from './vault-error.ts';
 /** Kinds of keys that the fake makes: RSA 2048 and EC P-256 of a vault, 256-bit AES of a Managed HSM. */
 export type VaultKeyType = 'RSA' | 'EC' | 'oct-HSM';
 
-/** What may be asked of a key. */
+/** Operations that a key may allow. */
 export type CryptographyOperation = 'wrapKey' | 'unwrapKey' | 'sign';
 
 /** Attributes of a version, as Key Vault has them; times in milliseconds since the epoch. */
@@ -24,7 +24,7 @@ export interface VersionAttributes {
   expires?: number | undefined;
 }
 
-/** Key operations of each type, as a vault grants them when nothing else is asked for. */
+/** Default key operations of each type in a vault. */
 const OPERATIONS: Readonly<Record<VaultKeyType, readonly string[]>> = {
   RSA: ['encrypt', 'decrypt', 'sign', 'verify', 'wrapKey', 'unwrapKey'],
   EC: ['sign', 'verify'],
@@ -45,7 +45,7 @@ export class KeyVersion {
   readonly id = randomBytes(16).toString('hex');
   readonly type: VaultKeyType;
   readonly attributes: VersionAttributes = { enabled: true };
-  /** What the key may be used for; assign to narrow it. */
+  /** The allowed operations; assign to restrict them. */
   operations: readonly string[];
   readonly #createdSeconds = Math.floor(Date.now() / 1000);
   readonly #private: KeyObject | undefined;
@@ -64,7 +64,7 @@ export class KeyVersion {
     this.#public = pair.publicKey;
   }
 
-  /** The public half, which whoever may get the key can have; undefined for a symmetric key. */
+  /** The public half, which anyone who may get the key can read; undefined for a symmetric key. */
   get publicKey(): KeyObject | undefined {
     return this.#public;
   }
@@ -87,7 +87,7 @@ export class KeyVersion {
     };
   }
 
-  /** @throws {VaultError} as Key Vault refuses. */
+  /** @throws {VaultError} with the refusal of Key Vault. */
   perform(operation: CryptographyOperation, algorithm: unknown, value: Uint8Array): Buffer {
     this.#checkUse(operation);
     if (typeof algorithm !== 'string' || ALGORITHMS[algorithm] !== this.type) {
@@ -98,7 +98,7 @@ export class KeyVersion {
       if (this.type === 'RSA') return operation === 'wrapKey' ? this.#wrapRsa(value) : this.#unwrapRsa(value);
       return operation === 'wrapKey' ? this.#wrapAes(value) : this.#unwrapAes(value);
     } catch {
-      // A value of a wrong length, or one that this key did not make.
+      // A value of the wrong length, or from another key.
       throw new VaultError(REFUSALS.badParameter);
     }
   }
@@ -108,7 +108,7 @@ export class KeyVersion {
     const { enabled, notBefore = 0, expires = Number.POSITIVE_INFINITY } = this.attributes;
     // A disabled key still wraps on the live service (Azure/azure-sdk-for-python#45342).
     if (!enabled && operation !== 'wrapKey') throw new VaultError(REFUSALS.disabled);
-    // Outside its dates a key still unwraps ("About keys", date-time controlled operations).
+    // A key still unwraps outside its dates ("About keys", date-time controlled operations).
     if (operation === 'unwrapKey') return;
     if (Date.now() < notBefore) throw new VaultError(REFUSALS.notYetValid);
     if (Date.now() >= expires) throw new VaultError(REFUSALS.expired);
@@ -168,7 +168,7 @@ export class VaultKey {
     return last;
   }
 
-  /** Makes a new version, which is the current one from now on. */
+  /** Creates a new version, which becomes the current one. */
   rotate(): KeyVersion {
     const version = new KeyVersion(this.type);
     this.versions.push(version);
@@ -180,7 +180,7 @@ export class VaultKey {
     for (const version of this.versions) Object.assign(version.attributes, attributes);
   }
 
-  /** @throws {VaultError} where there is no such version, or the key is gone. */
+  /** @throws {VaultError} if the version does not exist, or the key is gone. */
   version(id: string): KeyVersion {
     if (this.state === 'deleted') throw new VaultError(REFUSALS.notFound);
     if (this.state === 'being deleted') throw new VaultError(REFUSALS.beingDeleted);
@@ -193,8 +193,8 @@ export class VaultKey {
 const ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
 
 /**
- * ECDSA on P-256 over a digest (FIPS 186-5, section 6.4.1): 64 bytes, r ‖ s. node:crypto signs messages only, and a
- * vault is handed the digest. Not in constant time: for a test key.
+ * ECDSA on P-256 over a digest (FIPS 186-5, section 6.4.1): 64 bytes, r ‖ s. node:crypto signs only messages, but a
+ * vault receives the digest. Not in constant time: for a test key.
  */
 function signDigest(key: KeyObject, digest: Uint8Array): Buffer {
   if (digest.length !== 32) throw new RangeError('ES256 signs 32 bytes');

@@ -1,7 +1,7 @@
 import { KeyManagementServiceClient } from '@google-cloud/kms';
 import { credentials } from '@grpc/grpc-js';
 
-/** Where a fake Cloud KMS answers. */
+/** Address of a fake Cloud KMS. */
 interface Address {
   readonly host: string;
   readonly port: number;
@@ -9,13 +9,13 @@ interface Address {
 
 type ClientOptions = NonNullable<ConstructorParameters<typeof KeyManagementServiceClient>[0]>;
 
-/** What every version of the SDK is constructed with, for a fake Cloud KMS. */
+/** Constructor options of every version of the SDK, for a fake Cloud KMS. */
 export function clientOptions({ host, port }: Address): ClientOptions {
   return {
     apiEndpoint: host,
     port,
     sslCreds: credentials.createInsecure(),
-    // Else it would look for credentials around it: it asks nothing else of this object when `sslCreds` are given.
+    // Otherwise the SDK would search the environment; with `sslCreds` it uses nothing else of this object.
     auth: { getUniverseDomain: async () => 'googleapis.com' } as unknown as NonNullable<ClientOptions['auth']>,
   };
 }

@@ -1,6 +1,6 @@
 /**
- * CRC32C (RFC 3720 section 12.1), one bit at a time. Apart from the adapter's on purpose: a mistake in one of them shows
- * when they meet.
+ * CRC32C (RFC 3720 section 12.1), one bit at a time. Separate from the adapter's on purpose: a mistake in one of them
+ * makes them differ.
  */
 export function crc32cBitwise(bytes: Uint8Array): number {
   let crc = 0xffffffff;

@@ -2,12 +2,12 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { crc32cBitwise } from './crc32c-bitwise.ts';
 import { type GrpcFailure, Status } from './grpc-failure.ts';
 
-/** What a request or an answer holds in a field of type `google.protobuf.Int64Value`, as both SDKs decode it. */
+/** Values of a field of type `google.protobuf.Int64Value`, as both SDKs decode it. */
 interface Int64Value {
   readonly value: string | number;
 }
 
-/** EncryptRequest and DecryptRequest of google.cloud.kms.v1 in one, as proto-loader hands them over. */
+/** EncryptRequest and DecryptRequest of google.cloud.kms.v1 in one, as proto-loader returns them. */
 export interface KmsRequest {
   readonly name: string;
   readonly plaintext?: Uint8Array;
@@ -33,7 +33,7 @@ export interface KmsAnswer {
 
 export type KmsMethod = 'encrypt' | 'decrypt';
 
-/** A request as it came in. */
+/** A request as received. */
 export interface SeenRequest extends KmsRequest {
   readonly method: KmsMethod;
   /** The bearer token, or empty. */
@@ -44,7 +44,7 @@ type VersionState = 'ENABLED' | 'DISABLED' | 'DESTROY_SCHEDULED' | 'DESTROYED';
 
 interface KeyVersion {
   readonly name: string;
-  /** Stands at the head of every ciphertext. */
+  /** The first bytes of every ciphertext. */
   readonly id: Buffer;
   readonly material: Buffer;
   state: VersionState;
@@ -65,9 +65,9 @@ const PERMISSIONS: Readonly<Record<KmsMethod, string>> = {
 
 /**
  * Google Cloud KMS in memory: Encrypt and Decrypt of symmetric keys with real AES-256-GCM, versions and their states,
- * CRC32C both ways, permissions by caller, and knobs for what goes wrong. `startGcpKms` puts it behind gRPC.
+ * CRC32C both ways, permissions by caller, and knobs for failures. `startGcpKms` puts it behind gRPC.
  *
- * Not like the service: a change of state takes effect at once, where the service may take hours.
+ * Unlike at the service, where it may take hours, a change of state takes effect at once.
  */
 export class FakeGcpKms {
   /** Every request that reached a handler, in order. */
@@ -119,12 +119,12 @@ export class FakeGcpKms {
     this.#setState(name, 'DESTROY_SCHEDULED');
   }
 
-  /** Destroys one version, or every version of a key, for good. */
+  /** Destroys one version, or every version of a key, permanently. */
   destroy(name: string): void {
     this.#setState(name, 'DESTROYED');
   }
 
-  /** From the first call on, only callers with a bearer token that was granted the method's permission are served. */
+  /** After the first call, only callers whose bearer token has the method's permission are served. */
   grant(token: string, permissions: readonly string[]): void {
     this.#permissions.set(token, permissions);
   }
@@ -155,22 +155,22 @@ export class FakeGcpKms {
     this.#delayMs = ms;
   }
 
-  /** Takes requests and answers none, until {@link answerLate} or {@link heal}. */
+  /** Accepts requests without an answer, until {@link answerLate} or {@link heal}. */
   hang(): void {
     this.#isHanging = true;
   }
 
-  /** How many requests wait for an answer. */
+  /** Number of requests that wait for an answer. */
   get hanging(): number {
     return this.#hanging.length;
   }
 
-  /** Answers what hangs; what comes next still hangs. */
+  /** Answers the waiting requests; later ones still wait. */
   answerLate(): void {
     for (const answer of this.#hanging.splice(0)) answer();
   }
 
-  /** Undoes every knob but the states of versions and the permissions. */
+  /** Resets every knob except the states of versions and the permissions. */
   heal(): void {
     this.#nextFailures = [];
     this.#failure = undefined;
@@ -208,7 +208,7 @@ export class FakeGcpKms {
     const verifiedPlaintextCrc32c = checksumHolds('plaintext', plaintext, request.plaintextCrc32c);
     const verifiedAad = checksumHolds('AAD', aad, request.additionalAuthenticatedDataCrc32c);
     if (plaintext.length === 0) throw failure(Status.INVALID_ARGUMENT, 'The plaintext is empty.');
-    // Takes a key or one version of it.
+    // Accepts a key or one version of it.
     const version = this.#keys.get(name)?.primary ?? this.#version(name);
     if (version === undefined) throw failure(Status.NOT_FOUND, `${name} not found.`);
     refuseUnlessEnabled(version);
@@ -290,7 +290,7 @@ function newVersion(keyName: string, number: number): KeyVersion {
   };
 }
 
-/** Whether a checksum came and holds. One that does not hold ends the request, as at the service. */
+/** Whether a checksum was sent and matches. One that does not match ends the request, as at the service. */
 function checksumHolds(what: string, bytes: Uint8Array, checksum: Int64Value | null | undefined): boolean {
   if (checksum === undefined || checksum === null) return false;
   if (Number(checksum.value) === crc32cBitwise(bytes)) return true;

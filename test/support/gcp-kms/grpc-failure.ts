@@ -20,7 +20,7 @@ export const Status = {
   UNAUTHENTICATED: 16,
 } as const;
 
-/** How a call fails: a gRPC status, with the details that Google's services add to it. */
+/** The failure of a call: a gRPC status, with the details that Google's services add to it. */
 export interface GrpcFailure {
   readonly code: number;
   readonly details: string;
@@ -32,7 +32,7 @@ export interface GrpcFailure {
   readonly trailers?: Readonly<Record<string, string>>;
 }
 
-/** The trailers of a failure: a `google.rpc.Status` in `grpc-status-details-bin`, where there are details. */
+/** The trailers of a failure: a `google.rpc.Status` in `grpc-status-details-bin`, if there are details. */
 export function trailersOf({ code, details, violations, reason, trailers = {} }: GrpcFailure): Metadata {
   const metadata = new Metadata();
   for (const [name, value] of Object.entries(trailers)) metadata.set(name, value);

@@ -12,14 +12,14 @@ import { fromJSON } from '@grpc/proto-loader';
 import { FakeGcpKms, type KmsAnswer, type KmsMethod, type KmsRequest } from './fake-kms.ts';
 import { type GrpcFailure, Status, trailersOf } from './grpc-failure.ts';
 
-/** A fake Cloud KMS that answers on a loopback port. */
+/** A fake Cloud KMS on a loopback port. */
 export interface RunningGcpKms {
   readonly kms: FakeGcpKms;
   readonly host: string;
   readonly port: number;
-  /** Connections taken so far. */
+  /** Connections accepted so far. */
   readonly accepted: number;
-  /** Resets every connection; new ones are taken. */
+  /** Resets every connection; new ones are accepted. */
   resetConnections(): void;
   stop(): Promise<void>;
 }
@@ -33,7 +33,7 @@ export async function startGcpKms({ port = 0 }: { readonly port?: number } = {})
   const grpc = new Server();
   grpc.addService(serviceDefinition(), { encrypt: handler(kms, 'encrypt'), decrypt: handler(kms, 'decrypt') });
 
-  // Our own listener, because a gRPC server does not let its sockets be reset.
+  // A listener of this project, because a gRPC server does not allow its sockets to be reset.
   const injector = grpc.createConnectionInjector(ServerCredentials.createInsecure());
   const sockets = new Set<Socket>();
   let accepted = 0;
@@ -61,7 +61,7 @@ export async function startGcpKms({ port = 0 }: { readonly port?: number } = {})
       kms.heal();
       listener.close();
       grpc.forceShutdown();
-      // No reset: of a socket that is just being shut down it leaves a handle behind, and Node 24 then never ends.
+      // No reset: it would leave a handle behind for a socket that is shutting down, and Node 24 then never ends.
       for (const socket of sockets) socket.destroy();
       await once(listener, 'close');
     },
@@ -82,7 +82,7 @@ function handler(kms: FakeGcpKms, method: KmsMethod): Handler {
     const [authorization = ''] = call.metadata.get('authorization');
     const caller = String(authorization).replace(/^Bearer /, '');
     let isAnswered = false;
-    // Also told of calls that have failed.
+    // Also called for failed calls.
     call.on('cancelled', () => {
       if (!isAnswered) kms.cancelled++;
     });

@@ -3,23 +3,23 @@ import { KubeConfig } from '@kubernetes/client-node';
 import { startLocalServer } from '../local-server.ts';
 import type { TestServer } from '../redis.ts';
 
-/** The namespace in which the tests keep their rings. */
+/** The namespace of the rings in the tests. */
 export const NAMESPACE = 'sealring';
 
-/** An API server, and how a test gets past the store under test. */
+/** An API server, and direct access to it without the store under test. */
 export interface ApiServer {
   readonly server: TestServer;
-  /** Of a bearer token; by default that of an administrator. Through another port, for a proxy on the way. */
+  /** For a bearer token; by default an administrator's. With another port, for a proxy. */
   config(options?: { readonly token?: string; readonly port?: number | undefined }): KubeConfig;
   /** One request as an administrator: the answer's status and body. */
   call(method: string, path: string, body?: object): Promise<{ readonly status: number; readonly body: unknown }>;
-  /** Makes a bearer token that allows, in {@link NAMESPACE}, each `verb resource/name`; `create` has no name. */
+  /** Creates a bearer token that allows, in {@link NAMESPACE}, each `verb resource/name`; `create` has no name. */
   token(permissions: readonly string[]): Promise<string>;
   /** Forgets all changes so far: older watches cannot be resumed. */
   compact(): Promise<void>;
 }
 
-/** The fake can also end what a real server ends after minutes. */
+/** The fake can also cause what a real server does only after minutes. */
 export interface FakeApiServer extends ApiServer {
   /** Ends every watch as at its `timeoutSeconds`. */
   endWatches(): Promise<void>;
@@ -30,7 +30,7 @@ export interface FakeApiServer extends ApiServer {
 const FAKE = fileURLToPath(new URL('fake-api-server.ts', import.meta.url));
 let tokens = 0;
 
-/** Starts the fake: a process of its own, so that it can be frozen and killed. It forgets everything when it dies. */
+/** Starts the fake in a process of its own, so that a test can freeze and kill it. It loses everything when it dies. */
 export async function startFakeApiServer(): Promise<FakeApiServer> {
   const server = await startLocalServer({
     name: 'fake-api-server',

@@ -5,16 +5,16 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 /*
- * As much of a Kubernetes API server as a ring meets: Secrets and ConfigMaps of the namespaces `default` and `sealring`,
- * optimistic locking, merge patches, watches with bookmarks and 410, the rules for sizes and immutable objects, and
- * permissions by bearer token. test/stores/kubernetes-api.test.ts makes the same calls to it and to kube-apiserver, and
- * expects the same answers.
+ * The part of a Kubernetes API server that a ring uses: Secrets and ConfigMaps of the namespaces `default` and
+ * `sealring`, optimistic locking, merge patches, watches with bookmarks and 410, the rules for sizes and immutable
+ * objects, and permissions by bearer token. test/stores/kubernetes-api.test.ts makes the same calls to it and to
+ * kube-apiserver, and expects the same answers.
  */
 
-/** What the `Status` of kube-apiserver 1.34 says where a request fails. */
+/** The `Status` of kube-apiserver 1.34 for a failed request. */
 interface Refusal {
   readonly code: number;
-  /** None where the server itself failed. */
+  /** Missing if the server itself failed. */
   readonly reason?: string;
   readonly details?: object;
 }
@@ -32,7 +32,7 @@ interface Change {
   readonly held: Held;
 }
 
-/** `verb resource/name`, or `*` for everything: what a token allows in the namespace `sealring`. */
+/** `verb resource/name`, or `*` for everything: the permissions of a token in the namespace `sealring`. */
 export type Permissions = readonly string[];
 
 const KINDS: Readonly<Record<string, string>> = { secrets: 'Secret', configmaps: 'ConfigMap' };
@@ -178,7 +178,7 @@ export class FakeCluster {
     const wanted = memberOf(body, 'metadata');
     const given = memberOf(wanted, 'resourceVersion');
     const version = typeof given === 'string' ? given : '0';
-    // A version that is no number of 64 bits is an internal error, and 0 is no condition.
+    // A version that is not a 64-bit number is an internal error, and 0 is not a condition.
     if (!/^\d{1,19}$/.test(version)) return { code: 500 };
     const { name, resource } = old;
     if (version !== '0' && version !== memberOf(old.object['metadata'], 'resourceVersion')) {

@@ -23,8 +23,8 @@ const READY_MS = 90_000;
 const TOKENS = 20;
 
 /**
- * kube-apiserver on etcd, built from their modules. That takes ten minutes and 1.5 GB once, so it is asked for:
- * `SEALRING_KUBERNETES=1`. Undefined, after one line that says so, without it.
+ * kube-apiserver on etcd, built from their modules. That takes ten minutes and 1.5 GB once, so it requires
+ * `SEALRING_KUBERNETES=1`. Undefined without it, after one line of output.
  */
 export async function startRealApiServerOrSkip(): Promise<ApiServer | undefined> {
   if (process.env['SEALRING_KUBERNETES'] === '1') {
@@ -39,7 +39,7 @@ export async function startRealApiServerOrSkip(): Promise<ApiServer | undefined>
   return undefined;
 }
 
-/** @throws {MissingPrerequisite} without Go, or a way to the modules. */
+/** @throws {MissingPrerequisite} without Go, or access to the modules. */
 async function startRealApiServer(): Promise<ApiServer> {
   const apiserver = await built('kube-apiserver', KUBERNETES, 'apiserver');
   const etcd = await built('etcd', ETCD, 'etcd');
@@ -152,12 +152,12 @@ async function startRealApiServer(): Promise<ApiServer> {
         subjects: [{ kind: 'User', name: user, apiGroup: 'rbac.authorization.k8s.io' }],
       });
       const token = `token-${granted++}`;
-      // The API server learns of roles by a watch of its own.
+      // The API server reads roles by a watch of its own.
       await pause(500);
       return token;
     },
     async compact() {
-      // With a new start its cache is empty, and etcd has forgotten what was compacted.
+      // A restart empties its cache, and etcd has forgotten what was compacted.
       const version = JSON.stringify({ key: 'AA==', range_end: 'AA==' });
       const at = await fetch(`http://127.0.0.1:${etcdPort}/v3/kv/range`, { method: 'POST', body: version });
       const { header } = (await at.json()) as { readonly header: { readonly revision: string } };

@@ -1,7 +1,7 @@
 import { type Body, type BodyBlock, isObject, type Value } from './hcl.ts';
 import type { Attribute, Block, Type } from './provider-schema.ts';
 
-/** What a body has that its schema does not let stand there, and what it lacks. */
+/** The parts of a body that its schema does not allow, and the missing ones. */
 export function faultsOfBody(body: Body, schema: Block): string[] {
   const given = body.blocks.map(nameAndContent);
   return [
@@ -14,7 +14,7 @@ export function faultsOfBody(body: Body, schema: Block): string[] {
 interface Given {
   readonly name: string;
   readonly content: Body;
-  /** From `dynamic`: nobody knows how many. */
+  /** From `dynamic`: the number is unknown. */
   readonly dynamic: boolean;
 }
 
@@ -59,7 +59,7 @@ function isOnlyComputed({ required, optional, computed }: Attribute): boolean {
   return computed === true && required !== true && optional !== true;
 }
 
-/** Whether a literal has the shape of the type; what an expression becomes is not known. */
+/** Whether a literal has the shape of the type; the value of an expression is not known. */
 function fits(value: Value, type: Type): boolean {
   if (type === 'dynamic' || value === null) return true;
   if (typeof value === 'string' && value.includes('${')) return true;

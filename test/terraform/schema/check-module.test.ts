@@ -44,7 +44,7 @@ const SCHEMA: ProviderSchema = {
   },
 };
 
-/** A module that is right, by file. */
+/** A valid module, by file. */
 const RIGHT = {
   'versions.tf': `
 terraform {
@@ -200,7 +200,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-/** Writes the right module, with one thing changed. */
+/** Writes the valid module, with one thing changed. */
 function write(file?: File, from = '', to = ''): void {
   for (const [name, text] of Object.entries(RIGHT)) {
     if (name === file && !text.includes(from)) throw new Error(`${file} has no ${from}`);

@@ -10,8 +10,8 @@ import { type Block, localName, type ProviderSchema } from './provider-schema.ts
 import { referencesOfBlock } from './references.ts';
 
 /**
- * What is wrong with a module, its tests included: nothing, if it is right. Terraform's `validate` says the same and more, but
- * wants the provider's plugin. A module is here of one provider, and calls only modules beside it.
+ * The defects of a module, its tests included: none if it is valid. Terraform's `validate` reports the same and more,
+ * but requires the provider's plugin. A module here has one provider, and calls only modules beside it.
  *
  * @throws as parseFolder.
  */
@@ -26,7 +26,7 @@ export async function checkModule(folder: string, schema: ProviderSchema): Promi
     for (const { reference, roots } of await referencesOfBlock(block)) {
       const fault = faultOfReference(reference, world, roots);
       if (fault !== undefined) faults.push(`${address}: ${fault}`);
-      // A variable that is only validated does nothing.
+      // A variable with only a validation does nothing.
       if (block.type !== 'variable') used.add(reference.slice(0, 2).join('.'));
     }
   }
@@ -71,7 +71,7 @@ function schemaOf({ type, labels: [label = ''] }: BodyBlock, { schema, called }:
   }
 }
 
-/** The module must ask for the provider that the schema is of. */
+/** The module must require the provider of the schema. */
 function faultsOfVersions(body: Body, schema: ProviderSchema): string[] {
   const providers = body.blocks.find(({ type }) => type === 'required_providers')?.body.attributes ?? new Map();
   const asked: unknown = providers.get(localName(schema));

@@ -2,7 +2,7 @@ import { INDEX, type Reference, type Step } from './hcl.ts';
 import type { Module } from './module.ts';
 import type { Block, ProviderSchema, Type } from './provider-schema.ts';
 
-/** Where references lead: a module, the modules that it calls, and what its provider's types have. */
+/** The targets of references: a module, the modules that it calls, and the attributes of its provider's types. */
 export interface World {
   readonly module: Module;
   /** By the name of the call. */
@@ -10,7 +10,7 @@ export interface World {
   readonly schema: ProviderSchema;
 }
 
-/** @param roots names that mean something here: `each`, `count`, the label of a dynamic block. */
+/** @param roots names that are defined here: `each`, `count`, the label of a dynamic block. */
 export function faultOfReference(reference: Reference, world: World, roots: ReadonlySet<string>): string | undefined {
   const fault = follow(reference, world, roots);
   return fault === undefined ? undefined : `${textOf(reference)}: ${fault}`;

@@ -8,7 +8,7 @@ import { parseFolder } from './module.ts';
 import { localName } from './provider-schema.ts';
 import { referencesOfBody } from './references.ts';
 
-/** What is wrong with the tests of a module, and with the mocks that they use. */
+/** The defects of a module's tests, and of the mocks that they use. */
 export async function faultsOfTests(world: World): Promise<string[]> {
   const folder = join(world.module.folder, 'tests');
   const mocks = join(folder, 'mocks');
@@ -44,7 +44,7 @@ async function faultsOfRun(body: Body, world: World): Promise<string[]> {
   const isVariables = ({ type }: BodyBlock): boolean => type === 'variables';
   const faults = faultsOfBody({ ...body, blocks: body.blocks.filter((block) => !isVariables(block)) }, TEST_RUN);
   for (const block of body.blocks.filter(isVariables)) faults.push(...faultsOfVariables(block.body, world));
-  // A run may look at what it made, and at what an earlier one said.
+  // A run may refer to its own results, and to those of an earlier run.
   for (const { reference } of await referencesOfBody(body, new Set(['run']), ['command'])) {
     const [root, name] = reference;
     const known = root !== 'output' || (typeof name === 'string' && world.module.outputs.has(name));
@@ -61,7 +61,7 @@ function faultsOfVariables(body: Body, { module }: World): string[] {
     .map((name) => `unknown variable ${name}`);
 }
 
-/** A mock may make up what a type has, and nothing else. */
+/** A mock may set only attributes that a type has. */
 function faultsOfMock({ type, labels: [label = ''], body }: BodyBlock, { schema }: World): string[] {
   const known = (type === 'mock_data' ? schema.data_source_schemas : schema.resource_schemas)[label];
   if (known === undefined) return [`${type}.${label}: unknown`];

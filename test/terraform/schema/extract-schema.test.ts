@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { extractSchema, laidOut } from './extract-schema.ts';
 import { PROVIDERS, type ProviderName, pathOfSchema, readSchema } from './provider-schema.ts';
 
-/** A folder with unpacked packages, each under its name. They are too big to be a dependency: some 300 MB each. */
+/** A folder with unpacked packages, each under its name. They are too large for a dependency: some 300 MB each. */
 const PACKAGES = process.env['SEALRING_PROVIDER_PACKAGES'];
 const NAMES = Object.keys(PROVIDERS) as ProviderName[];
 

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import type { Attribute, Block, NestedBlock, ProviderSchema, Published, Type } from './provider-schema.ts';
 
 /*
- * The packages @cdktf/provider-* are written by a program, one file per type, out of the provider's own schema. Whole they
- * are some 300 MB: here is taken what a module uses. Their TypeScript is in the source maps; it says of every attribute
- * whether it is computed, optional or required, and of every one that can be given whether it is a block.
+ * The packages @cdktf/provider-* are generated from the provider's own schema, one file per type. They have some 300
+ * MB: this program extracts the types of a module. Their TypeScript is in the source maps; it shows for every attribute
+ * whether it is computed, optional or required, and for every one that can be set whether it is a block.
  */
 
 /** @param folder the unpacked package. */
@@ -75,7 +75,7 @@ class Source {
     return found.body;
   }
 
-  /** What can be given is listed once more, by the method of a resource or the function of a nested block. */
+  /** Settable attributes are listed a second time, by the method of a resource or the function of a nested block. */
   #isBlock(name: string, body: string, field: string): boolean {
     const nested = `${name.replace(/OutputReference$/, '')}ToHclTerraform(`;
     const from = body.includes('synthesizeHclAttributes()')
@@ -88,7 +88,7 @@ class Source {
 
   #nested(declared: string, required: boolean): NestedBlock {
     const least = required ? { min_items: 1 } : {};
-    // What may stand in a provider's blocks is left out: nothing may.
+    // The contents of a provider's blocks are left out: none is allowed.
     if (!declared.includes('= new ')) {
       return { nesting_mode: 'list', ...least, block: { attributes: {}, block_types: {} } };
     }
@@ -145,8 +145,7 @@ function fieldsOf(body: string): Field[] {
   const pattern =
     /^ {2}\/\/ (\w+) - computed: (true|false), optional: (true|false), required: (true|false)\n( {2}private .*\n)? {2}public get \w+\(\) \{\n(.*)$/gm;
   const fields = [...body.matchAll(pattern)];
-  if (fields.length !== [...body.matchAll(/ - computed: /g)].length)
-    throw new Error('a field that is laid out otherwise');
+  if (fields.length !== [...body.matchAll(/ - computed: /g)].length) throw new Error('a field in an unknown format');
   return fields.map(([, field = '', computed, optional, required, declared = '', returned = '']) => ({
     field,
     flags: {
@@ -168,7 +167,7 @@ function madeBy(declared: string): { name: string; list: 'list' | 'set' | undefi
   return { name, list: wrapsSet === 'true' ? 'set' : 'list' };
 }
 
-/** JSON with what is short on one line. */
+/** JSON with short values on one line. */
 export function laidOut(value: unknown): string {
   return `${lay(value, '')}\n`;
 }

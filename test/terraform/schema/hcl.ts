@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 
 const require = createRequire(import.meta.url);
 
-/** HashiCorp's own parser, as WebAssembly. Required, since its types would bring the whole DOM with them. */
+/** HashiCorp's own parser, as WebAssembly. Loaded with `require`, because its types would include the whole DOM. */
 const parser: {
   parse(file: string, text: string): Promise<Json>;
   getExpressionAst(file: string, expression: string): Promise<Node | null>;
@@ -10,10 +10,10 @@ const parser: {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** A value as the parser has it: text with `${}` where HCL has an expression. */
+/** A value of the parser: text with `${}` for an expression in HCL. */
 export type Value = unknown;
 
-/** What stands between braces. */
+/** The content of braces. */
 export interface Body {
   readonly attributes: ReadonlyMap<string, Value>;
   readonly blocks: readonly BodyBlock[];
@@ -25,7 +25,7 @@ export interface BodyBlock {
   readonly body: Body;
 }
 
-/** How many labels a block has, where it has any. */
+/** How many labels a block has, if any. */
 const LABELS: Readonly<Record<string, number>> = {
   resource: 2,
   data: 2,
@@ -40,10 +40,10 @@ const LABELS: Readonly<Record<string, number>> = {
   mock_data: 1,
 };
 
-/** The parser makes of a block and of a list of objects the same JSON. So a block without a label gets one. */
+/** The parser returns the same JSON for a block and a list of objects. So a block without a label gets one. */
 const UNLABELLED = '#';
 
-/** @throws where the text is not HCL. */
+/** @throws if the text is not HCL. */
 export async function parseBody(file: string, text: string): Promise<Body> {
   return bodyOf(await parser.parse(file, text.replace(/^([ \t]*\w+)[ \t]*\{/gm, `$1 "${UNLABELLED}" {`)));
 }
@@ -92,18 +92,18 @@ interface Node {
   };
 }
 
-/** A step of a reference: a name, or `[…]`, whatever is in it. */
+/** A step of a reference: a name, or `[…]` with any content. */
 export type Step = string | typeof INDEX;
 export const INDEX = Symbol('[]');
 
-/** `aws_kms_key.this[0].arn` is `['aws_kms_key', 'this', INDEX, 'arn']`. Names of `for` are none. */
+/** `aws_kms_key.this[0].arn` is `['aws_kms_key', 'this', INDEX, 'arn']`. Names of `for` are left out. */
 export type Reference = readonly [string, ...Step[]];
 
-/** Every reference in a value. @throws where it holds an expression that is not HCL. */
+/** Every reference in a value. @throws if it contains an expression that is not HCL. */
 export async function referencesIn(value: Value): Promise<Reference[]> {
   if (typeof value === 'string') {
     if (!value.includes('${') && !value.includes('%{')) return [];
-    // Of all kinds of text, only a heredoc changes nothing but what is to be evaluated.
+    // Of all kinds of text, only a heredoc changes nothing but its expressions.
     const tree = await parser.getExpressionAst('expression', `<<HEREDOC\n${value}\nHEREDOC\n`);
     const found: Reference[] = [];
     if (tree !== null) walk(tree, new Set(), found);
@@ -131,7 +131,7 @@ function walk(node: Node, scope: ReadonlySet<string>, found: Reference[]): void 
   for (const child of rest) walk(child, new Set([...scope, keyVar, valVar]), found);
 }
 
-/** The reference that a node is; what stands in its brackets is walked. */
+/** The reference of a node; the content of its brackets is visited too. */
 function pathOf(node: Node, scope: ReadonlySet<string>, found: Reference[]): Step[] | undefined {
   const own = (node.meta?.traversal ?? []).map(({ type, segment }) => (type === 'indexTraversal' ? INDEX : segment));
   if (node.type === 'scopeTraversal') return own;

@@ -1,11 +1,11 @@
 import type { Attribute, Block, NestedBlock, Type } from './provider-schema.ts';
 
 /*
- * What Terraform itself lets stand in its blocks (Terraform documentation, "Terraform configuration language"; version 1.11),
- * as far as the modules here use it. More is refused as unknown: add it when it is needed.
+ * Terraform's own arguments of its blocks (Terraform documentation, "Terraform configuration language"; version 1.11),
+ * as far as the modules here use them. Others are refused as unknown: add one when it is needed.
  */
 
-/** Whatever it is. */
+/** Any value. */
 const ANY: Type = 'dynamic';
 
 function attributes(
@@ -32,13 +32,13 @@ const lifecycle: NestedBlock = {
   },
 };
 
-/** What every resource and data source takes besides its own. */
+/** Arguments of every resource and data source, besides its own. */
 export const META: Block = {
   attributes: attributes([], ['count', 'for_each', 'depends_on', 'provider']),
   block_types: { lifecycle },
 };
 
-/** What a call of a module takes besides the module's variables. */
+/** Arguments of every module call, besides the module's variables. */
 export const MODULE_META: Block = {
   attributes: attributes(['source'], ['count', 'for_each', 'depends_on', 'providers']),
   block_types: {},
@@ -62,7 +62,7 @@ export const BLOCKS: Readonly<Record<string, Block>> = {
   },
 };
 
-/** Of a file *.tftest.hcl. */
+/** For a file *.tftest.hcl. */
 export const TEST_RUN: Block = {
   attributes: attributes([], ['command', 'expect_failures']),
   block_types: { assert: condition },
@@ -75,7 +75,7 @@ export function merged(...blocks: readonly Block[]): Block {
   };
 }
 
-/** A module's variables, as what a call of it may give. */
+/** A module's variables, as the arguments of a call. */
 export function asBlock(variables: ReadonlyMap<string, { readonly attributes: ReadonlyMap<string, unknown> }>): Block {
   const required = [...variables].filter(([, { attributes: given }]) => !given.has('default')).map(([name]) => name);
   return {

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Body, type BodyBlock, parseBody } from './hcl.ts';
 
-/** The files of one folder, as Terraform reads them: as one. */
+/** The files of one folder, which Terraform reads as one. */
 export interface Module {
   readonly folder: string;
   readonly blocks: readonly BodyBlock[];
@@ -29,12 +29,12 @@ export async function loadModule(folder: string): Promise<Module> {
   };
 }
 
-/** Of a block that begins at the edge; what it is called in faults too. */
+/** For a block at the left margin; also its name in error messages. */
 export function addressOf({ type, labels }: BodyBlock): string {
   return [...(type === 'resource' ? [] : [type]), ...labels].join('.');
 }
 
-/** @throws where a file is not HCL, or has at the edge what is no block that we know. */
+/** @throws if a file is not HCL, or has an unknown block at the left margin. */
 export function parseFolder(folder: string, end: string): Promise<Body[]> {
   const files = readdirSync(folder).filter((name) => name.endsWith(end));
   return Promise.all(files.toSorted().map((name) => parseFile(folder, name)));

@@ -21,13 +21,13 @@ export interface NestedBlock {
   readonly block: Block;
 }
 
-/** What may stand in a body. */
+/** The allowed contents of a body. */
 export interface Block {
   readonly attributes: Readonly<Record<string, Attribute>>;
   readonly block_types: Readonly<Record<string, NestedBlock>>;
 }
 
-/** The part of a provider's schema that a module uses, laid out as `terraform providers schema -json` does. */
+/** The part of a provider's schema that a module uses, in the format of `terraform providers schema -json`. */
 export interface ProviderSchema {
   /** As in `required_providers`. */
   readonly source: string;
@@ -37,7 +37,7 @@ export interface ProviderSchema {
   readonly data_source_schemas: Readonly<Record<string, Block>>;
 }
 
-/** A provider whose schema is kept here, and where it was published. */
+/** A provider whose schema is stored here, and where it was published. */
 export interface Published {
   readonly package: string;
   readonly version: string;
@@ -46,7 +46,7 @@ export interface Published {
   readonly data: readonly string[];
 }
 
-/** One more provider is one more row, and its file, which `extract-schema.test.ts` writes. */
+/** To add a provider, add a row, and its file, which `extract-schema.test.ts` writes. */
 export const PROVIDERS = {
   google: {
     package: '@cdktf/provider-google',

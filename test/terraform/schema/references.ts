@@ -1,17 +1,17 @@
 import { type Body, type BodyBlock, type Reference, referencesIn } from './hcl.ts';
 
-/** A reference, and the names that mean something where it stands: `each`, the label of a dynamic block. */
+/** A reference, and the names that are defined there: `each`, the label of a dynamic block. */
 export interface Found {
   readonly reference: Reference;
   readonly roots: ReadonlySet<string>;
 }
 
-/** The references of a block that begins at the edge. */
+/** The references of a block at the left margin. */
 export async function referencesOfBlock({ type, body }: BodyBlock): Promise<Found[]> {
   const roots = new Set<string>();
   if (body.attributes.has('for_each')) roots.add('each');
   if (body.attributes.has('count')) roots.add('count');
-  // A type is no expression; a provider is no resource.
+  // A type is not an expression; a provider is not a resource.
   const left = type === 'variable' ? ['type'] : type === 'resource' || type === 'data' ? ['provider'] : ['providers'];
   return referencesOfBody(body, roots, left);
 }

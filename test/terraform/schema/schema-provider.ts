@@ -9,14 +9,14 @@ import {
 import { loadSync } from '@grpc/proto-loader';
 import type { Attribute, Block, NestedBlock, ProviderSchema } from './provider-schema.ts';
 
-/** A provider that has a schema and can do nothing: enough for `validate`, and for `test` where the provider is mocked. */
+/** A provider with a schema and no operations: enough for `validate`, and for `test` if the provider is mocked. */
 export interface SchemaProvider {
-  /** For Terraform's environment, so that it asks this process instead of looking for a plugin. */
+  /** Environment variables for Terraform, so that it calls this process instead of a plugin. */
   readonly environment: { readonly TF_REATTACH_PROVIDERS: string };
   stop(): void;
 }
 
-/** Serves a schema over the protocol that Terraform speaks with its plugins, on a port of 127.0.0.1. */
+/** Serves a schema over Terraform's protocol for plugins, on a port of 127.0.0.1. */
 export async function serveSchema(schema: ProviderSchema): Promise<SchemaProvider> {
   const server = new Server();
   server.addService(serviceDefinition(), implementationOf(schema));

@@ -18,7 +18,7 @@ interface KmsSdk {
 const REGION = /^arn:aws[a-z-]*:kms:([a-z0-9-]+):/;
 
 /**
- * Asks AWS for the state and the rotation of the key, with the default credential chain. Servers do not need these
+ * Gets the state and the rotation of the key from AWS, with the default credential chain. Servers do not need these
  * permissions and should not have them, so a denial is not an error.
  */
 export async function checkAwsKey({ keyId }: KeyWrapper, signal: AbortSignal): Promise<readonly Finding[]> {

@@ -26,7 +26,7 @@ export class ServiceDates {
       const seconds = Math.round(Math.abs(offByMs) / 1_000);
       const what = `this machine's clock is ${seconds} s ${offByMs >= 0 ? 'ahead of' : 'behind'} the clock of ${service}`;
       const remedy = `Set the clock by NTP. A member whose clock is off by more than clockSkewSeconds (${clockSkewSeconds}) publishes no keys.`;
-      // As members do: an answer may be as old as its deadline, and its date is a whole second.
+      // The same tolerance as in members: an answer may be as old as its deadline, and its date is a whole second.
       if (seconds > clockSkewSeconds + kmsTimeoutSeconds + 1) return error('clock', what, remedy);
       // Two clocks may differ in opposite directions.
       if (seconds > clockSkewSeconds / 2 + 1) return warning('clock', what, remedy);

@@ -7,10 +7,10 @@ import { error, type Finding, ok } from './finding.ts';
 const CLAIM_LIFE_MS = 60_000;
 
 interface SingleUseCheck {
-  /** Of the ring's policy. */
+  /** From the ring's policy. */
   readonly clockSkewSeconds: number;
   readonly wallMs: number;
-  /** When a store that does not answer is given up. */
+  /** Deadline of a store that does not answer. */
   readonly signal: AbortSignal;
 }
 

@@ -160,7 +160,7 @@ const NO_TABLE: ReadonlySet<string> = new Set([
 
 function storeFinding(ring: RingStore, thrown: unknown, permission: string): Finding {
   const failure = storeFailureOf(thrown);
-  // A store resolves to undefined where there is no ring.
+  // A store resolves to undefined if there is no ring.
   if (failure === undefined || failure.kind === 'absent') {
     return error(
       'store-error',
@@ -203,7 +203,7 @@ function storeFinding(ring: RingStore, thrown: unknown, permission: string): Fin
 }
 
 const REPLACED =
-  'Something else was written in the place of the ring. Running members overwrite it. If none runs, delete it, and run sealring import.';
+  'Another document was written in place of the ring. Running members overwrite it. If none runs, delete it, and run sealring import.';
 
 /** The finding if no probe is configured. */
 export function unprobed({ kind }: RingStore): Finding {

@@ -9,11 +9,11 @@ export type Severity = 'ok' | 'info' | 'warning' | 'error';
 export interface Finding {
   /** A stable name for scripts: `kms-denied`, `clock`. */
   readonly id: string;
-  /** How bad it is. */
+  /** The severity. */
   readonly severity: Severity;
-  /** What was found, in one line. Never secret. */
+  /** The finding, in one line. Never secret. */
   readonly what: string;
-  /** What to do; absent if there is nothing to do. */
+  /** The remedy; absent if none is needed. */
   readonly remedy?: string;
 }
 
@@ -27,7 +27,7 @@ export interface DoctorReport {
   readonly role: 'member' | 'reader';
   /** All findings, in the order of the checks. */
   readonly findings: readonly Finding[];
-  /** What was written and where. All of it was removed again, unless a finding says otherwise. */
+  /** A write of the doctor, and its place. The doctor removed it again, unless a finding says otherwise. */
   readonly wrote: readonly string[];
 }
 
@@ -41,12 +41,12 @@ export function info(id: string, what: string, remedy?: string): Finding {
   return { id, severity: 'info', what, ...(remedy !== undefined && { remedy }) };
 }
 
-/** Something that needs attention. */
+/** A condition that needs attention. */
 export function warning(id: string, what: string, remedy: string): Finding {
   return { id, severity: 'warning', what, remedy };
 }
 
-/** Something that prevents servers from working, now or soon. */
+/** A condition that prevents servers from working, now or soon. */
 export function error(id: string, what: string, remedy: string): Finding {
   return { id, severity: 'error', what, remedy };
 }

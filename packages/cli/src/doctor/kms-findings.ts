@@ -41,7 +41,7 @@ export const SIGNATURE_REMEDY =
 const UNAVAILABLE =
   'Check the network, proxy, endpoint and credentials of this machine. Running servers continue for sealOutageSeconds.';
 
-/** What `denied` means, by the code of the provider: only some of them are about permissions. */
+/** Meanings of `denied`, by the code of the provider: only some of them are about permissions. */
 type DenialReason = 'credentials' | 'key-kind' | 'network' | 'request' | 'service-off';
 
 const DENIALS: Readonly<Record<string, DenialReason>> = {

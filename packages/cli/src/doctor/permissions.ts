@@ -1,4 +1,4 @@
-/** What each provider calls the permission for an operation: the tables in the READMEs of the adapters. */
+/** Each provider's name of the permission for an operation, from the tables in the adapters' READMEs. */
 const KMS_PERMISSIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'aws-kms': { generate: 'kms:GenerateDataKey', wrap: 'kms:Encrypt', unwrap: 'kms:Decrypt' },
   'gcp-kms': {

@@ -1,7 +1,7 @@
 import type { StatusProblem } from '../ring/status.ts';
 import { longTime } from '../terminal/long-time.ts';
 
-/** What a keeper reports, one line each. A key has its name; nothing is secret. */
+/** Reports of a keeper, one line each. A key has its name; nothing is secret. */
 export type KeeperEvent =
   | { readonly event: 'health'; readonly url: string }
   | {

@@ -9,12 +9,12 @@ import { UsageError } from '../usage-error.ts';
 import type { KeeperEvent, Report } from './events.ts';
 import { HealthLog } from './health-log.ts';
 
-/** How often the health of the codec is compared with what was reported. It calls neither the KMS nor the store. */
+/** Interval between comparisons of the codec's health with the last report. Makes no call to the KMS or the store. */
 const LOOK_EVERY_MS = 1_000;
 /** How long a single run waits for the codec to repair the ring: a repair begins at most ten seconds after a read. */
 const SETTLE_MS = 15_000;
 
-/** Where a keeper answers the probes of an orchestrator. */
+/** The address for the probes of an orchestrator. */
 export interface KeeperOptions {
   readonly host: string;
   readonly healthPort: number | undefined;

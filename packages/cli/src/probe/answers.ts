@@ -42,7 +42,7 @@ function valueFor(schema: unknown): unknown {
   }
 }
 
-/** What the items of a list can be. */
+/** Allowed types of the items of a list. */
 function choicesOf(items: unknown): readonly unknown[] {
   const [values, titled] = [member(items, 'enum'), member(items, 'anyOf') ?? member(items, 'oneOf')];
   if (Array.isArray(values)) return values;

@@ -9,7 +9,7 @@ import { altered, isReadable } from './state-text.ts';
 /** After the lifetime of a token: the clocks of the servers may differ. */
 const EXPIRY_MARGIN_MS = 1_000;
 
-/** What is checked. */
+/** The checks. */
 type CheckId = 'encryption' | 'tampering' | 'arguments' | 'user' | 'expiry';
 
 /** The outcome of one check. */
@@ -20,7 +20,7 @@ export interface CheckResult {
   readonly remedy?: string;
 }
 
-/** What is needed to probe a server. */
+/** The options of a probe. */
 export interface ProbeInput {
   readonly target: Target;
   /** The same target for another purpose; undefined to change the arguments of {@link target}. */
@@ -29,13 +29,13 @@ export interface ProbeInput {
   readonly answers: Record<string, unknown> | undefined;
   readonly token: string | undefined;
   readonly otherToken: string | undefined;
-  /** How long tokens live; undefined to leave their expiry unchecked. Seconds. */
+  /** Lifetime of tokens, seconds; undefined to leave their expiry unchecked. */
   readonly lifetimeSeconds: number | undefined;
 }
 
 type Asked = Outcome & { readonly kind: 'asked' };
 
-/** How often an attack is tried: behind one address, one of several servers may be protected. */
+/** Repetitions of each attack: behind one address, one of several servers may be protected. */
 const TRIES = 2;
 
 /** Attacks a server with its own states. Each attack has a state of its own: a server may accept a state only once. */
@@ -43,7 +43,7 @@ export class Probe {
   readonly #server: ProbedServer;
   readonly #input: ProbeInput;
   #first: Asked | undefined;
-  /** Those of first rounds. */
+  /** The answers of first rounds. */
   readonly #states: string[] = [];
   #readable = 0;
 
@@ -52,7 +52,7 @@ export class Probe {
     this.#input = input;
   }
 
-  /** @throws {Failure} `not-probed` when the server sends no state, or refuses the state of a call that nobody changed. */
+  /** @throws {Failure} `not-probed` when the server sends no state, or refuses the state of an unchanged call. */
   async run(): Promise<readonly CheckResult[]> {
     const state = await this.#state();
     const accepted = await this.#answer(state, {});
@@ -60,7 +60,7 @@ export class Probe {
       throw new Failure('not-probed', `the server does not accept its own state (${describe(accepted)}): ${ANSWERS}`);
     }
     const attacks = [await this.#tampering(), await this.#arguments(), await this.#user(), await this.#expiry()];
-    // Of every state that the attacks have seen.
+    // For every state in the attacks.
     return [this.#encryption(), ...attacks];
   }
 

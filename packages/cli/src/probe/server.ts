@@ -7,13 +7,13 @@ const TIMEOUT_MS = 30_000;
 /** Largest answer that is read. Characters. */
 const MAX_ANSWER_LENGTH = 16_777_216;
 
-/** What is called: the same in both rounds. */
+/** The call, which is the same in both rounds. */
 export interface Target {
   readonly method: 'tools/call' | 'prompts/get' | 'resources/read';
   readonly params: Readonly<Record<string, unknown>>;
 }
 
-/** What a server answered. */
+/** A server's answer. */
 export type Outcome =
   /** It asks for input. `state` is the `requestState`, if it sent one. */
   | { readonly kind: 'asked'; readonly questions: unknown; readonly state: unknown }
@@ -21,7 +21,7 @@ export type Outcome =
   /** A JSON-RPC error, or an HTTP status without one. */
   | { readonly kind: 'refused'; readonly why: string };
 
-/** An MCP server, called without the SDK: it accepts whatever an attacker could send. */
+/** An MCP server, called without the SDK, so that a request can be anything that an attacker could send. */
 export class ProbedServer {
   readonly #url: URL;
   #lastId = 0;

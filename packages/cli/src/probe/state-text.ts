@@ -61,7 +61,7 @@ function isCompressed(bytes: Buffer): boolean {
   });
 }
 
-/** What was compressed, and how many bytes of `bytes` it took. */
+/** The decompressed text, and the number of compressed bytes in `bytes`. */
 function inflated(inflate: typeof unzipSync, bytes: Buffer): { readonly text: Buffer; readonly read: number } {
   const options = { maxOutputLength: LARGEST_TEXT, info: true };
   // @types/node does not know `info`.

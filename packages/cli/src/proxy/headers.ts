@@ -33,7 +33,7 @@ export function valuesOf(raw: readonly string[], name: string): number {
   return raw.filter((text, at) => at % 2 === 0 && text.toLowerCase() === name).length;
 }
 
-/** What the server behind the proxy cannot see of a request. */
+/** Facts about a request that the server behind the proxy cannot see. */
 export interface Hop {
   /** The address that the connection comes from. */
   readonly address: string | undefined;

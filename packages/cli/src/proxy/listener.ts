@@ -130,7 +130,7 @@ async function* partsOf(incoming: IncomingMessage): AsyncGenerator<Uint8Array> {
     // Not destroyed where it is not read to its end: the connection is needed for the answer.
     yield* incoming.iterator({ destroyOnReturn: false });
   } finally {
-    // The client may send the rest of a body that nobody reads: it would wait, and the connection would be stuck.
+    // Consumes the rest of the body, or the client would wait for it and the connection would be stuck.
     incoming.resume();
   }
 }
@@ -151,7 +151,7 @@ function plain(status: number, text: string): Response {
   return new Response(`${text}\n`, { status, headers: { 'content-type': 'text/plain; charset=utf-8' } });
 }
 
-/** Of an unknown error only the class: its message may quote what a client sent. */
+/** Only the class of an unknown error: its message may quote input of a client. */
 function messageOf(error: unknown): string {
   if (error instanceof UpstreamFailure) return error.message;
   return `an answer failed (${error instanceof Error ? error.name : 'unknown'})`;

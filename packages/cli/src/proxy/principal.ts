@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** What a state is bound to. */
+/** The principal that a state is bound to. */
 export type PrincipalSource =
   /** A header that a gateway in front of the proxy sets, or `authorization`. */
   | { readonly header: string }

@@ -11,7 +11,7 @@ import { Listener } from './listener.ts';
 import { type PrincipalSource, principalBinder } from './principal.ts';
 import { type Exchange, Upstream, type UpstreamTimeouts } from './upstream.ts';
 
-/** How a proxy protects, and for whom. */
+/** How a proxy protects, and which server. */
 export interface ProxyOptions {
   readonly upstream: URL;
   readonly audience: string;
@@ -26,7 +26,7 @@ export interface ProxyOptions {
   readonly allowedHosts: readonly string[];
 }
 
-/** What the proxy reports while it runs. Holds no part of a token or a state. */
+/** Reports of the running proxy, without any part of a token or a state. */
 export type ProxyEvent =
   | { readonly event: 'health'; readonly url: string }
   | { readonly event: 'listening'; readonly url: string; readonly upstream: string; readonly audience: string }
@@ -69,7 +69,7 @@ export async function runProxy(
   }
 }
 
-/** What a state is sealed with, and where redeemed tokens are remembered. */
+/** The codec that seals states, and the store of redeemed tokens. */
 interface Sealing {
   readonly codec: KmsCodec;
   readonly singleUse: SingleUseStore | undefined;

@@ -11,7 +11,7 @@ const UNUSED_MS = 4_000;
 /** Statuses of answers without a body. */
 const WITHOUT_BODY: readonly number[] = [204, 205, 304];
 
-/** How long to wait for the upstream server. Milliseconds. */
+/** Time limit for the upstream server. Milliseconds. */
 export interface UpstreamTimeouts {
   /** Until its answer begins. */
   readonly responseMs: number;
@@ -19,7 +19,7 @@ export interface UpstreamTimeouts {
   readonly idleMs: number;
 }
 
-/** What the request of a client is, besides its contents. */
+/** The request of a client, without its body. */
 export interface Exchange {
   /** Aborted when the client has disconnected. */
   readonly signal: AbortSignal;

@@ -36,7 +36,7 @@ export interface KeepOptions {
   readonly onProgress: (progress: KeepProgress) => void;
 }
 
-/** How often the store was read, and for how long it has kept the revocation. */
+/** The number of reads of the store, and how long it has kept the revocation. */
 export interface KeepProgress {
   readonly keptSeconds: number;
   readonly waitSeconds: number;

@@ -1,6 +1,6 @@
 import type { RingStore } from '@sealring/core';
 
-/** What a store returned: a document, nothing, something that is not a ring document, or an error. */
+/** A store's answer: a document, nothing, content that is not a ring document, or an error. */
 export type Observation =
   | { readonly kind: 'document'; readonly text: string; readonly isOwn: boolean }
   | { readonly kind: 'absent' | 'foreign' }

@@ -2,7 +2,7 @@ import type { KeyHealth, KmsCodec } from '@sealring/core';
 import { keyNamed } from '../ring/key-name.ts';
 import { UsageError } from '../usage-error.ts';
 
-/** What to revoke: a key by its name, id or fingerprint, or all that may have been created up to a time. */
+/** The keys to revoke: one by its name, id or fingerprint, or all that may have been created up to a time. */
 export type RevocationTarget = { readonly key: string } | { readonly before: Date };
 
 /** Later than the creation of any key: a document has four digits for a year. */

@@ -18,10 +18,10 @@ export interface MemberHealth {
     readonly sealingKey: string | undefined;
     readonly sealUntil: string | undefined;
     readonly lastError: string | undefined;
-    /** What needs an operator. */
+    /** Problems that need an operator. */
     readonly problems: readonly MemberProblem[];
   };
-  /** Why there is no answer. */
+  /** The reason of a missing answer. */
   readonly failure?: string;
 }
 

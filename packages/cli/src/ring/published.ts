@@ -8,7 +8,7 @@ export function publishedKeys(before: readonly KeyHealth[], after: readonly KeyH
   return after.filter(({ id, state }) => !known.has(id) && state !== 'revoked');
 }
 
-/** What was published, in one line. */
+/** The published key, in one line. */
 export function publishedText(keys: readonly KeyHealth[]): string {
   if (keys.length === 0) return 'published no key';
   return keys

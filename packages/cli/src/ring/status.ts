@@ -10,7 +10,7 @@ import { isLive } from './key-state.ts';
 import { policyOf } from './policy.ts';
 import { ROTATION_REMEDY, rotationOf } from './rotation.ts';
 
-/** What `status` shows of a ring; with `--json` it is printed as it is. */
+/** The report of `status` on a ring; `--json` prints it unchanged. */
 export interface RingStatus {
   readonly ring: string;
   readonly store: string;
@@ -21,7 +21,7 @@ export interface RingStatus {
   readonly sealingKey: string | undefined;
   readonly nextRotation: Date | undefined;
   readonly keys: readonly StatusKey[];
-  /** What needs an operator, and what to do. */
+  /** Problems that need an operator, each with its remedy. */
   readonly problems: readonly StatusProblem[];
   /** Number of keys in the document, of at most 64; undefined while the store cannot be read. */
   readonly storedKeys: number | undefined;
@@ -44,7 +44,7 @@ interface StatusKey extends RingKey {
 export type StatusProblem = Pick<RingProblem, 'detail' | 'remedy'> & { readonly kind: string };
 
 /**
- * When each key was revoked, by its id, as the document says it and as it is certified. Given to each call of
+ * When each key was revoked, by its id, as in the document, and as certified. Passed to each call of
  * {@link statusOf} in one process, it still has the times when the store cannot be read.
  */
 export type RevocationTimes = Map<string, Date>;
@@ -177,7 +177,7 @@ export function nearlyFull(count: number): StatusProblem {
   return {
     kind: 'nearly-full',
     detail: `the ring has ${count} of ${MAX_RING_KEYS} keys: it rejects requested rotations, and accepts revocations`,
-    remedy: 'Find out who rotates so often. A key leaves the ring after its last token has expired.',
+    remedy: 'Find out what rotates so often. A key leaves the ring after its last token has expired.',
   };
 }
 

@@ -1,6 +1,6 @@
 import { type KeyPhases, keyPhases, type RingKey, type Span } from '@sealring/dashboard';
 
-/** What each character of a bar means. */
+/** Legend of the characters of a bar. */
 export const LEGEND = '. waits   # seals   - only unseals   | now';
 
 /** The life of each key as a bar of `columns` characters, all on one scale. */

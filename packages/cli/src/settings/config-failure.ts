@@ -5,9 +5,9 @@ import { failureCodeOf, type KmsFailure, kmsFailuresOf, lineOf } from '../foreig
 export class ConfigFailure extends Failure {
   /** The failures of the KMS; empty if it was the store that failed. */
   readonly kms: readonly KmsFailure[];
-  /** Where the configuration came from, for messages. */
+  /** The source of the configuration, for messages. */
   readonly origin: string;
-  /** The KMS key that was asked for, if that is known. */
+  /** The requested KMS key, if it is known. */
   readonly keyId: string | undefined;
 
   constructor(origin: string, error: unknown, keyId?: string) {

@@ -36,7 +36,7 @@ export function findConfigFile(): string | undefined {
 }
 
 /**
- * Loads a configuration file. `named` is what messages call it.
+ * Loads a configuration file. `named` is its name in messages.
  *
  * @throws {UsageError} if the file is not a configuration. @throws {ConfigFailure} if the KMS or the store fails meanwhile.
  */
@@ -141,7 +141,7 @@ function has(value: unknown, ...methods: readonly string[]): boolean {
   );
 }
 
-/** What a module threw. The message can contain a secret, unless it is that of the loader or of core. */
+/** An error of a module. The message can contain a secret, unless it is that of the loader or of core. */
 function nameOf(error: unknown): string {
   if (!types.isNativeError(error)) return 'it threw a value that is not an Error';
   const { code } = error as NodeJS.ErrnoException;

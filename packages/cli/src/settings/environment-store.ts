@@ -8,11 +8,11 @@ import { type Environment, optional, required } from './variables.ts';
 /** Names the ring store: by its kind, with its other variables, or by a URL. */
 export const STORE_VARIABLE = 'SEALRING_RING_STORE';
 
-/** How the environment describes one kind of store. */
+/** The environment variables of one kind of store. */
 interface StoreKind {
   /** Its URL form, for messages. */
   readonly url: string;
-  /** The variables that a URL stands for. Never repeated in a message: a URL can contain a password. */
+  /** The variables that one URL replaces. Never repeated in a message: a URL can contain a password. */
   variablesIn(url: URL): Environment;
   make(environment: Environment): Promise<RingStore>;
 }

@@ -27,14 +27,14 @@ export interface SealringConfig
   > {
   /** Where `doctor` tests a complete compare-and-swap. Default: it only tests a write that must be rejected. */
   readonly probe?: SealringProbe;
-  /** Where `proxy` remembers the tokens that were redeemed. Default: a token can be redeemed more than once until it expires. */
+  /** Where `proxy` stores redeemed tokens. Default: a token can be redeemed more than once until it expires. */
   readonly singleUse?: SingleUseStore;
 }
 
 /** A configuration that was loaded. */
 export interface Settings {
   readonly config: SealringConfig;
-  /** Where it came from, for messages: `sealring.config.mjs`, `the environment`. */
+  /** Its source, for messages: `sealring.config.mjs`, `the environment`. */
   readonly origin: string;
   /** Closes the ring store, the key wrappers, and everything else that the configuration uses. */
   close(): Promise<void>;

@@ -57,7 +57,7 @@ function isStartNotice(warning: Error): boolean {
   return 'code' in warning && warning.code === 'SEALRING_WAITING';
 }
 
-/** Runs an operation, and after two seconds prints on standard error what it is waiting for. */
+/** Runs an operation, and after two seconds prints its current step on standard error. */
 export async function withProgress<T>(what: string, run: () => Promise<T>): Promise<T> {
   const began = performance.now();
   const line = new ProgressLine();

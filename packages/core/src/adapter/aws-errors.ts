@@ -1,4 +1,4 @@
-/** What the errors that all AWS services share mean to one adapter. */
+/** The rows of one adapter for the errors that all AWS services share. */
 export interface AwsErrorRows<Row> {
   /** The caller lacks a permission. */
   readonly denied: Row;

@@ -23,11 +23,11 @@ export interface CallsOptions<Failure> {
   readonly classify: (error: unknown) => Failure;
   /** The failure of a call that was given up, for a fixed reason. */
   readonly unavailable: (reason: string) => Failure;
-  /** When to try again. Default never. */
+  /** When to repeat a failed call. Default never. */
   readonly retries?: RetryOptions<Failure>;
 }
 
-/** When a call is tried again. */
+/** When a call is repeated. */
 export interface RetryOptions<Failure> {
   /** Attempts per call, the first one included. */
   readonly maxAttempts: number;
@@ -60,9 +60,9 @@ export class Calls<Failure> {
   }
 
   /**
-   * Makes one call: until there is an answer, a failure that a repetition cannot fix, the last attempt, an abort or
-   * {@link Calls.close}. Never rejects, and ends in time whether or not `call` respects its signal. The signal aborts
-   * whenever there is no answer, so that the socket is released even in the middle of a body.
+   * Makes one call: ends with an answer, a failure that a retry cannot fix, the last attempt, an abort or
+   * {@link Calls.close}. Never rejects, and ends in time whether or not `call` respects its signal. The signal aborts whenever
+   * there is no answer, so that the socket is released even in the middle of a body.
    *
    * @param signal - The caller's.
    * @param call - One attempt; what it throws is classified.
@@ -183,8 +183,8 @@ export function storeCalls<Kind extends string>(
  * 0.2, 0.4 … 2 seconds.
  *
  * @param limits - Longest wait for each attempt, in milliseconds, and attempts per call, the first one included.
- * @param classify - What a rejection means: see `findRow` and `kindOfStatus`.
- * @param mayPass - Whether such a failure is worth another attempt after so many; by default it is.
+ * @param classify - Classifies a rejection: see `findRow` and `kindOfStatus`.
+ * @param mayPass - Whether such a failure is worth another attempt after this many; by default it is.
  *
  * @example
  * ```ts

@@ -5,11 +5,11 @@ import { property } from './foreign-errors.ts';
 export interface ConnectionFailure {
   /** A system code of Node.js, a verification or handshake code of OpenSSL, a code of undici, an error name, or `RegionMissing`. */
   readonly code: string;
-  /** What happened, and what to check. */
+  /** The failure, and what to check. */
   readonly hint: string;
 }
 
-/** Ours: the AWS SDK throws a plain `Error` without a code, and only its message says what is missing. */
+/** Not a system code: the AWS SDK throws a plain `Error` without a code, and only its message says what is missing. */
 const NO_REGION_MESSAGE = 'Region is missing';
 const NO_REGION: ConnectionFailure = Object.freeze({
   code: 'RegionMissing',
@@ -65,13 +65,13 @@ const BY_CODE: ReadonlyMap<string, string> = new Map(
   HINTS.flatMap(([hint, codes]) => codes.split(/\s+/).map((code) => [code, hint] as const)),
 );
 
-/** Causes are looked at to this depth: `fetch` and the SDKs wrap the system's error once or twice. */
+/** Depth of the search for causes: `fetch` and the SDKs wrap the system's error once or twice. */
 const MAX_DEPTH = 4;
 
 /**
- * Why a call got no answer; undefined if nothing in the error says so. Reads `code`, then `name`, of the error, its causes
- * and the first of its `errors`, and no message but the AWS SDK's about a missing Region. A code comes before any name, because the AWS SDK calls a connection
- * that was reset a `TimeoutError`. Never throws.
+ * Why a call got no answer; undefined if nothing in the error shows it. Reads `code`, then `name`, of the error, its
+ * causes and the first of its `errors`, and no message but the AWS SDK's about a missing Region. A code comes before
+ * any name, because the AWS SDK names a reset connection `TimeoutError`. Never throws.
  *
  * Sources: the errors of Node.js (`os.constants.errno`, `tls`, `http`), OpenSSL's verification codes as Node.js names
  * them, and the errors of undici.

@@ -17,13 +17,13 @@ export function errorTable<const Kind extends string>(
 }
 
 /**
- * What a failed call of a store means: the first of `codes` that is in its table decides, otherwise the status, and
- * without one why there was no answer. Anything else is `unavailable`. Never throws, whatever it is given.
+ * Classifies a failed call to a store: the first of `codes` that is in its table decides, otherwise the status, and
+ * without a status the connection failure. Anything else is `unavailable`. Never throws.
  *
- * @param store - What messages call the service; its table; and one of statuses, for answers without a known code.
+ * @param store - The service's name in messages, its table, and one of statuses, for answers without a known code.
  * @param error - The rejection.
  * @param status - That of the answer, if there was one.
- * @param codes - What may be the code: anything that `property` found.
+ * @param codes - Candidates for the code: anything that `property` found.
  */
 export function storeFailure<Kind extends string>(
   store: {

@@ -2,8 +2,8 @@ import { KeyWrapperError, type KeyWrapperErrorKind, type KeyWrapperOperation } f
 import { MAX_DOCUMENT_BYTES, RingStoreError, type RingStoreErrorKind } from '../contracts/ring-store.ts';
 
 /**
- * What a failed call of a store says, in words of our own: nothing in it is copied from the vendor's text. A store may
- * have further kinds for itself, such as `conflict`.
+ * The description of a failed call to a store, without any copy of the vendor's text. A store may have further internal
+ * kinds, such as `conflict`.
  */
 export interface StoreFailure<Kind extends string = Exclude<RingStoreErrorKind, 'absent'>> {
   readonly kind: Kind;
@@ -12,7 +12,7 @@ export interface StoreFailure<Kind extends string = Exclude<RingStoreErrorKind, 
   readonly serviceCode?: string;
 }
 
-/** What a failed call of a KMS says, in words of our own: nothing in it is copied from the vendor's text. */
+/** The description of a failed call to a KMS, without any copy of the vendor's text. */
 export interface ServiceFailure {
   readonly kind: KeyWrapperErrorKind;
   /** The vendor's code or exception name, if it is one the adapter lists. */
@@ -21,7 +21,7 @@ export interface ServiceFailure {
   readonly status?: number | undefined;
   /** The service's request id, in a form that has no room for a key. */
   readonly requestId?: string | undefined;
-  /** What an operator has to change. */
+  /** The remedy for an operator. */
   readonly hint?: string | undefined;
 }
 

@@ -37,8 +37,8 @@ export function sameRow<const Row>(codes: readonly string[], row: Row): Record<s
 /**
  * Looks a failure up in an adapter's error table: the first of `candidates`, in their order, that is a code of it.
  *
- * @param candidates - What may be the code: anything that {@link property} found.
- * @param isMeant - Whether a row that was found applies; by default any does.
+ * @param candidates - Candidates for the code: anything that {@link property} found.
+ * @param isMeant - Whether a found row applies; by default any does.
  */
 export function findRow<Row>(
   table: Readonly<Record<string, Row>>,

@@ -4,7 +4,7 @@ import { DATA_KEY_BYTES, type KeyWrapperOperation, type WrappedKey } from '../co
 import { corrupt } from './failures.ts';
 import { checkCallback, signalOf, wrongType } from './options.ts';
 
-/** Where the service binds no context, the ring hands over data key ‖ SHA-256(context). */
+/** If the service binds no context, the ring passes data key ‖ SHA-256(context). */
 const DATA_KEY_AND_HASH_BYTES = 64;
 
 /** The part of a key wrapper's `supports` that says how long a data key may be. */
@@ -20,11 +20,11 @@ export interface CheckedWrapOptions {
   readonly onServiceDate: ((date: Date) => void) | undefined;
 }
 
-/** What a wrapped key must satisfy before a key wrapper sends it to its service. */
+/** Conditions of a wrapped key before a key wrapper sends it to its service. */
 export interface WrappedKeyRules {
   /** Longest `wrapped` the service takes, in bytes. */
   readonly maxBytes: number;
-  /** The allow-list: whether a recorded KMS key may be asked. */
+  /** The allow-list: whether a recorded KMS key may be called. */
   readonly owns: (keyId: string) => boolean;
 }
 

@@ -1,4 +1,4 @@
-/** What every key wrapper does: check and copy its arguments, overwrite data keys, make its calls, and name its failures. */
+/** Common code of key wrappers: checks and copies arguments, overwrites data keys, makes calls, and names failures. */
 
 export {
   KEY_WRAPPER_ERROR_KINDS,

@@ -59,7 +59,7 @@ export function textWithin(owner: string, name: string, value: unknown, most: nu
 }
 
 /**
- * Reads text of a form, which has to be anchored at both ends.
+ * Reads text of a form, which must be anchored at both ends.
  * @throws {TypeError} for a non-string, {@link RangeError} quoting it unless `form` matches.
  */
 export function textMatching(owner: string, name: string, value: unknown, form: RegExp): string {
@@ -115,7 +115,7 @@ export function listOf<T>(
 }
 
 /**
- * Reads a client or the like, of which only the presence of one method can be checked.
+ * Reads a client or similar object, of which only one method can be checked.
  *
  * @param wanted - What it is: `an S3Client (an object with send)`.
  * @throws {TypeError}

@@ -10,8 +10,8 @@ export interface PushListener {
   /**
    * Opens the connection and subscribes.
    *
-   * @param changed - To be called for every write, and after each reconnection of the client's own.
-   * @param lost - To be called when the connection has ended and the client does not reconnect by itself.
+   * @param changed - Call it for every write, and after each reconnection by the client itself.
+   * @param lost - Call it when the connection has ended and the client does not reconnect by itself.
    */
   start(changed: () => void, lost: () => void): Promise<unknown>;
   /** Sends one request over the connection. Nothing else reveals a connection whose other end is gone. */

@@ -1,4 +1,4 @@
-/** What every ring store does: check its arguments, make its calls, and limit what it reads. */
+/** Common code of ring stores: checks arguments, makes calls, and limits what is read. */
 
 export {
   MAX_DOCUMENT_BYTES,

@@ -23,11 +23,11 @@ export function checkRead(owner: string, options: RingStoreCallOptions | undefin
 }
 
 /**
- * Checks what a write was given. `expected` has to be spelled out: forgetting it must not mean "only if absent".
+ * Checks the arguments of a write. `expected` is required: forgetting it must not mean "only if absent".
  * @throws {TypeError} for a document that is not a text with a UTF-8 form, an empty one, a wrong `expected`, an unknown
  * option or one of a wrong type.
  * @throws {RingStoreError} `too-large` for a document over 262 144 bytes, `unavailable` when the signal has aborted.
- * @throws {RingConflictError} for an `expected` with a lone surrogate: no service has such a revision, or could be asked.
+ * @throws {RingConflictError} for an `expected` with a lone surrogate: no service has such a revision.
  */
 export function checkWrite(
   owner: string,
@@ -89,8 +89,8 @@ export function clockSkewMsOf(owner: string, value: unknown): number {
 }
 
 /**
- * How long a single-use store has to remember a claim from now on: until `expiresAt`, and the clock skew longer, as a
- * member whose clock is behind may still honour the token. Milliseconds; 0 or less: no member may.
+ * How long a single-use store must remember a claim from now on: until `expiresAt` plus the clock skew, because a
+ * member whose clock is behind may still accept the token. Milliseconds; 0 or less: no member may.
  */
 export function claimLifeMs(expiresAt: Date, clockSkewMs: number, nowMs: number = Date.now()): number {
   return Math.ceil(expiresAt.getTime() + clockSkewMs - nowMs);

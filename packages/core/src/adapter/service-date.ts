@@ -22,8 +22,8 @@ interface WithMiddleware {
 }
 
 /**
- * Has an AWS SDK command give `onServiceDate` the `Date` header of its answer, refusals included. On the command and
- * not on its client, which is not ours; a command of another make is left as it is.
+ * Makes an AWS SDK command report the `Date` header of its answer to `onServiceDate`, refusals included. On the
+ * command, not on its client, which belongs to the caller; other commands are left unchanged.
  */
 export function noteDateOf<Command extends object>(command: Command, onServiceDate: OnServiceDate): Command {
   if (onServiceDate === undefined || !hasMiddleware(command)) return command;

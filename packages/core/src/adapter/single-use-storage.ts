@@ -1,3 +1,3 @@
-/** What every single-use store does: check a claim, and compute how long it is remembered. */
+/** Common code of single-use stores: checks a claim, and computes how long it is remembered. */
 
 export { checkClaim, claimLifeMs, clockSkewMsOf } from './ring-store-arguments.ts';

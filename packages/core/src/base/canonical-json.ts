@@ -4,7 +4,7 @@ import { show } from './options.ts';
 
 /** Nesting at which a value is refused: far above any real request, far below a stack overflow. */
 const MAX_DEPTH = 512;
-/** Bytes that are printed before they are handed to {@link CanonicalJsonOptions.write}. */
+/** Bytes that are printed before they are passed to {@link CanonicalJsonOptions.write}. */
 const PIECE = 65_536;
 /** Code units of a text that are printed at once: what they become stays in the processor's cache. */
 const PART = 8_192;
@@ -67,7 +67,7 @@ const RUN = 1_024;
 /** Fewer than this in a row are printed one by one. */
 const SHORT_RUN = 8;
 
-/** By code unit: 0 where it is printed as it stands, else what stands behind the backslash; `u` for a hexadecimal one. */
+/** By code unit: 0 if it is printed as it is, else the character after the backslash; `u` for a hexadecimal escape. */
 const ESCAPES = Uint8Array.from({ length: 0x80 }, (_, unit) => {
   const escaped = JSON.stringify(String.fromCharCode(unit)).slice(1, -1);
   if (unit === 0x7f) return LETTER_U;
@@ -94,7 +94,7 @@ function writeEscape(to: DataView, at: number, unit: number, escape: number): nu
 class Printer {
   readonly #o: CanonicalJsonOptions;
   #bytes = Buffer.allocUnsafe(512);
-  /** Of these bytes, once there was something to escape. */
+  /** Of these bytes, once there was a character to escape. */
   #view: DataView | undefined;
   #at = 0;
 
@@ -102,7 +102,7 @@ class Printer {
     this.#o = options;
   }
 
-  /** What was not handed on. */
+  /** The output that was not passed on yet. */
   rest(): string {
     return this.#bytes.toString('latin1', 0, this.#at);
   }
@@ -135,7 +135,7 @@ class Printer {
   }
 
   /**
-   * Prints `first` and those of `values` from `from` on that the engine prints as Python does, and the one behind them.
+   * Prints `first` and the values from `from` on that the engine prints as Python does, and the one after them.
    * Every value is read once.
    * @returns how many of `values` were printed.
    */
@@ -253,7 +253,7 @@ class Printer {
     this.#bytes[this.#at++] = byte;
   }
 
-  /** Makes room for so many bytes more. */
+  /** Makes room for this many bytes more. */
   #reserve(count: number): void {
     if (this.#at + count <= this.#bytes.length) return;
     if (this.#o.write !== undefined && this.#at >= PIECE) {
@@ -279,9 +279,9 @@ function hexDigit(value: number): number {
   return value + (value < 10 ? 0x30 : 0x57);
 }
 
-/** Keys with none of these are in the same order by code unit, which the engine sorts by itself. */
+/** Keys without any of these have the same order by code unit, which the engine sorts by itself. */
 const SURROGATE_OR_ABOVE = /[\ud800-\uffff]/;
-/** So many keys are sorted by insertion: a call of `sort` costs more. */
+/** Up to this many keys are sorted by insertion: a call of `sort` costs more. */
 const FEW = 12;
 
 function sortByCodePoint(keys: string[]): void {

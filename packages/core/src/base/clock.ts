@@ -61,7 +61,7 @@ export function secondsSince(began: Moment, now: Moment): number {
   return (now.steadyMs - began.steadyMs) / 1_000;
 }
 
-/** Milliseconds since `then`, by whichever clock says more: monotonic time stands still in a suspended machine. */
+/** Milliseconds since `then`, by the clock that shows more: monotonic time stands still in a suspended machine. */
 export function ageMs(then: Moment, now: Moment): number {
   return Math.max(now.steadyMs - then.steadyMs, now.wallMs - then.wallMs);
 }
@@ -76,7 +76,7 @@ export function msUntil(deadline: Deadline, now: Moment): number {
   return Math.max(0, Math.min(deadline.wallMs - now.wallMs, deadline.steadyMs - now.steadyMs));
 }
 
-/** What passes as soon as one of two deadlines does. */
+/** A deadline that passes as soon as one of two does. */
 export function earlier(a: Deadline, b: Deadline): Deadline {
   return { wallMs: Math.min(a.wallMs, b.wallMs), steadyMs: Math.min(a.steadyMs, b.steadyMs) };
 }

@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
 
-/** Bytes read at each refresh: as many as a salt's hash takes in. */
+/** Bytes read at each refresh: as many as the hash of a salt takes. */
 const BYTES = 32;
 
 /**

@@ -3,7 +3,7 @@ import { types } from 'node:util';
 /** The `code` of what an option is refused with. */
 const REFUSED_OPTION = 'ERR_SEALRING_OPTION';
 
-/** The TypeError for an option. Its `code` shows to callers that the text is ours and contains no secret. */
+/** The TypeError for an option. Its `code` shows callers that the text is Sealring's and contains no secret. */
 export function optionTypeError(text: string): TypeError {
   return Object.defineProperty(new TypeError(text), 'code', { value: REFUSED_OPTION });
 }

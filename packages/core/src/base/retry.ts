@@ -11,9 +11,9 @@ export interface Backoff {
 }
 
 /**
- * Milliseconds to wait after so many failures, the first one counting 1, for `uniform` in [0, 1). Jitter is full unless
- * `backoff` says otherwise, so that a fleet that was throttled together does not come back together (AWS Architecture Blog,
- * "Exponential Backoff And Jitter").
+ * Milliseconds to wait after this many failures, the first one counting 1, for `uniform` in [0, 1). Jitter is full
+ * unless `backoff` says otherwise, so that a fleet that was throttled together does not return together (AWS
+ * Architecture Blog, "Exponential Backoff And Jitter").
  */
 export function backoffMs(
   { firstMs, capMs, leastShare = 0, leastMs = 0 }: Backoff,
@@ -27,7 +27,7 @@ export function backoffMs(
 
 /** When and how an attempt is repeated. */
 export interface RetryRules {
-  /** Milliseconds to wait after so many failures, the last with `error`; undefined: that failure is final. */
+  /** Milliseconds to wait after this many failures, the last with `error`; undefined: that failure is final. */
   readonly waitMs: (error: unknown, failures: number) => number | undefined;
   /** Rejects to end the retries by another error. */
   readonly pause: (delayMs: number) => Promise<void>;

@@ -26,7 +26,7 @@ export interface CodecHealth {
   readonly lastKmsCheck: Date | undefined;
   /** The last failure, until a refresh succeeds: what failed, how, and when. */
   readonly lastError: (CodecFailure & { readonly at: Date }) | undefined;
-  /** What needs an operator, each with its remedy. */
+  /** Problems that need an operator, each with its remedy. */
   readonly problems: readonly RingProblem[];
 }
 
@@ -40,11 +40,11 @@ export interface KeyHealth {
   readonly held: boolean;
   /** When it was created. */
   readonly created: Date;
-  /** From when on it may seal. */
+  /** The time from which it may seal. */
   readonly activates: Date;
-  /** From when on it no longer seals. */
+  /** The time from which it no longer seals. */
   readonly sealsUntil: Date;
-  /** From when on it no longer unseals. */
+  /** The time from which it no longer unseals. */
   readonly unsealsUntil: Date;
 }
 

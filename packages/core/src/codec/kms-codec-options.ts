@@ -27,7 +27,7 @@ const MAX_KEY_WRAPPERS = 8;
 export interface KmsCodecOptions {
   /** Wraps data keys. Several: every data key is wrapped by each, and any one of them can unwrap it. 1 to 8. */
   readonly keyWrapper: KeyWrapper | readonly KeyWrapper[];
-  /** Where the ring document is shared. */
+  /** The ring store. */
   readonly ring: RingStore;
   /** Bound into every wrap and every derived key: 1 to 64 characters of `[A-Za-z0-9._-]`. Default `default`. */
   readonly ringName?: string;
@@ -38,9 +38,9 @@ export interface KmsCodecOptions {
   readonly create?: 'if-absent' | 'now' | 'never';
   /** Keys created before this date count as revoked: for starts after a leak. Default none. */
   readonly acceptKeysCreatedAfter?: Date;
-  /** What new tokens look like. Default `sealring`. */
+  /** The format of new tokens. Default `sealring`. */
   readonly format?: 'sealring' | 'python';
-  /** What may be unsealed. Default `[format]`. */
+  /** The formats that may be unsealed. Default `[format]`. */
   readonly accept?: readonly ('sealring' | 'python')[];
   /** Times of the ring; the same on every member. */
   readonly policy?: Partial<RingPolicy>;
@@ -238,7 +238,7 @@ function flag(name: string, given: unknown): boolean {
   return given === true;
 }
 
-/** The default stands for undefined only: null is a wrong value like any other. */
+/** The default replaces undefined only: null is a wrong value like any other. */
 function defaulted(given: unknown, fallback: unknown): unknown {
   return given === undefined ? fallback : given;
 }

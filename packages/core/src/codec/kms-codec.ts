@@ -7,13 +7,13 @@ import { createKeeper } from './create-keeper.ts';
 import { checkOptions, type KmsCodecOptions } from './kms-codec-options.ts';
 import { awaited, closeAll, RingCodec } from './ring-codec.ts';
 
-/** What a token says about itself, and what the ring says about its key. */
+/** The content of a token without secrets, and the state of its key in the ring. */
 export interface TokenFacts {
   /** `sealring` or `python`. */
   readonly format: string;
   /** As in the ring document; empty for a fingerprint that no key of the ring has. */
   readonly keyId: string;
-  /** Of the key, now. */
+  /** State of the key, now. */
   readonly state: KeyState | 'unknown';
   /** Whether the key only unseals: a successor seals. */
   readonly stale: boolean;
@@ -34,7 +34,7 @@ export interface RingTokenCodec extends RequestStateCodec {
    * Returns undefined when there is nothing to wait for.
    */
   prepare(token?: string, options?: { readonly signal?: AbortSignal }): Promise<void> | undefined;
-  /** What a token says about itself and what the ring says about its key. No secrets, and no authentication. */
+  /** The content of a token without secrets, and the state of its key in the ring. Nothing is authenticated. */
   inspect(token: string): TokenFacts;
   /** The state of this member, without a call to the KMS or the store. */
   health(): CodecHealth;

@@ -239,7 +239,7 @@ export async function closeAll(keeper: RingKeeper, options: CheckedOptions): Pro
 
 function checkPayload(payload: unknown): void {
   if (!(payload instanceof Uint8Array)) throw new TypeError(`payload must be a Uint8Array, got ${show(payload)}`);
-  // The cipher uses the true length; our bounds use the length that the object reports.
+  // The cipher uses the true length; the bounds use the length that the object reports.
   if (payload.length !== Reflect.get(typedArray, 'length', payload))
     throw new TypeError('payload must not define its own length');
 }

@@ -30,7 +30,7 @@ export function brand(errorClass: { readonly prototype: Error }, code: CoreError
   });
 }
 
-/** The kind of an error whose class has the name of ours, but belongs to an adapter; undefined for any other error. */
+/** The kind of an error of the same name from an adapter's copy of this package; undefined for any other error. */
 export function kindOfNamed<Kind extends string>(
   error: unknown,
   name: string,

@@ -28,7 +28,7 @@ export const ROTATION_REASONS = [
 export type RotationReason = (typeof ROTATION_REASONS)[number];
 
 /**
- * What failed in the background, and how. `conflict`: another writer was first. `internal`: a key wrapper or a store threw
+ * A failure in the background. `conflict`: another writer was first. `internal`: a key wrapper or a store threw
  * an error of another class, or Sealring has a bug.
  */
 export type CodecFailure =
@@ -41,8 +41,9 @@ export type CodecFailure =
 export type CallOutcome<Kind> = { readonly ok: true } | { readonly ok: false; readonly kind: Kind };
 
 /**
- * What happened, by the channel of `node:diagnostics_channel` that emits it. Never contains a secret; key ids are hashed with
- * {@link hashedKeyId} first. `ringName` is that of the codec, `seconds` the duration, `kind` the kind of the error.
+ * The payload of each event, by the channel of `node:diagnostics_channel` that emits it. Never contains a secret; key
+ * ids are hashed with {@link hashedKeyId} first. `ringName` is that of the codec, `seconds` the duration, `kind` the
+ * kind of the error.
  */
 export interface CodecEvents {
   /** The ring was read and checked; `ok` is false when the store or the KMS failed. */
@@ -95,7 +96,7 @@ export interface CodecEvents {
   'sealring:state': { readonly ringName: string; readonly status: CodecStatus };
 }
 
-/** Publishes on a channel of `node:diagnostics_channel`. Nothing is computed when nobody listens. */
+/** Publishes on a channel of `node:diagnostics_channel`. Nothing is computed without a subscriber. */
 class EventChannel<Name extends keyof CodecEvents> {
   readonly #channel;
 

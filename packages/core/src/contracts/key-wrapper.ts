@@ -1,13 +1,13 @@
 import { brand, sectionOn } from './errors.ts';
 
 /**
- * What happened at the KMS, as far as a caller can act on it.
+ * The failure at the KMS, as far as a caller can act on it.
  *
  * - `throttled`, `unavailable`: may succeed later; retried within limits.
  * - `denied`: the caller may not use the key. `disabled`: at present no caller may. `not-found`: there is no such key.
  * - `corrupt`: the wrapped key, its context or the service's answer failed a check.
  *
- * Whatever an adapter does not recognise is `unavailable`: an unknown error never ends the life of a key.
+ * Any error that an adapter does not recognise is `unavailable`: an unknown error never ends the life of a key.
  */
 export type KeyWrapperErrorKind = (typeof KEY_WRAPPER_ERROR_KINDS)[number];
 
@@ -41,9 +41,9 @@ export interface KeyWrapperErrorSummary {
   readonly requestId?: string | undefined;
   /** Attempts made, this one included. */
   readonly attempts?: number | undefined;
-  /** A fixed sentence of the adapter's own, for what an operator has to change. */
+  /** A fixed sentence of the adapter, with the remedy for an operator. */
   readonly hint?: string | undefined;
-  /** The error of each key wrapper, where several were asked and all failed. */
+  /** The error of each key wrapper, if several were called and all failed. */
   readonly causes?: readonly KeyWrapperError[] | undefined;
 }
 
@@ -96,7 +96,7 @@ export interface WrappedKey {
   readonly signature?: Uint8Array;
 }
 
-/** What a wrap is bound to, and how long to wait for it. */
+/** The context of a wrap, and the time limit of the call. */
 export interface WrapOptions {
   /** Authenticated with the wrapped key; an unwrap under another context fails with kind `corrupt`. */
   readonly context: Readonly<Record<string, string>>;
@@ -118,15 +118,15 @@ export interface WrapOptions {
  *    `corrupt` *before* any call.
  * 4. Every failure is a {@link KeyWrapperError}; wrong arguments are a `TypeError` or `RangeError`.
  * 5. Every call ends by itself within the wrapper's own deadline, and at once when `signal` aborts.
- * 6. Data keys are exactly 32 bytes, and not 32 times the same byte. Where `supports.context` is false the ring hands
- *    over 64 bytes, data key ‖ SHA-256(context), to be wrapped and returned as they are.
+ * 6. Data keys are exactly 32 bytes, and not 32 times the same byte. If `supports.context` is false the ring passes
+ *    64 bytes, data key ‖ SHA-256(context), which must be wrapped and returned unchanged.
  */
 export interface KeyWrapper {
   /** `aws-kms`, `gcp-kms`, `azure-key-vault`, `local`, or your own name: 1 to 64 characters of `[a-z0-9-]`. */
   readonly provider: string;
   /** The KMS key as it was configured; the exact version is in each {@link WrappedKey}. */
   readonly keyId: string;
-  /** What the KMS does itself. */
+  /** The capabilities of the KMS. */
   readonly supports: {
     /** Whether the service itself binds the context. Where false, the ring binds it inside the wrapped plaintext. */
     readonly context: boolean;
@@ -142,8 +142,9 @@ export interface KeyWrapper {
     readonly keyVersions?: boolean;
   };
   /**
-   * Whether a wrapped key is one of this wrapper's: of its provider, and of a KMS key it may ask. No call. Distinguishes two
-   * wrappers of one provider, so that a wrap which one of them lacks can be added; default: the same provider.
+   * Whether a wrapped key is one of this wrapper's: of its provider, and of a KMS key that it may call. Makes no call.
+   * Distinguishes two wrappers of one provider, so that a wrap which one of them lacks can be added; default: the same
+   * provider.
    */
   owns?(wrapped: WrappedKey): boolean;
   /** Wraps 32 bytes, or 64 as in 6 above. @throws {KeyWrapperError} */
@@ -156,7 +157,7 @@ export interface KeyWrapper {
   sign?(entry: Uint8Array, options?: { readonly signal?: AbortSignal }): Promise<Uint8Array>;
   /** Checks such a signature locally, with the pinned public key. */
   verify?(entry: Uint8Array, signature: Uint8Array): boolean;
-  /** Closes what the wrapper itself has created; a client that it was given stays open. */
+  /** Closes what the wrapper itself has created; the caller's client stays open. */
   close?(): Promise<void>;
 }
 

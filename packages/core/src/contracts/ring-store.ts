@@ -33,7 +33,7 @@ export interface RingStoreCallOptions {
 export interface RingStore {
   /** Names the kind of store in events and errors: `memory`, `file`, `static`, `redis`, … */
   readonly kind: string;
-  /** Where the ring is stored, for messages: `s3://payments-sealring/payments.ring`. Contains no secret. */
+  /** The location of the ring, for messages: `s3://payments-sealring/payments.ring`. Contains no secret. */
   readonly location?: string;
   /** The document, or `undefined` if it is known to be absent. @throws {RingStoreError} */
   read(options?: RingStoreCallOptions): Promise<StoredRing | undefined>;
@@ -47,7 +47,7 @@ export interface RingStore {
   ): Promise<{ readonly revision: string }>;
   /** Calls `changed` soon after a write; an optimisation only. Returns a function that ends it. */
   watch?(changed: () => void): () => void;
-  /** Closes what the store itself has created; a client that it was given stays open. */
+  /** Closes what the store itself has created; the caller's client stays open. */
   close?(): Promise<void>;
 }
 
@@ -90,7 +90,7 @@ export class RingStoreError extends Error {
   readonly kind: RingStoreErrorKind;
   readonly detail: string;
   /**
-   * Of what is stored, where `read` found it `corrupt` or `too-large`: with it, a member that knows the ring overwrites
+   * The revision of stored content that `read` found `corrupt` or `too-large`: a member that knows the ring overwrites
    * it.
    */
   readonly revision: string | undefined;

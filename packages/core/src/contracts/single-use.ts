@@ -27,7 +27,7 @@ export interface SingleUseStore {
    * @throws {SingleUseStoreError} when the store cannot determine whether `id` was claimed.
    */
   claim(id: string, expiresAt: Date): Promise<boolean>;
-  /** Ends pending calls and closes what the store itself has created; a client that it was given stays open. */
+  /** Ends pending calls and closes what the store itself has created; the caller's client stays open. */
   close?(): Promise<void>;
 }
 
@@ -38,7 +38,7 @@ export type SingleUseStoreErrorKind = Exclude<RingStoreErrorKind, 'absent'>;
 export class SingleUseStoreError extends Error {
   override readonly name = 'SingleUseStoreError';
   readonly code = 'ERR_SINGLE_USE_STORE';
-  /** What happened, as far as a caller can act on it. */
+  /** The failure, as far as a caller can act on it. */
   readonly kind: SingleUseStoreErrorKind;
   /** The message without its prefix. */
   readonly detail: string;

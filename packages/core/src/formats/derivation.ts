@@ -3,7 +3,7 @@ import { createHash, createHmac } from 'node:crypto';
 /** Bytes of a key id; 12 characters of base64url. */
 export const KEY_ID_BYTES = 9;
 
-/** What a data key is used for: only its key id and the sub-keys under these labels are derived from it. */
+/** Uses of a data key: only its key id and the sub-keys under these labels are derived from it. */
 export type DerivationLabel = 'token' | 'ring-mac' | 'python' | 'typescript' | 'mcp.d';
 
 /** The id of a data key: the first 9 bytes of SHA-256("sealring/v1/key-id" ‖ data key). Derived, never chosen. */
@@ -20,7 +20,7 @@ export function subKey(dataKey: Uint8Array, label: DerivationLabel, ring: string
   return createHmac('sha512', dataKey).update(subKeyInput(label, ring)).digest();
 }
 
-/** What the HMAC of a sub-key is computed over, before its tail. */
+/** The input of a sub-key's HMAC, before its tail. */
 export function subKeyInput(label: DerivationLabel, ring: string): Buffer {
   const name = Buffer.from(ring);
   const length = Buffer.alloc(2);

@@ -21,7 +21,7 @@ export function maxPythonPayloadBytes(maxTokenLength: number): number {
   return Math.floor(((maxTokenLength - PREFIX.length) * 3) / 4) - HEADER_BYTES - TAG_BYTES;
 }
 
-/** What is derived from one secret for this wire. */
+/** The keys derived from one secret for this wire. */
 export interface PythonKey {
   /** Fingerprint of the derived key: 4 bytes as 8 lower-case hexadecimal digits. */
   readonly kid: string;

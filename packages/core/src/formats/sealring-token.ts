@@ -34,15 +34,15 @@ const HEADER_WORDS = 12;
 const NONCE_START = UNUSED_BYTES + AAD_BYTES;
 const CIPHERTEXT_START = NONCE_START + NONCE_BYTES;
 
-/** Of a token with 4 KiB of state. */
+/** The length of a token with 4 KiB of state. */
 const SHORT_BYTES = CIPHERTEXT_START + 4_096 + TAG_BYTES;
 
-/** What {@link withDecodedToken} lends: a new buffer and new views for each token cost a tenth of an unseal. */
+/** Buffers that {@link withDecodedToken} lends: a new buffer and new views for each token cost a tenth of an unseal. */
 const lent = Buffer.allocUnsafeSlow(SHORT_BYTES);
 lent.set(PREFIX_BYTES, UNUSED_BYTES);
 const lentHeader = headerOf(lent);
 
-/** The parts of a token of so many bytes in {@link lent}: views cost more than the bytes that they show. */
+/** The parts of a token of this many bytes in {@link lent}: views cost more than the bytes that they show. */
 const lentTokens = Array.from<DecodedToken | undefined>({ length: SHORT_BYTES + 1 });
 const FIRST_PREFIX_BYTE = PREFIX_BYTES[0] as number;
 
@@ -50,7 +50,7 @@ let isLent = false;
 
 /** The parts of a token. None of them is authenticated. */
 export interface DecodedToken {
-  /** What tokens of one token key have in common, key id, salt and commitment, as 12 words: they compare quickest. */
+  /** The common part of tokens of one token key, key id, salt and commitment, as 12 words, which compare fastest. */
   readonly words: Int32Array;
   /** "sr1." ‖ keyId ‖ salt ‖ commitment, 49 bytes. */
   readonly aad: Uint8Array;
@@ -109,10 +109,10 @@ export function decodeToken(token: string): DecodedToken {
 }
 
 /**
- * Decodes a token that begins with the prefix and lends its parts to `use`, with what else that needs; returns what
- * `use` does. The parts are valid until then: they are views of one buffer. Parts that are kept longer authenticate
- * nothing, since the first byte of what is authenticated is right only while they are lent. A token that is decoded
- * meanwhile has bytes of its own.
+ * Decodes a token that begins with the prefix and lends its parts to `use`, with further arguments; returns its result.
+ * The parts are valid until then: they are views of one buffer. Parts that are kept longer authenticate nothing,
+ * because the first authenticated byte is right only while they are lent. A token that is decoded meanwhile has bytes
+ * of its own.
  * @throws {InvalidRequestState} `malformed`, and what `use` throws.
  */
 export function withDecodedToken<Owner, Result>(
@@ -134,7 +134,7 @@ export function withDecodedToken<Owner, Result>(
   }
 }
 
-/** Where a token ends in the buffer that it is decoded into. */
+/** The end of a token in the buffer that it is decoded into. */
 function endOf(token: string): number {
   if (token.length < SHORTEST_TOKEN) throw new InvalidRequestState('malformed');
   return UNUSED_BYTES + PREFIX_BYTES.length + Math.floor(((token.length - SEALRING_PREFIX.length) * 3) / 4);

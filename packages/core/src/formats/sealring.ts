@@ -34,12 +34,12 @@ const SHORT_BODY_BYTES = NONCE_BYTES + 4_096 + TAG_BYTES;
  */
 const shortBody = Buffer.allocUnsafeSlow(SHORT_BODY_BYTES);
 
-/** The AES-256-GCM key of one data key and one salt, to unseal with. */
+/** The AES-256-GCM key of one data key and one salt, for unsealing. */
 export interface TokenKey {
   /** The header of its tokens, as {@link DecodedToken.words}. */
   readonly words: Int32Array;
   readonly key: KeyObject;
-  /** What the key was derived for: a token of one purpose must not unseal for another, warm or not. */
+  /** The purpose of the key: a token of one purpose must not unseal for another, warm or not. */
   readonly purpose: string | undefined;
 }
 
@@ -54,13 +54,13 @@ export interface SealingTokenKey {
   readonly hedgeKey: Buffer | undefined;
 }
 
-/** What the token keys of one data key are derived from. */
+/** The input for the token keys of one data key. */
 export interface TokenKeySource {
   /** 9 bytes. */
   readonly keyId: Buffer;
   /** The data key. As a raw buffer it would cost more than the whole derivation does: measured on Node 24. */
   readonly key: KeyObject;
-  /** What its HMAC is computed over; the last 18 bytes are overwritten with the salt. */
+  /** The input of its HMAC; the last 18 bytes are overwritten with the salt. */
   readonly input: Buffer;
 }
 
@@ -95,7 +95,7 @@ export function deriveTokenKey(
 }
 
 /**
- * Derives the token key that a token names, to unseal it with; the key id in it is that of `source`. The commitment is
+ * Derives the token key that a token names, for unsealing it; the key id in it is that of `source`. The commitment is
  * compared in constant time, because the sender of the token chose it.
  * @throws {InvalidRequestState} `authentication failed`: the header commits to another key.
  */

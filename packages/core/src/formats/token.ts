@@ -15,15 +15,15 @@ export function decodeBase64url(text: string): Buffer | undefined {
 }
 
 const BEYOND_LATIN1 = /[\u0100-\uffff]/;
-/** What the last character may be when it is the second or the third of four: the bits it has too many are zero. */
+/** Allowed last characters at the second or third place of four: the unused bits are zero. */
 const LAST_OF_TWO = 'AQgw';
 const LAST_OF_THREE = 'AEIMQUYcgkosw048';
 
 /**
  * Whether a text of which Node's decoder made `length` bytes is the canonical base64url of these. Encoding them again
- * says the same and costs an unseal a tenth more. The decoder skips what it does not know, so as many bytes as the
- * characters can hold mean that it took every one of them for a digit. What it takes for digits beside the alphabet: the
- * standard one's `+` and `/`, and on some versions a character beyond Latin-1 whose low byte is a digit.
+ * gives the same result and costs an unseal a tenth more. The decoder skips what it does not know, so as many bytes as
+ * the characters can hold mean that it took every one of them for a digit. What it takes for digits beside the
+ * alphabet: the standard one's `+` and `/`, and on some versions a character beyond Latin-1 whose low byte is a digit.
  */
 export function isCanonicalBase64url(text: string, length: number): boolean {
   if (length !== Math.floor((text.length * 3) / 4)) return false;

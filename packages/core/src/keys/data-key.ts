@@ -24,13 +24,13 @@ export type SecretFormat = 'typescript' | 'mcp.d' | 'python';
 export class DataKey {
   /** 12 characters, computed from the data key: never taken from a document. */
   readonly id: string;
-  /** What remains of this key after it is overwritten. */
+  /** The remains of this key after it is overwritten. */
   readonly authenticator: RingAuthenticator;
   readonly #ring: string;
   readonly #bytes: Buffer;
   // By the start of their salts, oldest first. A plain map and not an LRU cache: every token looks here, and moving an entry
-  // to the front would cost more than it saves. A token key that is dropped too early, or replaced by one whose salt starts
-  // alike, is derived again, which takes ten microseconds.
+  // to the front would cost more than it saves. A token key that is dropped too early, or replaced by one whose salt
+  // begins alike, is derived again, which takes ten microseconds.
   readonly #tokenKeys = new Map<number, TokenKey>();
   readonly #secrets = new Map<SecretFormat, Buffer>();
   readonly #formatKeys = new Map<SecretFormat, KeyObject>();
@@ -47,8 +47,8 @@ export class DataKey {
   }
 
   /**
-   * For a WeakMap of what is derived from this key elsewhere: replaced when the data key is overwritten, so that what was
-   * derived is neither found nor kept any longer.
+   * The key of WeakMaps with derived values: replaced when the data key is overwritten, so that derived values are
+   * neither found nor kept any longer.
    */
   get lease(): object {
     return this.#lease;

@@ -7,7 +7,7 @@ export const MAX_TOKEN_KEYS = 10_000;
 
 /**
  * The envelope key cache, the only owner of key bytes: every unwrapped data key of a codec, and every ring
- * authenticator, is created, handed out and overwritten here. References elsewhere stop working when it is overwritten.
+ * authenticator, is created, lent and overwritten here. References elsewhere stop working when it is overwritten.
  *
  * The state of the ring decides which key is dropped, never how recently a key was used: after the eviction of a live
  * key, valid tokens would be refused until the next unwrap. So these are plain maps and not an LRU cache. They stay

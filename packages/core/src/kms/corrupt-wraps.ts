@@ -5,11 +5,11 @@ import { ageMs, type Clock, type Moment, momentOf } from '../base/clock.ts';
 import { base64url, type RingWrap, timesOf } from '../ring/document.ts';
 import type { KeyTimes } from '../ring/schedule.ts';
 
-/** How long a wrap that the KMS called corrupt is not asked about again, and how many of them are remembered. */
+/** How long a wrap that the KMS called corrupt is not unwrapped again, and how many of them are remembered. */
 const CORRUPT_FOR_MS = 3_600_000;
 const MAX_CORRUPT = 4_096;
 
-/** What a KMS may be asked to unwrap: a stored entry, or a known key. */
+/** A wrap for the KMS to unwrap: of a stored entry, or of a known key. */
 export type WrappedEntry = KeyTimes & { readonly id: string; readonly wraps: readonly RingWrap[] };
 
 /**

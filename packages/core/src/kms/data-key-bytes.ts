@@ -4,7 +4,7 @@ import { canonicalJson } from '../base/canonical-json.ts';
 import { isConstant } from '../base/options.ts';
 import { DATA_KEY_BYTES, KeyWrapperError } from '../contracts/key-wrapper.ts';
 
-/** What a key wrapper returned as a data key. @throws {KeyWrapperError} `corrupt` */
+/** Checks the data key that a key wrapper returned. @throws {KeyWrapperError} `corrupt` */
 export function checkedDataKey(bytes: unknown, provider: string, operation: 'generate' | 'unwrap'): Uint8Array {
   if (!types.isUint8Array(bytes) || bytes.length !== DATA_KEY_BYTES || isConstant(bytes)) {
     throw new KeyWrapperError('corrupt', { provider, operation, hint: 'the answer is not a 32-byte data key' });

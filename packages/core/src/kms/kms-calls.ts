@@ -22,7 +22,7 @@ import {
   type KeyWrapperErrorSummary,
 } from '../contracts/key-wrapper.ts';
 
-/** Calls of one member that may be under way at once. */
+/** Concurrent calls of one member. */
 const MAX_IN_FLIGHT = 4;
 /** Calls that may wait for one of them. */
 const MAX_WAITING = 256;
@@ -36,7 +36,7 @@ type Call = Pick<KeyWrapperErrorSummary, 'provider' | 'operation'>;
 export interface CallOptions {
   /** Whether a caller waits for it: then there are three retries with full jitter. */
   readonly foreground: boolean;
-  /** When the waiting caller gives up: no call and no retry lasts longer. */
+  /** The time when the waiting caller gives up: no call and no retry lasts longer. */
   readonly until?: Deadline;
 }
 
@@ -63,7 +63,7 @@ export class LastAnswer {
 }
 
 /**
- * The only way to the KMS: at most four calls at once, each with our own deadline, so that a service that hangs costs
+ * The only way to the KMS: at most four calls at once, each with its own deadline, so that a service that hangs costs
  * neither memory nor latency.
  */
 export class KmsCalls {
@@ -178,7 +178,7 @@ export class KmsCalls {
     return !isOver;
   }
 
-  /** On close every call ends: that says nothing about the KMS. */
+  /** On close every call ends, which shows nothing about the KMS. */
   #emit({ provider, operation }: Call, asked: Moment | undefined, kind: KeyWrapperErrorKind | undefined): void {
     if (asked === undefined || this.#closing.aborted) return;
     const seconds = secondsSince(asked, momentOf(this.#clock));
@@ -205,7 +205,7 @@ export class KmsCalls {
     return call;
   }
 
-  /** Waits for a slot to be handed over; gives up when the signal aborts. */
+  /** Waits for a slot; gives up when the signal aborts. */
   #turn(what: Call, signal: AbortSignal): Promise<void> {
     return new Promise<void>((resolve, reject) => {
       const giveUp = (): void => {

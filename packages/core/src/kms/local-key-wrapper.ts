@@ -175,7 +175,7 @@ function checkDataKey(dataKey: unknown): void {
   if (isConstant(dataKey)) throw optionRangeError(`${OWNER}: a data key must not be one byte repeated`);
 }
 
-/** What a wrap authenticates besides the data key. */
+/** The additional authenticated data of a wrap. */
 function authenticated(keyId: string, options: WrapOptions): Buffer {
   const context: unknown = options?.context;
   if (typeof context !== 'object' || context === null || Array.isArray(context)) {

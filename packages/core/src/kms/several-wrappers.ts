@@ -26,8 +26,8 @@ export async function firstOf<T extends { readonly dataKey: Uint8Array }>(asked:
 }
 
 /**
- * What several key wrappers failed with, as one error. It is a refusal only when all refuse: a KMS that was merely out
- * of reach may still allow the key.
+ * The failures of several key wrappers, as one error. It is a refusal only when all refuse: an unreachable KMS may
+ * still allow the key.
  */
 export function allOf(failures: readonly unknown[]): unknown {
   const [first] = failures;

@@ -4,12 +4,12 @@ import type { KeyTimes } from '../ring/schedule.ts';
 import { boundPlaintext, checkedDataKey, overwrite, unboundPlaintext } from './data-key-bytes.ts';
 import { type CallOptions, type KmsCalls, LastAnswer } from './kms-calls.ts';
 
-/** What a wrap is bound to. */
+/** The context of a wrap. */
 export type Context = Readonly<Record<string, string>>;
 
 /**
- * The calls of one key wrapper. Where its service binds no context, the context is bound inside the plaintext; where an
- * unwrap says nothing about the origin, the signature does.
+ * The calls of one key wrapper. If its service binds no context, the plaintext contains the context; if an unwrap does
+ * not authenticate the origin, the signature does.
  */
 export class WrapperCalls {
   readonly wrapper: KeyWrapper;
@@ -74,7 +74,10 @@ export class WrapperCalls {
     }
   }
 
-  /** `wrapped` with a signature of the KMS, where an unwrap says nothing about its origin. @throws {KeyWrapperError} */
+  /**
+   * Returns `wrapped` with a signature of the KMS, if an unwrap does not authenticate its origin. @throws
+   * {KeyWrapperError}
+   */
   async signed(
     entry: KeyTimes & { readonly id: string },
     wrapped: WrappedKey,
@@ -108,7 +111,7 @@ export class WrapperCalls {
     return unboundPlaintext(plaintext, context, provider);
   }
 
-  /** The same for a wrap of a document, whose signature is checked first where it needs one. @throws {KeyWrapperError} */
+  /** The same for a wrap of a document, whose signature is checked first if it needs one. @throws {KeyWrapperError} */
   async unwrapStored(
     entry: KeyTimes & { readonly id: string },
     wrap: RingWrap,

@@ -14,12 +14,12 @@ import type { CallOptions, KmsCalls } from './kms-calls.ts';
 import { allOf, failuresIn, firstOf, lastFailureOf, noWrapOfOurs } from './several-wrappers.ts';
 import { type Context, WrapperCalls } from './wrapper-calls.ts';
 
-/** Where a caller waits: how long one key wrapper may take before the next one is called in parallel. */
+/** When a caller waits: how long one key wrapper may take before the next one is called in parallel. */
 const HEDGE_MS = 500;
 
 const FOREGROUND: CallOptions = Object.freeze({ foreground: true });
 
-/** By what a key wrapper wraps. */
+/** The KMS key version of a wrap. */
 export type WrappedVersion = Pick<WrappedKey, 'provider' | 'keyId'>;
 
 /** A data key and the wrap that it came from. */
@@ -62,20 +62,20 @@ export class KeyWraps {
 
   /**
    * Unwraps an entry with the first key wrapper that can.
-   * @throws {KeyWrapperError} of every wrapper that was asked; `corrupt`, without a call, when none of ours made any of its
-   * wraps, or all of those were found to be corrupt before.
+   * @throws {KeyWrapperError} of every wrapper that was called; `corrupt`, without a call, if none of this member's
+   * made any of its wraps, or all of those were found to be corrupt before.
    */
   async unwrap(entry: WrappedEntry, options: CallOptions): Promise<Unwrapped> {
     const { dataKey, wrap } = await this.#unwrapAny(entry, options);
     return { held: this.#cache.take(dataKey), wrap };
   }
 
-  /** The failures that key wrappers answered with last, and how often each was asked; `otherwise` if none is known. */
+  /** The last failures of key wrappers, and the number of their attempts; `otherwise` if none is known. */
   lastFailure(otherwise: unknown): unknown {
     return lastFailureOf(this.#wrappers, otherwise);
   }
 
-  /** An entry that the KMS refused though it may be used: its wraps are no better than corrupt ones. */
+  /** An entry that the KMS refused although the key may be used: its wraps are treated as corrupt. */
   noteCorrupt(entry: WrappedEntry): void {
     for (const wrap of entry.wraps) this.#corrupt.note(entry, wrap);
   }
@@ -144,9 +144,9 @@ export class KeyWraps {
   }
 
   /**
-   * The version of the KMS key by which a key wrapper wraps today, where none of `known` was made by that one: random
+   * The version of the KMS key by which a key wrapper wraps today, if none of `known` was made by that one: random
    * bytes that are not a data key are wrapped, and the result is discarded.
-   * @throws {KeyWrapperError} where none was found, and a key wrapper failed.
+   * @throws {KeyWrapperError} if none was found, and a key wrapper failed.
    */
   async newVersion(known: readonly WrappedKey[]): Promise<WrappedVersion | undefined> {
     const context: Context = Object.freeze({ 'sealring:ring': this.#ring, 'sealring:purpose': 'key-version' });
@@ -181,7 +181,7 @@ export class KeyWraps {
     }
   }
 
-  /** What the other key wrappers fail with, if one lets the caller wait: several that are out of reach are all to be named. */
+  /** The failures of the other key wrappers, if one delays the caller: the error must name all that are unreachable. */
   async #askWhile(
     one: Promise<unknown>,
     others: readonly WrapperCalls[],
@@ -217,7 +217,7 @@ export class KeyWraps {
     return wraps;
   }
 
-  /** Wraps, signs where an unwrap says nothing about the origin, and checks the wrap by unwrapping it. */
+  /** Wraps, signs if an unwrap does not authenticate the origin, and checks the wrap by unwrapping it. */
   async #wrapOne(
     wrapper: WrapperCalls,
     dataKey: Uint8Array,

@@ -13,7 +13,7 @@ export interface PassOptions extends SyncOptions {
   readonly reads: boolean;
 }
 
-/** What a read that others caused needs from the keeper, which has the timers. */
+/** The parts of the keeper that a caused read needs: it has the timers. */
 interface Passes {
   pass(options: PassOptions): Promise<void>;
   /** Makes a pass when its turn comes, after `begin`; it is not awaited. */

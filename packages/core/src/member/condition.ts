@@ -61,7 +61,7 @@ export class Condition {
     else if (!this.#rotation.isFailing) this.#lastFailure = undefined;
   }
 
-  /** Something other than a pass failed; `health()` shows it. */
+  /** A failure outside of a pass; `health()` shows it. */
   noteFailure(failure: CodecFailure): void {
     this.#lastFailure = { ...failure, at: new Date(this.#o.view.now().wallMs) };
   }

@@ -29,7 +29,7 @@ export class Founding {
   readonly #o: Parts;
   #ownClaim: string | undefined;
   #waitingFor: { readonly claim: string; readonly since: Moment } | undefined;
-  /** When a claim of others was first seen, and when last. */
+  /** The times when a claim of others was first and last seen. */
   #waiting: { readonly since: Moment; readonly seen: Moment } | undefined;
   #looks = 0;
   /** Whether the KMS failed the last time: then the key is created first, and the store is not written before. */
@@ -50,7 +50,7 @@ export class Founding {
     if (this.#o.store.kind === 'memory') return inTurn(this.#o.store, () => this.#createIfUnchanged(there, reason));
     const wait = this.#waitForAnother(there?.document?.claim);
     if (wait > 0) return wait;
-    // By the right time the ring may still have a live key.
+    // By the confirmed time the ring may still have a live key.
     const trouble = this.#o.view.clockTrouble();
     if (trouble !== undefined) throw new RingStoreError('unavailable', `no key was created: ${trouble}`);
     // Remembered before the write: if the answer is lost, the claim in the store may be this member's own.

@@ -34,7 +34,7 @@ export class RingKeeper {
   readonly #turns = new Turns();
   readonly #rotation: Rotation;
   readonly #operations: Operations;
-  /** No loop is faster than this, whatever state it is in. */
+  /** No loop is faster than this, in any state. */
   readonly #floorMs: number;
   #kernelEntropy: Uint8Array = new Uint8Array(0);
   #lastPassSteadyMs = Number.NEGATIVE_INFINITY;

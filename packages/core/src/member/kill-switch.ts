@@ -47,5 +47,5 @@ export function hasRecentRefusal({ refusals }: KillSwitch, nowMs: number): boole
   return refusals.some((refusal) => nowMs - refusal.at <= WINDOW_MS);
 }
 
-/** How long to wait before asking again while refusals are being counted. */
+/** How long to wait before the next call while refusals are being counted. */
 export const REFUSAL_PROBE_MS: number = 10_000;

@@ -12,7 +12,7 @@ import { isRefused } from './kill-switch.ts';
 /** Entries of a document that are unwrapped at once. */
 const BATCH = 4;
 
-/** What a member needs to learn a ring about which it knows nothing. */
+/** The parts that a member needs to read a ring about which it knows nothing. */
 export interface LearnAnewOptions extends CallOptions {
   readonly judgement: () => Judgement;
   readonly wraps: KeyWraps;
@@ -23,9 +23,9 @@ export interface LearnAnewOptions extends CallOptions {
 }
 
 /**
- * What a member that knows nothing learns of a document: the live keys that can be unwrapped and hang together by right
- * vouchers, and the revocations that they certify. A ring without a usable key is returned as it is, and treated as
- * absent.
+ * The facts that a member without any adopts from a document: the live keys that can be unwrapped and are linked by
+ * valid vouchers, and the revocations that they certify. A ring without a usable key is returned as it is, and treated
+ * as absent.
  *
  * @throws {KeyWrapperError} when a live entry cannot be unwrapped now, or all of them are refused.
  * @throws {RingStoreError} `corrupt`: live entries that are all corrupt, that this member's pin refuses, or two lineages.
@@ -137,7 +137,7 @@ class Attempt {
         "the keys of the ring were created in the future by this machine's clock",
       );
     }
-    // Those that have not expired are refused by the pin.
+    // The pin refuses those that have not expired.
     if (live.length === 0 && this.entries.some(({ opensUntil }) => judgement.nowMs < opensUntil)) {
       throw new RingStoreError('corrupt', 'the ring holds no live key that may be used');
     }

@@ -66,7 +66,7 @@ export class Limits {
     return this.#complete;
   }
 
-  /** Whether refusals are being counted: the KMS is to be asked again soon. One that is over a minute old is not. */
+  /** Whether refusals are being counted: the KMS must be called again soon. Not for one that is over a minute old. */
   isRefused(now: Moment): boolean {
     return this.isStopped || hasRecentRefusal(this.#killSwitch, now.steadyMs);
   }
@@ -97,7 +97,7 @@ export class Limits {
     return this.#sealUntil?.wallMs;
   }
 
-  /** Not ready: others may already seal with keys that this member has not heard of. */
+  /** Not ready: others may already seal with keys that this member has not read. */
   isCurrent(now: Moment): boolean {
     const { propagationSeconds, clockSkewSeconds } = this.#policy;
     return this.#complete !== undefined && ageMs(this.#complete, now) <= (propagationSeconds - clockSkewSeconds) * MS;

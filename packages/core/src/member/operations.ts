@@ -17,7 +17,7 @@ const MAX_CONFLICTS = 64;
 /** How long a revocation keeps calling a store that does not answer, in deadlines of a call. */
 const CALLS_OF_A_REVOCATION = 4;
 
-/** What an operator asks of a member: a rotation, a revocation. Each takes its turn before background work. */
+/** Requests of an operator to a member: a rotation, a revocation. Each takes its turn before background work. */
 export class Operations {
   readonly #o: MemberParts;
   readonly #turns: Turns;

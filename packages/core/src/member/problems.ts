@@ -7,7 +7,7 @@ import type { RingView } from './view.ts';
 import type { RingWriter } from './writer.ts';
 
 /**
- * What needs an operator:
+ * Problems that need an operator:
  *
  * - `clock`: this machine's time is not confirmed; it publishes nothing.
  * - `service-clock`: the date of the KMS or the store disagrees with the other's and this machine's.
@@ -33,7 +33,7 @@ export const RING_PROBLEM_KINDS = [
 /** One problem and its remedy. */
 export interface RingProblem {
   readonly kind: RingProblemKind;
-  /** What it is, in one sentence; nothing secret. */
+  /** The problem, in one sentence; nothing secret. */
   readonly detail: string;
   readonly remedy: string;
 }

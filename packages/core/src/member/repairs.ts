@@ -30,7 +30,7 @@ export class Repairs {
     this.#o = parts;
   }
 
-  /** When a repair is due; undefined while the store was not seen to lack anything. */
+  /** When a repair is due; undefined while the store was not seen to lack a fact. */
   get dueAt(): Deadline | undefined {
     return this.#dueAt;
   }
@@ -64,7 +64,7 @@ export class Repairs {
   consider(document: RingDocument | undefined, now: Moment, isForeign: boolean = this.#isForeign): void {
     this.#isForeign = isForeign;
     const { snapshot } = this.#o.view;
-    // As time passes, less can be lacking, so this holds until the document or the snapshot changes.
+    // Missing facts only become fewer as time passes, so this holds until the document or the snapshot changes.
     const isWhole = document !== undefined && document === this.#wholeDocument && snapshot === this.#wholeSnapshot;
     if (isWhole || !this.#isWorthWriting(document, snapshot, now)) {
       this.#dueAt = undefined;
@@ -86,7 +86,7 @@ export class Repairs {
     if (!lacks(read, known, judgement)) return false;
     const isRemovable = (key: RingKey): boolean => view.isRemovable(key, now);
     const wanted = documentOf(known, read, { ring, past: view.past, isRemovable });
-    // What a full document has no room for would be missing afterwards, too.
+    // A fact that a full document has no room for would be missing afterwards, too.
     const ids = new Set(wanted.entries.map(({ id }) => id));
     const written = known.keys.filter(({ id }) => ids.has(id));
     if (!lacks(read, known, judgement, written)) return false;

@@ -36,7 +36,7 @@ export class RingClock {
   constructor(policy: ResolvedPolicy, clock: Clock) {
     this.#clock = clock;
     this.#stepMs = policy.clockSkewSeconds * 1_000 + RESOLUTION_MS;
-    // An answer may be as old as its deadline when it is looked at.
+    // An answer may be as old as its deadline when it is evaluated.
     this.#toleratedMs = (policy.clockSkewSeconds + policy.kmsTimeoutSeconds) * 1_000 + RESOLUTION_MS;
   }
 

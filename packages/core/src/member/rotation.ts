@@ -58,7 +58,7 @@ export class Rotation {
     this.#after(backoffMs(backoff, this.#failures, this.#uniform()), { isLast: false });
   }
 
-  /** After a KMS check, when that is due: a KMS that fails is asked for nothing more. */
+  /** After a KMS check, when that is due: a KMS that fails gets no further call. */
   async lookForNewVersion(): Promise<void> {
     const { role, policy, view, wraps } = this.#o;
     if (role === 'reader' || policy.keyVersionEverySeconds === 0) return;

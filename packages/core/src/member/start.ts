@@ -94,13 +94,13 @@ interface Start {
   lastFailure: unknown;
   /** How long `lastFailure` is retried. */
   retriesUntil: Deadline | undefined;
-  /** What `lastFailure` was waited for. */
+  /** The operation that `lastFailure` delayed. */
   failedAt: Start['waitsFor'] | undefined;
   /** When the store was last seen to hold no live key. */
   lastAbsent: Moment | undefined;
 }
 
-/** What the services answered: a call that was cut short by the end of a start says nothing. */
+/** The services' answers: a call that was cut short by the end of a start shows nothing. */
 function withAnswers({ wraps, store }: MemberParts, error: unknown): unknown {
   if (error instanceof KeyWrapperError) return patienceWithError(error) === 'none' ? error : wraps.lastFailure(error);
   if (!(error instanceof RingStoreError) || store.location === undefined) return error;
@@ -133,17 +133,17 @@ async function attempt(options: MemberParts, start: Start): Promise<boolean> {
     }
   }
   const now = view.now();
-  // A store that was out of reach for long did not report absence meanwhile.
+  // A store that was unreachable for long did not report absence meanwhile.
   if (start.lastAbsent === undefined || ageMs(start.lastAbsent, now) > LONGEST_SILENCE_MS) start.absentSince = now;
   start.absentSince ??= now;
   start.lastAbsent = now;
   if (!mayCreate(options)) start.lastFailure = undefined;
-  // What kept this member from creating a ring says more than that there is none.
+  // The error that prevented the creation says more than the absence.
   if (hasPassed(deadlineOf(options, start), now)) throw start.lastFailure ?? new RingStoreError('absent', NO_RING);
   return createOrWait(options, start.absentSince, there, known);
 }
 
-/** When this start has taken all the time it has; a member that saw no ring had to wait for absence first. */
+/** The time limit of this start; a member that saw no ring had to wait for absence first. */
 function deadlineOf(options: MemberParts, { startedAt, lastAbsent }: Start): Deadline {
   const { policy } = options;
   const waiting = lastAbsent !== undefined && mayCreate(options) ? policy.createAfterSeconds : 0;

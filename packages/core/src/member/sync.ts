@@ -68,7 +68,7 @@ export class RingSync {
     }
     const now = this.#o.view.now();
     this.#o.view.dropExpired(now);
-    // An entry that this member's own pin refuses says nothing about its writer.
+    // An entry that this member's own pin refuses shows nothing about its writer.
     const { byId } = this.#o.view.snapshot;
     const teaches = document?.entries.some(({ id }) => byId.get(id)?.authenticator !== undefined) === true;
     if (teaches) this.#o.view.limits.wasRead(now);
@@ -194,9 +194,8 @@ export class RingSync {
   }
 
   /**
-   * The one exception to "a member that knows a key never starts again": its ring was created only recently, while the
-   * store had lost an older one, and that is back. Switches to the older ring, and unseals its own tokens until they
-   * expire.
+   * The one exception to "a member that knows a key never starts again": its ring was created recently, while the store
+   * had lost an older one, which is back. Switches to the older ring, and unseals its own tokens until they expire.
    */
   async #goOver(document: RingDocument, options: SyncOptions): Promise<boolean> {
     const { keys, byId } = this.#o.view.snapshot;
@@ -225,7 +224,7 @@ export class RingSync {
     return true;
   }
 
-  /** What a member that knows nothing learns from a document; see {@link learnAnew}. */
+  /** The facts that a member without any adopts from a document; see {@link learnAnew}. */
   anew(document: RingDocument, options: CallOptions): Promise<RingSnapshot> {
     return learnAnew(document, this.#learnOptions(options));
   }
@@ -241,7 +240,7 @@ export class RingSync {
       ...options,
       wraps: this.#o.wraps,
       unwrapped: this.#unwrapped,
-      // What this member knew of another ring does not apply to a ring that it learns from the beginning.
+      // Facts about another ring do not apply to a ring that the member reads from the beginning.
       judgement: () => ({ ...this.#o.view.judgement(this.#o.view.now()), past: new Map() }),
       onKmsCheck: () => this.#o.view.limits.kmsCheckPassed(this.#o.view.now()),
     };

@@ -74,7 +74,7 @@ export class RingView {
     return this.#snapshot !== undefined;
   }
 
-  /** Of every entry of the ring, unwrapped or not. */
+  /** The states of all entries of the ring, unwrapped or not. */
   get knownWraps(): readonly RingWrap[] {
     const { keys, carried, unreadable } = this.snapshot;
     return [...keys.filter(({ isLeft }) => !isLeft), ...carried, ...unreadable].flatMap(({ wraps }) => wraps);
@@ -189,9 +189,9 @@ export class RingView {
   }
 
   /**
-   * From when on, by the monotonic clock, this member seals with a key that it learns now. A planned key that is active
+   * The time, by the monotonic clock, from which this member seals with a newly read key. A planned key that is active
    * soon was written late, if this member has read the ring without a gap or tried to publish the key: it seals only
-   * after the others can have learned it too. The times of emergency keys show that they are not planned.
+   * after the others can have read it too. The times of emergency keys show that they are not planned.
    */
   sealsFrom(key: KeyTimes & { readonly id: string }, now: Moment): number {
     const { lastRead } = this.limits;
@@ -232,7 +232,7 @@ export class RingView {
     if (!isSame) this.install(createSnapshot(kept, carried, unreadable));
   }
 
-  /** Milliseconds until {@link dropExpired} is to be called for the next data key that expires. */
+  /** Milliseconds until the next call of {@link dropExpired} is due, for a data key that expires. */
   msUntilEnd(now: Moment): number {
     if (this.clockTrouble(now) !== undefined) return Number.POSITIVE_INFINITY;
     const ends = this.snapshot.keys.filter(isUsable).map(({ opensUntil }) => opensUntil);
@@ -259,7 +259,7 @@ export class RingView {
     return signersOf(this.#snapshot?.keys ?? [], this.#past);
   }
 
-  /** What documents are checked against now. */
+  /** The state that documents are checked against now. */
   judgement(now: Moment): Judgement {
     return {
       ring: this.#o.ring,

@@ -141,9 +141,9 @@ export class RingWriter {
   }
 
   /**
-   * The key that the ring needs now, if any: one that is active at once where none may seal, an emergency one where what
-   * is left ends soon. A scheduled rotation comes long before; this is for a ring that could not rotate, or that went
-   * back to an old key when a newer one was revoked.
+   * The key that the ring needs now, if any: one that is active at once if none may seal, an emergency one if the last
+   * one ends soon. A scheduled rotation comes long before; this is for a ring that could not rotate, or that returned
+   * to an old key when a newer one was revoked.
    */
   get neededKey(): 'initial' | 'emergency' | undefined {
     const coveredMs = this.#coveredMs();
@@ -155,7 +155,7 @@ export class RingWriter {
     return this.keyCount < MAX_KEYS_TO_ROTATE ? 'emergency' : undefined;
   }
 
-  /** How long from now on some key may seal, without a gap; a new one that is still to be unwrapped counts for a while. */
+  /** How long a key may seal from now on, without a gap; a new one that must still be unwrapped counts for a while. */
   #coveredMs(): number {
     const wallMs = this.#o.view.wallMs();
     const { keys, carried } = this.#o.view.snapshot;

@@ -24,7 +24,7 @@ export interface Signer {
   readonly created: number;
   readonly opensUntil: number;
   readonly revoked: boolean;
-  /** Of a ring that this member left: it vouches for nothing in the ring that the member switched to. */
+  /** Of a ring that this member left: it vouches for nothing in the current ring. */
   readonly isLeft?: boolean;
   readonly authenticator: RingAuthenticator;
 }
@@ -122,7 +122,7 @@ export function isRightWrap(ring: string, wrap: RingWrap, own: RingAuthenticator
   return timingSafeEqual(wrap.mac, wrapMacOf(ring, wrap, own));
 }
 
-/** The certificates of a revocation that are right under a known key, whatever that key may certify. */
+/** The certificates of a revocation that are valid under a known key, whatever that key may certify. */
 export function rightCertificates(ring: string, id: string, { at, by }: Revocation, signers: Signers): Macs {
   return rightOnes(by, signers, () => textOfRevocation(ring, id, at));
 }

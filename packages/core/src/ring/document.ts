@@ -64,7 +64,7 @@ export interface RingEntry extends KeyTimes {
 /** A parsed ring document. Well-formed, but not trusted: its facts authenticate themselves. */
 export interface RingDocument {
   readonly ring: string;
-  /** Of a member that is about to create the first key; 16 bytes in base64url. */
+  /** Claim of a member that is about to create the first key; 16 bytes in base64url. */
   readonly claim: string | undefined;
   /** At most 64, no two with one id. */
   readonly entries: readonly RingEntry[];
@@ -75,8 +75,8 @@ const corrupt = (detail: string): RingStoreError => new RingStoreError('corrupt'
 /**
  * Parses the text of a ring document: of the expected ring, or of any. Pure: whether to trust its facts is decided
  * elsewhere.
- * @throws {RingStoreError} `too-large` or `corrupt`: whatever is unknown, missing, or longer than
- * {@link encodeDocument} spells it, is refused. A new format takes another slot of the store.
+ * @throws {RingStoreError} `too-large`, or `corrupt` for any unknown or missing member, or a text longer than that of
+ * {@link encodeDocument}. A new format uses another place in the store.
  */
 export function parseDocument(text: string, expectedRing?: string): RingDocument {
   if (text.length > MAX_DOCUMENT_BYTES) throw new RingStoreError('too-large', 'over 256 KiB');
@@ -133,7 +133,7 @@ export function wrapContext(ring: string, times: KeyTimes): Readonly<Record<stri
   });
 }
 
-/** What a wrap's signature covers, where an unwrap does not authenticate the origin. */
+/** The text that a wrap's signature covers, if an unwrap does not authenticate the origin. */
 export function signedBytes(ring: string, entry: KeyTimes & { readonly id: string }, wrap: WrappedKey): Uint8Array {
   const text = canonicalJson(
     {

@@ -22,12 +22,12 @@ import { MAX_RING_KEYS } from './policy.ts';
 import { type KeyTimes } from './schedule.ts';
 import { type KnownWrap, type RingKey, type RingSnapshot } from './snapshot.ts';
 
-/** How far `created` may be ahead of what the clocks allow: each key of a full ring is a second newer than the last. */
+/** How far `created` may be ahead of the clocks: each key of a full ring is a second newer than the last. */
 const CREATED_TOLERANCE_MS: number = MAX_RING_KEYS * 1_000;
 
 const NO_BYTES = new Uint8Array(0);
 
-/** What the check of a document needs besides the document. */
+/** The inputs of a check besides the document. */
 export interface Judgement {
   readonly ring: string;
   /** By the member's checked clock. */

@@ -24,14 +24,12 @@ import { MAX_RING_KEYS } from './policy.ts';
 import type { KeyTimes } from './schedule.ts';
 import { createSnapshot, type RingKey, type RingSnapshot, withKeys } from './snapshot.ts';
 
-/*
- * What a member learns from a document that it reads.
- */
+/* The facts that a member adopts from a document. */
 
 /**
- * What a member that knows keys learns of a document by itself, before any unwrap: revocations, wraps and vouchers of
- * what it knows, and tombstones. Monotone: nothing known is lost or changed. `wanted` are the unknown entries that a
- * known key vouches for, newest first; they are worth an unwrap.
+ * The facts that a member with keys adopts from a document before any unwrap: revocations, wraps and vouchers of known
+ * keys, and tombstones. Monotone: no known fact is lost or changed. `wanted` are the unknown entries that a known key
+ * vouches for, newest first; they are worth an unwrap.
  */
 export function learn(
   known: RingSnapshot,
@@ -104,8 +102,8 @@ function isWorthUnwrapping(ring: string, key: RingKey, entry: RingEntry, signers
 
 /**
  * Whether a key that was unwrapped is one of this ring: linked to a known key by a voucher and an ancestor, whichever
- * of the two is older. A member that an attacker caught at its start must never hold keys of the true ring beside the
- * attacker's: it would use them to vouch for those.
+ * of the two is older. A member that an attacker deceived at its start must never hold keys of the genuine ring beside
+ * the attacker's, because it would vouch for those with them.
  */
 export function belongs(
   key: RingKey,
@@ -155,8 +153,8 @@ function withRevocation(ring: string, key: RingKey, claim: Revocation, signers: 
 }
 
 /**
- * Of two records of one revocation, the one with the revoked key's own certificate; plus further certificates where
- * there is room.
+ * Of two records of one revocation, the one with the revoked key's own certificate; plus further certificates if there
+ * is room.
  */
 function withCertificates(ring: string, key: RingKey, mine: Revocation, theirs: Revocation, signers: Signers): RingKey {
   const right = rightCertificates(ring, key.id, theirs, signers);

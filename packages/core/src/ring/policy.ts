@@ -20,7 +20,7 @@ export interface RingPolicy {
    * refused. It bounds the lives of keys: a token is unsealed until its key expires, whatever its age. Default 3 600.
    */
   readonly tokenLifetimeSeconds: number;
-  /** How often the KMS check asks whether this member may still use the key, minus up to 20 % jitter. Default 900. */
+  /** How often a KMS check shows that this member may still use the key, minus up to 20 % jitter. Default 900. */
   readonly kmsCheckEverySeconds: number;
   /** Longest sealing without a KMS check that passed. At least 3 × kmsCheckEverySeconds. Default 3 600. */
   readonly sealOutageSeconds: number;

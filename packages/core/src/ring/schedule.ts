@@ -71,8 +71,8 @@ export function isPlanned(key: KeyTimes, policy: ResolvedPolicy): boolean {
 }
 
 /**
- * How long a member that learns a planned key waits before it seals with it: propagation − 2 R − S. Normally this has
- * passed before the key is active; if its writer was delayed, the others need this long to learn it too.
+ * How long a member that reads a planned key waits before it seals with it: propagation − 2 R − S. Normally this has
+ * passed before the key is active; if its writer was delayed, the others need this long to read it too.
  */
 export function lateWaitMs(policy: ResolvedPolicy): number {
   return (policy.propagationSeconds - 2 * policy.refreshEverySeconds - policy.clockSkewSeconds) * MS;

@@ -20,7 +20,7 @@ export interface KnownWrap extends RingWrap {
 
 /** A key of the ring as this member knows it: authenticated facts only. */
 export interface RingKey extends ScheduledKey {
-  /** Those that this member could check; they stay right. */
+  /** Vouchers that this member could check; they stay valid. */
   readonly vouchers: Macs;
   /**
    * The keys that vouch for it, as certified by the key itself: they belong to the ring too. Undefined while they are
@@ -30,18 +30,18 @@ export interface RingKey extends ScheduledKey {
   /** Undefined while `revoked` is false, and where only this member's own pin refuses the key. */
   readonly revocation: Revocation | undefined;
   readonly wraps: readonly KnownWrap[];
-  /** What seals and unseals; undefined for a key that is revoked or has expired. */
+  /** The key that seals and unseals; undefined if it is revoked or has expired. */
   readonly held: DataKey | undefined;
-  /** What authenticates facts of the ring; undefined for a key that was never unwrapped. */
+  /** Authenticates facts of the ring; undefined for a key that was never unwrapped. */
   readonly authenticator: RingAuthenticator | undefined;
-  /** From when on this member seals with it, by its monotonic clock: a planned key that came late seals late. */
+  /** The monotonic time from which this member seals with the key: a planned key that came late seals late. */
   readonly sealsFromSteadyMs: number;
-  /** Of a ring that this member left for an older one: unseals what it sealed, and is never written again. */
+  /** Of a ring that this member left for an older one: unseals its own tokens, and is never written again. */
   readonly isLeft: boolean;
 }
 
 /**
- * What a member knows of the ring at one moment: immutable, and swapped by a single assignment, so that no seal or
+ * A member's view of the ring at one moment: immutable, and swapped by a single assignment, so that no seal or
  * unseal sees half of a change.
  */
 export interface RingSnapshot {
@@ -50,7 +50,7 @@ export interface RingSnapshot {
   readonly byId: ReadonlyMap<string, RingKey>;
   /** Vouched for, and not unwrapped yet: kept in the document, and not used. */
   readonly carried: readonly RingEntry[];
-  /** Vouched for, and corrupt or without a wrap of ours: kept in the document too. */
+  /** Vouched for, and corrupt or without a wrap by this member's wrappers: kept in the document too. */
   readonly unreadable: readonly RingEntry[];
 }
 
@@ -108,7 +108,7 @@ export function sealingKeyOf(
   return late;
 }
 
-/** The keys that must be held to unseal whatever the fleet sealed. */
+/** The keys that must be held to unseal every token of the fleet. */
 export function liveKeys(snapshot: RingSnapshot, nowMs: number): readonly RingKey[] {
   return snapshot.keys.filter((key) => mayUnseal(key, nowMs));
 }

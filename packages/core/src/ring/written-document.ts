@@ -81,7 +81,7 @@ function lacksRevocation(ring: string, key: RingKey, entry: RingEntry, signers: 
 function lacksVouchers(ring: string, key: RingKey, entry: RingEntry, signers: Signers): boolean {
   const right = rightVouchers(ring, entry, signers);
   const missing = [...key.vouchers.keys()].some((id) => !right.has(id));
-  // One that is known to be wrong takes no room.
+  // An entry that is known to be wrong takes no room.
   const taken = [...entry.vouchers.keys()].filter((id) => right.has(id) || !signers.has(id)).length;
   return missing && (taken < MAX_VOUCHERS || right.size === 0);
 }
@@ -142,11 +142,11 @@ export function documentOf(
 }
 
 /**
- * How much a full document needs a revoked key: most where a starting member needs it to see that the keys in use are
- * of one ring; then where another writer wrote it as live, and has to learn of its revocation; then where the document
- * has it already, so that members do not overwrite each other. A key that every member knows to be revoked, or that no
- * member knows, is not used. Any other key comes before a doubtful one: never unwrapped, and certified only by keys that
- * have expired. An attacker who stole an expired key can make any number of those; members that started later ignore them.
+ * How much a full document needs a revoked key: most if a starting member needs it to see that the keys in use are of
+ * one ring; then if another writer wrote it as live, and must read its revocation; then if the document has it already,
+ * so that members do not overwrite each other. A key that every member knows to be revoked, or that no member knows, is
+ * not used. Any other key comes before a doubtful one: never unwrapped, and certified only by keys that have expired.
+ * An attacker who stole an expired key can make any number of those; members that started later ignore them.
  */
 function needOf(
   { id }: RingKey,
@@ -180,7 +180,7 @@ function linksBetween(inUse: readonly RingKey[], known: ReadonlyMap<string, Ring
   return links;
 }
 
-/** Of a key of which only the revocation is known, everything else stays as another member wrote it. */
+/** For a key of which only the revocation is known, everything else stays as another member wrote it. */
 function withRest(key: RingKey, read: RingEntry | undefined): RingKey {
   return isTombstone(key) && read !== undefined ? tombstone(read, key.revocation) : key;
 }
@@ -221,8 +221,9 @@ function revocationOf(
   }
   const others: Macs = theirs?.at === mine.at ? theirs.by : new Map();
   if (isTombstone(key)) {
-    // Of a key that was never unwrapped the times are not authenticated, and whether its certifier is newer depends on them: this
-    // member adds no certificate of its own, which would hold whatever the times are. Nor can it check the key's own.
+    // The times of a key that was never unwrapped are not authenticated, and decide whether its certifier is newer:
+    // this member adds no certificate of its own, which would be valid for any times. It cannot check the key's own
+    // either.
     if (theirs !== undefined && isCertified(ring, key, theirs, signers)) return theirs;
     return { at: mine.at, by: firstOf(MAX_CERTIFICATES, mine.by, others) };
   }
@@ -237,9 +238,8 @@ function inOrderOf(read: Macs | undefined, macs: Macs): Macs {
 }
 
 /**
- * Where there is no room for all: those that this member made or unwrapped, then right ones in the order in which the
- * document has them. Each member moves its own to the front, so those that others unwrapped stay, and no two members
- * overwrite each other.
+ * If there is no room for all: those that this member made or unwrapped, then valid ones in the order of the document.
+ * Each member moves its own to the front, so those that others unwrapped stay, and no two members overwrite each other.
  */
 function wrapsOf(ring: string, { wraps, authenticator }: RingKey, there: readonly RingWrap[]): readonly RingWrap[] {
   if (authenticator === undefined || wraps.length < MAX_WRAPS) return wraps;
@@ -252,7 +252,7 @@ function wrapsOf(ring: string, { wraps, authenticator }: RingKey, there: readonl
   return all.filter((wrap, i) => all.findIndex((other) => isSameFact(other, wrap)) === i).slice(0, MAX_WRAPS);
 }
 
-/** Those that this member made or unwrapped; the first where there is none, since an entry has one at least. */
+/** Those that this member made or unwrapped; the first if there is none, because an entry has at least one. */
 function withoutForeignWraps(wraps: readonly KnownWrap[]): readonly KnownWrap[] {
   const own = wraps.filter((wrap) => wrap.isUnwrapped);
   return own.length === 0 ? wraps.slice(0, 1) : own;

@@ -14,7 +14,7 @@ export const LOCK_USABLE_MS = 5_000;
 
 /** A lock that is held. */
 export interface FileLock {
-  /** Milliseconds it has been held, by whichever clock says more: a suspended machine's monotonic clock stands still. */
+  /** Milliseconds it has been held, by the clock that shows more: monotonic time stops in a suspended machine. */
   ageMs(): number;
   release(): Promise<void>;
 }
@@ -34,8 +34,8 @@ interface Contender extends Self {
  * contender holds it or tries at the same moment: wait for a random time and try again. System errors are passed on as
  * they are.
  *
- * The lock is a directory with one file per contender. Each makes its own file first and looks at the others then, so of
- * two at least one sees the other and gives way. A contender is dead after 10 s, and one of this machine as soon as its
+ * The lock is a directory with one file per contender. Each makes its own file first and then checks the others, so of
+ * two at least one sees the other and withdraws. A contender is dead after 10 s, and one of this machine as soon as its
  * process is; names are unique, so removing a dead one's file can never remove a live one's.
  */
 export async function tryFileLock(directory: string): Promise<FileLock | undefined> {

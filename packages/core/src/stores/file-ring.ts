@@ -236,7 +236,7 @@ function revisionOf(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('base64url');
 }
 
-/** Ours are passed on; the system's lose their text, which names paths, and keep their code. */
+/** This package's errors are passed on; the system's lose their text, which names paths, and keep their code. */
 function translate(error: unknown): never {
   if (error instanceof RingStoreError) throw error;
   if (error instanceof Error && error.name === 'AbortError') {

@@ -52,7 +52,7 @@ export class StoredRingDocument {
     this.#deadlines = new Deadlines(options.clock, options.timeoutSeconds * 1_000, options.closing);
   }
 
-  /** As last read or written: what a write replaces. Undefined for a store that holds nothing. */
+  /** As last read or written: the version that a write replaces. Undefined for an empty store. */
   get latest(): Stored | undefined {
     return this.#latest;
   }
@@ -114,7 +114,7 @@ export class StoredRingDocument {
     return channels['store-call'].isHeard ? this.#told(operation, call) : call;
   }
 
-  /** Emits how a call went. On close every call ends: that says nothing about the store. */
+  /** Emits how a call went. On close every call ends, which shows nothing about the store. */
   async #told<T>(operation: RingStoreOperation, call: Promise<T>): Promise<T> {
     const asked = momentOf(this.#clock);
     const tell = (outcome: CallOutcome<RingStoreErrorKind | 'conflict'>): void => {
@@ -157,7 +157,7 @@ function throwOurs(error: unknown): never {
   throw ours(error);
 }
 
-/** A store may have classes of its own with our names. A foreign error's text may hold credentials. */
+/** A store may have its own copy of the classes. A foreign error's text may contain credentials. */
 function ours(error: unknown): Error {
   if (error instanceof RingConflictError || error instanceof RingStoreError) return error;
   if (error instanceof Error && error.name === 'RingConflictError') return new RingConflictError();

@@ -65,8 +65,8 @@ export class SealringTokens implements TokenFormat {
   readonly #maxPayload: number;
   /** By the lease of the data key. */
   readonly #sealers = new WeakMap<object, TokenSealer>();
-  // Of the token that was unsealed last: nothing secret, and nothing that unseals. Tokens come in runs of one key id, and
-  // comparing its bytes costs less than cutting it out of each as a text and hashing that.
+  // The last unsealed token's key id: not secret. Tokens come in runs of one key id, and comparing its bytes costs less
+  // than extracting and hashing the text of each.
   #lastWords: Int32Array | undefined;
   #lastKeyId = '';
 
@@ -154,7 +154,7 @@ const PYTHON_TOKENS_PER_KEY = 2 ** 32;
 
 const HEDGE_INFO = 'sealring/python/hedge';
 
-/** What is derived from one data key for the Python wire. */
+/** The keys derived from one data key for the Python wire. */
 interface PythonUse {
   readonly key: PythonKey;
   /** Keys the payload hash of hedged nonces; only if hedging is on. */

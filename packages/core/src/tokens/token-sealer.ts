@@ -13,7 +13,7 @@ const LONGEST_PAUSE_MS = 1_000;
 const TAG_BYTES = 16;
 const POOL_BYTES = NONCE_BYTES * 256;
 
-/** Random bytes drawn in bulk; each is handed out once. A draw of 12 bytes alone costs half as much as a whole seal call. */
+/** Random bytes drawn in bulk; each is used once. A draw of 12 bytes alone costs half as much as a whole seal call. */
 class RandomPool {
   readonly #random: RandomSource;
   readonly #pool = Buffer.alloc(POOL_BYTES);

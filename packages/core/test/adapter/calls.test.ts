@@ -6,7 +6,7 @@ import { backoffMs } from '../../src/base/retry.ts';
 const LIMITS = { timeoutMs: 20, maxAttempts: 3 };
 const LONG_MS = 60_000;
 
-/** An error that says its own kind, as no vendor's does. */
+/** An error with its own kind, unlike any vendor's. */
 class Refusal extends Error {
   readonly kind: ServiceFailure['kind'];
   constructor(kind: ServiceFailure['kind']) {
@@ -282,7 +282,7 @@ describe('attempts of a key wrapper', () => {
 });
 
 describe('timers', () => {
-  /** Those that keep the process alive. */
+  /** Timers that keep the process alive. */
   const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
   const calls = keyWrapperCalls({ timeoutMs: LONG_MS, maxAttempts: 10 }, classify);
 

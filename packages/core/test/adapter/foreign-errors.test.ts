@@ -76,7 +76,7 @@ describe('facts kept from an answer', () => {
     expect(kinds).toEqual(['denied', 'denied', 'not-found', 'throttled', ...Array(7).fill('unavailable')]);
   });
 
-  test('an unexplained failure of a store is unavailable, with its status where that is one of a failure', () => {
+  test('an unexplained failure of a store is unavailable, with its status if that is an error status', () => {
     expect(unexplained(503)).toEqual({ kind: 'unavailable', detail: 'the call failed (status 503)' });
     expect(unexplained(300)).toEqual({ kind: 'unavailable', detail: 'the call failed (status 300)' });
     for (const status of [undefined, 299, 600, '503', 'canary']) {

@@ -76,7 +76,7 @@ describe('options of an adapter', () => {
       () => objectWith<{ send(): void }>(OWNER, 'x', { send: 1 }, 'send', 'a client'),
       TypeError,
     ],
-    ['what is no callback', () => checkCallback(OWNER, 'x', null), TypeError],
+    ['a callback of another type', () => checkCallback(OWNER, 'x', null), TypeError],
   ];
   test.each(wrong)('%s is refused by name, and no secret is shown', (_, read, type) => {
     expect(read).toThrow(type);

@@ -12,7 +12,7 @@ afterEach(() => {
 
 const nothing = (): void => undefined;
 
-/** A push whose listener logs what is done with it, and fails at what `failing` names. */
+/** A push whose listener logs its calls, and fails at the one that `failing` names. */
 function setUp(options: { readonly heartbeatMs?: number } = {}) {
   const began = Date.now();
   const log: string[] = [];
@@ -78,7 +78,7 @@ test.each(['connect', 'make', 'start'])(
   },
 );
 
-test('a connection that ended, or does not answer a check, is replaced at once, and checked every 15 s', async () => {
+test('a connection is checked every 15 s, and replaced at once if it has ended or does not answer', async () => {
   const { push, log, failing, lose } = setUp();
   push.add(nothing);
   await vi.advanceTimersByTimeAsync(30_000);

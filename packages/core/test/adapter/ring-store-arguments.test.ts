@@ -12,7 +12,7 @@ import { MAX_DOCUMENT_BYTES } from '../../src/contracts/ring-store.ts';
 const OWNER = 'aRing';
 const EXPECTED = { expected: undefined };
 
-// As a caller without types could give them.
+// As a caller without types could pass them.
 function read(options: unknown): () => void {
   return () => Reflect.apply(checkRead, undefined, [OWNER, options]);
 }

@@ -28,7 +28,7 @@ async function ring(): Promise<RingDocument> {
   return parseDocument((await fleet.store.document()) ?? '', 'default');
 }
 
-/** What a member wrote last. */
+/** The last write by a member. */
 function writtenLast(): readonly RingEntry[] {
   return parseDocument(fleet.store.written ?? '', 'default').entries;
 }
@@ -41,7 +41,7 @@ async function put(entries: readonly RingEntry[]): Promise<void> {
   await fleet.store.put(encodeDocument({ ring: 'default', claim: undefined, entries }));
 }
 
-/** Every member unseals what every other one seals; so does one that starts now. */
+/** Every member unseals the others' tokens; so does one that starts now. */
 async function expectOneRing(members: readonly Member[]): Promise<void> {
   const all = [...members, await fleet.start({ create: 'never' })];
   for (const from of all) {
@@ -50,7 +50,7 @@ async function expectOneRing(members: readonly Member[]): Promise<void> {
   }
 }
 
-/** Reads at once, whatever comes of it; the waits before a repair pass. */
+/** Reads at once, whatever the result; the waits before a repair pass. */
 async function readAll(members: readonly Member[], seconds: number): Promise<void> {
   const read = Promise.allSettled(members.map(({ codec }) => codec.refresh()));
   await fleet.clock.advance(seconds);
@@ -82,7 +82,7 @@ describe('a document whose keys have all expired (F39)', () => {
     expect(await fleet.store.document()).toBe(old);
   });
 
-  test('that is an old backup under a restarted fleet leads to one ring, which servers that knew the expired keys follow', async () => {
+  test('leads to one ring if it is an old backup under a restarted fleet, and servers that knew the expired keys follow', async () => {
     const a = await fleet.start();
     const machine = new MachineClock(fleet.clock);
     const late = await fleet.start({ clock: machine });
@@ -124,7 +124,7 @@ describe('a document whose keys have all expired (F39)', () => {
     await expectOneRing([member, late]);
   });
 
-  test('is overwritten by running members, which learn nothing from it', async () => {
+  test('is overwritten by running members, which read nothing from it', async () => {
     const a = await fleet.start();
     const old = (await fleet.store.document()) ?? '';
     const [ended] = await ids();
@@ -140,7 +140,7 @@ describe('a document whose keys have all expired (F39)', () => {
   });
 });
 
-/** A fleet of two with a revoked key, an older one that still unseals, and the one that seals; all of them stolen. */
+/** A fleet of two with a revoked key, an older one that still unseals, and the active one; all of them stolen. */
 async function robbed(): Promise<{ members: Member[]; keys: { revoked: string; older: string; newest: string } }> {
   const a = await fleet.start({ keyWrapper: thief.spy(fleet.kms.connect()) });
   const b = await fleet.start();
@@ -166,7 +166,7 @@ async function entryOf(id: string): Promise<RingEntry> {
 }
 
 describe('a thief of an older key (F36)', () => {
-  /** What the thief may write, given the honest document. */
+  /** The documents of the thief, made from the honest one. */
   const documents: Record<
     string,
     (older: RingEntry, newest: RingEntry, others: readonly RingEntry[]) => Promise<readonly RingEntry[]>
@@ -225,7 +225,7 @@ describe('a thief of an older key (F36)', () => {
     });
   }
 
-  test('does not undo the rotation at a start, even if every start sees the document last', async () => {
+  test('does not undo the rotation at a start, even if every start reads the document last', async () => {
     const { members, keys } = await robbed();
     onlyKeeps(keys.older);
     const [older, newest] = [await entryOf(keys.older), await entryOf(keys.newest)];
@@ -261,7 +261,7 @@ describe('a thief of a revoked key (F36)', () => {
     onlyKeeps(keys.newest);
     const [a] = members as [Member];
     const token = seal(a);
-    // What seals next is an older key than the one that was revoked, until the successor is made.
+    // The next active key is older than the revoked one, until the successor is made.
     const older = await entryOf(keys.older);
     await a.codec.revoke(keys.newest);
     await readAll(members, 1);
@@ -300,8 +300,8 @@ describe('a thief of a revoked key (F36)', () => {
   });
 });
 
-describe('a member whose keys are all revoked while its KMS is away (F37)', () => {
-  /** One that heard of the revocation, and cannot unwrap the successor. */
+describe('a member whose keys are all revoked while its KMS is down (F37)', () => {
+  /** A member that has read the revocation, and cannot unwrap the successor. */
   async function stranded(): Promise<{ a: Member; b: Member; before: string; token: string }> {
     const a = await fleet.start();
     const b = await fleet.start();
@@ -337,7 +337,7 @@ describe('a member whose keys are all revoked while its KMS is away (F37)', () =
     await put([own]);
     b.ring.cut = false;
     await readAll([b], 30);
-    // Unless it holds the successor by now, it holds nothing; the thief's key never.
+    // It holds either the successor or nothing, and never the thief's key.
     expect(b.codec.health().keys.map(({ id }) => id)).not.toContain(own.id);
     expect(open(b, token)).toBe(UNKNOWN);
     await fleet.store.put(honest);
@@ -346,7 +346,7 @@ describe('a member whose keys are all revoked while its KMS is away (F37)', () =
     await expectOneRing([a, b]);
   });
 
-  test('a member that has known its ring for longer than storeOutage switches to no ring that claims to be older', async () => {
+  test('switches to no ring that claims to be older if it has known its ring for longer than storeOutage', async () => {
     const a = await fleet.start();
     await fleet.clock.advance(7 * HOUR);
     const token = seal(a);
@@ -361,7 +361,7 @@ describe('a member whose keys are all revoked while its KMS is away (F37)', () =
     await expectOneRing([a]);
   });
 
-  test('that started recently in an old ring switches to no ring that claims to be older', async () => {
+  test('switches to no ring that claims to be older if it started recently in an old ring', async () => {
     const a = await fleet.start();
     await fleet.clock.advance(9 * HOUR);
     await a.codec.revoke(a.codec.health().sealingKey ?? '');
@@ -400,7 +400,7 @@ describe('a member whose keys are all revoked while its KMS is away (F37)', () =
     await expectOneRing([a, b]);
   });
 
-  test('and whose successor is lost reports that, and never throws anything else', async () => {
+  test('reports that the successor is lost, and never throws anything else', async () => {
     const a = await fleet.start();
     fleet.kms.failing = 'unavailable';
     const revoked = a.codec.revokeAllBefore(new Date(fleet.clock.wallMs()));
@@ -448,8 +448,8 @@ describe('a member whose keys are all revoked while its KMS is away (F37)', () =
   });
 });
 
-describe('an attacker who may wrap, and catches a server that starts (F37)', () => {
-  /** A key that he made, as the newest of a ring. */
+describe('an attacker who may wrap, and deceives a starting server (F37)', () => {
+  /** The attacker's key, as the newest of a ring. */
   async function ownEntry(): Promise<RingEntry> {
     const now = fleet.clock.wallMs();
     const ends = { sealsUntil: now + 90_000_000, opensUntil: now + 95_000_000 };
@@ -458,7 +458,7 @@ describe('an attacker who may wrap, and catches a server that starts (F37)', () 
     return thief.withAncestors(entry, []);
   }
 
-  /** The server that was caught writes what it takes for its ring; the other reads that. */
+  /** The deceived server writes its own ring; the other reads that. */
   async function tryToSpread(a: Member, caught: Member, own: RingEntry): Promise<void> {
     expect(caught.codec.health().keys.map(({ id }) => id)).toContain(own.id);
     const rotated = caught.codec.rotate();
@@ -485,7 +485,7 @@ describe('an attacker who may wrap, and catches a server that starts (F37)', () 
     await fleet.clock.advance(100);
     const revoked = await entryOf(first.id);
     a.ring.cut = true;
-    // Only its own certificate is left, for which it has to be unwrapped.
+    // Only its own certificate is left, for which it must be unwrapped.
     const by = new Map([...(revoked.revoked?.by ?? [])].filter(([id]) => id === first.id));
     const own = await ownEntry();
     await put([{ ...revoked, revoked: { at: revoked.revoked?.at ?? 0, by } }, own]);
@@ -494,7 +494,7 @@ describe('an attacker who may wrap, and catches a server that starts (F37)', () 
     await expectOneRing([a]);
   });
 
-  test('an attacker who vouches for a key of the ring gains nothing', async () => {
+  test('gains nothing by a voucher for a key of the ring', async () => {
     const a = await fleet.start();
     const honest = (await ring()).entries;
     a.ring.cut = true;
@@ -528,7 +528,7 @@ describe('an attacker who may wrap, and catches a server that starts (F37)', () 
     const dead = { ring: 'default', claim: 'A'.repeat(22), entries: ended };
     await fleet.store.put(encodeDocument(dead));
     const starting = fleet.startAll(1, shared);
-    // Absent for long enough, and somebody else says that he is about to create the ring.
+    // Absent for long enough, and another member announces that it is about to create the ring.
     const { unwrap } = fleet.kms.calls;
     for (let i = 0; fleet.kms.calls.unwrap === unwrap && i < 100_000; i++) await setImmediate();
     expect(fleet.kms.calls.unwrap).toBe(unwrap + 1);
@@ -540,10 +540,10 @@ describe('an attacker who may wrap, and catches a server that starts (F37)', () 
   });
 });
 
-describe('documents that are to make the ring unwritable (F38, F43)', () => {
+describe('documents that are made to block writes to the ring (F38, F43)', () => {
   const far = (entry: RingEntry, byMs: number): RingEntry => ({ ...entry, created: entry.created + byMs });
 
-  /** What a thief of the data key `id` may write beside the honest entries. */
+  /** Entries of a thief of the data key `id`, beside the honest ones. */
   const floods: Record<string, (entries: readonly RingEntry[], id: string) => Promise<readonly RingEntry[]>> = {
     'entries up to the limit, with their vouchers': async (known, id) => {
       const [newest] = known.toSorted((one, other) => other.created - one.created) as [RingEntry];
@@ -612,7 +612,7 @@ describe('documents that are to make the ring unwritable (F38, F43)', () => {
           await put(await compose(writtenLast(), keys[which]));
         };
         const [a, b] = members as [Member, Member];
-        // One that starts from it, where anybody can.
+        // A member that starts from it, if any can.
         await flooded();
         const began = await Promise.allSettled([fleet.start({ create: 'never' })]);
         const all = [a, b, ...began.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))];
@@ -625,7 +625,7 @@ describe('documents that are to make the ring unwritable (F38, F43)', () => {
           await fleet.clock.advance(20);
           await done;
           expect(seal(member).slice(4, 16)).not.toBe(sealing);
-          // At most four of what nobody here could unwrap are carried along.
+          // A member carries at most four entries that it could not unwrap.
           const known = member.codec.health().keys.filter(({ held, state }) => held || state === 'revoked');
           expect(writtenLast().length).toBeLessThanOrEqual(known.length + 4);
         }

@@ -17,7 +17,7 @@ async function entries() {
   return parseDocument((await fleet.store.document()) ?? '', 'default').entries;
 }
 
-/** Asks for rotations until one is refused; how many were made. */
+/** Requests rotations until one is refused; returns how many were made. */
 async function filled(member: Member): Promise<number> {
   for (let made = 0; ; made++) {
     try {
@@ -30,7 +30,7 @@ async function filled(member: Member): Promise<number> {
   }
 }
 
-/** The longest that anybody could not seal, in seconds, looked at each minute. */
+/** The longest time in which a member could not seal, in seconds, checked each minute. */
 async function longestBreak(hours: number): Promise<number> {
   const since = members.map(() => 0);
   let longest = 0;
@@ -60,7 +60,7 @@ describe('a ring that was filled by rotations (F43)', () => {
     const [a, b] = members as [Member, Member];
     await filled(a);
     await a.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + HOUR * 1_000));
-    // Who starts now knows the revoked keys for being revoked alone.
+    // A member that starts now knows the revoked keys only as revoked.
     const late = await fleet.start();
     members.push(late);
     await fleet.clock.advance(400);
@@ -90,7 +90,7 @@ describe('a ring that was filled by rotations (F43)', () => {
     await fleet.clock.advance(600);
     expect(members.map((to) => open(to, token))).toEqual(Array(2).fill('InvalidRequestState: unknown key'));
     await workFor(26);
-    // As scheduled, while the ring is still that full.
+    // On schedule, while the ring is still that full.
     expect((await entries()).length).toBeGreaterThanOrEqual(50);
     await workFor(2 * 24);
     expect((await entries()).length).toBeLessThan(10);
@@ -112,7 +112,7 @@ describe('a ring that was filled by rotations (F43)', () => {
     expect(sealedWith.size).toBeGreaterThanOrEqual(6);
   });
 
-  test('a ring without any room accepts a revocation alone, reports that nothing may seal, and recovers by itself', async () => {
+  test('accepts only a revocation if it is full, reports that no key may seal, and recovers by itself', async () => {
     const [a] = members as [Member, Member];
     await filled(a);
     await fleet.clock.advance(100);
@@ -131,11 +131,11 @@ describe('a ring that was filled by rotations (F43)', () => {
     // Keys that were planned before are not revoked: the first of them is active after its propagation.
     await fleet.clock.advance(4_600);
     for (const { codec } of members) expect(codec.health()).toMatchObject({ ready: true, canSeal: true });
-    // Two who know more than there is room for write no two orders of the same in turn.
+    // Two members that know more than there is room for do not write two orders of the same by turns.
     const { writes } = fleet.store;
     await fleet.clock.advance(4 * HOUR);
     expect(fleet.store.writes).toBe(writes);
-    // When all of them end at once, a day and a half later, it takes a read of the ring to notice.
+    // When all of them expire at once, a day and a half later, a member notices at its next read.
     expect(await longestBreak(2 * 24)).toBeLessThanOrEqual(2 * 300);
     await workFor(24);
     for (const { codec } of members) expect(codec.health()).toMatchObject({ status: 'ok', problems: [] });
@@ -154,12 +154,12 @@ describe('a ring that was filled by rotations (F43)', () => {
     expect((await entries()).map(({ id }) => id)).not.toContain(key);
     expect(open(b, token)).toBe('state');
     b.ring.cut = false;
-    // Both read it twice: b puts the key back, and a says that it is revoked.
+    // Both read it twice: b puts the key back, and a reports it as revoked.
     await fleet.clock.advance(4 * 300);
     expect(members.map((to) => open(to, token))).toEqual(Array(2).fill('InvalidRequestState: unknown key'));
   });
 
-  test('all of whose 64 keys are revoked receives one as soon as there is room', async () => {
+  test('receives a key as soon as there is room if all of its 64 keys are revoked', async () => {
     const [a] = members as [Member, Member];
     await filled(a);
     for (let i = 0; i < 70; i++) {
@@ -170,7 +170,7 @@ describe('a ring that was filled by rotations (F43)', () => {
     expect((await entries()).filter(({ revoked }) => revoked !== undefined)).toHaveLength(64);
     await fleet.clock.advance(600);
     expect(() => seal(a)).toThrow(SealUnavailableError);
-    // Once every member has read of the revocations, 2 × 300 + 60 s, and the ring is read again.
+    // Once every member has read the revocations, 2 × 300 + 60 s, and the ring is read again.
     await fleet.clock.advance(400);
     expect((await entries()).length).toBeLessThanOrEqual(64);
     for (const { codec } of members) expect(codec.health()).toMatchObject({ ready: true, canSeal: true });

@@ -68,7 +68,7 @@ describe('createAfter', () => {
 describe('the lock of a file ring', () => {
   test('blocks other processes for ten seconds if its holder was stopped', async () => {
     const lock = join(directory, 'ring.lock');
-    // Held by a process of this machine that runs: this one.
+    // Held by a running process of this machine: this one.
     expect(await tryFileLock(lock)).toBeDefined();
     expect(await tryFileLock(lock)).toBeUndefined();
     const [held = ''] = await readdir(lock);
@@ -82,7 +82,7 @@ describe('the lock of a file ring', () => {
 });
 
 describe('readiness', () => {
-  /** A key wrapper that cannot unwrap what was wrapped since `isBlind` was set. */
+  /** A key wrapper that cannot unwrap keys wrapped since `isBlind` was set. */
   function blind() {
     const inner = fleet.kms.connect();
     const known = new Set<string>();
@@ -150,7 +150,7 @@ describe('one refusal among other failures', () => {
 
   test('does not raise the number of calls during an outage', async () => {
     const calm = await callsInOutage(['unavailable']);
-    // For a minute it is asked each ten seconds.
+    // For a minute the member calls it each ten seconds.
     expect(await callsInOutage(['denied', 'unavailable'])).toBeLessThanOrEqual(calm + 6);
     expect(await callsInOutage(['unavailable', 'denied', 'unavailable'])).toBeLessThanOrEqual(calm + 6);
   });
@@ -164,7 +164,7 @@ describe('a file ring', () => {
     missRefreshSeconds: 1,
   };
 
-  test('that is missing for a moment is not created again', async () => {
+  test('is not created again if it is missing for a moment', async () => {
     const path = join(directory, 'ring');
     const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
     const first = await createKmsCodec({ keyWrapper, ring: fileRing(path), policy, create: 'now' });

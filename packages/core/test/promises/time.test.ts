@@ -76,7 +76,7 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
         await fleet.clock.advance(1);
         expect((await tried)[1]).toMatchObject({ status: 'rejected', reason: { name: 'RingStoreError' } });
         wrong.clock.offsetSeconds = 0;
-        // What a request does first.
+        // The first step of a request.
         const prepared = wrong.codec.prepare(token);
         await fleet.clock.advance(0);
         await prepared;
@@ -85,7 +85,7 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
         await fleet.clock.advance(3);
         for (const { codec } of all) expect(codec.health()).toMatchObject({ status: 'ok', ready: true, problems: [] });
         await workFor(3 * DAY, HOUR, all);
-        // One key a day, as ever; none that came of the wrong time.
+        // One key a day, as usual; none because of the wrong time.
         expect(fleet.kms.calls.generate).toBeLessThanOrEqual(5);
       });
     }
@@ -129,7 +129,7 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
       const a = await start();
       const token = seal(a);
       const before = (await entries()).map(({ id }) => id);
-      // To this machine all keys of the ring have ended.
+      // By this machine's clock all keys of the ring have expired.
       const starting = Promise.allSettled([start({ offsetSeconds: 3 * DAY })]);
       await fleet.clock.advance(150);
       const [result] = await starting;
@@ -140,7 +140,7 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
       // oxlint-disable-next-line vitest/no-conditional-expect
       if (isDated) expect((await entries()).map(({ id }) => id)).toEqual(before);
       if (result.status === 'fulfilled') {
-        // It cannot know, and the two write over each other: none believes a key that was made in the future.
+        // It cannot know, and the two overwrite each other: neither accepts a key that was made in the future.
         // oxlint-disable-next-line vitest/no-conditional-expect
         expect(a.codec.health()).toMatchObject({ ready: true });
         // oxlint-disable-next-line vitest/no-conditional-expect
@@ -159,7 +159,7 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
   test('a machine that started twenty hours ahead and learns it from a date forgets no key and publishes none', async () => {
     const a = await start();
     await fleet.clock.advance(6 * HOUR);
-    // By its clock the successor is overdue, and eight hours later the key has ended.
+    // By its clock the successor is overdue, and eight hours later the key has expired.
     const wrong = await start({ offsetSeconds: 20 * HOUR });
     fleet.store.date = () => new Date(fleet.clock.wallMs());
     const [key] = await entries();
@@ -199,7 +199,7 @@ describe('a server whose clock steps after the end of a revoked key', () => {
 });
 
 describe('a server that started with its clock ten hours ahead, by which an older key has expired', () => {
-  /** The two live keys of a ring, the older first; and such a server, which a date has told so. Nobody else runs. */
+  /** The two live keys of a ring, the older first; and such a server, corrected by a date. No other member runs. */
   async function alone() {
     const a = await start();
     await fleet.clock.advance(24.5 * HOUR);
@@ -251,7 +251,7 @@ describe('a server that started with its clock ten hours ahead, by which an olde
 });
 
 describe('a publisher that was delayed (F41)', () => {
-  /** The same store, whose next write is delivered only when told, as by a network that holds it. */
+  /** The same store, whose next write is delivered only on request, as by a network that holds it. */
   function held(inner: RingStore) {
     const network = { isHolding: false, isSilent: false, deliver: async (): Promise<unknown> => undefined };
     const ring: RingStore = {
@@ -261,7 +261,7 @@ describe('a publisher that was delayed (F41)', () => {
         network.isHolding = false;
         return new Promise((resolve, reject) => {
           network.deliver = () => {
-            // Whoever asked has long given up.
+            // The requester has given up long ago.
             const written = inner.write(document, { expected: options.expected });
             if (!network.isSilent) written.then(resolve, reject);
             return written;
@@ -273,7 +273,7 @@ describe('a publisher that was delayed (F41)', () => {
   }
 
   for (const isEmergency of [false, true]) {
-    test(`that was stopped for longer than the propagation publishes nothing, ${isEmergency ? 'as an emergency' : 'as planned'}`, async () => {
+    test(`publishes nothing if it was stopped for longer than the propagation, ${isEmergency ? 'as an emergency' : 'as planned'}`, async () => {
       const gate = { wait: Promise.resolve(), open: (): void => undefined };
       const inner = fleet.kms.connect();
       const frozen = await start({
@@ -308,10 +308,10 @@ describe('a publisher that was delayed (F41)', () => {
     });
   }
 
-  test('whose write was held in the network for longer than the propagation seals with the key only after all members have it', async () => {
+  test('seals with the key only after all members have it if the network held its write for longer than the propagation', async () => {
     const { network, ring } = held(fleet.store.connectUnwatched());
     const late = await start({ ring });
-    // Each reads when it is its turn to: none hears of a write.
+    // Each reads at its own time: none is notified of a write.
     const members = [late];
     for (let i = 0; i < 5; i++) {
       members.push(await start({ ring: fleet.store.connectUnwatched() }));
@@ -331,7 +331,7 @@ describe('a publisher that was delayed (F41)', () => {
   });
 
   for (const isAnswered of [false, true]) {
-    test(`that was stopped while its write was pending does not seal with that key before all have it: ${isAnswered ? 'the answer is there when it continues' : 'no answer ever comes'}`, async () => {
+    test(`does not seal with the key before all have it if it was stopped while its write was pending: ${isAnswered ? 'the answer is there when it continues' : 'no answer ever comes'}`, async () => {
       const { network, ring } = held(fleet.store.connectUnwatched());
       const late = await start({ ring });
       const members = [late];
@@ -357,7 +357,7 @@ describe('a publisher that was delayed (F41)', () => {
     });
   }
 
-  test('that was stopped counts an answer of the store from the time of the request, not from the time it continued', async () => {
+  test('counts an answer of the store from the time of the request, not of the resume, if it was stopped', async () => {
     const gate = { answer: Promise.resolve(), open: (): void => undefined };
     const inner = fleet.store.connectUnwatched();
     const late = await start({
@@ -406,7 +406,7 @@ describe('a publisher that was delayed (F41)', () => {
   });
 
   test('a rotation whose retries take longer than R discards its key and creates another', async () => {
-    // Each attempt loses its race after four minutes: what was made for the first is not written by the second.
+    // Each attempt loses its race after four minutes: the key of the first one is not written by the second.
     const inner = fleet.store.connectUnwatched();
     const a = await start({
       policy: { kmsTimeoutSeconds: 300 },
@@ -469,7 +469,7 @@ describe('one service with a wrong date (F42)', () => {
     }
   }
 
-  test('a machine whose own clock is the wrong one publishes nothing, and still revokes', async () => {
+  test('a machine whose own clock is wrong publishes nothing, and still revokes', async () => {
     fleet.kms.date = () => new Date(fleet.clock.wallMs());
     fleet.store.date = () => new Date(fleet.clock.wallMs());
     const [wrong, a] = [await start(), await start()];
@@ -480,7 +480,7 @@ describe('one service with a wrong date (F42)', () => {
     await expect(wrong.codec.rotate()).rejects.toMatchObject({ name: 'RingStoreError' });
     await wrong.codec.revoke(token.slice(4, 16));
     expect((await entries()).map(({ revoked }) => revoked !== undefined)).toEqual([true]);
-    // The one whose clock is right makes the successor.
+    // The member with the right clock makes the successor.
     await fleet.clock.advance(30);
     expect(open(a, token)).toBe(UNKNOWN);
     expect(open(a, seal(a))).toBe('state');
@@ -529,7 +529,7 @@ describe('the revocation of all keys created before now (F43)', () => {
     const a = await start({
       keyWrapper: {
         ...inner,
-        // What is no wrap of this service is answered late, so that it is carried and not known as junk.
+        // Anything but a wrap of this service is answered late, so that it is carried and not recorded as junk.
         unwrap: async (wrapped, options) => {
           if (wrapped.keyId !== inner.keyId) {
             throw new KeyWrapperError('unavailable', { provider: 'local', operation: 'unwrap' });
@@ -555,7 +555,7 @@ describe('the revocation of all keys created before now (F43)', () => {
       await fleet.clock.advance(30);
       await revoked;
     }
-    // It tells that one of the thief's keys could not be revoked.
+    // It reports that one of the thief's keys could not be revoked.
     const all = a.codec.revokeAllBefore(new Date(a.clock.wallMs())).catch(() => undefined);
     await fleet.clock.advance(30);
     await all;

@@ -9,14 +9,14 @@ import { Fleet, type Member, open, seal } from '../support/fleet.ts';
 
 const MISS_REFRESH = 10;
 
-/** What services were asked for while a fleet ran. */
+/** The calls to services during a run of a fleet. */
 interface Work {
   readonly kmsCalls: number;
   readonly reads: number;
 }
 
 describe('notifications by an attacker who can send them (F45)', () => {
-  /** A fleet of three for a while, notified so often in each second; what each second is followed by. */
+  /** A fleet of three for a while, with this many notifications in each second; returns the calls after each second. */
   async function notified(
     perSecond: number,
     seconds: number,
@@ -102,7 +102,7 @@ describe('notifications by an attacker who can send them (F45)', () => {
       for (let i = 0; i < 1_000; i++) fleet.store.notify();
       await fleet.clock.advance(seconds);
     };
-    // Whatever is under way, and waits, at that moment: what a notification is followed by comes each ten seconds.
+    // Any pass in progress, and the waiting one: a notification causes one each ten seconds.
     for (let phase = 0; phase < 12; phase++) {
       for (let second = 0; second < 10 + phase; second++) await notifiedFor(1);
       const token = seal(a);
@@ -115,7 +115,7 @@ describe('notifications by an attacker who can send them (F45)', () => {
       let seconds = 0;
       for (; !progress.isDone && seconds < 60; seconds += 0.5) await notifiedFor(0.5);
       await Promise.all([revoked, reading]);
-      // What is left of two reads that were under way before it, and its own.
+      // The rest of two reads that were in progress before it, and its own.
       expect(seconds).toBeLessThanOrEqual(6.5);
       expect(open(a, token)).toBe('InvalidRequestState: unknown key');
     }
@@ -129,7 +129,7 @@ describe('forged tokens (F46)', () => {
     readonly clouds: readonly FaultKms[];
     readonly other: Member;
   }
-  /** What goes on at the services while the tokens come, and how many clouds there are. */
+  /** The state of the services during the tokens, and the number of clouds. */
   interface State {
     readonly clouds: number;
     readonly before?: (services: Omit<Services, 'other'>) => void;
@@ -166,7 +166,7 @@ describe('forged tokens (F46)', () => {
         first(services).refused = added?.wraps[0]?.wrapped;
       },
     },
-    'is out of reach, and all keys are revoked': {
+    'is down, and all keys are revoked': {
       clouds: 1,
       begin: async (services) => {
         await services.other.codec.revokeAllBefore(new Date(services.fleet.clock.wallMs()));
@@ -189,7 +189,7 @@ describe('forged tokens (F46)', () => {
     'is two clouds, and both are down': { clouds: 2, begin: all('unavailable') },
   };
 
-  /** What one member does in 40 minutes, each second of which brings so many tokens. */
+  /** The calls of one member in 40 minutes, with this many tokens in each second. */
   async function worked({ clouds: count, before, begin }: State, perSecond: number): Promise<Work> {
     const fleet = new Fleet();
     const clouds = [new FaultKms(), new FaultKms()].slice(0, count);
@@ -223,7 +223,7 @@ describe('forged tokens (F46)', () => {
     const valid = seal(member);
     await begin?.({ fleet, clouds, other });
     await other.codec.close();
-    // It reads once more by itself, and knows what is new: what is counted is what the tokens cause.
+    // It reads once more by itself, and then knows all facts: only calls by the tokens are counted.
     await fleet.clock.advance(400);
     const since = { calls: calls.made, reads: fleet.store.reads };
     for (let i = 0; i < 2_400; i++) {

@@ -13,7 +13,7 @@ export class CallTimes {
     this.#clock = clock;
   }
 
-  /** The same store; every read is noted. */
+  /** The same store; records every read. */
   store<T extends RingStore>(inner: T): T {
     return {
       ...inner,
@@ -24,7 +24,7 @@ export class CallTimes {
     };
   }
 
-  /** The same key wrapper; every call is noted. */
+  /** The same key wrapper; records every call. */
   keyWrapper(inner: KeyWrapper): KeyWrapper {
     return {
       ...inner,

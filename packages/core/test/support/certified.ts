@@ -12,15 +12,13 @@ import type { Ancestors, Macs, Revocation, RingDocument, RingEntry, RingWrap } f
 import type { Judgement } from '../../src/ring/facts.ts';
 import type { KeyTimes } from '../../src/ring/schedule.ts';
 
-/*
- * Keys, and the facts that they certify, without a KMS: what a ring document is made of.
- */
+/* Keys, and the facts that they certify, without a KMS: the parts of a ring document. */
 
 export const RING = 'payments';
 export const T0: number = Date.parse('2026-11-21T03:00:00Z');
 const HOUR = 3_600_000;
 
-/** One data key of the ring; the later ones were created later, a minute each. */
+/** One data key of the ring; each later one was created a minute later. */
 export interface TestKey extends KeyTimes {
   readonly id: string;
   readonly held: DataKey;
@@ -40,7 +38,7 @@ export function testKey(n: number, ring: string = RING): TestKey {
   };
 }
 
-/** A wrap of a key, its MAC made by who holds the key. */
+/** A wrap of a key, with the MAC of the key's holder. */
 export function wrapBy(key: TestKey, more: Partial<RingWrap> = {}): RingWrap {
   const wrap = { provider: 'local', keyId: 'k', wrapped: Buffer.from(`${key.id} wrapped`), ...more };
   return { ...wrap, mac: more.mac ?? wrapMacOf(RING, wrap, key.held.authenticator) };
@@ -54,7 +52,7 @@ export function entryBy(key: TestKey, by: readonly TestKey[], more: Partial<Ring
   return { vouchers, ancestors: ancestorsBy(key, by), revoked: undefined, wraps: [wrapBy(key)], ...entry };
 }
 
-/** What a key says of the keys that its publisher held. */
+/** The statement of a key about the keys that its publisher held. */
 export function ancestorsBy(key: TestKey, ancestors: readonly TestKey[]): Ancestors {
   const ids = ancestors.map(({ id }) => id);
   return { ids, mac: ancestorsMacOf(RING, ids, key.held.authenticator) };
@@ -77,7 +75,7 @@ export function signersWith(...keys: readonly TestKey[]): Signers {
   return new Map(keys.map((key) => [key.id, signerOf(key)]));
 }
 
-/** A member that judges at `nowMs`, two hours after the first key was made. */
+/** A member with the clock at `nowMs`, two hours after the first key was made. */
 export function judgementOf(more: Partial<Judgement> = {}): Judgement {
   return {
     ring: RING,

@@ -1,6 +1,6 @@
 import { randomFillSync } from 'node:crypto';
 
-/** A random source whose uniform numbers, drawn from four bytes each, are what a test says; keys stay random. */
+/** A random source whose uniform numbers, drawn from four bytes each, are set by the test; keys stay random. */
 export class Draws {
   /** The next numbers, in [0, 1). */
   next: number;

@@ -11,20 +11,20 @@ import { localKeyWrapper } from '../../src/kms/local-key-wrapper.ts';
 /** A KMS with adjustable faults over real cryptography. Each member gets a `connect()`. */
 export class FaultKms {
   readonly #inner = localKeyWrapper({ masterKey: randomBytes(32) });
-  /** What every call is answered with; undefined: it works. */
+  /** The error of every call; undefined if it works. */
   failing: KeyWrapperErrorKind | undefined;
-  /** What calls that make or wrap a data key are answered with, where unwraps still work. */
+  /** The error of calls that make or wrap a data key, while unwraps still work. */
   wrapFailing: KeyWrapperErrorKind | undefined;
-  /** A wrap that alone is refused. */
+  /** The only wrap that is refused. */
   refused: Uint8Array | undefined;
-  /** Which version of the KMS key wraps, for wrappers made from now on to name; undefined: the key has no versions. */
+  /** The version of the KMS key that new wrappers name; undefined if the key has no versions. */
   version: number | undefined;
   /** How many of the next calls fail with `unavailable`. */
   failNext = 0;
   hanging = false;
-  /** What every call waits for first. */
+  /** Every call waits for this first. */
   latency: (() => Promise<void>) | undefined;
-  /** What the service dates its answers with; undefined: they have no date. */
+  /** The date of the service's answers; undefined if they have none. */
   date: (() => Date) | undefined;
   calls = { generate: 0, wrap: 0, unwrap: 0 };
   inFlight = 0;

@@ -6,22 +6,22 @@ import {
 } from '../../src/contracts/ring-store.ts';
 import { memoryRing } from '../../src/stores/memory-ring.ts';
 
-/** A ring store of one backend with knobs for what a server cannot be asked to do. Each member gets a `connect()`. */
+/** A ring store of one backend with knobs for faults that a real server cannot have. Each member connects. */
 export class FaultStore {
   #ring = memoryRing();
   #watchers = new Set<() => void>();
-  /** What kind of store it says it is: all but `memory` may be shared with other processes. */
+  /** Its kind: all but `memory` may be shared with other processes. */
   kind = 'memory';
-  /** What the store dates its answers with; undefined: they have no date. */
+  /** The date of the store's answers; undefined if they have none. */
   date: (() => Date) | undefined;
   down = false;
   hanging = false;
   reads = 0;
   writes = 0;
-  /** What a member wrote last, whatever is stored by now. */
+  /** The last write of a member, whatever is stored by now. */
   written: string | undefined;
 
-  /** A connection of its own, which can be cut alone. */
+  /** A connection of its own, which can be cut separately. */
   connect(): RingStore & { cut: boolean } {
     const guard = async (connection: { cut: boolean }): Promise<void> => {
       if (this.hanging) await new Promise(() => undefined);
@@ -52,7 +52,7 @@ export class FaultStore {
     return connection;
   }
 
-  /** A connection that hears of nothing by a push: its member reads when it is time to, or is told to. */
+  /** A connection without push: its member reads on schedule, or on request. */
   connectUnwatched(): RingStore {
     const connection = this.connect();
     delete connection.watch;
@@ -63,17 +63,17 @@ export class FaultStore {
     return (await this.#ring.read())?.document;
   }
 
-  /** Tells everybody who watches that something was written, whether that is so or not. */
+  /** Notifies all watchers of a write, whether there was one or not. */
   notify(): void {
     for (const changed of this.#watchers) changed();
   }
 
-  /** The store lost everything. */
+  /** The store loses everything. */
   flush(): void {
     this.#ring = memoryRing();
   }
 
-  /** An attacker who can write the store wrote this: an older copy, or another document. */
+  /** A write by an attacker: an older copy, or another document. */
   async put(document: string): Promise<void> {
     const current = await this.#ring.read();
     await this.#ring.write(document, { expected: current?.revision });

@@ -12,7 +12,7 @@ export class Fleet {
   readonly kms = new FaultKms();
   readonly members: Member[] = [];
 
-  /** Starts a member; virtual time runs on until it is ready or has failed. */
+  /** Starts a member; virtual time runs until it is ready or has failed. */
   async start(options: Partial<KmsCodecOptions> = {}): Promise<Member> {
     const [member] = await this.startAll(1, options);
     if (member === undefined) throw new Error('no member was started');
@@ -61,7 +61,7 @@ export function seal(member: Member, payload = 'state'): string {
   return member.codec.seal(text.encode(payload));
 }
 
-/** What a member makes of a token: the payload, or the reason of its refusal. */
+/** A member's result for a token: the payload, or the reason of its refusal. */
 export function open(member: Member, token: string): string {
   try {
     return new TextDecoder().decode(member.codec.unseal(token));

@@ -3,7 +3,7 @@ import type { VirtualClock } from './virtual-clock.ts';
 
 /** The clock of one machine of a fleet: it can be wrong, and its process can be stopped. */
 export class MachineClock implements Clock {
-  /** What the machine's wall clock is ahead of the fleet's. */
+  /** How far the machine's wall clock is ahead of the fleet's. */
   offsetSeconds = 0;
   readonly #fleet: VirtualClock;
   #isStopped = false;
@@ -45,7 +45,7 @@ export class MachineClock implements Clock {
     this.#isStopped = true;
   }
 
-  /** What is overdue runs now. */
+  /** Overdue timers run now. */
   resume(): void {
     this.#isStopped = false;
     for (const due of this.#due.splice(0)) due();

@@ -3,7 +3,7 @@ import { createKmsCodec } from '../../src/codec/kms-codec.ts';
 import { localKeyWrapper } from '../../src/kms/local-key-wrapper.ts';
 import { fileRing } from '../../src/stores/file-ring.ts';
 
-/** What a user's first script looks like: nothing but the codec keeps its process alive. */
+/** A user's first script: only the codec could keep its process alive. */
 const codec = await createKmsCodec({
   keyWrapper: localKeyWrapper({ masterKey: randomBytes(32) }),
   ring: fileRing(process.argv[2] ?? ''),

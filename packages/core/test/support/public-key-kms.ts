@@ -19,10 +19,10 @@ export class PublicKeyKms {
   readonly #signing = generateKeyPairSync('ed25519');
   readonly #keyId = `rsa:${randomUUID()}`;
   calls = { wrap: 0, unwrap: 0, sign: 0 };
-  /** What every call that signs waits for first, given its signal. */
+  /** Every call that signs waits for this first, with its signal. */
   beforeSigning: ((signal: AbortSignal | undefined) => Promise<void>) | undefined;
 
-  /** All that a stranger needs. */
+  /** Everything that an attacker needs. */
   get publicKey(): KeyObject {
     return this.#wrapping.publicKey;
   }

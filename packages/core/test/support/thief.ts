@@ -5,7 +5,7 @@ import { ancestorsMacOf, certificateOf, voucherOf, wrapMacOf } from '../../src/r
 import { type RingEntry, type RingWrap, wrapContext } from '../../src/ring/document.ts';
 import type { KeyTimes } from '../../src/ring/schedule.ts';
 
-/** An attacker who composes ring documents, with every data key that they have stolen and with keys that they make. */
+/** An attacker who composes ring documents, with stolen data keys and with their own. */
 export class Thief {
   readonly ring: string;
   /** Ids of the keys that the thief made. */
@@ -49,7 +49,7 @@ export class Thief {
     return new DataKey(dataKey, this.ring);
   }
 
-  /** An entry with vouchers by `signers`, and with its wraps certified where he has its key. */
+  /** An entry with vouchers by `signers`, and with its wraps certified if the thief has its key. */
   certified(entry: RingEntry, signers: readonly string[] = []): RingEntry {
     const own = this.#keys.has(entry.id) ? this.key(entry.id) : undefined;
     return {
@@ -106,7 +106,7 @@ export class Thief {
   }
 }
 
-/** Whole seconds: there is no spelling for others. */
+/** Whole seconds: others have no spelling. */
 export function timesOf({ created, activates, sealsUntil, opensUntil }: KeyTimes): KeyTimes {
   const whole = (ms: number): number => Math.floor(ms / 1_000) * 1_000;
   return {

@@ -5,7 +5,7 @@ import type { UsableKey } from '../../src/ring/snapshot.ts';
 import { type KeySource, SealringTokens } from '../../src/tokens/token-formats.ts';
 import { createSealingState } from '../../src/tokens/token-sealer.ts';
 
-/** A key of the ring that may do everything. */
+/** A key of the ring that may seal and unseal. */
 export function usable(held: DataKey): UsableKey {
   const times = { created: 0, activates: 0, sealsUntil: Infinity, opensUntil: Infinity };
   const facts = { revoked: false, revocation: undefined, vouchers: new Map(), wraps: [] };

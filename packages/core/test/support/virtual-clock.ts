@@ -6,7 +6,7 @@ interface Timer {
   readonly callback: () => void;
 }
 
-/** Time that stands still until it is advanced: timers run in order, and each is given time to finish what it started. */
+/** Time that stands still until it is advanced: timers run in order, and each can finish what it started. */
 export class VirtualClock implements Clock {
   #wallMs: number;
   #monotonicMs = 1_000;
@@ -37,7 +37,7 @@ export class VirtualClock implements Clock {
     return () => this.#timers.delete(timer);
   }
 
-  /** Lets `seconds` pass, running every timer at its time. */
+  /** Advances `seconds`, and runs every timer at its time. */
   async advance(seconds: number): Promise<void> {
     const end = this.#monotonicMs + seconds * 1_000;
     await settle();
@@ -79,7 +79,7 @@ export class VirtualClock implements Clock {
   }
 }
 
-/** Resolves when everything that was ready to run has run; there is no real I/O to wait for. */
+/** Resolves when all ready callbacks have run; there is no real I/O to wait for. */
 async function settle(): Promise<void> {
   for (let i = 0; i < 4; i++) await new Promise((resolve) => setImmediate(resolve));
 }

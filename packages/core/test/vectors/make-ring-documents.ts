@@ -14,8 +14,8 @@ import {
 /*
  * node packages/core/test/vectors/make-ring-documents.ts FILE
  *
- * Writes vectors/ring-documents.json: ring documents, their certificates, and what is learned of them. Everything in it
- * follows from what stands here: the same file each time.
+ * Writes vectors/ring-documents.json: ring documents, their certificates, and what members adopt from them. Everything
+ * in it follows from this file: the same output each time.
  */
 const RING = 'payments';
 const HOUR_MS = 3_600_000;
@@ -68,7 +68,7 @@ function vouchersOf(entry: Parameters<typeof voucherOf>[1], by: readonly MadeKey
   return new Map(by.map(({ held }) => [held.id, voucherOf(RING, entry, held.authenticator)]));
 }
 
-/** What a key certifies of its ancestors. */
+/** A key's certificate of its ancestors. */
 function ancestorsOf({ held }: MadeKey, ancestors: readonly MadeKey[]): Ancestors {
   const ids = ancestors.map((key) => key.held.id);
   return { ids, mac: ancestorsMacOf(RING, ids, held.authenticator) };
@@ -120,7 +120,7 @@ function changed(object: Json, changes: Json): Json {
   return { ...object, ...changes };
 }
 
-/** The same document with the members of every object in the opposite order. */
+/** The same document with the members of every object in reverse order. */
 function reversed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(reversed);
   if (typeof value !== 'object' || value === null) return value;
@@ -363,17 +363,17 @@ function certificates(): readonly Json[] {
   ];
 }
 
-/* Learning. */
+/* Adoption. */
 
 interface LearnCase {
   readonly known?: readonly MadeKey[];
-  /** Of the known ones, those that are known to be revoked. */
+  /** Of the known keys, those that are known to be revoked. */
   readonly revoked?: readonly MadeKey[];
   readonly past?: readonly MadeKey[];
   readonly pinMs?: number;
   readonly nowMs?: number;
   readonly entries: readonly RingEntry[];
-  /** What is revoked then, of the known keys; tombstones; what is worth an unwrap, newest first. */
+  /** The known keys that are revoked then; tombstones; keys worth an unwrap, newest first. */
   readonly expect: Partial<Record<'revoked' | 'tombstones' | 'wanted', readonly MadeKey[]>>;
 }
 

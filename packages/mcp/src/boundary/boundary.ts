@@ -18,7 +18,7 @@ const LATEST_MS = 8.64e15;
 /** One request, independent of the SDK. */
 export interface BoundaryRequest {
   readonly method: CarrierMethod;
-  /** What the token is bound to, from the parameters as the client sent them; or why it cannot be bound. */
+  /** The binding of a token, from the parameters as the client sent them; or the reason why there is none. */
   readonly identity: RequestIdentity | Refusal;
   readonly signal: AbortSignal;
   /** Calls the policy's `bindPrincipal` with this request. The result is not checked. */

@@ -45,7 +45,7 @@ function pythonFloat(seconds: number): string {
   return Number.isSafeInteger(seconds) ? `${seconds}.0` : compactJson(seconds);
 }
 
-/** What claims are checked against. */
+/** The values that claims are checked against. */
 export interface ClaimsExpected {
   readonly nowSeconds: number;
   readonly futureSkewSeconds: number;

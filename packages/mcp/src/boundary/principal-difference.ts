@@ -44,7 +44,7 @@ export function principalDifference(claim: string, principal: string): Principal
   return matches[0]?.[0] ?? unknownDifference(parts);
 }
 
-/** By what the request lacks: a part that only the state has cannot be guessed. */
+/** The missing parts of the request: a part that only the state has cannot be guessed. */
 function unknownDifference([, issuer, subject]: Parts): PrincipalDifference {
   const differs = 'the client, the issuer or the user differs';
   if (issuer !== null) return subject === null ? `${differs}; the request has no subject` : differs;

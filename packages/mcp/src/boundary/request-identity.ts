@@ -19,7 +19,7 @@ export function isCarrierMethod(method: unknown): method is CarrierMethod {
   return CARRIER_METHODS.some((carrier) => carrier === method);
 }
 
-/** What a token is bound to in a request. */
+/** The parts of a request that a token is bound to. */
 export interface RequestIdentity {
   readonly method: CarrierMethod;
   /** The name of the tool or prompt, or the URI. */

@@ -96,8 +96,8 @@ async function rewriteEvent(event: Uint8Array, { rewrite, unreadable }: Rewritin
   if (rewritten === message && !mayHaveState(text)) return event;
   if (mayHaveState(others.join('\n'))) return replaced();
   try {
-    // Of two members with one name, the client gets the one that was checked. Some clients, such as older ones in Python,
-    // take these characters, which JSON has in texts only, for the end of a line.
+    // Of two members with one name, the client gets the one that was checked. Some clients, such as older ones in
+    // Python, treat these characters, which JSON has only in texts, as the end of a line.
     const json = printExactly(rewritten).replaceAll(
       /[\u0085\u2028\u2029]/g,
       (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`,

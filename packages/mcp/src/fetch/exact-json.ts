@@ -79,7 +79,7 @@ function outsideOfStrings(json: string, replaced: (part: string) => string): str
   return parts.join('');
 }
 
-/** Where the string that begins at `opening` has ended. */
+/** The end of the string that begins at `opening`. */
 function endOfString(json: string, opening: number): number {
   for (let closing = json.indexOf('"', opening + 1); ; closing = json.indexOf('"', closing + 1)) {
     if (closing === -1) return json.length;

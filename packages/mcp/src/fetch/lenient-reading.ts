@@ -4,7 +4,7 @@ import { ownMember } from '../shared/own-member.ts';
 /*
  * Parsers differ: Python's reads NaN and UTF-16, Ruby's comments, Go's finds a member whatever its case, and some take the
  * first of two members with one name. A text that this package cannot read, or reads in another way, could still be a
- * request to the handler. What another parser finds in a text is spelled out in it, with escapes or without.
+ * request to the handler. A member that another parser finds is in the text, with escapes or without.
  */
 
 /** Whether a parser of the handler's could find a request in this text whose result may carry a state. */
@@ -33,8 +33,9 @@ function lookalikesOf(names: readonly string[]): Lookalikes {
 }
 
 /**
- * Whether some parsers read a different request from the one that this package reads: they take a member for another one, such as
- * `RequestState` or `request_state`, end a text at a zero character, or read a structure from an array, member by member.
+ * Whether some parsers read a different request from the one that this package reads: they confuse a member with
+ * another one, such as `RequestState` or `request_state`, end a text at a zero character, or read a structure from an
+ * array, member by member.
  */
 export function isMisleading(message: unknown): boolean {
   if (typeof message !== 'object' || message === null || Array.isArray(message)) return true;

@@ -30,10 +30,11 @@ export interface ProtectFetchOptions<Rest extends readonly unknown[] = readonly 
   /** The audience if the policy has none; null for tokens without an audience. Required if the policy has none. */
   readonly audience?: string | null;
   /**
-   * Returns who sent the request. Verify the access token here, or read what was verified before: an unverified token names
-   * any user. From `AuthInfo` the principal is the one of {@link authenticatedPrincipal}, which servers with
-   * `protectRequestState` accept as well. Called only for requests that carry a state, or whose result does. With null
-   * instead of a function, no state is bound to a principal. Required, unless `bindPrincipal` of the policy is null.
+   * Returns who sent the request. Verify the access token here, or use one that was verified before: an unverified
+   * token names any user. From `AuthInfo` the principal is the one of {@link authenticatedPrincipal}, which servers
+   * with `protectRequestState` accept as well. Called only for requests that carry a state, or whose result does. With
+   * null instead of a function, no state is bound to a principal. Required, unless `bindPrincipal` of the policy is
+   * null.
    */
   readonly bindPrincipal?: ((request: Request, ...rest: Rest) => FetchPrincipal | Promise<FetchPrincipal>) | null;
   /** Largest JSON body of a request, on every route. Bytes, up to 1 073 741 824. Default: 4 194 304, as in the SDK. */

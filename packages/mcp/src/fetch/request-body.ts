@@ -13,7 +13,7 @@ const SKIPPED: ReadonlySet<number> = new Set(
 /** Some parsers skip control characters, too. */
 const SPACE = 0x20;
 
-/** What a request holds. */
+/** The content of a request. */
 export type RequestBody =
   | { readonly kind: 'json'; readonly bytes: Uint8Array; readonly value: unknown; readonly mayBeCarrier: boolean }
   /** Nothing that the handler could take for a message with a state. `request` has the body that was sent. */
@@ -66,7 +66,7 @@ export async function readRequestBody(request: Request, maxBytes: number): Promi
   }
 }
 
-/** The same message with another body. Compressed answers are not asked for: they could not be read. */
+/** The same message with another body. Requests no compressed answers, because they could not be read. */
 export function withMessage(request: Request, body: Uint8Array | string): Request {
   const headers = plainHeaders(request);
   headers.delete('content-length');
@@ -99,7 +99,7 @@ function withRest(
   return carriedOver(request, new Request(request, { method, headers, body, duplex: 'half' }));
 }
 
-/** The same request; one for a stream of events asks for one that is not compressed. */
+/** The same request; one for a stream of events requests an uncompressed one. */
 function acceptingPlain(request: Request): Request {
   const { headers } = request;
   if (!headers.has('accept-encoding') || headers.get('accept')?.includes('text/event-stream') !== true) return request;
@@ -112,7 +112,7 @@ function plainHeaders(request: Request): Headers {
   return headers;
 }
 
-/** Frameworks hand on the access token as a property of the request. */
+/** Frameworks pass on the access token as a property of the request. */
 function carriedOver(from: Request, to: Request): Request {
   for (const key of Object.keys(from)) Reflect.set(to, key, Reflect.get(from, key));
   return to;

@@ -29,7 +29,7 @@ export const CODEC_OPTIONS: readonly string[] = [
   'clock',
 ];
 
-/** What a token is bound to. */
+/** The binding of a token. */
 export type McpdBinding = 'none' | 'authSubject' | 'authSubjectAndTool';
 
 /**
@@ -51,7 +51,10 @@ export interface McpdRequestStateCodecOptions {
   readonly alsoAccept?: Uint8Array | string | KmsCodec;
   /** `signed`: clients can read the state. `encrypted`: they cannot. Tokens of the other mode are refused. Default: `signed`. */
   readonly mode?: McpdMode;
-  /** What a token is bound to: the subject, or subject and target. With `none`, anyone can redeem a token. Default: `authSubject`. */
+  /**
+   * What a token is bound to: subject, or subject and target. With `none`, anyone can redeem it. Default:
+   * `authSubject`.
+   */
   readonly binding?: McpdBinding;
   /** How long a token is accepted. Seconds, whole, above 0, not longer than the codec's `tokenLifetimeSeconds`. Default: 300. */
   readonly ttlSeconds?: number;

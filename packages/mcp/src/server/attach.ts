@@ -83,7 +83,7 @@ export function protectRequestState<T extends McpServer | Server>(
   return server;
 }
 
-/** Of the `Server` of both; the one of 1.x has no `getNegotiatedProtocolVersion`. */
+/** On the `Server` of both; the one of 1.x has no `getNegotiatedProtocolVersion`. */
 const METHODS_OF_SDK_1 = ['setRequestHandler', 'assertCanSetRequestHandler', 'connect'];
 const SERVER_METHODS = [...METHODS_OF_SDK_1, 'getNegotiatedProtocolVersion'];
 

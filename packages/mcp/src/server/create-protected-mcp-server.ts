@@ -45,7 +45,7 @@ export function createProtectedMcpServer<T extends McpServer>(options: Protected
   const { McpServer: ServerClass, serverInfo, security, serverOptions } = options;
   if (typeof ServerClass !== 'function') throw option.wrongType(OWNER, 'McpServer', 'a class of the SDK', ServerClass);
   const name = option.text(OWNER, 'serverInfo.name', Reflect.get(Object(serverInfo), 'name'));
-  // The audience would be the same as of every other server without a name.
+  // All servers without a name would have the same audience.
   if (name === '') throw option.rangeError(`${OWNER}: serverInfo.name must not be empty`);
   if (serverOptions?.requestState?.verify !== undefined) {
     throw option.typeError(

@@ -7,7 +7,7 @@ import { expectAttachment } from './unattached-warning.ts';
 /** What the server does when a token is refused; see {@link RequestStatePolicyOptions.onInvalid}. */
 export type OnInvalid = 'reject' | 're-elicit' | 're-elicit-any';
 
-/** What every checked policy has, for every token format. */
+/** The common parts of every checked policy, for every token format. */
 export interface SecurityPolicy {
   readonly bindPrincipal: ((ctx: ServerContext) => unknown) | null;
   readonly requireSubject: boolean;

@@ -43,7 +43,7 @@ export class ServerGuard {
     this.#bindPrincipal = principalBinder(policy);
   }
 
-  /** What a token of this request is bound to, or the refusal that is thrown when a state is to be bound. */
+  /** The binding of a token in this request, or the refusal that is thrown when a state must be bound. */
   identify(method: CarrierMethod, params: unknown): RequestIdentity | Refusal {
     return this.#states.identify(method, params);
   }

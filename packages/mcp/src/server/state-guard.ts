@@ -20,7 +20,7 @@ export interface Accepted {
   readonly round: Round | undefined;
 }
 
-/** Seals and verifies the states of one server by its policy, and reports refusals. Knows neither SDK nor transport. */
+/** Seals and verifies the states of one server by its policy, and reports refusals. Independent of the SDK. */
 export class StateGuard {
   readonly #policy: SecurityPolicy;
   readonly #boundary: Boundary;
@@ -32,7 +32,7 @@ export class StateGuard {
     this.#onerror = onerror;
   }
 
-  /** What a token of this request is bound to, or the refusal that is thrown when a state is to be bound. */
+  /** The binding of a token in this request, or the refusal that is thrown when a state must be bound. */
   identify(method: CarrierMethod, params: unknown): RequestIdentity | Refusal {
     try {
       return this.#boundary.identify(method, params);

@@ -7,7 +7,7 @@ export interface LiveKeys<Key> {
   readonly seal: Key;
   /** The keys that tokens are verified with, the most likely one first. */
   readonly open: readonly Key[];
-  /** To be called for a token that none of {@link open} verified. Resolves when the ring was read again; never rejects. */
+  /** Call it for a token that none of {@link open} verified. Resolves when the ring was read again; never rejects. */
   noteUnknownKey(): Promise<void>;
 }
 

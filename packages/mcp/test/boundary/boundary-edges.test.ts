@@ -16,7 +16,7 @@ const codec = new AesGcmRequestStateCodec([KEY]);
 const CALL = { method: 'tools/call', params: { name: 't' } };
 const ask = (state: unknown) => () => ({ resultType: 'input_required', requestState: state });
 
-/** A codec that is the real one but for what is given. */
+/** The real codec, except for the given methods. */
 function codecOf(extra: object) {
   return {
     seal: (payload: Uint8Array) => codec.seal(payload),
@@ -42,7 +42,7 @@ function echo(token: string, options: object): Promise<Outcome> {
   return exchange({ ...CALL, params: { ...CALL.params, requestState: token } }, Object({ codec, ...options }));
 }
 
-/** The rejections that nobody handled while something ran: each of them would end a process. */
+/** The unhandled rejections during a run: each of them would end a process. */
 async function unhandledDuring(run: () => Promise<unknown>): Promise<unknown[]> {
   const unhandled: unknown[] = [];
   const note = (reason: unknown) => void unhandled.push(reason);
@@ -79,7 +79,7 @@ describe('an async callback in place of a synchronous one', () => {
 });
 
 describe('the limits of sizes (F30)', () => {
-  test('accepts the longest token of any codec, and refuses one with one character more', async () => {
+  test('accepts the longest token of any codec, and refuses one that is one character longer', async () => {
     const read: number[] = [];
     const reader = codecOf({
       unseal: (token: string) => {
@@ -95,7 +95,7 @@ describe('the limits of sizes (F30)', () => {
   test.each([
     [256, undefined],
     [257, 'state too large'],
-  ])('for a token of %i characters and maxTokenLength 256: %s', async (length, reason) => {
+  ])('give a token of %i characters under maxTokenLength 256 the result %s', async (length, reason) => {
     const options = { codec: codecOf({ seal: () => 'A'.repeat(length) }), maxTokenLength: 256 };
     const outcome = await exchange(CALL, options, undefined, ask('x'));
     expect(reasons(outcome)).toEqual(reason === undefined ? [] : [reason]);

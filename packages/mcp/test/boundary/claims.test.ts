@@ -18,7 +18,7 @@ const INPUT = {
 };
 const INBOUND = ['malformed', 'minted in the future', 'expired', 'request binding', 'audience'];
 
-/** The reason of a refusal, or what came instead of one. */
+/** The reason of a refusal, or the unexpected result. */
 function reasonOf(attempt: () => unknown): string {
   try {
     attempt();
@@ -26,7 +26,7 @@ function reasonOf(attempt: () => unknown): string {
   } catch (error) {
     return error instanceof Refusal
       ? error.reason
-      : `no Refusal: ${error instanceof Error ? error.name : typeof error}`;
+      : `not a Refusal: ${error instanceof Error ? error.name : typeof error}`;
   }
 }
 
@@ -94,7 +94,7 @@ describe('readClaims', () => {
 });
 
 describe('the principal claim', () => {
-  test('matches its own principal and no other, for every text', () => {
+  test('matches only its own principal, for every text', () => {
     const salt = fc.uint8Array({ minLength: 8, maxLength: 8 });
     fc.assert(
       fc.property(anyString, anyString, salt, (one, other, bytes) => {

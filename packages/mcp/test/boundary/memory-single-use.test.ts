@@ -10,7 +10,7 @@ import { REFUSED, type RefundCall, registerRefund, serveHttp, textOf, tokenOf } 
 
 const START_MS = 1_795_000_000_000;
 
-/** A clock that a test steps. */
+/** A clock that a test sets. */
 function steppedClock() {
   return {
     nowMs: START_MS,

@@ -6,7 +6,7 @@ import type { RequestStateSecurityOptions } from '../../src/index.ts';
 import { exchange } from '../support/exchange.ts';
 import { NOT_SEALED, REFUSED } from '../support/served.ts';
 
-/** Counts the hashes, which Node goes on computing. */
+/** Counts the hashes, which Node still computes. */
 const hashed = vi.hoisted(() => ({ principals: 0 }));
 vi.mock(import('node:crypto'), async (original) => {
   const crypto = await original();
@@ -29,7 +29,7 @@ function authInfo([clientId, iss, sub]: Parts): AuthInfo {
   return { token: 't', clientId, scopes: [], extra: { iss, sub } };
 }
 
-/** What a state that was sealed for one principal is answered and logged with for another. */
+/** The answer and the log for a state that was sealed for one principal and sent by another. */
 async function echoed(sealedFor: Parts | undefined, echoedBy: Parts | undefined, options: object = {}) {
   const security: RequestStateSecurityOptions = { codec, ...options };
   const auth = (parts: Parts | undefined) => (parts === undefined ? undefined : authInfo(parts));
@@ -78,7 +78,7 @@ describe('for a state of another principal', () => {
     expect(guide).toContain(`| \`${difference}\` |`);
     // The event keeps its shape: the difference is in the log only.
     expect(events).toEqual([{ direction: 'inbound', method: 'tools/call', reason: 'principal' }]);
-    // One of the check itself, and one for each variant, whichever of them matches.
+    // One hash of the check itself, and one for each variant, whichever of them matches.
     expect(hashed.principals).toBe(8);
   });
 

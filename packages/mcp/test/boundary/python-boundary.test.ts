@@ -12,7 +12,7 @@ import { boundaryVectors, type Echo, ringOf, type VectorPrincipal } from '../sup
 const { mints, vectors, wireError } = boundaryVectors;
 const utf8 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8');
 
-test('the file of vectors is complete', () => {
+test('has the complete file of vectors', () => {
   expect([mints.length, vectors.length]).toEqual([149, 599]);
 });
 
@@ -44,13 +44,13 @@ describe('claims are written byte for byte as by the MCP Python SDK', () => {
   });
 });
 
-describe('a token is answered as by the MCP Python SDK', () => {
+describe('answers a token like the MCP Python SDK', () => {
   test.each(vectors)('$class: $name', async (echo) => {
     expect(verdict(echo, await echoed(echo))).toBe('as Python');
   });
 });
 
-/** What is wrong with an outcome, or `as Python`. */
+/** The defect of an outcome, or `as Python`. */
 function verdict(echo: Echo, outcome: Outcome | undefined): string {
   if (outcome === undefined) return echo.jsRepresentable ? 'the request was not sent' : 'as Python';
   const { handled, state, events } = outcome;
@@ -62,7 +62,7 @@ function verdict(echo: Echo, outcome: Outcome | undefined): string {
   const fault = handled ? faultOfAcceptance(echo, outcome) : faultOfRefusal(outcome);
   if (fault !== undefined) return fault;
   if (answer !== echo.expect) {
-    // What JSON.parse has lost cannot be told apart.
+    // Values that JSON.parse has changed cannot be distinguished.
     const excused = echo.lenient === true ? answer === 'reject' : !echo.jsRepresentable;
     return excused ? 'as Python' : `${answer}, not ${echo.expect}`;
   }
@@ -82,7 +82,7 @@ function faultOfRefusal({ error, events }: Outcome): string | undefined {
   return events.length === 1 && events[0]?.direction === 'inbound' ? undefined : `${events.length} events`;
 }
 
-/** The outcome of one echo, or undefined where the request is no JSON here. */
+/** The outcome of one echo, or undefined if the request is not JSON here. */
 async function echoed(echo: Echo): Promise<Outcome | undefined> {
   let params: Record<string, unknown>;
   try {
@@ -111,7 +111,7 @@ const RETURNED = {
   'returns dict': { x: 1 },
 };
 
-// A user of JavaScript is held by no type.
+// JavaScript users are not bound by types.
 const returnedBy = (error: string): ReturnType<typeof JSON.parse> => Reflect.get(RETURNED, error);
 
 function raises(): never {

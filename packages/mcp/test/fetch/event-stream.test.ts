@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { rewriteEvents } from '../../src/fetch/event-stream.ts';
 
-/** What leaves for these chunks, as text, where every message with a member `secret` is replaced. */
+/** The output for these chunks, as text; every message with a member `secret` is replaced. */
 async function rewritten(chunks: readonly Uint8Array[], maxEventBytes = 1_000_000): Promise<string> {
   const hide = async (message: unknown): Promise<unknown> =>
     Object.hasOwn(Object(message), 'secret') ? { hidden: true } : message;
@@ -59,7 +59,7 @@ test('a message is rewritten whatever ends its lines, wherever the stream is cut
   );
 });
 
-test('a message that no blank line ends is rewritten too', async () => {
+test('a message without a blank line after it is rewritten too', async () => {
   expect(await rewritten([Buffer.from('data: {"secret":1}')])).toBe('data: {"hidden":true}\n\n');
 });
 
@@ -72,7 +72,7 @@ test.each([
   expect(await rewritten([Buffer.from(`id: 1\n\n${event}`)])).toBe('id: 1\n\ndata: {"hidden":true}\n\n');
 });
 
-test('a stream fails at an event of more bytes than the limit, in however many chunks they come', async () => {
+test('a stream fails at an event of more bytes than the limit, however many chunks it comes in', async () => {
   const chunks = (...texts: readonly string[]) => texts.map((one) => Buffer.from(one));
   for (const fitting of [['data: 1234'], ['data: ', '1234'], ['data: 12345\n\ndata: 6789']])
     expect(await rewritten(chunks(...fitting), 10)).toBe(fitting.join(''));

@@ -78,7 +78,7 @@ interface PostOptions {
   readonly signal?: AbortSignal;
 }
 
-/** The user in `Authorization: Bearer NAME`, as a verifier would return it. */
+/** The user in `Authorization: Bearer NAME`, as a verifier returns it. */
 const bindPrincipal = async (request: Request) => {
   const user = /^Bearer (.+)$/.exec(request.headers.get('authorization') ?? '')?.[1];
   return user === undefined ? null : signedIn(user);
@@ -105,7 +105,7 @@ export async function serveProtected(
     const name = [Reflect.get(Object(params), 'name'), Reflect.get(Object(params), 'uri')].find(
       (one) => typeof one === 'string',
     );
-    // In process, unless the client leaves: what a socket changes, the clients of `served.url` show.
+    // In process, unless the client leaves; clients of `served.url` show the effect of a socket.
     const send = signal === undefined ? guarded : fetch;
     const request = new Request(served.url, {
       method: 'POST',

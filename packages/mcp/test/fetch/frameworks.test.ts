@@ -9,7 +9,7 @@ import { clientOf, codec, plainHandler, type Served, serveFetch, serveProtected 
 
 const REFUND = { name: 'refund', arguments: { order: 'A1' } };
 
-/** Each has the tool `refund` of two rounds at `/mcp`, and knows nothing of tokens. */
+/** Each has the tool `refund` of two rounds at `/mcp`, and no code for tokens. */
 const FRAMEWORKS: Readonly<Record<string, FetchHandler>> = {
   'a plain fetch handler': plainHandler('json'),
   Hono: honoApp(),
@@ -55,7 +55,7 @@ describe.each(Object.keys(FRAMEWORKS))('protectFetch around %s', (name) => {
   });
 });
 
-test('inside withMcpAuth of mcp-handler, the principal is the user of the access token that it verified', async () => {
+test('sets the principal inside withMcpAuth of mcp-handler to the user of the verified access token', async () => {
   const handler = createHandlerOfFramework((server) => registerRefund(server), {
     serverInfo: { name: 'a', version: '1' },
   });

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { isMisleading, mayBeCarrier, mayHaveState } from '../../src/fetch/lenient-reading.ts';
 import { refusedEncoding } from '../../src/fetch/request-body.ts';
 
-describe('what some parser could read', () => {
+describe('the lenient reader', () => {
   test.each([
     ['requestState', true],
     ['request\\u0053tate', true],
@@ -17,7 +17,7 @@ describe('what some parser could read', () => {
     ['request\\\\State', false],
     ['request\\u005State', false],
     ['requeststate', false],
-  ])('in %j it finds a state: %s', (text, found) => {
+  ])('finds a state in %j: %s', (text, found) => {
     expect(mayHaveState(text)).toBe(found);
   });
 
@@ -28,7 +28,7 @@ describe('what some parser could read', () => {
     ['\\tools/call', true],
     ['tools\\\\/call', false],
     ['tools/list', false],
-  ])('in %j it finds a request that may carry a state: %s', (text, found) => {
+  ])('finds a request that may carry a state in %j: %s', (text, found) => {
     expect(mayBeCarrier(text)).toBe(found);
   });
 

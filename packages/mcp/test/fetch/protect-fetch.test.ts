@@ -101,7 +101,7 @@ describe.each(['json', 'sse'] as const)('protectFetch around a handler that answ
     ]);
   });
 
-  test('seals no state for a token that bindPrincipal rejects, and nothing of the error is sent', async () => {
+  test('seals no state for a token that bindPrincipal rejects, and sends nothing of the error', async () => {
     const bindPrincipal = async () => await Promise.reject(new Error('the secret of the verifier'));
     await using served = await serveProtected(plainHandler(mode), {}, { bindPrincipal });
     expect(await served.ask(REFUND)).toEqual({ jsonrpc: '2.0', id: 1, error: NOT_SEALED });
@@ -206,9 +206,9 @@ test('integers beyond 2^53 reach the handler as they were sent, and a state is b
   expect(bodies).toHaveLength(2);
 });
 
-describe('a request that tries to pass by the boundary', () => {
+describe('a request that tries to bypass the boundary', () => {
   const forged = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { ...REFUND, requestState: 'asked:A1' } };
-  /** Answers with what it was sent, whatever the content type. */
+  /** Answers with the request that it received, whatever the content type. */
   const echo = answering(async (request) => Response.json({ echoed: await request.text() }));
 
   test.each([

@@ -19,30 +19,30 @@ import {
   type SingleUseStore,
 } from '../../src/index.ts';
 
-/** The OAuth client and issuer of everybody who signs in. */
+/** The OAuth client and issuer of all users. */
 export const CLIENT_ID = 'web';
 export const ISSUER = 'https://idp.example';
 
-/** What a refund desk is started with. Plain JSON: a desk on stdio is another process. */
+/** The settings of a refund desk. Plain JSON: a desk on stdio is another process. */
 export interface DeskSettings {
   /** 32 bytes, hexadecimal; the same for a fleet. */
   readonly key: string;
   readonly singleUse?: boolean;
-  /** Every echo is held, before it is unsealed, until its client has left. */
+  /** Every echo is held, before it is unsealed, until its client has disconnected. */
   readonly holdsEchoes?: boolean;
   /** Announces tools, prompts and resources, and has none. */
   readonly empty?: boolean;
-  /** Who the desk works for where nobody can sign in: on stdio. */
+  /** The user of the desk if there is no login: on stdio. */
   readonly worksFor?: string;
 }
 
-/** What a desk tells of its work. */
+/** The desk's reports of its work. */
 export type Told =
   | { readonly what: 'refused'; readonly event: RejectEvent }
   | { readonly what: 'handled'; readonly subject: string; readonly state: string | null }
   | { readonly what: 'sealed' | 'holding' | 'left' | 'claimed' };
 
-/** The tools, prompts and resources of one desk: the first round asks, the second tells the state it got back. */
+/** The tools, prompts and resources of one desk: the first round asks, the second reports the returned state. */
 export function deskFactory(settings: DeskSettings, tell: (told: Told) => void): McpServerFactory {
   const security = securityOf(settings, tell);
   return () => {
@@ -66,7 +66,7 @@ function securityOf(settings: DeskSettings, tell: (told: Told) => void): Request
   });
 }
 
-/** Tells what it seals; with `holds`, keeps every echo waiting until its client has left. */
+/** Reports what it seals; with `holds`, keeps every echo waiting until its client has disconnected. */
 class ToldCodec implements RequestStateCodec {
   readonly #codec: RequestStateCodec;
   readonly #holds: boolean;

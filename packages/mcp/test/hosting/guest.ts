@@ -2,11 +2,11 @@ import { Client, type Transport } from '@modelcontextprotocol/client';
 import type { Answer } from '../support/served.ts';
 import type { Era } from './variants.ts';
 
-/** The official client, with a record of what crossed its transport. */
+/** The official client, with a record of its transport. */
 export interface Guest extends AsyncDisposable {
   readonly client: Client;
   readonly wire: readonly unknown[];
-  /** Sends one request with the official client, and returns its answer as it was on the wire. */
+  /** Sends one request with the official client, and returns the answer as it was on the wire. */
   ask(method: Carrier, params: Record<string, unknown>, options?: { readonly signal?: AbortSignal }): Promise<Answer>;
 }
 
@@ -17,7 +17,7 @@ export interface GuestOptions {
   readonly goesOn?: boolean;
 }
 
-/** Connects. Says yes to every question. */
+/** Connects. Answers yes to every question. */
 export async function guestAt(transport: Transport, era: Era, { goesOn = true }: GuestOptions = {}): Promise<Guest> {
   const client = new Client(
     { name: 'guest', version: '1.0.0' },
@@ -30,7 +30,7 @@ export async function guestAt(transport: Transport, era: Era, { goesOn = true }:
   client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: { ok: true } }));
   await client.connect(transport);
   const wire: unknown[] = [];
-  // The client drops what is no part of its era, so `extra` joins the message where it leaves.
+  // The client drops members that are not part of its era, so `extra` joins the message later.
   let extra: Record<string, unknown> = {};
   const send = transport.send.bind(transport);
   transport.send = async (message, options) => {

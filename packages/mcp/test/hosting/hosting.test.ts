@@ -13,7 +13,7 @@ const PLAINTEXT = 'asked:A1';
 /** How long an event may take on a busy machine. */
 const SOON = { timeout: 30_000 };
 
-/** One request of each method that may carry state, whom its state names, and what the second round answers. */
+/** One request of each method that may carry state, the user of its state, and the answer of the second round. */
 const CARRIERS: Readonly<Record<Carrier, { params: Record<string, unknown>; subject: string; told: object }>> = {
   'tools/call': { params: REFUND, subject: 'A1', told: { content: [{ type: 'text', text: 'asked:A1 yes' }] } },
   'prompts/get': {
@@ -29,7 +29,7 @@ const CARRIERS: Readonly<Record<Carrier, { params: Record<string, unknown>; subj
 };
 const METHODS: readonly Carrier[] = ['tools/call', 'prompts/get', 'resources/read'];
 
-/** The state in a token, read with the key and nothing of the boundary. */
+/** The state in a token, read with the key and without the boundary. */
 function sealedIn(token: string): unknown {
   const codec = new AesGcmRequestStateCodec([Buffer.from(key, 'hex')]);
   const claims: unknown = JSON.parse(Buffer.from(codec.unseal(token)).toString());
@@ -51,19 +51,19 @@ interface Outcome {
   /** On the wire. */
   readonly error: unknown;
   readonly result: unknown;
-  /** What the desk tells of it. */
+  /** The desk's report of it. */
   readonly told: readonly Told[];
 }
 
 async function outcomeOf(desk: Desk, asked: () => Promise<Answer>): Promise<Outcome> {
   const before = desk.told.length;
   const { error, result } = await asked();
-  // A desk on stdio tells through another pipe than it answers.
+  // A desk on stdio reports through another pipe than it answers.
   await vi.waitUntil(() => desk.told.length > before, SOON);
   return { error, result, told: desk.told.slice(before) };
 }
 
-/** The client is told the one thing, `onReject` the reason, and no handler runs. */
+/** The client gets the single refusal, `onReject` the reason, and no handler runs. */
 function refusedFor(reason: RejectReason, method: Carrier = 'tools/call'): Outcome {
   return {
     error: REFUSED,
@@ -75,7 +75,7 @@ function refusedFor(reason: RejectReason, method: Carrier = 'tools/call'): Outco
 describe.each(VARIANTS)('$name', (variant) => {
   const open = (settings: object = {}) => variant.open({ key, ...settings });
   let home: Desk;
-  // Signed in as Ada, in the era that has tokens; does not go on by itself.
+  // Signed in as Ada, in the era that has tokens; does not continue by itself.
   let minter: Guest;
   const mint = async (params: Record<string, unknown> = REFUND, method: Carrier = 'tools/call') =>
     tokenOf(await minter.ask(method, params));
@@ -89,7 +89,7 @@ describe.each(VARIANTS)('$name', (variant) => {
     await home[Symbol.asyncDispose]();
   });
 
-  test('what the server sends is sealed: the token holds the state and does not reveal it', async () => {
+  test('the server seals what it sends: the token holds the state and does not reveal it', async () => {
     const answer = await minter.ask('tools/call', REFUND);
     expect(answer.result).toMatchObject({ resultType: 'input_required', inputRequests: { confirm: {} } });
     expect(sealedIn(tokenOf(answer))).toBe(PLAINTEXT);
@@ -126,7 +126,7 @@ describe.each(VARIANTS)('$name', (variant) => {
       const { params, subject } = CARRIERS[method];
       const [before, from] = [home.told.length, guest.wire.length];
       const result: unknown = await guest.client.request({ method, params: Object(params) }).catch((error) => error);
-      // Without a session the SDK says so itself: nobody can be asked.
+      // Without a session the SDK reports it: there is no one to ask.
       const ending = era.asks ? `asked:${subject} yes` : 'per-request legacy serving cannot receive';
       expect(result instanceof Error ? result.message : JSON.stringify(result)).toContain(ending);
       const rounds: Told[] = [{ what: 'handled', subject, state: null }];
@@ -170,20 +170,20 @@ describe.each(VARIANTS)('$name', (variant) => {
       const leaving = new AbortController();
       const unanswered = leaver.ask('tools/call', echoOf(token), { signal: leaving.signal }).catch(String);
       await expect.poll(() => desk.told, SOON).toEqual(story);
-      // Nothing connects the cancellation of a 2025-era client to a server of one request; its socket does.
+      // Only its socket connects the cancellation of a 2025-era client to a server of one request.
       if (era.asks) leaving.abort();
       else await leaver.client.close();
       expect(await unanswered).toContain('no answer');
       story.push({ what: 'left' });
       await expect.poll(() => desk.told, SOON).toEqual(story);
-      // The desk still works, and by then whatever was to come of the first call has come.
+      // The desk still works, and any effect of the first call has happened by then.
       await using next = era.asks ? undefined : await guestAt(desk.transport(era, 'ada'), era);
       await (next ?? leaver).ask('prompts/get', { name: 'terms' });
       story.push({ what: 'handled', subject: 'terms', state: null });
       await expect.poll(() => desk.told.slice(0, story.length), SOON).toEqual(story);
     });
 
-    test('announced lists without entries are answered', async () => {
+    test('lists that are announced without entries are answered', async () => {
       await using empty = await open({ empty: true });
       await using visitor = await guestAt(empty.transport(era, 'ada'), era);
       expect(visitor.client.getServerCapabilities()).toMatchObject({ tools: {}, prompts: {}, resources: {} });

@@ -26,12 +26,12 @@ async function open(host: HttpVariant, bodyParser?: BodyParser): Promise<Open> {
 
 interface Sent {
   readonly mount?: Mount;
-  /** Null for nobody. Default: Ada. */
+  /** Null for no user. Default: Ada. */
   readonly user?: string | null;
   readonly headers?: Record<string, string>;
 }
 
-/** Sends one `tools/call` as it is; the answer, whether it came as JSON or as an event. */
+/** Sends one `tools/call` unchanged; returns the answer, whether it was JSON or an event. */
 async function post(origin: string, params: string, { mount = '/mcp', user = 'ada', headers }: Sent = {}) {
   const response = await fetch(new URL(mount, origin), {
     method: 'POST',
@@ -67,12 +67,12 @@ describe.each(variants)('%s', (name, host) => {
 
   test('a body parser whose result is not passed on makes the call fail, and no handler runs', async () => {
     await using desk = await open(host, 'not handed on');
-    // The adapters for node:http find a stream without a body; a web-standard request that was read cannot be cloned.
+    // The adapters for node:http find a consumed stream; a web-standard request that was read cannot be cloned.
     expect((await post(desk.origin, asModern(REFUND))).status).toBe(name === 'Hono' ? 500 : 400);
     expect(desk.told).toEqual([]);
   });
 
-  describe('a transport without anything in front of it', () => {
+  describe('a transport without a legacy check in front of it', () => {
     const MOUNTS = ['/transport', '/session-transport'] as const;
 
     test.each(MOUNTS)('%s: does not serve 2026-07-28', async (mount) => {

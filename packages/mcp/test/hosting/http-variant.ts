@@ -13,15 +13,15 @@ export type Mount = '/mcp' | '/sessions' | '/transport' | '/session-transport';
 export const MOUNTS: readonly Mount[] = ['/mcp', '/sessions', '/transport', '/session-transport'];
 
 /**
- * What reads the body: the framework, which hands on what it parsed; nothing before the SDK; or a parser that was put in
- * front and whose result is not handed on, which is a mistake.
+ * The parser of the body: the framework, which passes on its result; none before the SDK; or one in front whose result
+ * is not passed on, which is a mistake.
  */
 export type BodyParser = 'before' | 'none' | 'not handed on';
 
 interface HttpOptions {
-  /** Requires an access token, in the way of the variant. Default: nobody signs in. */
+  /** Requires an access token, in the way of the variant. Default: no login. */
   readonly verifier?: OAuthTokenVerifier;
-  /** Default: `before`, as the variant's own documentation does it. */
+  /** Default: `before`, as in the variant's own documentation. */
   readonly bodyParser?: BodyParser;
 }
 
@@ -33,7 +33,7 @@ export interface HttpHost extends AsyncDisposable {
 /** One way to put a server on a socket of the loopback interface, on a free port. */
 export type HttpVariant = (factory: McpServerFactory, options?: HttpOptions) => Promise<HttpHost>;
 
-/** Takes the access token for the name of its user. Fills in what a token verifier must fill in. */
+/** Takes the access token for the name of its user. Sets what a token verifier must set. */
 export const verifier: OAuthTokenVerifier = {
   async verifyAccessToken(token): Promise<AuthInfo> {
     const expiresAt = Math.floor(Date.now() / 1000) + 600;

@@ -10,7 +10,7 @@ import {
 import { type HttpVariant, mountOf } from './http-variant.ts';
 import { hostOf, NodeMounts } from './node-mounts.ts';
 
-/** Plain node:http: the guards are called by hand, and `auth` is set on the request by hand. */
+/** Plain node:http: the program calls the guards itself, and sets `auth` on the request. */
 export const nodeHttp: HttpVariant = async (factory, { verifier, bodyParser = 'none' } = {}) => {
   const mounts = new NodeMounts(factory);
   const [validHost, validOrigin] = [localhostHostValidation(), localhostOriginValidation()];
@@ -34,7 +34,7 @@ export const nodeHttp: HttpVariant = async (factory, { verifier, bodyParser = 'n
   return hostOf(http, mounts);
 };
 
-/** Who is signed in, or the challenge to answer with. */
+/** The signed-in user, or the challenge to answer with. */
 export async function signIn(
   verifier: OAuthTokenVerifier,
   request: Pick<IncomingMessage, 'headers'>,

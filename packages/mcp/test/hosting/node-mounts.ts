@@ -5,7 +5,7 @@ import { NodeStreamableHTTPServerTransport, toNodeHandler, toWebRequest } from '
 import { type AuthInfo, createMcpHandler, isLegacyRequest, type McpServerFactory } from '@modelcontextprotocol/server';
 import type { HttpHost, Mount } from './http-variant.ts';
 
-/** A request of node:http as the SDK's adapter takes it; `auth` is what reaches handlers as `ctx.http.authInfo`. */
+/** A request of node:http as the SDK's adapter accepts it; `auth` reaches handlers as `ctx.http.authInfo`. */
 export type NodeRequest = IncomingMessage & { readonly method: string; readonly url: string; readonly auth?: AuthInfo };
 
 /** The mounts on `(request, response, parsed body)`: node:http, Express and Fastify. */
@@ -30,7 +30,7 @@ export class NodeMounts {
     if (mount === '/transport') return await this.#serveAlone(request, response, body);
     if (mount === '/session-transport') return await this.#serveSession(request, response, body);
     const probe = await toWebRequest(request, body);
-    // Without a parser in front, this has drained the stream.
+    // Without a parser in front, this has consumed the stream.
     const parsed: unknown = body ?? (request.method === 'POST' ? await probe.clone().json() : undefined);
     if (await isLegacyRequest(probe)) return await this.#serveSession(request, response, parsed);
     await this.#modern(request, response, parsed);
@@ -67,7 +67,7 @@ export class NodeMounts {
   }
 }
 
-/** What is left to do once a server of node:http listens. */
+/** The remaining steps once a server of node:http listens. */
 export function hostOf(http: Server, mounts: { close(): Promise<void> }): HttpHost {
   const address: AddressInfo | string | null = http.address();
   if (address === null || typeof address === 'string') throw new Error('not listening on a port');

@@ -10,16 +10,16 @@ import { onHono } from './hono.ts';
 import { type HttpVariant, type Mount, verifier } from './http-variant.ts';
 import { nodeHttp } from './node-http.ts';
 
-// The workspace's own Node strips types, wherever the tests themselves run.
+// The workspace's own Node strips types, whatever version the tests themselves run on.
 const NODE = fileURLToPath(new URL('../../../../node_modules/.bin/node', import.meta.url));
 const STDIO_SERVER = fileURLToPath(new URL('stdio-server.ts', import.meta.url));
 
-/** A protocol era, and where a client of it connects. */
+/** A protocol era, and the address of its clients. */
 export interface Era {
   readonly name: string;
   readonly revision: '2026-07-28' | '2025-11-25';
   readonly mount: Mount;
-  /** Whether a client is asked: the server of a lone HTTP request has nobody to ask in the 2025 era. */
+  /** Whether a client is asked: the server of a single HTTP request cannot ask in the 2025 era. */
   readonly asks: boolean;
 }
 
@@ -28,10 +28,10 @@ const SESSIONS: Era = { name: '2025-11-25, sessions', revision: '2025-11-25', mo
 const STATELESS: Era = { name: '2025-11-25, stateless', revision: '2025-11-25', mount: '/mcp', asks: false };
 const CONNECTION: Era = { ...SESSIONS, name: '2025-11-25' };
 
-/** Where a client goes: a transport that is not connected yet, for one user. */
+/** The way to a desk: a transport that is not connected yet, for one user. */
 export interface Desk extends AsyncDisposable {
   readonly told: readonly Told[];
-  /** Its address, where it has one. */
+  /** Its address, if it has one. */
   readonly origin?: string;
   transport(era: Era, user: string): Transport;
 }

@@ -8,7 +8,7 @@ import {
 } from '@modelcontextprotocol/server';
 import type { Mount } from './http-variant.ts';
 
-/** The mounts on web-standard requests and responses: Hono, and whatever else has `fetch(request)`. */
+/** The mounts on web-standard requests and responses: Hono, and everything else with `fetch(request)`. */
 export class WebMounts {
   readonly #factory: McpServerFactory;
   readonly #both: ReturnType<typeof createMcpHandler>;

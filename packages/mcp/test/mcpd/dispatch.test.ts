@@ -31,7 +31,7 @@ import {
 const KEY = randomBytes(32);
 const clock = new HandClock(1_795_000_000_000);
 const options = { key: KEY, mode: 'encrypted', binding: 'authSubjectAndTool', clock } as const;
-/** What an mcp.d server with the same settings does. */
+/** The result of an mcp.d server with the same settings. */
 const peer = createMcpdRequestStateCodec(options);
 const alice = { subject: 'alice', target: 'tools/call\0refund' };
 const ORDER = { name: 'refund', arguments: { order: 'A1' } };
@@ -72,7 +72,7 @@ beforeEach(() => {
 const call = (params: Record<string, unknown>, user = 'alice') =>
   http.call('tools/call', { ...ORDER, ...params }, { user });
 
-/** A server without HTTP whose only handler asks with `first`, or tells the state that it got back. */
+/** A server without HTTP whose only handler asks with `first`, or reports the state that it got back. */
 function fallback(more: Partial<McpdRequestStateSecurityOptions>, first = 'first'): Server {
   const security = createMcpdRequestStateSecurity({ ...options, ...more, onReject: (event) => events.push(event) });
   const server = protectRequestState(new Server({ name: 'refund-desk', version: '1.0.0' }), security);
@@ -213,7 +213,7 @@ describe('createMcpdRequestStateSecurity', () => {
     const token: string = Object(result).requestState;
     const nobody = { ...alice, subject: '' };
     expect(createMcpdRequestStateCodec({ ...options, ...signed }).decode(token, nobody)).toBe('first');
-    // Made under another key than today's: such a server does not open it.
+    // Made under another key than the current one: such a server does not unseal it.
     expect(createMcpdRequestStateCodec({ ...options, mode: 'signed' }).decode(token, nobody)).toBe(null);
   });
 
@@ -236,10 +236,10 @@ describe('createMcpdRequestStateSecurity', () => {
 
   test.each<[string, unknown, string]>([
     ['an unknown option', { key: KEY, audience: 'desk' }, 'TypeError'],
-    ['a mode that is none', { key: KEY, mode: 'plain' }, 'RangeError'],
-    ['a subject that is no function', { key: KEY, subject: 'alice' }, 'TypeError'],
-    ['a listener that is none', { key: KEY, onReject: 'log' }, 'TypeError'],
-    ['a length that is none', { key: KEY, maxTokenLength: 255 }, 'RangeError'],
+    ['an unknown mode', { key: KEY, mode: 'plain' }, 'RangeError'],
+    ['a subject of another type', { key: KEY, subject: 'alice' }, 'TypeError'],
+    ['a listener of another type', { key: KEY, onReject: 'log' }, 'TypeError'],
+    ['a length of another type', { key: KEY, maxTokenLength: 255 }, 'RangeError'],
   ])('%s is rejected', (_name, wrong, error) => {
     expect(() => Reflect.apply(createMcpdRequestStateSecurity, undefined, [wrong])).toThrow(
       expect.objectContaining({ name: error }),

@@ -20,7 +20,7 @@ const alice = { subject: 'alice', target: 'tools/call\0refund' };
 const MODES = ['signed', 'encrypted'] as const;
 const BINDINGS = ['none', 'authSubject', 'authSubjectAndTool'] as const;
 
-/** For what TypeScript would not let through. */
+/** For values that TypeScript would reject. */
 function untyped(options: unknown): McpdRequestStateCodec {
   return Reflect.apply(createMcpdRequestStateCodec, undefined, [options]);
 }
@@ -36,12 +36,12 @@ function loosely(states: object): Loose {
 
 afterEach(() => vi.restoreAllMocks());
 
-/** A sub-key, written down once more from the format's text. */
+/** A sub-key, derived a second time from the format's text. */
 function subKey(info: string): Buffer {
   return Buffer.from(hkdfSync('sha256', KEY, Buffer.alloc(32), `mcp.requestState ${info}`, 32));
 }
 
-/** The June forgery and its like need a MAC under the key of the bind tags. */
+/** The June forgery and similar ones need a MAC under the key of the bind tags. */
 function bindKey(): Buffer {
   return subKey('bind-hmac key');
 }
@@ -137,7 +137,7 @@ describe.each(MODES)('%s', (mode) => {
     expect(() => bound.encode('\ud800', { subject: 'u' })).toThrow(TypeError);
   });
 
-  test('with a ring: every member accepts tokens through a rotation, and tokens of revoked keys are refused', async () => {
+  test('every member of a ring accepts tokens through a rotation, and tokens of revoked keys are refused', async () => {
     await using fleet = new Fleet(NOW);
     const [a, b] = [await fleet.member(), await fleet.member('reader')];
     const options = { mode, clock: fleet.clock, ttlSeconds: a.tokenLifetimeSeconds };
@@ -157,7 +157,7 @@ describe.each(MODES)('%s', (mode) => {
     expect(() => mine.decode(after, alice)).toThrow(CodecClosedError);
   });
 
-  test('with a ring: a peer that has the secret of this format accepts the tokens', async () => {
+  test('a peer that has the secret of this format accepts the tokens of a ring', async () => {
     await using fleet = new Fleet(NOW);
     const codec = await fleet.member();
     const key = formatSecretsOf(codec, 'mcp.d').seal.export();
@@ -233,7 +233,7 @@ test('a token that is accepted triggers no read of the ring', async () => {
 
 test('a token of 262 144 characters is made and accepted, and a longer one is not made (F30)', () => {
   const states = createMcpdRequestStateCodec({ key: KEY, mode: 'encrypted', clock });
-  // All that is in a token beside the state; what is left of 262 140 characters of base64url.
+  // The rest of a token beside the state; 262 140 characters of base64url leave this.
   const frame = Buffer.from(states.encode('1', alice).slice('v1e.'.length), 'base64url').length - 1;
   const state = 'x'.repeat((262_140 / 4) * 3 - frame);
   const longest = states.encode(state, alice);
@@ -284,7 +284,7 @@ describe('revisions of mcp.d’s signed format', () => {
     expect(() => createMcpdRequestStateCodec({ codec, revision: '2026-06' })).toThrow(TypeError);
   });
 
-  test('an authentic token over 256 KiB is null too (F30)', () => {
+  test('decode returns null for an authentic token over 256 KiB too (F30)', () => {
     const june = createMcpdRequestStateCodec({ key: KEY, revision: '2026-06', clock });
     const tokenOf = (length: number) =>
       signedUnder(bindKey(), JSON.stringify({ b: tagOf('alice'), exp, s: 'x'.repeat(length) }));
@@ -292,7 +292,7 @@ describe('revisions of mcp.d’s signed format', () => {
     expect(june.decode(tokenOf(200_000), alice)).toBe(null);
   });
 
-  test('authenticated bytes that are not a payload are null', () => {
+  test('decode returns null for authenticated bytes that are not a payload', () => {
     const june = createMcpdRequestStateCodec({ key: KEY, revision: '2026-06', clock });
     const b = tagOf('alice');
     const opened = [
@@ -314,7 +314,7 @@ describe('revisions of mcp.d’s signed format', () => {
     opened.push(june.decode(signedUnder(bindKey(), proto), alice));
     expect(new Set(opened)).toEqual(new Set([null]));
     expect(june.decode(signedUnder(bindKey(), 'no json'), alice)).toBe(null);
-    // Signed, and of the right members, but not UTF-8 or with a byte order mark: no server prints such a text.
+    // Signed, and with the right members, but not UTF-8 or with a byte order mark: no server prints such a text.
     const text = Buffer.from(JSON.stringify({ b, exp, s: 'x' }));
     const invalid = Buffer.from(text.toString('latin1').replace('"x"', '"\xff"'), 'latin1');
     for (const bytes of [invalid, Buffer.concat([Buffer.of(0xef, 0xbb, 0xbf), text])]) {
@@ -333,7 +333,7 @@ describe('the options of createMcpdRequestStateCodec', () => {
     ['a text without a UTF-8 form', { key: `${KEY}\ud800` }, 'TypeError'],
     ['31 bytes', { key: new Uint8Array(31) }, 'RangeError'],
     ['an empty key, which is not the same as none', { key: '' }, 'RangeError'],
-    ['a codec that is none', { codec: KEY }, 'TypeError'],
+    ['a codec of another type', { codec: KEY }, 'TypeError'],
     ['both', { key: KEY, codec: {} }, 'TypeError'],
     ['a key beside a key', { key: KEY, alsoAccept: KEY }, 'TypeError'],
     ['an unknown binding', { key: KEY, binding: 'tool' }, 'RangeError'],
@@ -341,7 +341,7 @@ describe('the options of createMcpdRequestStateCodec', () => {
     ['no life', { key: KEY, ttlSeconds: 0 }, 'RangeError'],
     ['half a second', { key: KEY, ttlSeconds: 0.5 }, 'RangeError'],
     ['a life that is text', { key: KEY, ttlSeconds: '300' }, 'TypeError'],
-    ['a clock that is none', { key: KEY, clock: {} }, 'TypeError'],
+    ['a clock of another type', { key: KEY, clock: {} }, 'TypeError'],
   ])('%s is rejected', (_name, options, error) => {
     expect(() => untyped(options)).toThrow(expect.objectContaining({ name: error }));
   });
@@ -360,7 +360,7 @@ describe('the options of createMcpdRequestStateCodec', () => {
     expect(() => createMcpdRequestStateCodec({ codec, ttlSeconds })).toThrow(RangeError);
   });
 
-  test('the defaults are those of mcp.d: signed, bound to the subject', () => {
+  test('the options have the defaults of mcp.d: signed, bound to the subject', () => {
     const states = createMcpdRequestStateCodec({ key: KEY, clock });
     const token = states.encode('1', alice);
     expect(token).toMatch(/^v1\./);

@@ -6,7 +6,7 @@ import { type McpdVectors, mcpdVectors } from '../support/vectors.ts';
 
 type Vector = McpdVectors[number];
 
-/** When mcp.d made the tokens that are not expired, if their time to live was 300 s. */
+/** When mcp.d made the tokens that have not expired, if their time to live was 300 s. */
 const BEFORE = 1_795_000_000_000;
 const titled = mcpdVectors.map((vector, i) => ({ ...vector, title: `${i} ${vector.mode} ${vector.bindTo}` }));
 
@@ -16,7 +16,7 @@ function codecOf({ keyHex, mode, bindTo }: Vector, revision: 'current' | '2026-0
   return createMcpdRequestStateCodec({ key, mode, binding: bindTo, revision, ttlSeconds, clock: clockAt(nowMs) });
 }
 
-/** The sub-keys, written down once more from the format's text. */
+/** The sub-keys, derived a second time from the format's text. */
 function subKey(keyHex: string, info: string): Buffer {
   const secret = Buffer.from(keyHex, 'hex');
   return Buffer.from(hkdfSync('sha256', secret, Buffer.alloc(32), `mcp.requestState ${info} key`, 32));
@@ -40,10 +40,10 @@ function encryptedAs(vector: Vector, payload: string): string {
 }
 
 describe('vectors of mcp.d’s secureRequestState, revision of June 2026', () => {
-  test('the file has 30 vectors', () => expect(mcpdVectors.length).toBe(30));
+  test('has 30 vectors', () => expect(mcpdVectors.length).toBe(30));
 
   test.each(titled)('$title: every token gets the recorded answer', (vector) => {
-    // The expired ones had a life that was over when they were made; by today's clock the others have decades to go.
+    // The expired ones had no life left when they were made; by the real clock the others have decades left.
     const codec = codecOf(vector, '2026-06', vector.expired ? Date.parse('2027-01-01') : BEFORE);
     for (const { subject, tool, accepted } of vector.echoedBy) {
       const who = { subject, target: tool };
@@ -74,7 +74,7 @@ describe('vectors of mcp.d’s secureRequestState, revision of June 2026', () =>
   });
 });
 
-/** When the token ends: inside a signed one; of an encrypted one, the only instant for which its bytes come out. */
+/** When the token ends: inside a signed one; for an encrypted one, the only instant that yields its bytes. */
 function expOf(vector: Vector): number {
   if (vector.mode === 'signed') {
     const claims: { exp: number } = JSON.parse(Buffer.from(vector.wire.split('.')[1] ?? '', 'base64url').toString());

@@ -153,7 +153,7 @@ describe('with adopt, a server that has handlers', () => {
   });
 });
 
-describe('adopt rejects', () => {
+describe('the option adopt', () => {
   const security = new RequestStateSecurity({ keys: [KEY] });
   const withTool = (): McpServer => {
     const server = new McpServer(INFO);
@@ -161,17 +161,17 @@ describe('adopt rejects', () => {
     return server;
   };
 
-  test('nothing where no handler is registered', () => {
+  test('accepts a server without a registered handler', () => {
     expect(() => protectRequestState(new McpServer(INFO), security, ADOPT)).not.toThrow();
   });
 
-  test('a value other than true or false', () => {
+  test('rejects a value other than true or false', () => {
     expect(() => protectRequestState(withTool(), security, { ...ADOPT, adopt: Object('yes') })).toThrow(
       'adopt must be a boolean',
     );
   });
 
-  test('a server that is protected, and one that is connected', async () => {
+  test('rejects a server that is protected, and one that is connected', async () => {
     expect(() => protectRequestState(protectRequestState(withTool(), security, ADOPT), security, ADOPT)).toThrow(
       'already protected',
     );
@@ -181,7 +181,7 @@ describe('adopt rejects', () => {
     await connected.close();
   });
 
-  test('an SDK that keeps its handlers elsewhere', () => {
+  test('rejects an SDK that keeps its handlers elsewhere', () => {
     const server = new Server(INFO, { capabilities: { tools: {} } });
     server.setRequestHandler('tools/call', () => ({ content: [] }));
     Object.assign(server, {

@@ -28,7 +28,7 @@ interface Search {
   filter: { colours: string[]; sizes?: number[] };
 }
 
-/** A handler that fills in what was left out, in place, as handlers do. */
+/** A handler that fills in missing arguments, in place, as handlers do. */
 function search(args: Search, state: string | undefined): CallToolResult | InputRequiredResult {
   args.limit ??= 10;
   args.filter.sizes ??= [42];
@@ -39,7 +39,7 @@ function search(args: Search, state: string | undefined): CallToolResult | Input
 
 const passThrough = fromJsonSchema<Search>({ type: 'object', properties: { query: { type: 'string' } } });
 const copying = z.object({ query: z.string(), filter: z.object({ colours: z.array(z.string()) }) });
-/** As a validator that writes its defaults into what it is given. */
+/** Like a validator that writes its defaults into its input. */
 const inPlace = {
   '~standard': {
     version: 1 as const,

@@ -65,7 +65,7 @@ function namedServer(name: string, options: object): McpServer {
   return server;
 }
 
-/** The state in a token, read with the key and nothing of the boundary. */
+/** The state in a token, read with the key and without the boundary. */
 function sealedIn(token: string): unknown {
   const claims: Record<string, unknown> = JSON.parse(
     Buffer.from(new AesGcmRequestStateCodec([KEY]).unseal(token)).toString(),
@@ -91,12 +91,12 @@ describe('protectRequestState rejects a server that is already in use', () => {
     expect(() => protectRequestState(server, security, AUDIENCE)).toThrow(method);
   });
 
-  test.each(['tools', 'prompts', 'resources'])('constructed with the capability %s', (capability) => {
+  test.each(['tools', 'prompts', 'resources'])('a server with the capability %s is rejected', (capability) => {
     const server = new McpServer(INFO, { capabilities: { [capability]: {} } });
     expect(() => protectRequestState(server, security, AUDIENCE)).toThrow(TypeError);
   });
 
-  test('that is connected, or already protected', async () => {
+  test('a server that is connected, or already protected, is rejected', async () => {
     const server = new McpServer(INFO);
     await server.connect(InMemoryTransport.createLinkedPair()[1]);
     expect(() => protectRequestState(server, security, AUDIENCE)).toThrow('connected');
@@ -105,14 +105,14 @@ describe('protectRequestState rejects a server that is already in use', () => {
     expect(() => protectRequestState(other.server, security, AUDIENCE)).toThrow('already');
   });
 
-  test('and a value that is not a server or not a policy', () => {
+  test('a value that is not a server or not a policy is rejected', () => {
     for (const value of [undefined, null, {}, 'server', { setRequestHandler: () => {} }]) {
       expect(() => Reflect.apply(protectRequestState, undefined, [value, security, AUDIENCE])).toThrow(TypeError);
     }
     expect(() => Reflect.apply(protectRequestState, undefined, [new McpServer(INFO), {}, AUDIENCE])).toThrow(TypeError);
   });
 
-  test('and a missing audience, unless it is null', () => {
+  test('a missing audience is rejected, unless it is null', () => {
     expect(() => protectRequestState(new McpServer(INFO), security)).toThrow(TypeError);
     expect(() => protectRequestState(new McpServer(INFO), security, {})).toThrow('audience');
     expect(() =>
@@ -227,7 +227,7 @@ describe('handlers are guarded however they are registered', () => {
     expect(textOf(await http.call('tools/call', { name: 't', arguments: plain, requestState: token }))).toBe(PLAINTEXT);
     expect(seen).toEqual([plain, plain]);
     expect(seen.map((args) => Reflect.get(Object(args), 'admin'))).toEqual([undefined, undefined]);
-    // Deeper down nothing is dropped, and what the handler sees is bound.
+    // Deeper levels drop nothing, and the boundary binds what the handler sees.
     const other = { name: 't', arguments: JSON.parse('{"a":1,"deep":{}}'), requestState: token };
     expect((await http.call('tools/call', other)).error).toEqual(REFUSED);
   });
@@ -291,7 +291,7 @@ describe('handlers are guarded however they are registered', () => {
 const asking = (requestState: string) => ({ id: 1, result: { resultType: 'input_required', requestState } });
 
 describe('the check at the transport', () => {
-  test('stops a result that no guarded handler returned, for clients of both revisions', async () => {
+  test('stops a result of an unguarded handler, for clients of both revisions', async () => {
     const { security, events } = watched();
     const smuggling = () => {
       const server = protectRequestState(new Server(INFO, { capabilities: { tools: {} } }), security, AUDIENCE);
@@ -331,7 +331,7 @@ describe('the check at the transport', () => {
       };
       return server;
     });
-    // Patched outside of ours: what a middleware changes before our patch runs is seen, and stopped.
+    // Patched outside of this package's patch, which so notices and stops a change by middleware.
     const answer = await http.call('tools/call', { name: 'refund', arguments: { order: 'A1' } });
     expect(answer.error).toEqual(NOT_SEALED);
     expect(events.map((event) => event.reason)).toEqual(['unsealed requestState']);
@@ -409,7 +409,7 @@ describe('the check at the transport', () => {
     expect((await http.call(method, params)).error).toEqual(REFUSED);
     const event = { direction: 'inbound', method, reason: 'unverified requestState' };
     expect([events, seen]).toEqual([[event, event], []]);
-    // What carries none is the handler's.
+    // A message without a state is the handler's.
     await connection.send({ id: 10, method, params: { name: 't', requestState: null } });
     // The SDK refuses null by itself, but not before a fallback.
     expect(await connection.next()).toHaveProperty(isValidated ? 'error' : 'result');
@@ -577,9 +577,9 @@ describe('a client that disconnects runs no handler', () => {
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect(seen).toHaveLength(1);
     expect(unsealed).toEqual([]);
-    // Verified, then still there, then claimed: leaving earlier does not burn the token.
+    // Verified, still connected, then claimed: an earlier disconnect does not consume the token.
     expect(claims).toHaveLength(where === 'codec.prepare' ? 0 : 1);
-    // Nothing was wrong with the token.
+    // The token itself was valid.
     expect(events).toEqual([]);
   });
 });

@@ -17,7 +17,7 @@ const POLICY = {
   missRefreshSeconds: 0,
 };
 
-/** A store as far away as another region: a read takes longer than the request that waits for it took to arrive. */
+/** A store in a distant region: a read takes longer than the arrival of the request that waits for it. */
 function distant(ring: RingStore): RingStore {
   return {
     kind: ring.kind,

@@ -41,7 +41,7 @@ describe('a guard', () => {
     ) => Promise<unknown>;
   }
 
-  /** The guard of a server, on its own: one request after the other, each with the context that is given. */
+  /** A server's guard alone: one request after the other, each with the given context. */
   function guarded(): Guarded {
     const rejected: RejectEvent[] = [];
     const sealed: string[] = [];
@@ -108,7 +108,7 @@ describe('a guard', () => {
     const call = { revision: '2025-11-25', signal: new AbortController().signal };
     await run({ ...call, handle: asks('plaintext') });
     await expect(run({ ...call, wire: 'plaintext ' })).rejects.toMatchObject(REFUSED);
-    // And once: what was refused is not waited for any more.
+    // And once: a refused state is no longer awaited.
     await expect(run({ ...call, wire: 'plaintext' })).rejects.toMatchObject(REFUSED);
     expect(rejected.map((event) => event.reason)).toEqual(['malformed', 'malformed']);
     await run({ ...call, handle: asks('plaintext') });
@@ -160,7 +160,7 @@ describe('a handler with three arguments', () => {
     await client.close();
   });
 
-  test('of another method may return any result', async () => {
+  test('may return any result for another method', async () => {
     const server = protectedServer();
     server.setRequestHandler('acme/search', { params: anything }, (params) => ({ params, requestState: 'mine' }));
     const { result, error } = await answerOf(server, { method: 'acme/search', params: { q: 1 } });
@@ -264,7 +264,7 @@ describe('watch', () => {
     watch(watched, watcher);
     const messages: unknown[] = [
       { id: 1, result: null },
-      { id: 2, result: { requestState: 'of a method that is no carrier' } },
+      { id: 2, result: { requestState: 'of a method that carries no state' } },
       { id: 3, result: { resultType: 'input_required' } },
       { method: 'notifications/message', params: null },
       null,
@@ -286,7 +286,7 @@ describe('the event for access tokens without a subject', () => {
   const CHANNEL = 'sealring:principal-without-subject';
   const by = (clientId: string) => Object({ http: { authInfo: { token: 't', clientId, scopes: [] } } });
 
-  /** What is told while something runs. */
+  /** The warnings and events during a run. */
   function telling(run: () => void): unknown[] {
     const told: unknown[] = [];
     const listen = (message: unknown) => void told.push(message);

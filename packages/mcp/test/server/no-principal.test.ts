@@ -56,7 +56,7 @@ describe('requireSubject', () => {
     });
   });
 
-  test('emits one process warning with what to configure', async () => {
+  test('emits one process warning that names what to configure', async () => {
     const { bind, warnings } = await freshBinder({ requireSubject: true });
     for (let i = 0; i < 3; i++) expect(() => bind(Object({ http: undefined }))).toThrow(TypeError);
     expect(warnings()).toHaveLength(1);

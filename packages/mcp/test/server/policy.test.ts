@@ -247,7 +247,7 @@ describe('the principal of a token', () => {
 });
 
 describe('onInvalid', () => {
-  // A day late, not a second: this is read long before the last of these tests mints its token.
+  // A day late, not a second: the time is read long before the last of these tests mints its token.
   const late = { clock: clockAt(Date.now() + 86_400_000) };
   const stranger = { keys: [OTHER_KEY] };
   const firstRound = { order: 'A1', state: undefined, answers: undefined };
@@ -263,7 +263,7 @@ describe('onInvalid', () => {
     const requestState = await mint(minter);
     const answer = await at.http.call('tools/call', { ...REQUEST, requestState, inputResponses: YES });
     expect(reasons(at)).toEqual([reason]);
-    // As on the first round: neither the state nor the attacker-chosen answers are seen.
+    // As on the first round: the handler sees neither the state nor the attacker-chosen answers.
     expect(at.seen).toEqual(Array.from({ length: rounds }, () => firstRound));
     expect(answer.error).toEqual(rounds === 0 ? REFUSED : undefined);
     expect(answer.result?.['resultType']).toBe(rounds === 0 ? undefined : 'input_required');
@@ -295,7 +295,7 @@ describe('onInvalid', () => {
   });
 });
 
-/** Keeps every claim, and can be told to fail. */
+/** Keeps every claim, and fails on request. */
 function store() {
   const claims: { readonly id: string; readonly expiresAt: Date }[] = [];
   let failure: unknown;
@@ -351,7 +351,7 @@ describe('single use', () => {
 
   test.each([
     ['is down', new Error('canary-connection-string')],
-    ['answers something else than true', 1],
+    ['answers with anything but true', 1],
     ['answers null', null],
   ])('a store that %s refuses the token, also with re-elicit', async (_name, failure) => {
     const shared = store();
@@ -443,7 +443,7 @@ describe('codecs', () => {
       },
     });
     const outcome = await exchange(echo, { codec: throwing, onInvalid: 're-elicit' });
-    // What is no unknown key never lets the handler run again (F9).
+    // An error other than an unknown key never lets the handler run again (F9).
     expect([outcome.handled, outcome.error]).toEqual(reason === 'unknown key' ? [true, undefined] : [false, REFUSED]);
     expect(outcome.events).toEqual([{ direction: 'inbound', method: 'tools/call', reason }]);
     expect(inspect(outcome.errors)).not.toContain('canary');
@@ -511,7 +511,7 @@ const observers: Readonly<Record<string, () => unknown>> = {
 };
 
 describe('onReject', () => {
-  test.each(['throws', 'rejects'])('that %s does not change the answer to the client', async (how) => {
+  test.each(['throws', 'rejects'])('does not change the answer to the client if it %s', async (how) => {
     await using at = await desk(Object({ onReject: observers[how] }));
     expect((await at.http.call('tools/call', { ...REQUEST, requestState: 'x' })).error).toEqual(REFUSED);
     expect(at.errors.map((error) => error.message)).toEqual([

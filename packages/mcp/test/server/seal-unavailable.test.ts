@@ -15,7 +15,7 @@ const CALL = { method: 'tools/call', params: { name: 't' } };
 const ask = () => ({ resultType: 'input_required', requestState: 'x' });
 const SEAL_OUTAGE_SECONDS = 3_600;
 
-/** A codec that cannot seal until it was prepared so many times. */
+/** A codec that cannot seal until it was prepared this many times. */
 function awaiting(prepares: number, order: unknown[], reason: string = 'ring read too old') {
   let left = prepares;
   return {
@@ -170,7 +170,7 @@ test('a server that was stopped for longer than sealOutageSeconds seals its next
     expect(tokenOf(first)).toEqual(expect.any(String));
     process.kill(child.pid ?? 0, 'SIGSTOP');
     await new Promise((resolve) => setTimeout(resolve, Number(sealOutageSeconds) * 1_500));
-    // Sent while it is stopped: nothing of its own runs before this request does.
+    // Sent while it is stopped: the request is the first to run.
     const pending = toServer(params);
     await new Promise((resolve) => setTimeout(resolve, 100));
     process.kill(child.pid ?? 0, 'SIGCONT');

@@ -3,7 +3,7 @@ import { runInThisContext } from 'node:vm';
 import { InMemoryTransport, McpServer } from '@modelcontextprotocol/server';
 import { createProtectedMcpServer, RequestStateSecurity } from '../../src/index.ts';
 
-// Run with --allow-natives-syntax, which is no TypeScript.
+// Run with --allow-natives-syntax, which is not TypeScript.
 const isFast = runInThisContext('(object) => %HasFastProperties(object)');
 
 const security = new RequestStateSecurity({ keys: [randomBytes(32)] });

@@ -10,23 +10,23 @@ import {
 export interface Outcome {
   /** Whether the handler ran. */
   readonly handled: boolean;
-  /** What its `requestState()` returned. */
+  /** The result of its `requestState()`. */
   readonly state: unknown;
   readonly result: unknown;
   readonly error: unknown;
   readonly events: readonly RejectEvent[];
-  /** What `server.onerror` was given. */
+  /** The errors that `server.onerror` received. */
   readonly errors: readonly Error[];
 }
 
-/** A clock that stands still. */
+/** A fixed clock. */
 export function clockAt(wallMs: number): Clock {
   return { wallMs: () => wallMs, monotonicNs: () => 0n };
 }
 
 /**
- * One request, as raw JSON-RPC, to a protected server of the real SDK whose only handler is the fallback: it is given the
- * parameters as they were on the wire, for whatever method.
+ * One request, as raw JSON-RPC, to a protected server of the real SDK whose only handler is the fallback: it receives
+ * the parameters as they were on the wire, for any method.
  */
 export async function exchange(
   request: { readonly method: string; readonly params: Record<string, unknown> },
@@ -52,7 +52,7 @@ export async function exchange(
   return { handled, state, result, error, events, errors };
 }
 
-/** What a server answers to one request, as raw JSON-RPC. */
+/** A server's answer to one request, as raw JSON-RPC. */
 export async function answerOf(
   server: Server,
   request: { readonly method: string; readonly params?: Record<string, unknown> },

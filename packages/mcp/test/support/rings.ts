@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type Clock, createKmsCodec, type KmsCodec, localKeyWrapper, memoryRing, type RingStore } from '@sealring/core';
 
-/** A clock that moves when told. Its timers never run: a test refreshes by itself. */
+/** A clock that the test advances. Its timers never run: a test refreshes by itself. */
 export class HandClock implements Clock {
   #wallMs: number;
   #monotonicMs = 1_000;
@@ -28,12 +28,12 @@ export class HandClock implements Clock {
   }
 }
 
-/** What the members of one fleet share: a ring of a KMS key, and the time. */
+/** Services that the members of one fleet share: a ring of a KMS key, and the time. */
 export class Fleet implements AsyncDisposable {
   readonly clock: HandClock;
   /** Reads of the ring store so far. */
   reads = 0;
-  /** Reads of the ring store neither succeed nor fail any more. */
+  /** Reads of the ring store hang from now on. */
   hangs = false;
   readonly #ring = this.#unwatched(memoryRing());
   readonly #keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
@@ -51,7 +51,7 @@ export class Fleet implements AsyncDisposable {
     return codec;
   }
 
-  /** Publishes a successor and lets time pass until every member seals with it; the tokens before are still young enough. */
+  /** Publishes a successor and lets time pass until every member seals with it; the earlier tokens are still valid. */
   async rotate(): Promise<void> {
     await this.#members[0]?.rotate({ emergency: true });
     await this.refresh();
@@ -65,7 +65,7 @@ export class Fleet implements AsyncDisposable {
     for (const codec of this.#members) await codec.refresh();
   }
 
-  /** The same store without push: a member knows of a change only when it reads. */
+  /** The same store without push: a member notices a change only when it reads. */
   #unwatched(ring: RingStore): RingStore {
     return {
       kind: ring.kind,

@@ -188,14 +188,14 @@ export const CONFIRM = {
 };
 export const YES = { confirm: { action: 'accept', content: { ok: true } } };
 
-/** What the refund tool saw, call by call. */
+/** The states that the refund tool received, call by call. */
 export interface RefundCall {
   readonly order: unknown;
   readonly state: unknown;
   readonly answers: unknown;
 }
 
-/** Registers a tool of two rounds, which asks first and tells the state it got back then. */
+/** Registers a tool of two rounds, which asks first and then reports the state that it got back. */
 export function registerRefund(server: McpServer, seen: RefundCall[] = []): void {
   server.registerTool(
     'refund',
@@ -223,7 +223,7 @@ export function textOf(answer: Answer): unknown {
   return Array.isArray(content) ? content[0]?.text : undefined;
 }
 
-/** Something to wait for. */
+/** A promise with its resolve function. */
 export function gate(): { readonly opened: Promise<void>; open(): void } {
   const waiting: (() => void)[] = [];
   const opened = new Promise<void>((resolve) => waiting.push(resolve));

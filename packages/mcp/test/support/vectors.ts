@@ -6,7 +6,7 @@ interface VectorKey {
   readonly hex: string;
 }
 
-/** Where the text that was bound came from; `principalText` holds it whatever the origin. */
+/** The source of the bound text; `principalText` holds it in any case. */
 export type VectorPrincipal =
   | null
   | { readonly clientId: string; readonly iss?: unknown; readonly sub?: string }
@@ -85,7 +85,7 @@ export interface CompactJsonVectors {
 interface TypescriptClock {
   readonly name: string;
   readonly key: string;
-  /** What the bind callback returns; null for no callback. */
+  /** The result of the bind callback; null for no callback. */
   readonly bind: string | null;
   readonly nowMs: number;
   readonly payload?: unknown;

@@ -19,7 +19,7 @@ const NOW = 1_795_000_000_000;
 const KEY = 'a key of thirty-two bytes or more, for tests';
 const clock = clockAt(NOW);
 
-/** What these tests bind to; the codecs look at nothing else of a context. */
+/** The parts of a context that these tests bind to; the codecs read nothing else. */
 function contextOf(user: string): ServerContext {
   return Object.assign(Object.create(null), { user });
 }
@@ -33,7 +33,7 @@ async function reasonOf(verified: Promise<unknown>): Promise<unknown> {
   );
 }
 
-/** For what TypeScript would not let through. */
+/** For values that TypeScript would reject. */
 function untyped(options: unknown): SdkCodec {
   return Reflect.apply(createRequestStateCodec, undefined, [options]);
 }
@@ -42,7 +42,7 @@ const json = fc.jsonValue();
 const keys = fc.uint8Array({ minLength: 32, maxLength: 80 });
 
 describe('with a key, it is the codec of the TypeScript SDK', () => {
-  test('live: each accepts the tokens of the other, for every payload, key and binding', async () => {
+  test('each accepts the other’s live tokens, for every payload, key and binding', async () => {
     const round = fc.asyncProperty(
       json,
       keys,
@@ -58,21 +58,22 @@ describe('with a key, it is the codec of the TypeScript SDK', () => {
     await fc.assert(round, { numRuns: 300 });
   });
 
-  test('live: both refuse the same damaged tokens with the same reason', async () => {
+  test('both refuse the same damaged live tokens with the same reason', async () => {
     const [ours, theirs] = [createRequestStateCodec({ key: KEY, bind }), sdkCodec({ key: KEY, bind })];
     const token = await theirs.mint({ step: 1 }, alice);
     const damage = fc.tuple(fc.nat(token.length - 1), fc.nat(2), fc.string({ minLength: 1, maxLength: 3 }));
     const round = fc.asyncProperty(damage, async ([at, cut, text]) => {
       const damaged = token.slice(0, at) + text + token.slice(at + cut);
       const [mine, sdk] = [await reasonOf(ours.verify(damaged, alice)), await reasonOf(theirs.verify(damaged, alice))];
-      // The SDK decodes the MAC forgivingly, so it takes some other spellings of a good token. None is taken here.
+      // The SDK decodes the MAC leniently, so it accepts some other spellings of a valid token. This codec accepts
+      // none.
       const respelt = typeof sdk === 'object' && damaged !== token;
       expect(respelt ? ['Error: mac', 'Error: malformed'] : [sdk]).toContainEqual(mine);
     });
     await fc.assert(round, { numRuns: 500 });
   });
 
-  test('its types are those of the SDK: options, codec, and the verify hook of a server', () => {
+  test('has the types of the SDK: options, codec, and the verify hook of a server', () => {
     const options: SdkOptions = { key: KEY, ttlSeconds: 60, bind };
     const codec: SdkCodec<{ step: number }> = createRequestStateCodec<{ step: number }>(options);
     // oxlint-disable-next-line typescript/unbound-method -- as the SDK's documentation passes it
@@ -85,7 +86,7 @@ describe('with a key, it is the codec of the TypeScript SDK', () => {
     const wrong = [
       // @ts-expect-error -- a signed wire needs a ring
       () => createRequestStateCodec({ codec: plain, wire: 'signed' }),
-      // @ts-expect-error -- as does one to come
+      // @ts-expect-error -- so does a signed wire in alsoAccept
       () => createRequestStateCodec({ key: KEY, alsoAccept: plain, wire: 'signed' }),
       // @ts-expect-error -- exactly one makes new tokens
       () => createRequestStateCodec({ key: KEY, codec: plain }),
@@ -106,7 +107,7 @@ describe('with a key, it is the codec of the TypeScript SDK', () => {
     expect(await createRequestStateCodec({ key: Buffer.from(text) }).verify(sdkToken, alice)).toBe(2);
   });
 
-  test('as in the SDK, a disconnected client gets the same result as any other', async () => {
+  test('a disconnected client gets the same result as any other, as in the SDK', async () => {
     const gone = Object.assign(contextOf('alice'), { mcpReq: { signal: AbortSignal.abort(new Error('left')) } });
     for (const states of [createRequestStateCodec({ key: KEY }), sdkCodec({ key: KEY })]) {
       const token = await states.mint('mine');
@@ -135,9 +136,9 @@ describe('the options of createRequestStateCodec', () => {
     ['a short key in alsoAccept', { codec, alsoAccept: 'x'.repeat(31) }, 'RangeError'],
     ['a short key', { key: new Uint8Array(31) }, 'RangeError'],
     ['an array for a key', { key: Array.from({ length: 32 }, () => 7) }, 'RangeError'],
-    ['a lifetime that is none', { key: KEY, ttlSeconds: Number.NaN }, 'RangeError'],
-    ['a bind that is no function', { key: KEY, bind: 'alice' }, 'TypeError'],
-    ['a clock that is none', { key: KEY, clock: {} }, 'TypeError'],
+    ['a lifetime of another type', { key: KEY, ttlSeconds: Number.NaN }, 'RangeError'],
+    ['a bind of another type', { key: KEY, bind: 'alice' }, 'TypeError'],
+    ['a clock of another type', { key: KEY, clock: {} }, 'TypeError'],
   ])('%s is rejected', (_name, options, error) => {
     expect(() => untyped(options)).toThrow(expect.objectContaining({ name: error }));
   });
@@ -262,7 +263,7 @@ describe('with a codec, tokens are encrypted, and their keys rotate', () => {
   });
 });
 
-describe('the user’s own codec', () => {
+describe('a codec of the user’s own', () => {
   const sealer = new AesGcmRequestStateCodec([KEY]);
   const codecOf = (extra: object) => ({
     seal: (payload: Uint8Array) => sealer.seal(payload),
@@ -283,7 +284,7 @@ describe('the user’s own codec', () => {
     expect(Reflect.get(Object(handed[3]), 'signal')).toBe(signal);
   });
 
-  test('whose prepare failed has not refused an unknown key, and is named by the class of the error (F9)', async () => {
+  test('has not refused an unknown key if its prepare failed, and is named by the class of the error (F9)', async () => {
     const unseal = () => {
       throw new InvalidRequestState('unknown key');
     };
@@ -293,7 +294,7 @@ describe('the user’s own codec', () => {
     );
   });
 
-  test('whose prepare failed still reports a failed authentication (F9)', async () => {
+  test('still reports a failed authentication if its prepare failed (F9)', async () => {
     const unseal = () => {
       throw new InvalidRequestState('authentication failed');
     };
@@ -347,7 +348,7 @@ describe('the user’s own codec', () => {
     expect(read).toEqual([262_144]);
   });
 
-  test('or a bind that is async does not end the process with its rejection', async () => {
+  test('does not end the process with a rejection if it, or a bind, is async', async () => {
     const unhandled: unknown[] = [];
     const note = (reason: unknown) => void unhandled.push(reason);
     process.on('unhandledRejection', note);
@@ -473,7 +474,7 @@ describe('signed tokens with a ring', () => {
     const left = reasonOf(states.verify(forged, gone));
     const refused = reasonOf(states.verify(forged, alice));
     await new Promise((resolve) => setImmediate(resolve));
-    // The wait keeps no process.
+    // The wait keeps no process alive.
     const during = timers();
     client.abort(new Error('left'));
     expect(await left).toBe('Error: left');
@@ -525,7 +526,7 @@ describe('a migration from a fixed key to a KMS', () => {
     async (wire) => {
       await using fleet = new Fleet(Math.floor(Date.now() / 1_000) * 1_000);
       const rings = [await fleet.member(), await fleet.member(), await fleet.member()];
-      // The SDK has no clock of its own, so all of them use the system's.
+      // The SDK has no clock option, so all of them use the system's.
       const steps = [
         () => sdkCodec({ key: KEY, bind }),
         (i: number) => untyped({ key: KEY, bind, alsoAccept: rings[i], wire }),
@@ -543,7 +544,7 @@ describe('a migration from a fixed key to a KMS', () => {
         }
       }
       expect(inFlight.some((token) => !token.startsWith('v1.'))).toBe(wire === 'sealed');
-      // The last step, when the old tokens have expired: the key is gone.
+      // The last step, when the old tokens have expired: the key is removed.
       const last = untyped({ codec: rings[0], bind, wire });
       expect(await reasonOf(last.verify(inFlight[0] ?? '', alice))).toMatch(/^Error: (mac|malformed)$/);
       expect(await last.verify(inFlight.at(-1) ?? '', alice)).toEqual({ step: 2, server: 2 });

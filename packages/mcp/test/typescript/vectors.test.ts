@@ -24,20 +24,20 @@ function codecOf({ key, bind, nowMs }: { key: string; bind: string | null; nowMs
 
 type Vector = (typeof vectors)[number];
 
-/** What may come of a vector. */
+/** The possible results of a vector. */
 function allowedBy(vector: Vector): readonly object[] {
   const anyRefusal = ['malformed', 'mac', 'expired', 'bind'].map((reason) => ({ reason }));
   if (vector.expect === 'accept') {
     const accepted = { payload: vector.payloadAbsent === true ? undefined : vector.payload };
     return vector.lenient === true ? [accepted, ...anyRefusal] : [accepted];
   }
-  // A token over 256 KiB is refused unread, under one word.
+  // A token over 256 KiB is refused unread, with one word.
   const reason = vector.class === 'huge' ? 'malformed' : (vector.reason ?? null);
   return vector.reasonMayDiffer === true || reason === null ? anyRefusal : [{ reason }];
 }
 
 describe('vectors of createRequestStateCodec in the TypeScript SDK 2.4.0', () => {
-  test('the file has as many vectors as its README states', () => {
+  test('has as many vectors as its README states', () => {
     expect([mints.length, vectors.length, construction.length]).toEqual([104, 566, 10]);
   });
 

@@ -81,7 +81,7 @@ def aws_error_rows(
 
 
 def aws_failure(error: BaseException, on_service_date: OnServiceDate | None) -> AwsFailure:
-    """What an error of boto3 says: `response` of a ClientError, class names of others. The
+    """The facts of an error of boto3: `response` of a ClientError, class names of others. The
     message is not read: it can contain parts of the request or the answer."""
     response = getattr(error, "response", None)
     note_aws_date(response, on_service_date)
@@ -105,8 +105,8 @@ def store_refusal(
     service: str,
     denied: str,
 ) -> RingStoreError:
-    """What a failure means for a store: a name in the table decides, otherwise the status. Anything
-    else is `unavailable`."""
+    """The meaning of a failure for a store: a name in the table decides, otherwise the status.
+    Anything else is `unavailable`."""
     found = failure.row_of(table)
     if found is not None:
         name, (kind, detail) = found
@@ -133,7 +133,7 @@ def note_aws_date(response: object, on_service_date: OnServiceDate | None) -> No
 
 
 def member(value: object, *names: str) -> object:
-    """A member of nested dicts; None where there is none."""
+    """A member of nested dicts; None if it is missing."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value

@@ -93,7 +93,7 @@ class KeyWrapperError(Exception):
     data key.
 
     * `throttled`, `unavailable`: may succeed later.
-    * `denied`: the caller may not use the key. `disabled`: nobody may. `not-found`: no such key.
+    * `denied`: the caller may not use the key. `disabled`: no caller may. `not-found`: no such key.
     * `corrupt`: the wrapped key, its context or the service's answer failed a check.
     """
 
@@ -152,8 +152,8 @@ def attempted(error: KeyWrapperError, attempts: int) -> KeyWrapperError:
 
 
 def all_of(failures: Sequence[KeyWrapperError]) -> KeyWrapperError:
-    """What several key wrappers failed with, as one error. It is a refusal only when all refuse: a
-    KMS that was merely out of reach may still allow the key."""
+    """The failures of several key wrappers, as one error. It is a refusal only when all refuse: an
+    unreachable KMS may still allow the key."""
     if len(failures) == 1:
         return failures[0]
     kinds = get_args(KeyWrapperErrorKind)

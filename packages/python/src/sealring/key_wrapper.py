@@ -1,4 +1,4 @@
-"""What a key wrapper is."""
+"""The interface of key wrappers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class WrappedKey:
 
 
 class Supports(NamedTuple):
-    """What a KMS does itself."""
+    """The capabilities of a KMS."""
 
     context: bool = True
     """Whether the service itself binds the context. If not, the ring binds it inside the wrapped
@@ -52,7 +52,7 @@ class KeyWrapper(Protocol):
 
     @property
     def supports(self) -> Supports:
-        """What the KMS does itself."""
+        """The capabilities of the KMS."""
         ...
 
     def owns(self, wrapped: WrappedKey) -> bool:
@@ -77,7 +77,7 @@ class KeyWrapper(Protocol):
         *,
         on_service_date: OnServiceDate | None = None,
     ) -> bytearray:
-        """What was wrapped."""
+        """The wrapped data key."""
         ...
 
 

@@ -1,1 +1,1 @@
-"""What tokens look like: pure functions of bytes and keys."""
+"""The formats of tokens: pure functions of bytes and keys."""

@@ -16,7 +16,7 @@ _KID_BYTES = 4
 
 
 class PythonKey(NamedTuple):
-    """What is derived from one secret for this wire."""
+    """The keys derived from one secret for this wire."""
 
     kid: bytes
     """Fingerprint of the derived key: 4 bytes."""

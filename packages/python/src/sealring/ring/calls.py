@@ -35,7 +35,7 @@ class CallOptions(NamedTuple):
     """The call is because of a token, which is attacker-chosen: only entries that were never tried
     are unwrapped."""
     defer_unwraps: bool = False
-    """Unwrap later what is not urgent: after a notification the whole fleet reads at once."""
+    """Defer unwraps that are not urgent: after a notification the whole fleet reads at once."""
 
 
 FOREGROUND = CallOptions(is_foreground=True)

@@ -1,4 +1,4 @@
-"""What authenticates the facts of a ring document: HMACs under sub-keys of the ring's own keys,
+"""Authenticates the facts of a ring document with HMACs under sub-keys of the ring's own keys,
 over canonical JSON. Pure."""
 
 import hmac
@@ -27,7 +27,7 @@ def signers_of(keys: Iterable[RingKey], past: Signers) -> dict[str, RingKey]:
 
 
 def voucher_of(key_id: str, times: Iterable[str], signer: HeldKey) -> bytes:
-    """By which a key vouches for a new one."""
+    """The MAC with which a key vouches for a new one."""
     return signer.certify("key", key_id, *times)
 
 
@@ -48,19 +48,19 @@ def vouchers_by(
 
 
 def wrap_mac_of(wrap: WrappedKey, signed: bytes | None, own: HeldKey) -> bytes:
-    """Under an entry's own key, over one of its wraps and the signature of that."""
+    """The MAC under an entry's own key over one of its wraps and the signature of that."""
     wrapped = base64url.encode(wrap.wrapped)
     signature = None if signed is None else base64url.encode(signed)
     return own.certify("wrap", own.id, wrap.provider, wrap.key_id, wrapped, signature)
 
 
 def ancestors_mac_of(ids: Iterable[str], own: HeldKey) -> bytes:
-    """Under an entry's own key, over the ids of those that vouch for it."""
+    """The MAC under an entry's own key over the ids of those that vouch for it."""
     return own.certify("ancestors", own.id, *ids)
 
 
 def certificate_of(key_id: str, at: str, signer: HeldKey) -> bytes:
-    """By which a key certifies that another, or itself, is revoked."""
+    """The MAC with which a key certifies that another, or itself, is revoked."""
     return signer.certify("revoked", key_id, at)
 
 
@@ -69,13 +69,13 @@ def is_right_wrap(wrap: RingWrap, own: HeldKey) -> bool:
 
 
 def right_ancestors(told: Ancestors | None, own: HeldKey) -> Ancestors | None:
-    """Those that a key itself names; None if it names none."""
+    """The ancestors that a key itself names; None if it names none."""
     is_right = told and hmac.compare_digest(told.mac, ancestors_mac_of(told.ids, own))
     return told if is_right else None
 
 
 def right_vouchers(entry: RingEntry, signers: Signers) -> Macs:
-    """The vouchers that are right under a known key of this ring."""
+    """The vouchers that are valid under a known key of this ring."""
     right = _right_ones(entry.vouchers, signers, partial(voucher_of, entry.id, entry.times))
     return {key_id: mac for key_id, mac in right.items() if not signers[key_id].is_left}
 
@@ -88,7 +88,7 @@ def is_vouched(entry: RingEntry, signers: Signers) -> bool:
 
 
 def right_certificates(key_id: str, claim: Revocation, signers: Signers) -> Macs:
-    """The certificates that are right under a known key, whatever that may certify."""
+    """The certificates that are valid under a known key, whatever that key may certify."""
     return _right_ones(claim.by, signers, partial(certificate_of, key_id, claim.at))
 
 

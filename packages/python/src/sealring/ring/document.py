@@ -41,7 +41,7 @@ Macs = Mapping[str, bytes]
 
 @dataclass(frozen=True)
 class Revocation:
-    """That a key is revoked, and who certifies it."""
+    """A revocation, with its certificates."""
 
     at: str
     """For operators, and to decide what is left out of a full ring; never to decide what is
@@ -96,7 +96,7 @@ class RingDocument(NamedTuple):
     entries: tuple[RingEntry, ...]
     """At most 64, no two with one id."""
     claim: str | None = None
-    """Of a member that is about to create the first key; 16 bytes in base64url."""
+    """The claim of a member that is about to create the first key; 16 bytes in base64url."""
 
 
 def parse_document(text: str, ring: str) -> RingDocument:
@@ -139,7 +139,7 @@ def encode_document(ring: str, document: RingDocument) -> str:
 
 
 def wrap_context(ring: str, times: tuple[str, ...]) -> dict[str, str]:
-    """What every wrap of a key is bound to: ring, purpose and the key's times as in the
+    """The context of every wrap of a key: ring, purpose and the key's times as in the
     document."""
     return {
         "sealring:ring": ring,
@@ -149,7 +149,8 @@ def wrap_context(ring: str, times: tuple[str, ...]) -> dict[str, str]:
 
 
 def signed_bytes(ring: str, key_id: str, times: tuple[str, ...], wrap: WrappedKey) -> bytes:
-    """What the signature of a wrap covers, where an unwrap does not authenticate the origin."""
+    """The bytes that the signature of a wrap covers, if an unwrap does not authenticate the
+    origin."""
     facts = {
         "ring": ring,
         "id": key_id,

@@ -1,4 +1,4 @@
-"""What a process learns of a document: facts that authenticate themselves, and nothing else.
+"""The facts that a process adopts from a document: only those that authenticate themselves.
 Monotone: no known fact is ever lost or changed. Pure."""
 
 from collections.abc import Container, Iterable, Sequence
@@ -28,7 +28,7 @@ _CREATED_TOLERANCE_MS = MAX_RING_KEYS * 1_000
 
 
 class Judgement(NamedTuple):
-    """What the check of a document needs besides the document."""
+    """The inputs of a check besides the document."""
 
     now_ms: float
     """By the checked clock."""
@@ -144,9 +144,9 @@ def with_unwrapped(
 def learn(
     known: RingSnapshot, document: RingDocument, judgement: Judgement
 ) -> tuple[RingSnapshot, list[RingEntry]]:
-    """What a process that knows keys learns by itself, before any unwrap: revocations, wraps and
-    vouchers of what it knows, and tombstones. With the entries that are worth an unwrap: vouched
-    for and not known, newest first."""
+    """The facts that a process with keys adopts before any unwrap: revocations, wraps and vouchers
+    of known keys, and tombstones. With the entries that are worth an unwrap: vouched for and not
+    known, newest first."""
     past = judgement.past
     keys = dict(known.by_id)
     entries = sorted(document.entries, key=birth, reverse=True)
@@ -305,7 +305,7 @@ def _is_lacking(key: RingKey, entry: RingEntry | None, signers: Signers) -> bool
     if entry is None or entry.times != key.times:
         return True
     right = right_vouchers(entry, signers)
-    # One that is known to be wrong takes no place.
+    # An entry that is known to be wrong takes no room.
     taken = sum(key_id in right or key_id not in signers for key_id in entry.vouchers)
     lacks_voucher = not key.vouchers.keys() <= right.keys() and (taken < MAX_MACS or not right)
     missing = [wrap for wrap in key.wraps if wrap not in entry.wraps]
@@ -326,7 +326,7 @@ def _lacks_revocation(key: RingKey, entry: RingEntry, signers: Signers) -> bool:
         return key.revocation is not None
     if key.signer is not None:
         return key.id not in right_certificates(key.id, claim, signers)
-    # A wrong one, put in place of a right one.
+    # An invalid one in place of a valid one.
     return not is_certified(key, claim, signers) and is_certified(key, key.revocation, signers)
 
 
@@ -335,7 +335,7 @@ Lineage = tuple[RingEntry, HeldKey]
 
 
 def lineages_of(keys: Sequence[Lineage]) -> list[list[str]]:
-    """Keys linked by right vouchers of those they name as ancestors, newest first: a
+    """Keys linked by valid vouchers of those they name as ancestors, newest first: a
     ring is one such group."""
     newest = sorted(keys, key=lambda key: birth(key[0]), reverse=True)
     signers = {entry.id: unwrapped_key(entry, held, None, 0) for entry, held in newest}

@@ -43,7 +43,7 @@ class Founding:
         self._writer = writer
         self._own_claim: str | None = None
         self._waiting_for: _Claim | None = None
-        # Since when others claim, and when that was last seen.
+        # The times when a claim of others was first and last seen.
         self._waiting: tuple[Moment, Moment] | None = None
         self._looks = 0
         # Whether the KMS failed the last time: then the key is created first, and the store is
@@ -64,8 +64,8 @@ class Founding:
         trouble = self._view.ring_clock.trouble(self._view.now())
         if trouble is not None:
             raise RingStoreError("unavailable", f"no key was created: {trouble}")
-        # Known before it is written: the answer may get lost, and then it is this member's own
-        # claim that stands there.
+        # Remembered before the write: if the answer is lost, the claim in the store is this
+        # member's own.
         if self._own_claim is None:
             self._own_claim = base64url.encode(self._view.random(_CLAIM_BYTES))
         made = self._writer.make(reason) if self._has_kms_failed else None

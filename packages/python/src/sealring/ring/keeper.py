@@ -43,7 +43,7 @@ _NEVER_MS = float("inf")
 logger = logging.getLogger("sealring")
 
 T = TypeVar("T")
-# What failed in the background, and how.
+# A failure in the background.
 _Failed = tuple[FailureSource, str]
 
 
@@ -71,7 +71,7 @@ class RingKeeper:
         self._writer: RingWriter = start.writer
         self._role: Role = start.role
         self._policy = policy = view.policy
-        # No loop is faster than this, whatever state it is in.
+        # No loop is faster than this, in any state.
         fastest = min(policy.refresh_every_seconds, policy.kms_check_every_seconds)
         self._floor_ms = min(1.0, fastest / 2) * _MS
         self._failures = 0
@@ -252,8 +252,8 @@ class RingKeeper:
                 raise
 
     def _missed(self, options: CallOptions) -> None:
-        """Because of a token: one read of the ring, and unwraps of what is new in it. What is due
-        by age is done too, because timers do not run while a process is frozen."""
+        """Because of a token: one read of the ring, and unwraps of its new entries. Overdue work
+        is done too, because timers do not run while a process is frozen."""
         self._assert_open()
         if self._is_overdue(self.view.now()):
             self._pass(options, reads=True)
@@ -265,8 +265,8 @@ class RingKeeper:
             failure = error
             logger.debug("read for a token: %s", _text_of(error))
         self._announce_status()
-        # A separate pass completes what a token caused, unless the next one waits for services
-        # that fail.
+        # A separate pass completes the work that a token caused, unless the next one waits for
+        # services that fail.
         is_unfinished = bool(self.view.snapshot.carried) or self._writer.is_dead
         if is_unfinished and self._soon_at is None:
             self._soon_at = later(self.view.now(), _BACKOFF_BASE_MS * self.view.uniform())
@@ -339,8 +339,7 @@ class RingKeeper:
             logger.debug("pass: %s", _text_of(failure))
 
     def _read(self, options: CallOptions) -> None:
-        """Reads and learns; without `defer_unwraps` also what follows from having the whole
-        ring."""
+        """Reads the ring; without `defer_unwraps` also does the work that needs the whole ring."""
         failure: Exception | None = None
         try:
             self._sync.read(options)
@@ -591,7 +590,7 @@ class RingKeeper:
     ) -> None:
         def run() -> None:
             (begin or _nothing)()
-            # The failure is in health(); nobody waits for a background pass.
+            # The failure is in health(); no caller waits for a background pass.
             self._pass(options, reads=reads)
 
         if not self.view.is_closed:

@@ -1,4 +1,4 @@
-"""What a process that knows nothing learns of a document."""
+"""The facts that a process without any adopts from a document."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -22,7 +22,7 @@ class LineageError(RingStoreError):
 
 
 class LearnAnew:
-    """The live keys that can be unwrapped and are linked by right vouchers, and the revocations
+    """The live keys that can be unwrapped and are linked by valid vouchers, and the revocations
     that they certify. A key that one attempt unwrapped is not unwrapped again by the next."""
 
     def __init__(self, view: RingView, wraps: KeyWraps) -> None:

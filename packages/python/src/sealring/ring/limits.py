@@ -14,7 +14,7 @@ _REFUSALS_TO_STOP = 3
 _DISABLED_TO_STOP = 2
 
 REFUSAL_PROBE_MS = 10_000
-"""How long to wait before asking again while refusals are being counted."""
+"""How long to wait before the next call while refusals are being counted."""
 
 
 def is_refusal(kind: KeyWrapperErrorKind) -> bool:
@@ -56,7 +56,7 @@ class Limits:
             self._stopped_at_ms = now_ms
 
     def is_refused(self, now: Moment) -> bool:
-        """Whether refusals are being counted: the KMS is to be asked again soon."""
+        """Whether refusals are being counted: the KMS must be called again soon."""
         return self.is_stopped or bool(self._recent(now))
 
     @property
@@ -90,7 +90,7 @@ class Limits:
         return min(by_proof, self.last_read.wall_ms + self._policy.store_outage_seconds * _MS)
 
     def is_current(self, now: Moment) -> bool:
-        """Not when others may already seal with keys that this reader has not heard of."""
+        """Not when others may already seal with keys that this reader has not read."""
         longest = (self._policy.propagation - self._policy.clock_skew_seconds) * _MS
         return self.last_complete is not None and age_ms(self.last_complete, now) <= longest
 

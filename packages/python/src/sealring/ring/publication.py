@@ -1,4 +1,4 @@
-"""What a member writes: the document of all facts that it knows, and revocations. Pure."""
+"""The documents that a member writes: all known facts, and revocations. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -37,7 +37,7 @@ _NO_MACS: Macs = {}
 
 
 class Publisher(NamedTuple):
-    """What writing needs besides the facts."""
+    """The inputs of a write besides the facts."""
 
     ring: str
     past: Signers
@@ -112,13 +112,13 @@ def _certificates_for(key: RingKey, at: str, signers: Signers, known: Macs) -> M
 
 
 def _need_of(key: RingKey, links: set[str], read: Mapping[str, RingEntry], current: Signers) -> int:
-    """How much a full document needs a revoked key: most where a starting member needs it to see
-    that the keys in use are of one ring; then where another writer wrote it as live, and has to
-    learn of its revocation; then where the document has it already, so that members do not
-    overwrite each other. A key that every member knows to be revoked, or that no member knows, is
-    not used. Any other key comes before a doubtful one: never
-    unwrapped, and certified only by keys that have expired. An attacker who stole an expired key
-    can make any number of those; members that started later ignore them."""
+    """How much a full document needs a revoked key: most if a starting member needs it to see that
+    the keys in use are of one ring; then if another writer wrote it as live, and must read its
+    revocation; then if the document has it already, so that members do not overwrite each other. A
+    key that every member knows to be revoked, or that no member knows, is not used. Any other key
+    comes before a doubtful one: never unwrapped, and certified only by keys that have expired. An
+    attacker who stole an expired key can make any number of those; members that started later
+    ignore them."""
     if key.id in links:
         return 5
     there = read.get(key.id)
@@ -149,8 +149,8 @@ def _links_between(in_use: list[RingKey], known: Mapping[str, RingKey]) -> set[s
 
 
 def _with_rest(key: RingKey, read: RingEntry | None) -> RingKey:
-    """Of a key of which only the revocation is known, everything else stays as another member wrote
-    it."""
+    """For a key of which only the revocation is known, everything else stays as another member
+    wrote it."""
     return tombstone(read, key.revocation) if key.is_tombstone and read is not None else key
 
 
@@ -182,7 +182,7 @@ def _entry_of(key: RingKey, read: RingEntry | None, signers: Signers, spared: in
 def _revocation_of(
     key: RingKey, theirs: Revocation | None, signers: Signers, is_sparing: bool
 ) -> Revocation | None:
-    """The revocation of a key as it is written where the document has `theirs`."""
+    """The revocation of a key as it is written in place of `theirs`."""
     mine = key.revocation
     if mine is None:
         # A claim that only others can check is kept.
@@ -209,8 +209,8 @@ def _in_order_of(read: Macs | None, macs: Macs) -> Macs:
 
 
 def _wraps_of(key: RingKey, read: RingEntry | None) -> tuple[RingWrap, ...]:
-    """Where there is no room for all: those that this process made or unwrapped, then right ones
-    in the order of the document. Each member moves its own to the front, so those that others
+    """If there is no room for all: those that this process made or unwrapped, then valid ones in
+    the order of the document. Each member moves its own to the front, so those that others
     unwrapped stay, and no two members overwrite each other."""
     wraps, signer = key.wraps, key.signer
     if signer is None or len(wraps) < MAX_WRAPS:
@@ -227,6 +227,6 @@ def _wraps_of(key: RingKey, read: RingEntry | None) -> tuple[RingWrap, ...]:
 
 
 def _without_unproved(wraps: tuple[RingWrap, ...]) -> tuple[RingWrap, ...]:
-    """Those that this process made or unwrapped; the first if there is none, since an entry has
+    """Those that this process made or unwrapped; the first if there is none, because an entry has
     at least one."""
     return tuple(wrap for wrap in wraps if wrap.is_proved) or wraps[:1]

@@ -24,7 +24,7 @@ class RingClock:
     def __init__(self, policy: RingPolicy, clock: Clock) -> None:
         self._clock = clock
         self._step_ms = policy.clock_skew_seconds * 1_000 + _RESOLUTION_MS
-        # An answer may be as old as its deadline when it is looked at.
+        # An answer may be as old as its deadline when it is evaluated.
         self._tolerated_ms = self._step_ms + policy.kms_timeout_seconds * 1_000
         self._lock = threading.Lock()
         # By service: its date minus monotonic time. Only those noted since the wall clock last
@@ -43,7 +43,7 @@ class RingClock:
             return self._judged_ms(now)
 
     def tick(self, now: Moment) -> None:
-        """Follows a clock that is corrected slowly. To be called from time to time; never because
+        """Follows a clock that is corrected slowly. Call it from time to time, and never because
         of a client."""
         with self._lock:
             self._judged_ms(now)

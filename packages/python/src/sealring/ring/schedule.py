@@ -1,4 +1,4 @@
-"""What a key may do at which time, by its times and the policy. Pure."""
+"""The permitted uses of a key over time, by its times and the policy. Pure."""
 
 import math
 from typing import Literal, NamedTuple

@@ -1,5 +1,5 @@
-"""What is known of the ring at one moment, and what each key may do: immutable, and swapped by a
-single assignment."""
+"""The view of the ring at one moment, and the permitted uses of each key: immutable, and swapped
+by a single assignment."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,15 +20,15 @@ class RingKey(RingEntry):
     authenticated; of a key that was never unwrapped, only the revocation is known."""
 
     held: HeldKey | None = None
-    """What seals and unseals; None for a key that is revoked or has expired."""
+    """The key that seals and unseals; None if it is revoked or has expired."""
     signer: HeldKey | None = None
-    """What certifies: the held key, or what remains of it."""
+    """The authenticator: the held key, or the remains of it."""
     is_revoked: bool = False
     seals_from_ms: float = 0
-    """From when on it seals here, by the monotonic clock: a planned key that came late seals
+    """The monotonic time from which it seals here: a planned key that came late seals
     late."""
     is_left: bool = False
-    """Of a ring that was left for an older one: unseals what it sealed, and nothing else."""
+    """Of a ring that was left for an older one: only unseals its own tokens."""
 
     @property
     def is_tombstone(self) -> bool:
@@ -73,7 +73,8 @@ class RingSnapshot:
     carried: tuple[RingEntry, ...]
     """Vouched for and not unwrapped yet: not used."""
     unreadable: tuple[RingEntry, ...]
-    """Vouched for, and corrupt or without a wrap of ours; at most 4 with those."""
+    """Vouched for, and corrupt or without a wrap by this process's key wrappers; at most 4 with
+    those."""
 
     def sealing_key(self, now_ms: float, steady_ms: float, last: str | None) -> RingKey | None:
         """The newest key that is held and whose times allow it, but never an older one than `last`,

@@ -67,7 +67,7 @@ class RingStart:
             raise self._with_answers(failure)
 
     def _with_answers(self, error: RingStoreError | KeyWrapperError) -> Exception:
-        """What the services answered: a call that was cut short by the end of a start does not
+        """The services' answers: a call that was cut short by the end of a start does not
         count."""
         if isinstance(error, KeyWrapperError):
             is_lasting = patience_with(error) == "none"
@@ -89,7 +89,7 @@ class RingStart:
         conflicts = failures = 0
         while True:
             self.calls.assert_open()
-            # Nothing that was decided by another time counts.
+            # Decisions by another time do not count.
             if view.ring_clock.start_anew(view.now()):
                 progress.absent_since = None
             try:
@@ -137,7 +137,7 @@ class _Progress:
         self.has_read_failed = False
 
     def deadline(self) -> Deadline:
-        """When this start has taken all the time it has; a member that saw no ring had to wait for
+        """The time limit of this start; a member that saw no ring had to wait for
         absence first."""
         is_waiting = self.last_absent is not None and self._may_create
         seconds = self._start.view.policy.start_timeout_seconds
@@ -205,7 +205,7 @@ class _Progress:
             if start.role == "reader" and document.entries:
                 raise RingStoreError("corrupt", "the ring holds no live key that may be used")
         now = view.now()
-        # A store that was out of reach for long reported nothing meanwhile.
+        # A store that was unreachable for long reported nothing meanwhile.
         is_silent = self.last_absent is None or age_ms(self.last_absent, now) > _LONGEST_SILENCE_MS
         if self.absent_since is None or is_silent:
             self.absent_since = now
@@ -213,7 +213,7 @@ class _Progress:
         if not self._may_create:
             self.last_failure = None
         if self.deadline().ms_left(now) <= 0:
-            # The error that prevented the creation says more than that there is no ring.
+            # The error that prevented the creation says more than the absence.
             raise self.last_failure or RingStoreError("absent", _NO_RING)
         return self._create_or_wait(self.absent_since, there, known)
 

@@ -1,4 +1,4 @@
-"""The ring in its store: what a store is, and how it is read and written."""
+"""The ring in its store: the interface of stores, and how they are read and written."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -112,7 +112,8 @@ class StoredDocument:
         self._store = store
         self._last: tuple[str, RingDocument] | None = None
         self.latest: Stored | None = None
-        """As last read or written: what a write replaces. None for a store that holds nothing."""
+        """As last read or written: the version that a write replaces. None for a store that holds
+        nothing."""
 
     @property
     def kind(self) -> str:
@@ -137,8 +138,8 @@ class StoredDocument:
         return self.latest
 
     def write(self, document: RingDocument) -> None:
-        """Replaces what was read or written last; RingConflictError when the store no longer
-        holds that."""
+        """Replaces the version that was read or written last; RingConflictError when the store no
+        longer holds that."""
         text = encode_document(self._view.ring, document)
         # A document that could not be read back must not be written.
         parsed = self._parsed(text)

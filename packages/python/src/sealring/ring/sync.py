@@ -32,7 +32,7 @@ _CONTESTED_AFTER = 3
 
 
 class RingSync:
-    """Reads and learns, and decides when a document is overwritten."""
+    """Reads the ring, and decides when a document is overwritten."""
 
     def __init__(self, view: RingView, wraps: KeyWraps, stored: StoredDocument) -> None:
         self._view = view
@@ -45,7 +45,7 @@ class RingSync:
         self._whole: tuple[RingDocument | None, RingSnapshot | None] = (None, None)
         self._repaired_at: Moment | None = None
         self._overwritten: tuple[Moment, ...] = ()
-        # By the KMS check that it was drawn for.
+        # Keyed by the KMS check that it was drawn for.
         self._proof_interval: tuple[Moment | None, float] = (None, 0)
         self.was_answered = False
         """Whether the store answered the last read in any way: then it can be written."""
@@ -128,7 +128,7 @@ class RingSync:
         self._repaired_at = None
 
     def anew(self, document: RingDocument, options: CallOptions) -> RingSnapshot:
-        """What a process that knows nothing learns of a document: see `LearnAnew`."""
+        """The facts that a process without any adopts from a document: see `LearnAnew`."""
         return self._anew.learn(document, options)
 
     def remember_past(self, document: RingDocument, options: CallOptions) -> None:

@@ -1,5 +1,5 @@
-"""What this process knows of the ring, and what it may do with it: everything that sealing and
-unsealing use. No I/O and no timers."""
+"""This process's view of the ring: everything that sealing and unsealing use. No I/O and no
+timers."""
 
 import threading
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -59,7 +59,7 @@ class RingView:
 
     @property
     def snapshot(self) -> RingSnapshot:
-        """What is known of the ring; CodecClosedError after close."""
+        """The current snapshot; CodecClosedError after close."""
         snapshot = self._snapshot
         if self.is_closed:
             raise CodecClosedError
@@ -113,7 +113,7 @@ class RingView:
         return self.snapshot.states(self.wall_ms(now), now.steady_ms, self._sealed_with)
 
     def known_wraps(self) -> list[RingWrap]:
-        """Of every entry of the ring, unwrapped or not."""
+        """The states of all entries of the ring, unwrapped or not."""
         known = self.snapshot
         keys = [key for key in known.keys if not key.is_left]
         return [wrap for one in (*keys, *known.carried, *known.unreadable) for wrap in one.wraps]
@@ -123,9 +123,9 @@ class RingView:
         _remember_id(self._attempted, key_id)
 
     def seals_from_ms(self, entry: RingEntry, now: Moment) -> float:
-        """From when on, by the monotonic clock, a key that is learned now seals here. A planned
+        """The monotonic time from which a newly read key seals here. A planned
         key that is active soon was written late, if this process has read the ring without a gap
-        or tried to publish the key: the others must be able to learn it too. The times of
+        or tried to publish the key: the others must be able to read it too. The times of
         emergency keys show that they are not planned."""
         last_read, policy = self.limits.last_read, self.policy
         had_gap = last_read is None or (
@@ -202,21 +202,21 @@ class RingView:
         return signers_of(self._snapshot.keys, self._past)
 
     def publisher(self, now: Moment) -> Publisher:
-        """What a document is written by now. A key may leave the document when its life is over
-        on every clock; none by an unconfirmed time."""
+        """The inputs of a document that is written now. A key may leave the document when its life
+        is over on every clock; none by an unconfirmed time."""
         is_confirmed = self.ring_clock.trouble(now) is None
         until_ms = self.wall_ms(now) - removable_from(0, self.policy)
         return Publisher(self.ring, self._past, until_ms if is_confirmed else -float("inf"))
 
     def ms_until_end(self, now: Moment) -> float:
-        """Milliseconds until `retire` is to be called for the next data key that expires."""
+        """Milliseconds until the next call of `retire` is due, for a data key that expires."""
         if self.ring_clock.trouble(now) is not None:
             return float("inf")
         ends = [key.opens_until for key in self.snapshot.keys if key.held is not None]
         return max(0, min(ends, default=float("inf")) - self.wall_ms(now))
 
     def judgement(self) -> Judgement:
-        """What documents are checked against now."""
+        """The state that documents are checked against now."""
         now = self.now()
         return Judgement(
             now_ms=self.wall_ms(now),

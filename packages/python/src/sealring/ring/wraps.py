@@ -32,7 +32,7 @@ from .document import (
 from .schedule import KeyTimes
 from .view import RingView
 
-# How long a wrap that the KMS called corrupt is not asked about again, and how many of them.
+# How long a wrap that the KMS called corrupt is not unwrapped again, and how many of them.
 _CORRUPT_FOR_MS = 3_600_000
 _MAX_CORRUPT = 4_096
 
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class KeyVersion(NamedTuple):
-    """By what a key wrapper wraps."""
+    """The KMS key version of a wrap."""
 
     provider: str
     key_id: str
@@ -104,7 +104,7 @@ class KeyWraps:
         self._last_answers: dict[int, _LastAnswer] = defaultdict(_LastAnswer)
 
     def last_failure(self, otherwise: KeyWrapperError) -> KeyWrapperError:
-        """The failures that key wrappers answered with last, and how often each was asked;
+        """The last failures of key wrappers, and the number of their attempts;
         `otherwise` if none is known."""
         known = [self._last_answers[id(wrapper)].failure for wrapper in self.wrappers]
         failures = [failure for failure in known if failure is not None]

@@ -1,4 +1,4 @@
-"""What a member writes: all that it knows, with new keys, revocations and further wraps."""
+"""The writes of a member: all known facts, with new keys, revocations and further wraps."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -111,7 +111,7 @@ class RingWriter:
             raise RingStoreError("unavailable", detail)
 
     def restore(self) -> None:
-        """Writes what this member knows over what was read."""
+        """Writes the known facts over the document that was read."""
         self._write(self._view.snapshot, None)
         logger.warning(
             "wrote the ring back: the store lacked keys or revocations that this member knows"
@@ -137,9 +137,9 @@ class RingWriter:
 
     @property
     def needed_key(self) -> Literal["initial", "emergency"] | None:
-        """The key that the ring needs now, if any: one that is active at once where none may seal,
-        an emergency one where what is left ends soon. A scheduled rotation comes long before; this
-        is for a ring that could not rotate, or that went back to an old key when a newer one was
+        """The key that the ring needs now, if any: one that is active at once if none may seal, an
+        emergency one if the last one ends soon. A scheduled rotation comes long before; this is
+        for a ring that could not rotate, or that returned to an old key when a newer one was
         revoked."""
         covered_ms, policy = self._covered_ms(), self._view.policy
         if covered_ms <= 0:
@@ -187,7 +187,7 @@ class RingWriter:
         return sum(not is_spare(key) for key in self._kept(known)) < MAX_RING_KEYS
 
     def _check_room(self, reason: RotationReason) -> None:
-        """Keeps room for what cannot wait: a ring that no longer seals, and revocations."""
+        """Keeps room for urgent writes: a ring that no longer seals, and revocations."""
         most, count = _MOST_KEYS.get(reason), self.key_count
         is_full = not self._has_room(self._view.snapshot) if most is None else count >= most
         if is_full:

@@ -119,7 +119,7 @@ class SingleUse:
         return await call_next(replace(ctx, params={**params, "requestState": opened.state}))
 
     def _claim(self, opened: _Opened) -> str | None:
-        """Why a token is refused; None for one that was claimed."""
+        """The reason why a token is refused; None for one that was claimed."""
         data = base64url.decode(opened.id) if isinstance(opened.id, str) else None
         # Sealed before single use was enabled: two redemptions cannot be distinguished.
         if data is None or len(data) != _ID_BYTES:

@@ -24,7 +24,7 @@ class RedisSingleUse:
     Args:
         client: a `redis.Redis` of one server, with a socket timeout; you own it.
         url: instead of a client: `redis://` or `rediss://`; the store then creates a client.
-        prefix: what every key begins with; 1 to 512 characters.
+        prefix: the beginning of every key; 1 to 512 characters.
         clock_skew_seconds: as in the policy of the ring: how long a token is remembered after it
             expires; 0 to 86 400.
         call_timeout_seconds: of the client that the store creates, for connecting and for reading;

@@ -1,4 +1,4 @@
-"""Where the ids of redeemed tokens are kept, and what all such stores share."""
+"""Where the ids of redeemed tokens are kept, and the common code of such stores."""
 
 import math
 import time

@@ -63,7 +63,7 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
         ("unavailable", "the blob is archived: a lifecycle rule applies to it"),
         "BlobArchived BlobBeingRehydrated",
     ),
-    # With the status of a conflict, but reading again does not help: the lease has to end.
+    # With the status of a conflict, but reading again does not help: the lease must end.
     **rows(("unavailable", _LEASED), "LeaseIdMissing LeaseIdMismatchWithBlobOperation LeaseLost"),
     # Not `denied`, whatever their status: there was no token, which says nothing about the
     # permission on the ring.

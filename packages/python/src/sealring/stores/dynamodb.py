@@ -25,7 +25,7 @@ from ..ring.store import StoredRing, check_write
 
 _OWNER = "DynamodbRing"
 _REVISION_BYTES = 16
-# Stands for the revision of an item that has none: something else was written in the ring's place.
+# The revision of an item without one: something else was written in the ring's place.
 _NO_REVISION = "foreign"
 _TABLE_NAME = re.compile(
     r"(?:arn:[a-z0-9-]{3,20}:dynamodb:[a-z0-9-]{1,32}:[0-9]{12}:table/)?[A-Za-z0-9._-]{3,255}",
@@ -221,5 +221,5 @@ def _condition(expected: str | None) -> dict[str, object]:
 
 
 def dynamodb_refusal(failure: AwsFailure) -> RingStoreError:
-    """What a failed call means for a store."""
+    """The meaning of a failed call for a store."""
     return store_refusal(failure, ERROR_TABLE, "DynamoDB", _RIGHTS)

@@ -1,10 +1,10 @@
 """The lock of a ring file: the same as in @sealring/core, so that processes of both languages
 respect it.
 
-It is a directory with one file per contender. Each makes its own file first and looks at the
-others then, so of two at least one sees the other and gives way. A contender is dead after 10 s,
-and one of this machine as soon as its process is; names are unique, so removing a dead one's file
-can never remove a live one's."""
+It is a directory with one file per contender. Each makes its own file first and then checks the
+others, so of two at least one sees the other and withdraws. A contender is dead after 10 s, and
+one of this machine as soon as its process is; names are unique, so removing a dead one's file can
+never remove a live one's."""
 
 import hashlib
 import os
@@ -36,7 +36,7 @@ class FileLock:
         self._wall_ms, self._steady_ms = _now()
 
     def age_ms(self) -> float:
-        """How long it has been held, by whichever clock says more: a suspended machine's monotonic
+        """How long it has been held, by the clock that shows more: a suspended machine's monotonic
         clock stands still."""
         wall_ms, steady_ms = _now()
         return max(wall_ms - self._wall_ms, steady_ms - self._steady_ms)

@@ -229,7 +229,7 @@ class _PostgresPush(Push):
     def listen(self) -> None:
         with self._connect() as connection:
             connection.execute(f'LISTEN "{self._channel}"')
-            # For what was written before.
+            # For earlier writes.
             self.heard()
             looks = 0
             while not self._closing.is_set():

@@ -28,7 +28,7 @@ class Push(ABC):
     @abstractmethod
     def listen(self) -> None:
         """One connection, until it is closed; every failure is raised. Calls `heard` once it
-        is connected, for what was written before, and for every write."""
+        is connected, for earlier writes, and for every write."""
 
     def heard(self) -> None:
         self._failures = 0

@@ -86,10 +86,10 @@ class S3Client(Protocol):
 
 
 class _Object(NamedTuple):
-    """What is stored."""
+    """The stored document."""
 
     document: str | RingStoreError
-    """Or why it is not a document."""
+    """Or the reason why it is not a document."""
     etag: str
     revision: str
 

@@ -1,4 +1,4 @@
-"""What a failure of AWS KMS means.
+"""The meaning of AWS KMS failures.
 
 Sources: "Errors" of Decrypt and "Common errors" of the AWS KMS API reference; the throttling codes
 of the AWS SDKs; the exceptions of botocore.

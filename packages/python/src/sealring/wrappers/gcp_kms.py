@@ -22,7 +22,7 @@ from .service import (
 
 _OWNER = "GcpKmsKeyWrapper"
 _PROVIDER = "gcp-kms"
-# Our own bound: Cloud KMS documents none, and makes about 100 bytes of a data key.
+# A bound of this package: Cloud KMS documents none, and makes about 100 bytes of a data key.
 _MAX_WRAPPED_BYTES = 4_096
 _TAG_BYTES = 32
 _FORM = "projects/…/locations/…/keyRings/…/cryptoKeys/… (no version)"
@@ -65,7 +65,7 @@ ERROR_TABLE: dict[str, _Row] = {
         "disabled",
         "the key version is not enabled, or Cloud KMS is switched off",
     ),
-    # Of an unwrap: another context, another key's bytes, or changed ones.
+    # For an unwrap: another context, another key's bytes, or changed ones.
     "INVALID_ARGUMENT": ("corrupt", None),
     **rows(
         ("unavailable", None),

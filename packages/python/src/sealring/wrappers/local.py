@@ -144,6 +144,6 @@ def _decoded(name: str, text: str) -> bytearray:
 
 
 def _authenticated(key_id: str, context: Mapping[str, str]) -> bytes:
-    """What a wrap authenticates besides the data key."""
+    """The additional authenticated data of a wrap."""
     names = {"context": dict(context), "keyId": key_id, "provider": _PROVIDER}
     return canonical_json(names).encode("ascii")

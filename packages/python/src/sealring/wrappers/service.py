@@ -1,4 +1,4 @@
-"""What the key wrappers of services have in common."""
+"""Common code of the key wrappers of services."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ _BY_STATUS: dict[int | None, KeyWrapperErrorKind] = {
 
 
 def kind_of_status(status: int | None) -> KeyWrapperErrorKind:
-    """What an HTTP status means by itself. An unknown one never ends the life of a key."""
+    """The meaning of an HTTP status alone. An unknown one never ends the life of a key."""
     return _BY_STATUS.get(status, "unavailable")
 
 
