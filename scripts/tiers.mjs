@@ -47,7 +47,7 @@ const TIERS = {
     'packages/cli/test/operating.test.ts',
     'packages/cli/test/settings.test.ts',
     'packages/cli/test/terminal.test.ts',
-    'packages/core/test/ring-stores.test.ts',
+    'packages/core/test/stores/ring-stores.test.ts',
     'packages/dynamodb/test/moto.test.ts',
     'packages/gcs/test/fake-gcs.test.ts',
     'packages/kubernetes/test/ring.test.ts',

@@ -74,9 +74,7 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
       const aborted = { ...OPTIONS, signal: AbortSignal.abort() };
       await trial.settle(() => keyWrapper.wrap(made[0]?.dataKey ?? wrapped.wrapped, aborted), by);
     }
-    // The first `fetch` of a process makes the platform's dispatcher, which keeps its last request.
-    const isPlatforms = (name: string | symbol): boolean => String(name).startsWith('Symbol(undici.');
-    const added = Reflect.ownKeys(globalThis).filter((name) => !GLOBALS.has(name) && !isPlatforms(name));
+    const added = Reflect.ownKeys(globalThis).filter((name) => !GLOBALS.has(name) && !isDispatcher(name));
     for (const [where, seen] of [
       ['a print of the key wrapper', { texts: [printed(keyWrapper, 4), inspect(keyWrapper)], bytes: [] }],
       ['the environment', { texts: Object.values(process.env).map(String), bytes: [] }],
@@ -88,6 +86,11 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
     }
   },
 };
+
+/** The first `fetch` of a process makes the platform's dispatcher, which keeps its last request. */
+function isDispatcher(name: string | symbol): boolean {
+  return String(name).startsWith('Symbol(undici.');
+}
 
 /** Holds every failure that can be brought about to something. */
 function ofFailures(

@@ -1,0 +1,87 @@
+import { cpSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import * as core from '../../src/index.ts';
+
+const root = fileURLToPath(new URL('../../../..', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'sealring-copy-'));
+let copy: typeof core;
+
+/** The built package in a folder of its own, like a second version in another `node_modules`. */
+beforeAll(async () => {
+  const filter = (path: string): boolean => !path.endsWith('.map');
+  cpSync(join(root, 'packages/core/dist'), join(folder, 'dist'), { recursive: true, filter });
+  cpSync(join(root, 'packages/core/package.json'), join(folder, 'package.json'));
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+  copy = await import(pathToFileURL(join(folder, 'dist/index.js')).href);
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const CLASSES = [
+  'CodecClosedError',
+  'InvalidRequestState',
+  'KeyWrapperError',
+  'RingConflictError',
+  'RingStoreError',
+  'SealUnavailableError',
+  'SingleUseStoreError',
+] as const;
+
+const errorsOf = (from: typeof core) => ({
+  CodecClosedError: new from.CodecClosedError(),
+  InvalidRequestState: new from.InvalidRequestState('malformed'),
+  KeyWrapperError: new from.KeyWrapperError('denied', { provider: 'local', operation: 'wrap', code: 'AccessDenied' }),
+  RingConflictError: new from.RingConflictError(),
+  RingStoreError: new from.RingStoreError('denied', 'x', { serviceCode: 'AccessDenied' }),
+  SealUnavailableError: new from.SealUnavailableError('reader'),
+  SingleUseStoreError: new from.SingleUseStoreError('denied', 'x', { serviceCode: 'AccessDenied' }),
+});
+
+const classesOf = ({ ...all }: typeof core): Pick<typeof core, (typeof CLASSES)[number]> => all;
+const [ours, theirs] = [classesOf(core), () => classesOf(copy)];
+
+describe.each(CLASSES)('instanceof %s', (name) => {
+  test('is true for its errors and those of another copy of the package, and for no other error', () => {
+    expect(theirs()[name]).not.toBe(ours[name]);
+    for (const [errorName, error] of [...Object.entries(errorsOf(core)), ...Object.entries(errorsOf(copy))]) {
+      expect([error instanceof ours[name], error instanceof theirs()[name]]).toEqual(Array(2).fill(errorName === name));
+    }
+  });
+
+  test('is false for objects that only look like its error', () => {
+    const { code } = errorsOf(core)[name];
+    const branded = { name, code, [Symbol.for('@sealring/core/error')]: code };
+    for (const value of [Object.assign(new Error('x'), { name, code }), branded, undefined, null, name]) {
+      expect(value instanceof ours[name]).toBe(false);
+    }
+  });
+});
+
+test('instanceof of a class that extends one of the package’s is true for its own errors only', () => {
+  class OwnError extends core.RingStoreError {}
+  expect(new OwnError('denied', 'x')).toBeInstanceOf(core.RingStoreError);
+  expect(new OwnError('denied', 'x') instanceof OwnError).toBe(true);
+  expect(new core.RingStoreError('denied', 'x') instanceof OwnError).toBe(false);
+});
+
+test('each error class has a code of its own, which no code of a service replaces', () => {
+  const classes = Object.values(core).filter(
+    (value) => typeof value === 'function' && value.prototype instanceof Error,
+  );
+  const errors = Object.values(errorsOf(core));
+  expect(new Set(errors.map((error) => error.constructor))).toEqual(new Set(classes));
+  const codes = [...errors.map(({ code }) => code), optionErrorCode()];
+  expect(new Set(codes)).toEqual(new Set(core.CORE_ERROR_CODES));
+  expect(codes.length).toBe(core.CORE_ERROR_CODES.length);
+});
+
+function optionErrorCode(): unknown {
+  try {
+    core.fileRing('');
+  } catch (error) {
+    return error instanceof Error && 'code' in error ? error.code : undefined;
+  }
+  throw new Error('an empty path was accepted');
+}

@@ -1,0 +1,105 @@
+import { randomFillSync } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { pause } from '../../src/base/clock.ts';
+import { createKmsCodec } from '../../src/codec/kms-codec.ts';
+import { encodeDocument, parseDocument } from '../../src/ring/document.ts';
+import { Fleet, open, seal } from '../support/fleet.ts';
+
+let fleet: Fleet;
+
+beforeEach(() => {
+  fleet = new Fleet();
+  fleet.store.kind = 'shared';
+  // Slower than any two starts are apart: without a claim all members would make a data key.
+  fleet.kms.latency = () => pause(fleet.clock, 2_000);
+});
+
+afterEach(() => fleet.close());
+
+const AT_ONCE = { policy: { createAfterSeconds: 0 } };
+
+async function ring() {
+  return parseDocument((await fleet.store.document()) ?? '', 'default');
+}
+
+describe('a store that other processes share', () => {
+  test('costs fifty members with separate connections one data key, its KMS check, and one unwrap for each other member (F6, F8)', async () => {
+    const members = await fleet.startAll(50, AT_ONCE);
+    expect((await ring()).entries).toHaveLength(1);
+    expect(fleet.kms.calls).toEqual({ generate: 1, wrap: 0, unwrap: 50 });
+    const tokens = members.map((member) => seal(member));
+    for (const token of tokens) for (const member of members) expect(open(member, token)).toBe('state');
+  });
+
+  test("has one ring if many members start with `create: 'now'`", async () => {
+    await fleet.startAll(10, { create: 'now' });
+    expect(fleet.kms.calls).toEqual({ generate: 1, wrap: 0, unwrap: 10 });
+  });
+
+  test('lets a member take over the claim of a process that died', async () => {
+    const dying = new AbortController();
+    const dead = createKmsCodec({
+      ...AT_ONCE,
+      ring: fleet.store.connect(),
+      keyWrapper: fleet.kms.connect(),
+      clock: fleet.clock,
+      random: (fill) => void randomFillSync(fill),
+      signal: dying.signal,
+    });
+    const ended = dead.then(
+      () => 'started',
+      () => 'died',
+    );
+    await fleet.clock.advance(1);
+    expect((await ring()).entries).toHaveLength(0);
+    fleet.store.down = true;
+    dying.abort();
+    expect(await ended).toBe('died');
+    fleet.store.down = false;
+    const members = await fleet.startAll(5, AT_ONCE);
+    expect((await ring()).entries).toHaveLength(1);
+    // One by the dead member; one more, with its KMS check; four unwraps.
+    expect(fleet.kms.calls).toEqual({ generate: 2, wrap: 0, unwrap: 5 });
+    expect(members.every((member) => member.codec.health().ready)).toBe(true);
+  });
+
+  test('has no claim left if the creation was refused, so that the next member need not wait', async () => {
+    fleet.kms.failing = 'denied';
+    await expect(fleet.start(AT_ONCE)).rejects.toMatchObject({ name: 'KeyWrapperError', kind: 'denied' });
+    fleet.kms.failing = undefined;
+    const at = fleet.clock.wallMs();
+    await fleet.start(AT_ONCE);
+    expect(fleet.clock.wallMs() - at).toBeLessThan(10_000);
+  });
+
+  test('makes a presumably dead creator lose the race and adopt the ring', async () => {
+    let patient: (() => void) | undefined;
+    fleet.kms.latency = () =>
+      new Promise((resolve) => {
+        patient = resolve;
+      });
+    const slow = fleet.start({ policy: { createAfterSeconds: 0, kmsTimeoutSeconds: 300 } });
+    await fleet.clock.advance(1);
+    fleet.kms.latency = undefined;
+    const other = await fleet.start({ policy: { createAfterSeconds: 0, kmsTimeoutSeconds: 1 } });
+    patient?.();
+    const adopted = await slow;
+    expect((await ring()).entries).toHaveLength(1);
+    expect(open(adopted, seal(other))).toBe('state');
+    expect(open(other, seal(adopted))).toBe('state');
+  });
+
+  test('may hold a claim, which is not a ring: a member restores its own over it, a reader waits, and none starts from it (F31)', async () => {
+    const running = await fleet.start(AT_ONCE);
+    const { entries } = await ring();
+    fleet.store.flush();
+    await fleet.store.put(encodeDocument({ ring: 'default', claim: 'x'.repeat(22), entries: [] }));
+    await expect(fleet.start({ create: 'never' })).rejects.toMatchObject({ name: 'RingStoreError' });
+    const reader = fleet.start({ role: 'reader' });
+    await running.codec.refresh().catch(() => undefined);
+    await fleet.clock.advance(10);
+    expect((await ring()).entries.map(({ id }) => id)).toEqual(entries.map(({ id }) => id));
+    expect(open(await reader, seal(running))).toBe('state');
+    expect(fleet.kms.calls.generate).toBe(1);
+  });
+});

@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'vitest';
+import { ARMED, afterRefusal, hasRecentRefusal, isRefusal } from '../../src/member/kill-switch.ts';
+
+describe('the kill switch (F10)', () => {
+  type Answer = readonly [seconds: number, kind: 'denied' | 'disabled' | 'not-found'];
+
+  /** When it stops sealing, seconds; undefined if it does not. */
+  function stopsAt(...answers: readonly Answer[]): number | undefined {
+    const { trippedAt } = answers.reduce((state, [at, kind]) => afterRefusal(state, kind, at * 1_000), ARMED);
+    return trippedAt === undefined ? undefined : trippedAt / 1_000;
+  }
+
+  const denied = (...seconds: number[]): Answer[] => seconds.map((at) => [at, 'denied']);
+  const disabled = (...seconds: number[]): Answer[] => seconds.map((at) => [at, 'disabled']);
+
+  const table: readonly (readonly [string, readonly Answer[], number | undefined])[] = [
+    ['one stray refusal does not stop a fleet', denied(0), undefined],
+    ['two refusals do not stop it', denied(0, 30), undefined],
+    ['three refusals at least 8 s apart within 60 s stop it', denied(0, 8, 16), 16],
+    ['at the widest', denied(0, 30, 60), 60],
+    ['three refusals over more than 60 s do not stop it', denied(0, 30, 60.001), undefined],
+    ['the window of 60 s slides', denied(0, 30, 61, 69), 69],
+    ['refusals less than 8 s apart count once', denied(0, 7.999, 15.998), undefined],
+    ['a burst of a hundred counts once', denied(...Array.from({ length: 100 }, (_, i) => i * 0.07)), undefined],
+    ['three bursts stop', denied(0, 1, 2, 10, 11, 12, 20, 21), 20],
+    ['a steady stream of one per second stops', denied(...Array.from({ length: 30 }, (_, i) => i)), 16],
+    ['two of a disabled key stop', disabled(0, 8), 8],
+    ['two of a disabled key in one burst do not', disabled(0, 7.9), undefined],
+    ['two of a disabled key over more than 60 s do not', disabled(0, 60.001), undefined],
+    [
+      'not found counts as denied',
+      [
+        [0, 'not-found'],
+        [10, 'denied'],
+        [20, 'not-found'],
+      ],
+      20,
+    ],
+    [
+      'one disabled and one denied do not stop',
+      [
+        [0, 'disabled'],
+        [10, 'denied'],
+      ],
+      undefined,
+    ],
+    [
+      'one denied and one disabled do not stop either',
+      [
+        [0, 'denied'],
+        [10, 'disabled'],
+      ],
+      undefined,
+    ],
+    [
+      'three of any kind stop',
+      [
+        [0, 'disabled'],
+        [10, 'denied'],
+        [20, 'denied'],
+      ],
+      20,
+    ],
+    [
+      'two disabled around a denied one stop',
+      [
+        [0, 'disabled'],
+        [10, 'denied'],
+        [20, 'disabled'],
+      ],
+      20,
+    ],
+    ['once stopped it stays stopped, since the same moment', denied(0, 10, 20, 30, 4_000), 20],
+  ];
+
+  test.each(table)('%s', (_, answers, expected) => {
+    expect(stopsAt(...answers)).toBe(expected);
+  });
+
+  test('only answers about the permission to use the key are refusals', () => {
+    const kinds = ['throttled', 'unavailable', 'denied', 'disabled', 'not-found', 'corrupt'] as const;
+    expect(kinds.filter((kind) => isRefusal(kind))).toEqual(['denied', 'disabled', 'not-found']);
+  });
+
+  test('a refusal counts for a minute, and is ignored if no other one follows', () => {
+    const once = afterRefusal(ARMED, 'denied', 5_000);
+    expect(hasRecentRefusal(ARMED, 5_000)).toBe(false);
+    expect(hasRecentRefusal(once, 5_000)).toBe(true);
+    expect(hasRecentRefusal(once, 65_000)).toBe(true);
+    expect(hasRecentRefusal(once, 65_001)).toBe(false);
+  });
+
+  test('remembers only what it needs, however many refusals it counts (F23)', () => {
+    let state = ARMED;
+    for (let at = 0; at < 1_000; at++) {
+      state = afterRefusal({ ...state, trippedAt: undefined }, 'denied', at * 8_000);
+      expect(state.refusals.length).toBeLessThanOrEqual(9);
+    }
+    expect(ARMED.refusals).toEqual([]);
+  });
+});

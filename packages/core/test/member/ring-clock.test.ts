@@ -1,0 +1,287 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { type Clock, type Moment, momentOf } from '../../src/base/clock.ts';
+import { RingClock } from '../../src/member/ring-clock.ts';
+import { resolvePolicy } from '../../src/ring/policy.ts';
+import { VirtualClock } from '../support/virtual-clock.ts';
+
+const HOUR = 3_600;
+const DAY = 24 * HOUR;
+/** The largest step: clockSkew and the second that a date rounds off. */
+const STEP = 301;
+/** The largest deviation of a date: the deadline of a call is added. */
+const TOLERATED = 306;
+const policy = resolvePolicy(undefined, { storeKind: 'redis', createNow: false });
+
+let clock: VirtualClock;
+let ringClock: RingClock;
+beforeEach(() => {
+  clock = new VirtualClock('2026-11-21T03:00:00Z');
+  ringClock = clockOf(clock);
+});
+
+function clockOf(machine: Clock): RingClock {
+  const made = new RingClock(policy, machine);
+  made.timeMs(momentOf(machine));
+  return made;
+}
+
+function now(): Moment {
+  return momentOf(clock);
+}
+
+/** Seconds by which the time for checks of keys is ahead of the machine's. */
+function aheadBy(): number {
+  return (ringClock.timeMs(now()) - clock.wallMs()) / 1_000;
+}
+
+function isConfirmed(): boolean {
+  return ringClock.trouble(now()) === undefined;
+}
+
+/** An answer of a service whose clock is `seconds` ahead of this machine's. */
+function note(service: 'kms' | 'store', seconds: number): void {
+  ringClock.note(service, new Date(clock.wallMs() + seconds * 1_000));
+}
+
+describe('a step of the wall clock', () => {
+  test('is followed at once, in either direction, up to the skew and a second', () => {
+    for (const step of [STEP, -STEP]) {
+      clock.step(step);
+      expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
+      clock.step(-step);
+    }
+  });
+
+  test('is not followed beyond that, and is reported until it is reverted', async () => {
+    for (const step of [STEP + 0.001, -STEP - 0.001, 3 * DAY, -3 * DAY]) {
+      clock.step(step);
+      expect(aheadBy()).toBeCloseTo(-step, 6);
+      expect(ringClock.trouble(now())).toBe(
+        `this machine's clock stepped by ${Math.round(Math.abs(step))} s, and no date of the KMS or the store confirms it`,
+      );
+      await clock.advance(2);
+      expect(aheadBy()).toBeCloseTo(-step, 6);
+      clock.step(-step);
+      expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
+    }
+  });
+
+  test('is checked against the time that was last trusted, not against another wrong one', () => {
+    clock.step(3 * DAY);
+    expect(aheadBy()).toBe(-3 * DAY);
+    clock.step(-2 * DAY);
+    expect(aheadBy()).toBe(-DAY);
+    clock.step(-DAY);
+    expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
+  });
+
+  test('is followed as soon as a date fits it, within the skew, the deadline and a second', () => {
+    clock.step(3 * DAY);
+    note('kms', -TOLERATED - 0.001);
+    expect([aheadBy(), isConfirmed()]).toEqual([-3 * DAY, false]);
+    note('kms', -TOLERATED);
+    expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
+  });
+
+  test('is not followed for a date that does not fit it, however often that comes', () => {
+    note('store', 0);
+    clock.step(-2 * DAY);
+    for (let i = 0; i < 5; i++) note('store', 2 * DAY);
+    expect([aheadBy(), isConfirmed()]).toEqual([2 * DAY, false]);
+  });
+
+  test('makes earlier dates irrelevant, so that a later date is needed', () => {
+    note('store', 0);
+    clock.step(DAY);
+    expect(isConfirmed()).toBe(false);
+    note('store', 0);
+    expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
+  });
+
+  test('leaves the trusted time advanced by the time that passed', async () => {
+    const before = ringClock.timeMs(now());
+    clock.step(DAY);
+    await clock.advance(600);
+    expect(ringClock.timeMs(now()) - before).toBe(600_000);
+  });
+});
+
+describe('a machine that was suspended', () => {
+  test('is distinguished from a wrong clock by its uptime, if no service gives dates', () => {
+    clock.suspend(3 * DAY);
+    expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
+    clock.step(3 * DAY);
+    expect([aheadBy(), isConfirmed()]).toEqual([-3 * DAY, false]);
+  });
+
+  test('is recognized only within the skew and a second if its clock advanced by more than the suspension', () => {
+    clock.suspend(HOUR);
+    clock.step(STEP);
+    expect(isConfirmed()).toBe(true);
+    clock.suspend(HOUR);
+    clock.step(STEP + 0.001);
+    expect(isConfirmed()).toBe(false);
+  });
+
+  test('is recognized when the clock is right again if the clock was wrong meanwhile', () => {
+    clock.step(-3 * DAY);
+    expect(isConfirmed()).toBe(false);
+    clock.suspend(HOUR);
+    expect(isConfirmed()).toBe(false);
+    clock.step(3 * DAY);
+    expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
+  });
+
+  test('does not explain a clock that steps back', () => {
+    clock.suspend(HOUR);
+    clock.step(-2 * HOUR);
+    expect([aheadBy(), isConfirmed()]).toEqual([HOUR, false]);
+  });
+
+  test('is not trusted for its uptime if services give dates: one of them must fit', () => {
+    note('kms', 0);
+    clock.suspend(HOUR);
+    expect(isConfirmed()).toBe(false);
+    note('kms', 0);
+    expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
+  });
+
+  test('stays unconfirmed if its uptime is unknown', () => {
+    const mute: Clock = { wallMs: () => clock.wallMs(), monotonicNs: () => clock.monotonicNs() };
+    const without = clockOf(mute);
+    clock.suspend(HOUR);
+    expect(without.trouble(momentOf(mute))).toMatch(/stepped by 3600 s/);
+  });
+
+  test('is trusted each time if it repeats', () => {
+    for (let i = 0; i < 5; i++) {
+      clock.suspend(HOUR);
+      expect(isConfirmed()).toBe(true);
+    }
+  });
+});
+
+describe('a machine that starts with a wrong clock', () => {
+  test('reports it as soon as a date shows it, and recovers as soon as its clock is right', () => {
+    note('kms', -3 * DAY);
+    expect(ringClock.trouble(now())).toBe(`this machine's clock is ${3 * DAY} s ahead of that of the kms`);
+    clock.step(-3 * DAY);
+    // The date that showed it is enough to check the other time.
+    expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
+  });
+
+  test('gains nothing from another wrong time', () => {
+    note('kms', -3 * DAY);
+    clock.step(-DAY);
+    expect(ringClock.trouble(now())).toBe(`this machine's clock is ${2 * DAY} s ahead of that of the kms`);
+    clock.step(-3 * DAY);
+    expect(ringClock.trouble(now())).toBe(`this machine's clock is ${DAY} s behind that of the kms`);
+  });
+
+  test('cannot detect it without dates, and accepts a new time while it knows no ring', () => {
+    expect(ringClock.startAgain(now())).toBe(false);
+    clock.step(-3 * DAY);
+    expect(isConfirmed()).toBe(false);
+    expect(ringClock.startAgain(now())).toBe(true);
+    expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
+    expect(ringClock.startAgain(now())).toBe(false);
+  });
+});
+
+describe('the dates of two services', () => {
+  test('are not a problem if one disagrees, which is named', () => {
+    note('kms', 0);
+    expect(ringClock.disputedBy(now())).toBeUndefined();
+    note('store', -HOUR);
+    expect([isConfirmed(), ringClock.disputedBy(now())]).toEqual([true, 'store']);
+    note('store', 0);
+    note('kms', HOUR);
+    expect([isConfirmed(), ringClock.disputedBy(now())]).toEqual([true, 'kms']);
+    note('kms', 0);
+    expect(ringClock.disputedBy(now())).toBeUndefined();
+  });
+
+  test('are a problem if both disagree, whether they agree with each other or not', () => {
+    note('kms', HOUR);
+    note('store', HOUR);
+    expect([isConfirmed(), ringClock.disputedBy(now())]).toEqual([false, undefined]);
+    note('store', -HOUR);
+    expect([isConfirmed(), ringClock.disputedBy(now())]).toEqual([false, undefined]);
+  });
+
+  test('are checked by the last of each', () => {
+    for (const seconds of [HOUR, -HOUR, 0]) note('kms', seconds);
+    expect(isConfirmed()).toBe(true);
+    note('kms', -HOUR);
+    expect(isConfirmed()).toBe(false);
+  });
+
+  test('confirm a step if either of them fits it', () => {
+    note('kms', 0);
+    note('store', 0);
+    clock.step(DAY);
+    note('kms', -DAY);
+    expect(isConfirmed()).toBe(false);
+    note('store', 0);
+    expect([isConfirmed(), ringClock.disputedBy(now())]).toEqual([true, 'kms']);
+  });
+
+  test('may be off by at most the skew, the deadline and a second', () => {
+    for (const sign of [1, -1]) {
+      note('kms', sign * TOLERATED);
+      expect(isConfirmed()).toBe(true);
+      note('kms', sign * (TOLERATED + 0.001));
+      expect(ringClock.trouble(now())).toBe(
+        `this machine's clock is 306 s ${sign > 0 ? 'behind' : 'ahead of'} that of the kms`,
+      );
+    }
+  });
+
+  test('are ignored if they are not dates', () => {
+    for (const date of [new Date(Number.NaN), '2020-01-01', 5, undefined, null]) ringClock.note('kms', date);
+    expect(isConfirmed()).toBe(true);
+  });
+});
+
+describe('a wall clock that is corrected slowly', () => {
+  /** Lets `seconds` pass in steps of a minute, and moves the wall clock by `share` of them. */
+  async function slewed(share: number, seconds: number): Promise<void> {
+    for (let passed = 0; passed < seconds; passed += 60) {
+      await clock.advance(60);
+      clock.step(60 * share);
+      ringClock.tick(now());
+    }
+  }
+
+  test('is followed without an end, at twice the limit of NTP, in either direction', async () => {
+    for (const share of [0.000_5, -0.000_5, 0.001, -0.001]) {
+      await slewed(share, 10 * DAY);
+      // 432 or 864 s in all: more than the largest step.
+      expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
+    }
+  });
+
+  test('becomes a step if it is faster than that', async () => {
+    await slewed(0.002, 3 * DAY);
+    // A thousandth of it was followed, 259 s; the rest of 518 s is within a step.
+    expect(isConfirmed()).toBe(true);
+    await slewed(0.002, DAY);
+    expect(isConfirmed()).toBe(false);
+  });
+
+  test('is not followed by reads of the time, which clients can cause', async () => {
+    for (let passed = 0; passed < 10 * DAY; passed += HOUR) {
+      await clock.advance(HOUR);
+      clock.step(HOUR * 0.000_5);
+      ringClock.timeMs(now());
+      ringClock.trouble(now());
+    }
+    expect(isConfirmed()).toBe(false);
+  });
+
+  test('is not followed while a step of it is unconfirmed', async () => {
+    clock.step(STEP + 1);
+    await slewed(0, 10 * DAY);
+    expect([aheadBy(), isConfirmed()]).toEqual([-STEP - 1, false]);
+  });
+});

@@ -1,0 +1,143 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { keeperOf } from '../../src/codec/ring-codec.ts';
+import {
+  RingConflictError,
+  type RingStore,
+  RingStoreError,
+  type RingStoreErrorKind,
+} from '../../src/contracts/ring-store.ts';
+import { EventLog } from '../support/event-log.ts';
+import { Fleet, type Member, open, seal } from '../support/fleet.ts';
+
+const CANARY = 'postgres://user:canary@host';
+const KINDS: readonly RingStoreErrorKind[] = ['unavailable', 'denied', 'corrupt', 'too-large', 'read-only'];
+
+let fleet: Fleet;
+let answer: (() => unknown) | undefined;
+let loseRace: (() => unknown) | undefined;
+beforeEach(() => {
+  fleet = new Fleet();
+  answer = undefined;
+  loseRace = undefined;
+});
+afterEach(() => fleet.close());
+
+/** A member whose store answers reads with the result or error of `answer`, and writes according to `loseRace`. */
+async function start(): Promise<Member> {
+  const inner = fleet.store.connect();
+  const ring: RingStore = {
+    ...inner,
+    read: async (options) => (answer === undefined ? inner.read(options) : (answer() as never)),
+    write: async (document, options) => {
+      const race = loseRace;
+      loseRace = undefined;
+      race?.();
+      return inner.write(document, options);
+    },
+  };
+  return fleet.start({ ring });
+}
+
+/** The result of a read that fails with `thrown`. */
+async function failureOf(member: Member, thrown: unknown): Promise<unknown> {
+  answer = () => {
+    throw thrown;
+  };
+  return member.codec.refresh().then(
+    () => 'no failure',
+    (error: unknown) => error,
+  );
+}
+
+/** An error of the store's own copy of the classes. */
+function foreign(name: string, members: object = {}): Error {
+  return Object.assign(new Error(CANARY), { name }, members);
+}
+
+describe('an error of a ring store (F33)', () => {
+  test('is passed on unchanged if it is of this package’s class', async () => {
+    const member = await start();
+    for (const own of [new RingStoreError('denied', 'the policy of the bucket'), new RingConflictError()]) {
+      expect(await failureOf(member, own)).toBe(own);
+    }
+  });
+
+  test.each(KINDS)('of another copy of our class keeps its kind, %s, and loses its text', async (kind) => {
+    const member = await start();
+    const failure = await failureOf(member, foreign('RingStoreError', { kind }));
+    expect(failure).toBeInstanceOf(RingStoreError);
+    expect(failure).toMatchObject({ kind });
+    expect(String(failure)).not.toContain('canary');
+    expect(member.codec.health().lastError).toMatchObject({ source: 'store', kind });
+  });
+
+  test.each<[string, unknown]>([
+    ['of another class', foreign('PostgresError', { kind: 'denied' })],
+    ['of a kind that there is not', foreign('RingStoreError', { kind: 'sleepy' })],
+    ['without a kind', foreign('RingStoreError')],
+    ['that is no error at all', { name: 'RingStoreError', kind: 'denied' }],
+    ['that is no error of a race', { name: 'RingConflictError' }],
+    ['that is a text', CANARY],
+    ['that is nothing', undefined],
+  ])('that is %s is unavailable, and its text is lost', async (_, thrown) => {
+    const member = await start();
+    const failure = await failureOf(member, thrown);
+    expect(failure).toBeInstanceOf(RingStoreError);
+    expect(failure).toMatchObject({ kind: 'unavailable' });
+    expect(String(failure)).not.toContain('canary');
+  });
+
+  test('makes the write repeat if it is of another copy of the class and reports a lost race', async () => {
+    const member = await start();
+    loseRace = () => {
+      throw foreign('RingConflictError');
+    };
+    const rotated = member.codec.rotate();
+    await fleet.clock.advance(1);
+    await rotated;
+    expect(member.codec.health().keys).toHaveLength(2);
+  });
+});
+
+describe('an answer of a ring store', () => {
+  test.each([
+    ['bytes for a document', { document: Buffer.from('x') }],
+    ['no document', { document: undefined }],
+    ['a number for a revision', { revision: 5 }],
+    ['no revision', { revision: undefined }],
+  ])('is corrupt if it has %s, and nothing is read from it', async (_, change) => {
+    const member = await start();
+    const stored = await fleet.store.connect().read();
+    answer = () => ({ ...stored, ...change });
+    await expect(member.codec.refresh()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'corrupt' });
+    expect(open(member, seal(member))).toBe('state');
+  });
+
+  test('changes nothing if it is the same as before: the member keeps the same object', async () => {
+    const member = await start();
+    const view = keeperOf(member.codec)?.view;
+    await member.codec.refresh();
+    const before = view?.snapshot;
+    await member.codec.refresh();
+    expect(view?.snapshot).toBe(before);
+    // Stored again, it has another revision, which the next write needs.
+    await fleet.store.put((await fleet.store.document()) ?? '');
+    await member.codec.rotate();
+    expect(member.codec.health().keys).toHaveLength(2);
+  });
+
+  test('is reported with its operation, as a success', async () => {
+    const log = new EventLog();
+    const member = await start();
+    log.listen();
+    await member.codec.refresh();
+    await member.codec.rotate();
+    log.end();
+    const told = { store: 'memory', ok: true, seconds: 0 };
+    expect(log.of('store-call').slice(0, 3)).toEqual([
+      { ...told, operation: 'read' },
+      { ...told, operation: 'read' },
+      { ...told, operation: 'write' },
+    ]);
+  });
+});
