@@ -23,10 +23,12 @@ const checks = {
   unused: ['knip'],
   prose: ['npm', 'run', '--silent', 'prose'],
 };
+/** Each run is one of vitest, over the files of its kinds. */
 const tiers = {
-  test: { checks: true, runs: ['quick'], others: '`npm run test:services`, `npm run test:all`' },
-  services: { checks: false, runs: ['services'], others: '`npm test`, `npm run test:all`' },
-  all: { checks: true, runs: ['quick', 'services', 'long'] },
+  test: { checks: true, runs: [{ kinds: ['quick'] }], others: '`npm run test:services`, `npm run test:all`' },
+  services: { checks: false, runs: [{ kinds: ['services'] }], others: '`npm test`, `npm run test:all`' },
+  // Some tests of the second run compare times, which coverage changes.
+  all: { checks: true, runs: [{ kinds: ['quick'], args: ['--coverage'] }, { kinds: ['services', 'long'] }] },
 };
 const plain = { ...toolEnvironment, NO_COLOR: '1', FORCE_COLOR: '0' };
 // Most tests wait for servers and processes, so more files than cores run at a time. `maxWorkers` in
@@ -160,9 +162,16 @@ await main(async () => {
   const files = testFiles();
   const stale = TIER_LINES.filter((line) => !files.some((file) => file.startsWith(line)));
   if (stale.length > 0) throw new Error(`scripts/tiers.mjs names no test file with: ${stale.join(', ')}`);
-  const left = tier === undefined ? [] : files.filter((file) => !tier.runs.includes(tierOf(file)));
-  const chosen = left.length === 0 ? [] : files.filter((file) => !left.includes(file)).map((file) => join(root, file));
-  const ran = await runTests(name ?? 'all', tier === undefined ? args : [...chosen, ...args.slice(1)]);
+  const runs = tier?.runs ?? [{}];
+  const more = tier === undefined ? args : args.slice(1);
+  const left = files.filter((file) => !runs.some(({ kinds = [tierOf(file)] }) => kinds.includes(tierOf(file))));
+  const ran = { code: 0, files: [] };
+  for (const { kinds = [], args: own = [] } of runs) {
+    const chosen = files.filter((file) => kinds.includes(tierOf(file))).map((file) => join(root, file));
+    const one = await runTests(name ?? 'all', [...chosen, ...own, ...more]);
+    ran.code ||= one.code;
+    ran.files.push(...(one.files ?? []));
+  }
   tellSlowest(ran.files);
   const tests = countTests(ran);
   const checked = tier?.checks ? Object.keys(checks).length : 0;

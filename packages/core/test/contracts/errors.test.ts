@@ -1,7 +1,8 @@
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import * as core from '../../src/index.ts';
 
@@ -10,12 +11,12 @@ const folder = mkdtempSync(join(tmpdir(), 'sealring-copy-'));
 let copy: typeof core;
 
 /** The built package in a folder of its own, like a second version in another `node_modules`. */
-beforeAll(async () => {
-  const filter = (path: string): boolean => !path.endsWith('.map');
-  cpSync(join(root, 'packages/core/dist'), join(folder, 'dist'), { recursive: true, filter });
+beforeAll(() => {
+  cpSync(join(root, 'packages/core/dist'), join(folder, 'dist'), { recursive: true });
   cpSync(join(root, 'packages/core/package.json'), join(folder, 'package.json'));
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
-  copy = await import(pathToFileURL(join(folder, 'dist/index.js')).href);
+  // By Node, as for a user: vite would look for the sources of the copy.
+  copy = createRequire(import.meta.url)(join(folder, 'dist/index.js'));
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
