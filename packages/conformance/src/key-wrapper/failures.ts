@@ -92,7 +92,7 @@ function isDispatcher(name: string | symbol): boolean {
   return String(name).startsWith('Symbol(undici.');
 }
 
-/** Holds every failure that can be brought about to something. */
+/** Applies a check to every failure that the kit can cause. */
 function ofFailures(
   expect: (failure: Failure, dataKey: Uint8Array) => void,
   more: typeof wrongArguments = async () => [],

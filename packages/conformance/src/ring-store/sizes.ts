@@ -111,7 +111,7 @@ async function expectDamage(
     }
     await trial.plantOver(name, `${document} `);
     if (own !== undefined && (await trial.plantsRevisions()))
-      await trial.expectLost(stores[0], own, `a write with the revision of ${what}, which others replaced,`);
+      await trial.expectLost(stores[0], own, `a write with the revision of ${what}, which another store replaced,`);
     if (trial.target.remove === undefined) continue;
     await trial.remove(name);
     await trial.write(stores[1], 'mended', undefined);

@@ -140,7 +140,7 @@ export class RingStoreTrial extends Trial {
     await this.wait('plant', () => this.target.plant?.(name, document));
   }
 
-  /** Plants a document where one may be stored: some targets only insert, for which that one is removed first. */
+  /** Plants a document that may replace a stored one. Some targets can only insert: the stored one is then removed first. */
   async plantOver(name: string, document: string): Promise<void> {
     this.expectAble('plant');
     this.#names.add(name);
@@ -150,7 +150,7 @@ export class RingStoreTrial extends Trial {
     await this.plant(name, document);
   }
 
-  /** Whether what is planted has a revision of its own, as what is written has. */
+  /** Whether each planted document gets its own revision, as each written one does. */
   async plantsRevisions(): Promise<boolean> {
     const name = this.freshName();
     const store = await this.open(name);
@@ -162,7 +162,7 @@ export class RingStoreTrial extends Trial {
     return revisions.size === 2;
   }
 
-  /** Until it is restored, or the end of the requirement. @throws {NotApplicable} where the target cannot. */
+  /** Breaks the connection until it is restored or the check ends. @throws {NotApplicable} if the target cannot. */
   breakConnection(): Promise<void> {
     return this.breakBy(this.target);
   }
