@@ -1,4 +1,4 @@
-/** Bit by bit, the exclusive or of two byte arrays, as long as the shorter one. */
+/** The XOR of two byte arrays, as long as the shorter one. */
 export function xor(one: Uint8Array, other: Uint8Array): Buffer {
   const length = Math.min(one.length, other.length);
   return Buffer.from(one.subarray(0, length).map((byte, i) => byte ^ (other[i] ?? 0)));
@@ -12,7 +12,7 @@ export function flipped(bytes: Uint8Array, at: number, mask = 1): Uint8Array {
   return bytes.map((byte, i) => (i === at ? byte ^ mask : byte));
 }
 
-/** One and the other, by turns. */
+/** Alternates between the items of two lists. */
 export function bothWays<T>(one: T, other: T): readonly (readonly [T, T])[] {
   return [
     [one, other],
@@ -24,7 +24,7 @@ export function text(content: string): Uint8Array {
   return new TextEncoder().encode(content);
 }
 
-/** Chance that can be repeated: xorshift, 32 bits (Marsaglia 2003). For test inputs, never for keys. */
+/** A seeded random generator: xorshift, 32 bits (Marsaglia 2003). For test inputs, never for keys. */
 export class Random {
   #state: number;
 
@@ -32,7 +32,7 @@ export class Random {
     this.#state = (seed ^ 0x9e37_79b9) >>> 0 || 1;
   }
 
-  /** A whole number from 0 to `below` − 1. */
+  /** An integer from 0 to `below` − 1. */
   below(below: number): number {
     let x = this.#state;
     x ^= x << 13;
@@ -43,7 +43,7 @@ export class Random {
   }
 
   bytes(length: number): Uint8Array {
-    // Not `Uint8Array.from`, which takes ten times as long: the checks draw millions.
+    // The checks draw millions of bytes, and `Uint8Array.from` takes ten times as long.
     const bytes = new Uint8Array(length);
     for (let i = 0; i < length; i++) bytes[i] = this.below(256);
     return bytes;

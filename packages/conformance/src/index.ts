@@ -1,6 +1,6 @@
 /**
- * Checks a codec, a key wrapper, a ring store or a single-use store against its contract, requirement by requirement:
- * {@link describeCodec}, {@link describeKeyWrapper}, {@link describeRingStore} and {@link describeSingleUse} in a test runner, the `run…` functions anywhere.
+ * Checks a codec, a key wrapper, a ring store or a single-use store against its contract. Tests in a test runner:
+ * {@link describeCodec}, {@link describeKeyWrapper}, {@link describeRingStore}, {@link describeSingleUse}.
  *
  * @packageDocumentation
  */

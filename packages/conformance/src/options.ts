@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 
-/** A function of any kind; what it returns shows when it is called. */
+/** Any function: its result is checked when it is called. */
 export const aFunction: v.GenericSchema = v.function('must be a function');
 export const aText: v.GenericSchema<string> = v.pipe(v.string('must be a string'), v.nonEmpty('must not be empty'));
 export const aFlag: v.GenericSchema<boolean> = v.boolean('must be true or false');
@@ -10,16 +10,16 @@ export function aWholeNumber(least: number, most: number): v.GenericSchema<numbe
   return v.pipe(v.number(words), v.integer(words), v.minValue(least, words), v.maxValue(most, words));
 }
 
-/** The object `entries` describe, and nothing more in it: an unknown name is refused. */
+/** An object with the members in `entries`. Unknown members are refused. */
 export function anObject<T extends v.ObjectEntries>(entries: T): v.StrictObjectSchema<T, string> {
   return v.strictObject(entries, 'must be an object');
 }
 
 /**
- * Holds what a caller gave against a schema.
+ * Validates an argument against a schema.
  *
- * @throws {TypeError} for a wrong type or an unknown name, {@link RangeError} for a value outside its bounds; each with
- * the owner, the path to the value and the value.
+ * @throws {TypeError} for a wrong type or an unknown name, {@link RangeError} for a value out of range. The message has
+ * the owner, the path to the value, and the value.
  */
 export function checkArgument(owner: string, schema: v.GenericSchema, given: unknown): void {
   const result = v.safeParse(schema, given, { abortEarly: true });
@@ -33,15 +33,15 @@ export function checkArgument(owner: string, schema: v.GenericSchema, given: unk
   throw kind === 'schema' ? new TypeError(text) : new RangeError(text);
 }
 
-/** How a suite is run. */
+/** Options of every suite. */
 export interface ConformanceOptions {
-  /** Ids of the requirements to try. Default all. */
+  /** Ids of the requirements to check. Default: all. */
   readonly only?: readonly string[];
-  /** Everything random follows from it; 0 to 2^31 − 1. Default: drawn, and in the report. */
+  /** Seed of all random inputs, 0 to 2^31 − 1. Default: a random seed, which the report shows. */
   readonly seed?: number;
-  /** Longest time for one requirement, milliseconds; 100 to 3 600 000. Default 60 000. */
+  /** Time limit for one requirement, milliseconds; 100 to 3 600 000. Default 60 000. */
   readonly timeoutMs?: number;
-  /** Called before each requirement is tried, and once at the end with an empty id. */
+  /** Called before each requirement is checked, and once at the end with an empty id. */
   readonly onProgress?: (done: number, total: number, id: string) => void;
 }
 
@@ -64,7 +64,7 @@ const COMMON = {
 
 /**
  * @throws {TypeError} for an unknown option or a wrong type.
- * @throws {RangeError} for a value outside its bounds, or an id that the suite does not have.
+ * @throws {RangeError} for a value out of range, or an id that the suite does not have.
  */
 export function readOptions(
   owner: string,
@@ -77,7 +77,7 @@ export function readOptions(
   const { only, seed, timeoutMs, onProgress } = given ?? {};
   const unknown = only?.find((id) => !ids.includes(id));
   if (unknown !== undefined) {
-    throw new RangeError(`${owner}: only names no requirement of this suite: ${JSON.stringify(unknown)}`);
+    throw new RangeError(`${owner}: only: this suite has no requirement ${JSON.stringify(unknown)}`);
   }
   return {
     only: only === undefined ? undefined : new Set(only),

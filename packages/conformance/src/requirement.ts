@@ -1,58 +1,58 @@
-/** What became of one requirement. `fail` is for a MUST, `warn` for a SHOULD. */
+/** The result of one requirement. A failed MUST has the status `fail`, a failed SHOULD `warn`. */
 export interface ConformanceResult {
-  /** That of the requirement, as in `CODEC-FORGE`. */
+  /** The id of the requirement, such as `CODEC-FORGE`. */
   readonly id: string;
   /** A SHOULD that fails is a warning. */
   readonly level: 'MUST' | 'SHOULD';
-  /** `not-applicable`: the target denies what the requirement is about. */
+  /** `not-applicable`: the target does not claim the capability. */
   readonly status: 'pass' | 'fail' | 'warn' | 'not-applicable';
-  /** The smallest input found and how to repeat it, why it does not apply, or what was seen. */
+  /** The smallest failing input and how to repeat it, the reason for `not-applicable`, or an observation. */
   readonly detail?: string;
   /** Milliseconds. */
   readonly durationMs: number;
 }
 
-/** What was tried: which of the four contracts. */
+/** The contract that a suite checks. */
 export type SuiteName = 'codec' | 'key-wrapper' | 'ring-store' | 'single-use';
 
-/** What a run of a suite came to. */
+/** The result of a run of a suite. */
 export interface ConformanceReport {
   /** The target's name. */
   readonly target: string;
-  /** Which contract. */
+  /** The contract. */
   readonly suite: SuiteName;
-  /** Whether every MUST holds. */
+  /** Whether every checked MUST holds. */
   readonly passed: boolean;
-  /** One for each requirement, in the order in which they were tried. A program that did not start ends the run. */
+  /** One result for each requirement, in the order of the checks. A program that did not start ends the run. */
   readonly results: readonly ConformanceResult[];
   /** ISO 8601, UTC. */
   readonly startedAt: string;
   /** The version of this package. */
   readonly kitVersion: string;
-  /** Repeats the run. */
+  /** The seed that repeats the run. */
   readonly seed: number;
 }
 
-/** What is tried: a `MUST` that fails fails the run, a `SHOULD` warns. */
+/** A requirement of a contract. A failed `MUST` fails the run, a failed `SHOULD` warns. */
 export interface Requirement {
-  /** Stable: `CODEC-ROUNDTRIP-BYTES`. */
+  /** Stable, such as `CODEC-ROUNDTRIP-BYTES`. */
   readonly id: string;
   readonly level: 'MUST' | 'SHOULD';
   /** One sentence in plain words. */
   readonly text: string;
-  /** The document, and the clause in it, that it comes from. */
+  /** The document, and the clause in it, that states the requirement. */
   readonly source: string;
 }
 
 type Row = Omit<Requirement, 'id'>;
 
-/** The requirements of a suite by id, in the order in which they are tried. */
+/** The requirements of a suite by id, in the order of the checks. */
 export type RequirementTable = Readonly<Record<string, Row>>;
 
 /**
- * Tries a requirement. Resolves when it holds, with a remark if there is one.
+ * Checks a requirement. Resolves if it holds, optionally with a remark.
  *
- * @throws {Finding} when it does not hold, {@link NotApplicable} when it is not claimed.
+ * @throws {Finding} if it does not hold, {@link NotApplicable} if the target does not claim it.
  */
 export type Check<Tried> = (trial: Tried) => void | string | Promise<void | string>;
 
@@ -63,7 +63,7 @@ export interface CheckedRequirement<Tried> extends Requirement {
   readonly run: Check<Tried>;
 }
 
-/** Makes the rows of a table: their source is the contract, unless they name another one. */
+/** Creates rows of a table whose source is the contract, unless they name another one. */
 export function requiredBy(
   contract: string,
 ): Readonly<Record<'must' | 'should', (text: string, source?: string) => Row>> {
@@ -79,7 +79,7 @@ export function withChecks<Tried>(
   checks: Checks<Tried>,
 ): readonly CheckedRequirement<Tried>[] {
   const stranger = Object.keys(checks).find((id) => table[id] === undefined);
-  if (stranger !== undefined) throw new Error(`${stranger} is a check of no requirement`);
+  if (stranger !== undefined) throw new Error(`${stranger} is not a requirement of this suite`);
   return Object.entries(table).map(([id, row]) => {
     const run = checks[id];
     if (run === undefined) throw new Error(`${id} has no check`);
@@ -87,19 +87,19 @@ export function withChecks<Tried>(
   });
 }
 
-/** A requirement does not hold. The message shows the smallest input found; never the contents of a key. */
+/** A requirement does not hold. The message shows the smallest failing input, and never the bytes of a key. */
 export class Finding extends Error {
   override readonly name: string = 'Finding';
 }
 
-/** The program of a target never gave a valid answer: there is nothing to try, and nothing more to find. */
+/** The program of a target never gave a valid answer, so nothing else can be checked. */
 export class DidNotStart extends Finding {
   constructor(why: string) {
     super(`your program did not start: ${why}`);
   }
 }
 
-/** A target declares that it does not claim this. */
+/** The target does not claim the capability that a requirement checks. */
 export class NotApplicable extends Error {
   override readonly name = 'NotApplicable';
 }

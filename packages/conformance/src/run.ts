@@ -23,36 +23,36 @@ const manifest: { readonly version: string } = JSON.parse(
 
 export const kitVersion: string = manifest.version;
 
-/** The functions of a test runner: vitest, jest, mocha and node:test have them. */
+/** Functions of a test runner, such as vitest, jest, mocha or node:test. */
 export interface TestRunner {
   readonly describe: (name: string, body: () => void) => unknown;
-  /** The third argument is the longest time of the test in milliseconds, for runners that take one there. */
+  /** The third argument is the timeout of the test in milliseconds, for runners that accept one there. */
   readonly test: (name: string, body: () => Promise<void>, timeoutMs?: number) => unknown;
 }
 
 /**
- * Marks a target that is asked through a pipe: what happens in its process cannot be seen. A symbol, so that a copy of a
+ * Marks a target that runs behind a pipe, so the kit cannot observe its process. A symbol, so that a copy of a
  * target is marked too.
  */
 export const THROUGH_PIPE: unique symbol = Symbol('through a pipe');
 
-/** What makes a suite: a contract, as requirements with their checks. */
+/** The definition of a suite: a contract, as requirements with their checks. */
 export interface SuiteDefinition<Target, Options, Tried extends Trial> {
   readonly name: SuiteName;
-  /** As in `runKeyWrapperConformance` and `describeKeyWrapper`. */
+  /** The noun in the function names: `KeyWrapper` in `runKeyWrapperConformance`. */
   readonly title: string;
   readonly noun: string;
   readonly requirements: RequirementTable;
   readonly checks: Checks<Tried>;
-  /** What cannot be seen of a target that is asked through a pipe, and why. */
+  /** Requirements that cannot be checked through a pipe, with the reason. */
   readonly unseenThroughPipe?: Readonly<Record<string, string>>;
-  /** Longest time for one requirement unless the options say otherwise, milliseconds. */
+  /** Default time limit for one requirement, milliseconds. */
   readonly timeoutMs: number;
-  /** What its options may hold besides the common ones. */
+  /** Its options besides the common ones. */
   readonly options?: v.ObjectEntries;
   /** @throws {TypeError | RangeError} naming what is wrong with the target. */
   check(owner: string, target: Target): void;
-  /** What one requirement is tried on. */
+  /** The trial that one requirement is checked with. */
   open(target: Target, settings: Settings, options: Options): Tried;
 }
 
@@ -63,11 +63,11 @@ export interface Suite<Target, Options> {
   describe(target: Target, runner: TestRunner, options?: Options): void;
 }
 
-/** What a test may take longer than its requirement: making and closing instances. */
+/** Extra time of a test beyond that of its requirement, for creating and closing instances, milliseconds. */
 const SLACK_MS = 10_000;
-/** Longest time for the `close` of all instances of a target whose close has not ended before, milliseconds. */
+/** Time limit for closing all instances of a target whose close did not end earlier, milliseconds. */
 const CLOSE_AGAIN_MS = 50;
-/** Targets with a `close` that does not end: it is waited for once. */
+/** Targets whose `close` does not end: the kit waits for it only once. */
 const neverClose = new WeakSet<object>();
 
 export function suiteOf<
@@ -112,13 +112,13 @@ export function suiteOf<
 
 function unseen(why: string): () => never {
   return () => {
-    throw new NotApplicable(`cannot be seen through a pipe: ${why}`);
+    throw new NotApplicable(`cannot be observed through a pipe: ${why}`);
   };
 }
 
 /**
- * One test. What does not apply to a target is skipped with the reason, by runners that can skip a test under way
- * (node:test, vitest, mocha); a SHOULD that fails is printed.
+ * One test. Runners that can skip a running test (node:test, vitest, mocha) skip what does not apply, with
+ * the reason; a SHOULD that fails is printed.
  */
 function describeOne(
   { id, text }: Requirement,
@@ -126,7 +126,7 @@ function describeOne(
   timeoutMs: number,
   run: () => Promise<ConformanceReport>,
 ): void {
-  // Rest parameters: a runner that sees one declared parameter may wait for a callback.
+  // A runner that sees a declared parameter may wait for a callback: hence rest parameters.
   const body = async function (this: unknown, ...given: readonly unknown[]): Promise<void> {
     const contexts = [given[0], this];
     call(contexts, 'timeout', timeoutMs);
@@ -140,7 +140,7 @@ function describeOne(
   runner.test(`${id}: ${text}`, body, timeoutMs);
 }
 
-/** Mocha skips without a reason: it is put into the title. */
+/** Mocha has no skip reason, so the title carries it. */
 function skip(contexts: readonly unknown[], reason: string): void {
   const [, mocha] = contexts;
   const runnable: unknown = typeof mocha === 'object' && mocha !== null ? Reflect.get(mocha, 'test') : undefined;
@@ -160,8 +160,8 @@ function call(contexts: readonly unknown[], name: string, argument: unknown): vo
 }
 
 /**
- * Tries every requirement, each on instances of its own; none after the first where the program of the target does not
- * start. Never rejects because of the target: what it throws, and what it leaves rejected behind it, is a finding.
+ * Checks every requirement, each on fresh instances; stops after the first if the program of the target does not
+ * start. Never rejects because of the target: its errors and unhandled rejections are findings.
  */
 async function runSuite<Tried extends Trial>(
   { name, checks }: { readonly name: SuiteName; readonly checks: readonly CheckedRequirement<Tried>[] },
@@ -197,7 +197,7 @@ async function tryOne<Tried extends Trial>(
   let seen: string | void = undefined;
   try {
     seen = await inTime(async () => requirement.run(trial), trial, timeoutMs);
-    // A check that never yields to timers is late all the same.
+    // The timer cannot interrupt a check that never yields to the event loop.
     const tookMs = Math.round(performance.now() - began);
     if (tookMs > timeoutMs) throw new Finding(`it took ${tookMs} ms, more than ${timeoutMs}`);
     await end(trial, target, timeoutMs);
@@ -211,7 +211,7 @@ async function tryOne<Tried extends Trial>(
     stray.stop();
   }
   const durationMs = Math.round(performance.now() - began);
-  // Whatever the requirement: without a program there is nothing that could hold, nor fail again.
+  // Without a program, no other requirement can be checked: it fails whatever the level.
   if (error instanceof DidNotStart) {
     return { result: { id, level, status: 'fail', detail: error.message, durationMs }, isLast: true };
   }
@@ -229,7 +229,7 @@ async function inTime<T>(work: () => Promise<T>, trial: Trial, timeoutMs: number
   throw new Finding(`no end within ${timeoutMs} ms${first === undefined ? '' : `: waiting for ${first}${others}`}`);
 }
 
-/** Whatever of it fails, the rest is done. A close that does not end has a requirement of its own. */
+/** Continues after an error. A close that does not end has a requirement of its own. */
 async function end(trial: Trial, target: object, timeoutMs: number): Promise<void> {
   try {
     await inTime(() => trial.mend(), trial, timeoutMs);
@@ -255,13 +255,13 @@ function outcomeOf(
   return { status, detail: `${detail} (seed ${seed})` };
 }
 
-/** Where strays are collected: one list for each requirement that is being tried. */
+/** Lists of stray errors, one for each requirement in progress. */
 const listeners = new Set<string[]>();
 let stopListening: (() => void) | undefined;
 
 /**
- * What a target does besides answering: rejections that nobody handles (an asynchronous codec makes them by the
- * thousand), errors thrown out of timers, and attempts to end the process. Each would be the end of the kit.
+ * Side effects of a target: unhandled rejections (an asynchronous codec causes them by the
+ * thousand), errors thrown in timers, and attempts to end the process. Each would end the kit.
  */
 function catchStrays(): { settle(): Promise<void>; first(): unknown; stop(): void } {
   const seen: string[] = [];
@@ -283,9 +283,8 @@ function tell(what: string): void {
   for (const seen of listeners) seen.push(what);
 }
 
-const rejected = (error: unknown): void =>
-  tell(`a promise was rejected and nobody handled it: ${describeThrown(error)}`);
-const thrown = (error: unknown): void => tell(`an error was thrown that nobody could catch: ${describeThrown(error)}`);
+const rejected = (error: unknown): void => tell(`unhandled rejection: ${describeThrown(error)}`);
+const thrown = (error: unknown): void => tell(`uncaught error: ${describeThrown(error)}`);
 
 function refuseToEnd(): never {
   tell('process.exit was called');

@@ -1,15 +1,15 @@
 import { inspect, types } from 'node:util';
 
-/** Bytes of a key in a row that cannot be chance. */
+/** Consecutive bytes of a key that cannot occur by chance. */
 const TELLING_BYTES = 8;
-/** Base64 cuts bytes up in groups of three: as many more, so that a recognizable piece is complete. */
+/** Extra bytes, since base64 groups three bytes: a recognizable piece must be complete. */
 const BASE64_BYTES = 12;
-/** Text that stands for at least {@link TELLING_BYTES} bytes. */
+/** Characters that encode at least {@link TELLING_BYTES} bytes. */
 const ENCODED = /[A-Za-z0-9+/_-]{11,}/g;
 const HEX = /^[0-9a-f]+$/i;
 const MOST_OBJECTS = 20_000;
 
-/** Text and bytes in which a secret could be read. */
+/** Text and bytes that may contain a secret. */
 export interface Readable {
   readonly texts: readonly string[];
   readonly bytes: readonly Uint8Array[];
@@ -21,7 +21,7 @@ export function contentsOf(error: unknown): Readable {
   return { texts, bytes: all.flatMap((value) => (isHolder(value) ? (bytesIn(value) ?? []) : [])) };
 }
 
-/** Itself, what it holds, what that holds, and so on. Bytes hold nothing. */
+/** The value and everything reachable from it. Bytes have no members. */
 export function reachableFrom(root: unknown): readonly unknown[] {
   const seen = new Set<unknown>();
   const waiting: unknown[] = [root];
@@ -37,7 +37,7 @@ function isHolder(value: unknown): value is object {
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }
 
-/** What a print of a value shows: by `inspect` and as JSON. */
+/** A value as `inspect` and JSON print it. */
 export function printed(value: unknown, depth: number): string {
   const shown = inspect(value, { showHidden: true, depth, maxStringLength: 100_000, maxArrayLength: 10_000 });
   try {
@@ -47,7 +47,7 @@ export function printed(value: unknown, depth: number): string {
   }
 }
 
-/** Whether a key, or a recognizable piece of it, can be read there, in any usual form: also as text that is in bytes. */
+/** Whether the contents show a key, or a recognizable piece of it, in any common encoding, or as text within bytes. */
 export function shows({ texts, bytes }: Readable, key: Uint8Array): boolean {
   const pieces = windows(key, TELLING_BYTES);
   const inside = [...texts, ...bytes.flatMap(textsIn)];
@@ -57,7 +57,7 @@ export function shows({ texts, bytes }: Readable, key: Uint8Array): boolean {
   const forms = [
     ...pieces.flatMap(formsOf),
     ...windows(key, BASE64_BYTES).flatMap(encodings),
-    // Lossy, and still most of a key.
+    // UTF-8 decoding is lossy, but keeps most of a key.
     Buffer.from(key).toString('utf8'),
     jsonOf(key.subarray(0, TELLING_BYTES)),
     ...(key.length < TELLING_BYTES ? [] : [key, key.toReversed()].map(numberOf)),
@@ -72,7 +72,7 @@ function textsIn(bytes: Uint8Array): readonly string[] {
   return [buffer.toString('latin1'), buffer.toString('utf16le')];
 }
 
-/** What stands for bytes in a text: a request body in base64, say, that holds the key in base64 in turn. */
+/** Bytes that a text encodes: a request body in base64, for example, which contains the key in base64 again. */
 function decodedIn(text: string): readonly Buffer[] {
   const pieces = text.match(ENCODED) ?? [];
   return pieces.flatMap((piece) => [
@@ -83,7 +83,7 @@ function decodedIn(text: string): readonly Buffer[] {
 
 export function encodings(bytes: Uint8Array): readonly string[] {
   const buffer = Buffer.from(bytes);
-  // The three ways in which base64 cuts bytes up, without the characters that neighbours have a share in.
+  // The three alignments of base64, without the characters that depend on neighbouring bytes.
   const shifted = [0, 1, 2].flatMap((shift) => {
     const padded = Buffer.concat([Buffer.alloc(shift), buffer]);
     const inner = (encoded: string): string => encoded.slice(shift === 0 ? 0 : shift + 1, -4);
@@ -119,7 +119,7 @@ function bytesIn(value: object): Uint8Array | undefined {
   return isList && value.every((item) => typeof item === 'number') ? Uint8Array.from(value) : undefined;
 }
 
-/** Own members and those of its classes, hidden ones and getters included; what a collection holds. */
+/** Own and inherited members, including non-enumerable ones and getters, and the items of a collection. */
 function membersOf(value: object): readonly unknown[] {
   const members: unknown[] = [];
   for (let at: object | null = value; at !== null && !isBuiltIn(at); at = Reflect.getPrototypeOf(at)) {
@@ -128,7 +128,7 @@ function membersOf(value: object): readonly unknown[] {
       try {
         members.push(Reflect.get(at, name, value));
       } catch {
-        // A getter that fails shows nothing.
+        // A getter that throws reveals nothing.
       }
     }
   }

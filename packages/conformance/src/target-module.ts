@@ -1,23 +1,23 @@
-/** What a module exports as its target: `target`, or else its default export. */
+/** The export of a module that is its target: `target`, or else the default export. */
 export function exportedTarget(module: object): unknown {
   const { default: standard, target = standard } = module as { default?: unknown; target?: unknown };
   return target;
 }
 
 /**
- * The target of a module; a function that makes one is called, a promise of one is waited for.
+ * Returns the target of a module. The export may also be a function that creates the target, or a promise of it.
  *
  * @param url - A file URL. TypeScript needs a Node that strips types: 22.18, 23.6 or newer.
- * @throws {TypeError} for a module without a target; what the module itself throws.
+ * @throws {TypeError} for a module without a target; any error that the module throws.
  */
 export async function loadTarget(url: string): Promise<object> {
   const exported = exportedTarget(await import(url));
   const made: unknown = await (typeof exported === 'function' ? exported() : exported);
   if (typeof made === 'object' && made !== null) return made;
-  throw new TypeError('the module has no default export, and none called target, that is a target or makes one');
+  throw new TypeError('the module must export a target, or a function that creates one, as default or as target');
 }
 
-/** The file beside `from` that runs in a process or thread of its own: compiled, or in the repository its source. */
+/** A script beside `from` for a separate process or thread: compiled, or its source in the repository. */
 export function scriptBeside(from: string, name: string): URL {
   return new URL(`./${name}.${from.endsWith('.ts') ? 'ts' : 'js'}`, from);
 }

@@ -3,11 +3,11 @@ import { fileURLToPath } from 'node:url';
 import { types } from 'node:util';
 import { Finding } from './requirement.ts';
 
-/** The kit's own files, and those of its dependencies: no place to send the author of a target to. */
+/** The kit's own files and those of its dependencies, which findings do not name. */
 const KIT = new URL('.', import.meta.url).href;
 const FRAME = /(?:\(|at (?:async )?)((?:file:\/\/|\/|[A-Za-z]:\\)[^()]+?):(\d+):\d+\)?$/;
 
-/** What a program under test says that it threw. It chose to say so, so findings show it. */
+/** An error that a program under test reports in the protocol. Findings show its text, since the program sent it. */
 export class ProgramError extends Error {
   override readonly name: string;
 
@@ -18,7 +18,7 @@ export class ProgramError extends Error {
 }
 
 /**
- * What was thrown: its class, the line of the author's own file, and its `kind`. Its text is left out, since it may hold
+ * Describes an error by its class, the line of the author's own file, and its `kind`. Omits its text, which may contain
  * a secret.
  */
 export function describeThrown(error: unknown): string {
@@ -34,7 +34,7 @@ function kindText(kind: unknown): string {
   return isName ? `kind "${kind}"` : `${kindOf(kind)} as its kind`;
 }
 
-/** What reading it throws is nobody's to see. */
+/** Ignores errors of getters. */
 function member(error: Error, name: string): unknown {
   try {
     return Reflect.get(error, name);
@@ -43,7 +43,7 @@ function member(error: Error, name: string): unknown {
   }
 }
 
-/** A value by its type only: it may be a secret. */
+/** The type of a value. The value itself may be a secret. */
 export function kindOf(value: unknown): string {
   if (value === null || value === undefined || typeof value === 'boolean') return String(value);
   if (Array.isArray(value)) return 'an array';
@@ -59,17 +59,17 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return isObject(value) && typeof value['then'] === 'function';
 }
 
-/** The name of an error, where it reads like one. */
+/** The name of an error, if it looks like a class name. */
 function nameOf(error: Error): string {
   const name = member(error, 'name');
   return typeof name === 'string' && /^[A-Za-z_$][\w$.]{0,63}$/.test(name) ? name : 'an error without a name';
 }
 
-/** `my-wrapper.ts:12`: the innermost frame of a stack that is neither Node’s nor the kit’s, the author’s own first. */
+/** `my-wrapper.ts:12`: the innermost frame of a stack outside Node and the kit; files outside node_modules first. */
 function placeOf(error: Error): string | undefined {
   const [stack, message] = [member(error, 'stack'), member(error, 'message')];
   if (typeof stack !== 'string' || typeof message !== 'string') return undefined;
-  // A message may have lines that look like frames.
+  // Lines of the message may look like frames.
   const frames = stack.slice(stack.indexOf(message) + message.length).split('\n');
   const places = frames.flatMap((frame) => {
     const [, file = '', line = ''] = FRAME.exec(frame.trim()) ?? [];
@@ -90,7 +90,7 @@ function shortPath(file: string): string {
 
 const AROUND = 20;
 
-/** Two texts that differ, and where: what looks alike is escaped. */
+/** Two texts and the position where they differ. Look-alike characters are escaped. */
 export function difference(one: string, other: string): string {
   let at = 0;
   while (at < one.length && one[at] === other[at]) at += 1;
@@ -103,14 +103,14 @@ export function difference(one: string, other: string): string {
   return `"${cut(one)}" and "${cut(other)}" first differ at character ${at + 1}: ${unit(one)} and ${unit(other)}`;
 }
 
-/** Printable ASCII as it is, everything else as JSON escapes it. */
+/** Printable ASCII unchanged, everything else escaped as in JSON. */
 function escaped(text: string): string {
   return Array.from(text.replaceAll(/["\\]/g, String.raw`\$&`), (char) =>
     /^[\u0020-\u007e]$/.test(char) ? char : unicode(char),
   ).join('');
 }
 
-/** A character as JSON escapes it: by UTF-16 code units. */
+/** A character as JSON escapes of its UTF-16 code units. */
 export function unicode(char: string): string {
   return char
     .split('')

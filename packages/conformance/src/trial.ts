@@ -2,15 +2,15 @@ import { Random } from './bytes.ts';
 import { expectThat, Finding, NotApplicable } from './requirement.ts';
 import { describeThrown, isObject, isThenable, kindOf } from './thrown.ts';
 
-/** Longest time for the `close` of all instances of one requirement, milliseconds. */
+/** Time limit for closing all instances of one requirement, milliseconds. */
 export const CLOSE_MS = 5_000;
 
 export type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
-/** What every check works with: instances that are closed after it, and calls that are named where they hang. */
+/** Base of the trials of all suites: closes the instances after a check, and names the calls that hang. */
 export class Trial {
   readonly random: Random;
-  /** Instances that a check has closed itself: closing them once more may fail. */
+  /** Instances that a check has already closed: closing them again may fail. */
   protected readonly closed: Set<object> = new Set();
   readonly #pending = new Map<symbol, string>();
   readonly #open: { readonly made: object; readonly close: () => unknown }[] = [];
@@ -20,12 +20,12 @@ export class Trial {
     this.random = new Random(seed);
   }
 
-  /** The calls that have begun and not ended, the earliest first. */
+  /** The pending calls, earliest first. */
   get pending(): readonly string[] {
     return [...new Set(this.#pending.values())];
   }
 
-  /** Waits for what `start` returns, under a name. */
+  /** Waits for the result of `start`, which is listed as pending under a name. */
   async wait<T>(what: string, start: () => T | Promise<T>): Promise<T> {
     const call = Symbol(what);
     this.#pending.set(call, what);
@@ -36,7 +36,7 @@ export class Trial {
     }
   }
 
-  /** How a call ends, whether it throws or rejects. */
+  /** The outcome of a call that may throw, reject or resolve. */
   async settle(start: () => unknown, what: string): Promise<Outcome> {
     try {
       return { value: await this.wait(what, start) };
@@ -45,19 +45,19 @@ export class Trial {
     }
   }
 
-  /** How a call ends that returns a promise. @throws {Finding} when it throws at once, or returns anything else. */
+  /** The outcome of a call that must return a promise. @throws {Finding} if it throws or returns another value. */
   async promised(call: () => unknown, what: string): Promise<Outcome> {
     let promise: unknown;
     try {
       promise = call();
     } catch (error) {
-      throw new Finding(`${what} threw ${describeThrown(error)} at once instead of rejecting`);
+      throw new Finding(`${what} threw ${describeThrown(error)} synchronously instead of rejecting`);
     }
     expectThat(isThenable(promise), `${what} returned ${kindOf(promise)}, not a promise`);
     return this.settle(() => promise, what);
   }
 
-  /** What a call that must succeed gave. @throws {Finding} when it fails. */
+  /** The result of a call that must succeed. @throws {Finding} if it fails. */
   async answer(start: () => unknown, what: string): Promise<unknown> {
     const outcome = await this.settle(start, what);
     if ('value' in outcome) return outcome.value;
@@ -65,14 +65,14 @@ export class Trial {
     throw new Finding(`${what} failed: ${describeThrown(outcome.error)}`);
   }
 
-  /** What refuses a call that must fail. @throws {Finding} when it succeeds. */
+  /** The error of a call that must fail. @throws {Finding} if it succeeds. */
   async refusal(start: () => unknown, what: string): Promise<unknown> {
     const outcome = await this.settle(start, what);
     if ('error' in outcome) return outcome.error;
-    throw new Finding(`${what} was not refused: the call gave ${kindOf(outcome.value)}`);
+    throw new Finding(`${what} was not refused: the call returned ${kindOf(outcome.value)}`);
   }
 
-  /** Waits for all, however they end, and throws what the first of them threw. */
+  /** Waits for all promises to settle, and then throws the first error. */
   async all<T>(running: readonly Promise<T>[]): Promise<readonly T[]> {
     const ended = await Promise.allSettled(running);
     return ended.map((one) => {
@@ -81,7 +81,7 @@ export class Trial {
     });
   }
 
-  /** Makes an instance, to be closed after the check. @returns its member of that name, which has these methods. */
+  /** Creates an instance that is closed after the check. @returns its member of that name, which has these methods. */
   protected async start<T extends object>(
     what: string,
     create: () => unknown,
@@ -103,7 +103,7 @@ export class Trial {
     return undefined;
   }
 
-  /** Closes one instance before the check ends. That a close does not end is for another requirement to say. */
+  /** Closes one instance before the check ends. Another requirement reports a close that does not end. */
   async closeEarly(made: object): Promise<void> {
     await within(CLOSE_MS, this.#closeOne(made), undefined);
   }
@@ -123,7 +123,7 @@ export class Trial {
     await this.all([...this.#open].map(({ made }) => this.#closeOne(made)));
   }
 
-  /** Whether that ends in time. @throws {Finding} when a close fails. */
+  /** Whether closing all instances ends in time. @throws {Finding} if a close fails. */
   async closesWithin(ms: number): Promise<boolean> {
     const late = Symbol('late');
     const closing = this.close();
@@ -136,11 +136,11 @@ export class Trial {
     expectThat(await this.closesWithin(CLOSE_MS), `close of an instance did not end within ${CLOSE_MS} ms`);
   }
 
-  /** Until {@link mend}, or the end of the check. @throws {NotApplicable} where the target cannot. */
+  /** Breaks the connection until {@link mend} or the end of the check. @throws {NotApplicable} if the target cannot. */
   async breakBy(target: { breakConnection?(): Promise<() => Promise<void> | void> }): Promise<void> {
     if (target.breakConnection === undefined) throw new NotApplicable('the target has no breakConnection');
     const mend: unknown = await this.wait('breakConnection', () => target.breakConnection?.());
-    expectThat(typeof mend === 'function', 'breakConnection resolved to no function that restores the connection');
+    expectThat(typeof mend === 'function', 'breakConnection did not resolve to a function that restores it');
     this.#mend = mend as () => Promise<void>;
   }
 
@@ -153,7 +153,7 @@ export class Trial {
   async cleanUp(): Promise<void> {}
 }
 
-/** Resolves to what `work` does, or to `late` after some milliseconds. */
+/** Resolves to the result of `work`, or to `late` after some milliseconds. */
 export async function within<T, L>(ms: number, work: Promise<T>, late: L): Promise<T | L> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<L>((resolve) => {

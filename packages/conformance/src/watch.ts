@@ -6,10 +6,10 @@ import { inspect } from 'node:util';
 import { expectThat } from './requirement.ts';
 
 const CONSOLE = ['log', 'info', 'warn', 'error', 'debug', 'trace', 'dir', 'table'];
-/** What writes to a descriptor, past the streams. */
+/** Functions that write to a descriptor and bypass the streams. */
 const WRITERS = ['write', 'writev', 'writeFile', 'appendFile'].flatMap((name) => [name, `${name}Sync`]);
 
-/** What was written while it was watched. */
+/** The output of the process during the watch. */
 export interface Output {
   printed(): string;
   bytes(): readonly Uint8Array[];
@@ -17,9 +17,9 @@ export interface Output {
 }
 
 /**
- * Notes what the process prints, by its streams, its console or its descriptors, and what it writes to files.
+ * Records the output of the process through its streams, its console and its descriptors, and to files.
  *
- * @param isShown - Whether it is printed all the same: others may be printing, too.
+ * @param isShown - Whether the output is also printed, since other code may be printing.
  */
 export function watchOutput(isShown: boolean): Output {
   const texts: string[] = [];
@@ -45,7 +45,7 @@ export function watchOutput(isShown: boolean): Output {
     });
   };
   for (const stream of [process.stdout, process.stderr]) watch(stream, 'write', ([word]) => [word]);
-  // A console may have a stream of its own, as under a test runner.
+  // Under a test runner, the console may have a stream of its own.
   for (const name of CONSOLE) watch(console, name);
   watch(process, '_rawDebug');
   for (const name of WRITERS) watch(fs, name, ([, word]) => [word]);
@@ -60,11 +60,11 @@ export function watchOutput(isShown: boolean): Output {
   };
 }
 
-/** What ends soon is not left behind: it is looked at again and again. */
+/** Timers may still end within this time, milliseconds; they are checked repeatedly. */
 const LOOKS = 10;
 const PAUSE_MS = 100;
 
-/** Notes the timers that some work starts, and nobody else’s: a test runner has its own. */
+/** Records only the timers that some work starts, since a test runner has its own. */
 export function watchTimers(): {
   run<T>(work: () => T): T;
   left(which?: 'alive' | 'all'): readonly string[];
@@ -81,7 +81,7 @@ export function watchTimers(): {
   hook.enable();
   return {
     run: (work) => mark.run(true, work),
-    /** The types of those that have not ended: the ones that keep the process alive, unless all are wanted. */
+    /** The types of the timers that have not ended; by default only those that keep the process alive. */
     left: (which = 'alive') =>
       started.flatMap(({ type, timer }) => (hasEnded(timer) || (which === 'alive' && !isAlive(timer)) ? [] : [type])),
     stop: () => void hook.disable(),
@@ -97,7 +97,7 @@ function isAlive(timer: object): boolean {
   return typeof hasRef !== 'function' || Reflect.apply(hasRef, timer, []) === true;
 }
 
-/** @throws {Finding} where timers that keep the process alive are left for longer than what ends soon takes. */
+/** @throws {Finding} if timers that keep the process alive do not end soon. */
 export async function expectNoTimers(work: () => Promise<void>): Promise<void> {
   const watched = watchTimers();
   try {

@@ -39,7 +39,7 @@ describe('the exit code', () => {
     const { code, stdout, stderr } = await runCli(['codec', 'sound.ts']);
     expect({ code, stderr }).toMatchObject({ code: 0 });
     for (const { id, level } of CODEC_REQUIREMENTS) expect(stdout).toMatch(new RegExp(`^${id} +${level} .* ms$`, 'm'));
-    expect(stdout).toContain('a sound codec passes: every MUST that was tried holds.');
+    expect(stdout).toContain('a sound codec passes: every checked MUST holds.');
     expect(stderr).toMatch(new RegExp(`^0/${CODEC_REQUIREMENTS.length} CODEC-SYNCHRONOUS \\(\\d+ s\\)\n`));
     expect(`${stdout}${stderr}`).not.toContain('\u001b');
   });
@@ -446,7 +446,7 @@ describe('output', () => {
   test('--quiet prints only findings and verdict', async () => {
     const { stdout, stderr } = await runCli(['codec', 'sound.ts', ...ONE, '--quiet', '--seed', '1']);
     expect({ stdout, stderr }).toEqual({
-      stdout: 'a sound codec passes: every MUST that was tried holds. 1 holds (seed 1)\n',
+      stdout: 'a sound codec passes: every checked MUST holds. 1 holds (seed 1)\n',
       stderr: '',
     });
   });

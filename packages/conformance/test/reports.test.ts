@@ -152,7 +152,7 @@ describe('the HTML report', () => {
     const passed = recordOf({ passed: true, results: RESULTS.filter(({ status }) => status === 'pass') });
     expect(htmlReport({ ...passed, wanted: WANTED.slice(0, 1) })).toContain('passes: every MUST');
     expect(htmlReport({ ...passed, report: { ...passed.report, passed: false } })).toContain(
-      'is undecided: 4 of 5 requirements were not tried.',
+      'is undecided: 4 of 5 requirements were not checked.',
     );
   });
 });

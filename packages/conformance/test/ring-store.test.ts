@@ -171,7 +171,7 @@ describe('the kit survives its targets', () => {
     const only = ['RING-WRITE-REVISION', 'RING-NO-LOST-UPDATE'];
     const { results } = await runRingStoreConformance({ ...sound, create }, { only, timeoutMs: 2_000 });
     expect(results.map(({ detail }) => detail)).toEqual([
-      expect.stringContaining('no write won among others within 0.5 s'),
+      expect.stringContaining('no write won against concurrent ones within 0.5 s'),
       expect.stringContaining('no addition won within 0.5 s'),
     ]);
   });

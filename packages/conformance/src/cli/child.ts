@@ -1,6 +1,6 @@
 /**
- * The process that holds the target: it may print, hang or end itself, and the command line lives on. It is asked one
- * thing at a time, and ends when nobody is left to ask.
+ * The process of the target: it may print, hang or exit without ending the command line. It handles one request
+ * at a time, and ends when the parent process is gone.
  */
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -25,13 +25,13 @@ import { SUITES } from './suites.ts';
 
 interface LoadedTarget {
   readonly target: unknown;
-  /** Where the target came from, for suites that try it in other processes too: a file URL. */
+  /** The file URL of the target module, for suites that also load it in other processes. */
   readonly module?: string;
-  /** Ends what was started for the target. */
+  /** Ends everything that was started for the target. */
   close(): Promise<void>;
 }
 
-/** A program that takes longer over one answer hangs, whatever a requirement may take: milliseconds. */
+/** A program that takes longer for one answer counts as hung, milliseconds. */
 const LONGEST_ANSWER_MS: Readonly<Record<SuiteName, number>> = {
   codec: 10_000,
   'key-wrapper': 30_000,
@@ -39,7 +39,7 @@ const LONGEST_ANSWER_MS: Readonly<Record<SuiteName, number>> = {
   'single-use': 0,
 };
 
-/** @throws {UsageError} when there is no target to be had. */
+/** @throws {UsageError} if the target cannot be loaded. */
 async function loadTarget(suite: SuiteName, source: TargetSource, { timeoutMs }: TrialOptions): Promise<LoadedTarget> {
   if ('module' in source) return loadModule(source.module);
   const longestMs = Math.min(timeoutMs, LONGEST_ANSWER_MS[suite]);
@@ -62,7 +62,7 @@ async function startProgram(
   try {
     await target.create();
   } catch (error) {
-    // Whatever else goes wrong is for the requirements to find.
+    // The requirements report all other failures.
     if (!(error instanceof DidNotStart)) return target;
     await target.close();
     throw error;
@@ -79,7 +79,7 @@ async function loadModule(path: string): Promise<LoadedTarget> {
   const target = await makeTarget(path, module, named);
   if (typeof target !== 'object' || target === null) {
     throw new UsageError(
-      `${path}: the target must be an object, a function that makes one, or a promise of one, got ${kindOf(target)}`,
+      `${path}: the target must be an object, a function that creates one, or a promise of one, got ${kindOf(target)}`,
     );
   }
   return { target, module, close: async () => void (await (close as (() => unknown) | undefined)?.()) };
@@ -97,11 +97,11 @@ async function makeTarget(path: string, module: string, named: unknown): Promise
   try {
     return await (typeof named === 'function' ? named() : named);
   } catch (error) {
-    throw new UsageError(`the target of ${path} could not be made: ${nameAndPlace(error, module)}`);
+    throw new UsageError(`the target of ${path} could not be created: ${nameAndPlace(error, module)}`);
   }
 }
 
-/** What a module threw, and where. Its text may hold a secret, unless it is the loader's own. */
+/** The error of a module and its line. Its text may contain a secret, unless it comes from the loader. */
 function nameAndPlace(error: unknown, module: string): string {
   if (!types.isNativeError(error)) return 'the module threw a value that is not an Error';
   const { code } = error as NodeJS.ErrnoException;
@@ -131,7 +131,7 @@ async function answer(request: Request): Promise<Answer> {
     case 'try': {
       if (held === undefined) throw new Error('a requirement was requested before the target was loaded');
       const { suite, target, module } = held;
-      // A codec is tried in other processes, too.
+      // A codec is also checked in other processes.
       const elsewhere = suite === 'codec' && module !== undefined ? { module } : {};
       const options = { ...held.options, ...elsewhere, only: [request.id] };
       const { results } = await SUITES[suite].run(target as never, options as never);
@@ -147,7 +147,7 @@ async function answer(request: Request): Promise<Answer> {
 
 function refusalOf(error: unknown, { kind }: Request): Answer {
   if (error instanceof UsageError) return { kind: 'refused', message: error.message };
-  // A suite refuses a target or an option: its own words, without the name of the function.
+  // A suite refused a target or an option: its message without the name of the function.
   if (kind !== 'close' && (error instanceof TypeError || error instanceof RangeError)) {
     return { kind: 'refused', message: error.message.replace(/^run\w+Conformance: /, '') };
   }
@@ -173,7 +173,7 @@ process.on('message', ({ request, body }: Numbered<Request>) => {
     (error: unknown) => send(request, refusalOf(error, body)),
   );
 });
-// Its text and stack may show a secret: its class and line are reported, nothing is printed.
+// Text and stack may show a secret, so only class and line are reported, and nothing is printed.
 process.on('uncaughtException', (error) => {
   send(last, { kind: 'crashed', thrown: describeThrown(error) }, () => process.exit(1));
 });

@@ -8,7 +8,7 @@ const TEMPLATES = fileURLToPath(new URL('../../templates/', import.meta.url));
 
 interface Template {
   readonly files: readonly string[];
-  /** Whether the files are ECMAScript modules: they do not load in a folder whose package.json says `commonjs`. */
+  /** Whether the files are ECMAScript modules, which do not load in a folder whose package.json says `commonjs`. */
   readonly areModules: boolean;
   readonly toFill: string;
   readonly commands: (folder: string) => readonly string[];
@@ -27,7 +27,7 @@ function inNode(suite: string, extension: string, names: readonly string[], toFi
   };
 }
 
-/** A program that the kit runs, and what speaks its protocol. */
+/** A program that the kit runs, and the module that implements the protocol. */
 function inPython(suite: string, names: readonly [string, string], helper: string, toFill: string): Template {
   return {
     files: [...names, helper].map((name) => `${name}.py`),
@@ -39,7 +39,7 @@ function inPython(suite: string, names: readonly [string, string], helper: strin
   };
 }
 
-/** By the suite that checks them and the language, a folder of templates each. */
+/** A folder of templates for each suite and language. */
 const ALL: Readonly<Record<string, Readonly<Record<string, Template>>>> = {
   codec: {
     typescript: inNode('codec', 'ts', ['cipher', 'codec'], 'seal and unseal'),
@@ -69,10 +69,10 @@ export function addInitCommand(program: Command): void {
     .command('init')
     .summary('write a codec or an adapter to start from')
     .description(
-      'Writes a codec, a key wrapper or a ring store with a few functions left to fill, and what checks it. Overwrites nothing.',
+      'Writes a codec, key wrapper or ring store with a few functions to fill in, and its checks. Overwrites nothing.',
     )
-    .argument('[folder]', 'where to; default my-codec, or my- and the suite')
-    .addOption(new Option('--suite <suite>', 'what to write').choices(Object.keys(ALL)).default('codec'))
+    .argument('[folder]', 'folder to create; default my- and the suite, as in my-codec')
+    .addOption(new Option('--suite <suite>', 'kind of template').choices(Object.keys(ALL)).default('codec'))
     .addOption(new Option('--language <language>', 'which').choices(languages).default('typescript'))
     .addHelpText('after', EXAMPLE)
     .action((given: string | undefined, { suite, language }: { readonly suite: string; readonly language: string }) => {
@@ -94,7 +94,7 @@ function write(folder: string, source: string, { files, areModules, toFill, comm
   const lines = [
     ...[...files, ...(needsManifest ? ['package.json'] : [])].map((file) => `wrote ${join(folder, file)}`),
     '',
-    `Fill ${toFill} in ${join(folder, files[0] ?? '')}, then:`,
+    `Fill in ${toFill} in ${join(folder, files[0] ?? '')}, then:`,
     ...commands(folder).map((command) => `  ${command}`),
   ];
   process.stdout.write(`${lines.join('\n')}\n`);

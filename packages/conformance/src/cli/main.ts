@@ -4,7 +4,7 @@ import { visibleLine } from '../reports/record.ts';
 import { EXIT_CODE, UsageError } from './messages.ts';
 import { createProgram } from './program.ts';
 
-// A reader that has seen enough, as in `list | head`.
+// The reader closed the pipe, as in `list | head`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
 });
@@ -16,7 +16,7 @@ try {
     process.stderr.write(`error: ${visibleLine(error.message)}\n`);
     process.exitCode = EXIT_CODE.usage;
   } else if (error instanceof CommanderError) {
-    // It has printed what is wrong, or the help that was asked for.
+    // Commander has printed the error or the help.
     process.exitCode = error.exitCode === 0 ? EXIT_CODE.passed : EXIT_CODE.usage;
   } else {
     throw error;

@@ -1,12 +1,12 @@
 import type { ExecCodecOptions } from '../exec/codec-target.ts';
 import type { ConformanceResult, SuiteName } from '../requirement.ts';
 
-/** How a run ends. One that a signal ended has 128 and the signal's number, as shells have it. */
+/** Exit codes. A run that a signal ended exits with 128 plus the signal's number, as in shells. */
 export const EXIT_CODE = { passed: 0, failed: 1, usage: 2, SIGINT: 130, SIGTERM: 143 } as const;
 
 export type ExitCode = (typeof EXIT_CODE)[keyof typeof EXIT_CODE];
 
-/** The command line, or the target it names, is wrong: one line that says what, and exit code 2. */
+/** An error in the command line or its target: a message of one line, and exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
@@ -18,7 +18,7 @@ export interface ProgramSource {
   readonly claims: ProgramClaims;
 }
 
-/** What the program of a codec cannot say of itself, as the module of a target does. */
+/** Capabilities of a codec that a module declares, but a program cannot. */
 export type ProgramClaims = Pick<ExecCodecOptions, 'supports' | 'rotated'>;
 
 export interface TrialOptions {
@@ -28,7 +28,7 @@ export interface TrialOptions {
   readonly writers: number | undefined;
 }
 
-/** What the command line asks of the process that holds the target. One at a time: each is answered. */
+/** Requests from the command line to the process of the target. Each is answered before the next. */
 export type Request =
   | {
       readonly kind: 'open';
@@ -43,12 +43,12 @@ export type Answer =
   | { readonly kind: 'opened'; readonly name: string }
   | { readonly kind: 'tried'; readonly result: ConformanceResult }
   | { readonly kind: 'closed' }
-  /** The target cannot be used at all: one line. */
+  /** The target cannot be used: a message of one line. */
   | { readonly kind: 'refused'; readonly message: string }
-  /** Something was thrown that no call was there to catch: its class and line. The process ends. */
+  /** An uncaught error: its class and line. The process ends. */
   | { readonly kind: 'crashed'; readonly thrown: string };
 
-/** Messages of the channel: numbered, so that an answer is distinguished from messages that a target itself sends. */
+/** Messages of the channel. The number distinguishes answers from messages that a target itself sends. */
 export interface Numbered<Body> {
   readonly request: number;
   readonly body: Body;

@@ -6,9 +6,9 @@ import { type RunRecord, visible } from '../reports/record.ts';
 import { UsageError } from './messages.ts';
 
 /**
- * Makes sure that a report can be written to a path later on: its folder is made, and takes a file.
+ * Checks that a report can be written to a path later: creates its folder and a test file in it.
  *
- * @throws {Error} of the file system, with a code; without one where something else than a file is there.
+ * @throws {Error} of the file system, with a code; without a code if the path is not a regular file.
  */
 export function prepareFile(path: string): void {
   mkdirSync(dirname(resolve(path)), { recursive: true });
@@ -18,7 +18,7 @@ export function prepareFile(path: string): void {
   rmSync(probe);
 }
 
-/** Writes a file whole or not at all: readers see the old one or the new one. */
+/** Writes a file atomically: readers see the old or the new content. */
 export function writeWhole(path: string, content: string): void {
   checkPlace(path);
   const temporary = temporaryOf(path);
@@ -31,13 +31,13 @@ export function writeWhole(path: string, content: string): void {
   }
 }
 
-/** What is there may be a folder, or a device such as /dev/null, that a rename would put a file in the place of. */
+/** The path may be a folder, or a device such as /dev/null, which a rename would replace with a file. */
 function checkPlace(path: string): void {
   if (statSync(path, { throwIfNoEntry: false })?.isFile() !== false) return;
   throw new Error('the path is not a regular file');
 }
 
-/** Beside the file, since a rename is atomic within one file system only. */
+/** In the folder of the file, since a rename is atomic only within one file system. */
 function temporaryOf(path: string): string {
   return join(dirname(resolve(path)), `.sealring-${randomUUID()}.tmp`);
 }
@@ -48,7 +48,7 @@ export interface Outputs {
   readonly json?: string | true;
 }
 
-/** Before a run, so that nothing is lost after minutes of work. @throws {UsageError} for what cannot be written. */
+/** Runs before the checks, so that no finished run is lost. @throws {UsageError} for a file that cannot be written. */
 export function checkOutputs(outputs: Outputs): void {
   const seen = new Map<string, string>();
   for (const [option, path] of filesOf(outputs)) {
@@ -64,7 +64,7 @@ export function checkOutputs(outputs: Outputs): void {
   }
 }
 
-/** Writes every report that was asked for, even if one of them fails. @throws {UsageError} for those that did. */
+/** Writes every requested report, even if one of them fails. @throws {UsageError} for the failed ones. */
 export function writeOutputs(outputs: Outputs, record: RunRecord): void {
   const render = { '--report': htmlReport, '--json': jsonReport } as const;
   const failed: string[] = [];
@@ -93,7 +93,7 @@ function reasonOf(error: unknown): string {
   return code ?? message;
 }
 
-/** The report of a run as it is, two spaces deep; what is not seen is written as JSON writes it, `\u202e`. */
+/** The report as JSON, indented by two spaces, with invisible characters escaped: `\u202e`. */
 export function jsonReport({ report }: RunRecord): string {
   return `${visible(JSON.stringify(report, undefined, 2))}\n`;
 }

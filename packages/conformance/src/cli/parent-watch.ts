@@ -1,6 +1,6 @@
 /*
- * Runs in a thread of the process that holds the target, which may hang and give nobody else a turn: when the command
- * line is gone, however it ended, the process ends, with all that it started.
+ * Runs in a thread of the process of the target, whose main thread may hang. When the command
+ * line process is gone, this thread ends the process and everything that it started.
  */
 import { workerData } from 'node:worker_threads';
 
@@ -13,7 +13,7 @@ setInterval(() => {
   kill(process.pid);
 }, LOOK_MS);
 
-/** On Windows a process keeps the number of a parent that is gone. */
+/** On Windows, a process keeps the id of a parent that has ended. */
 function isThere(): boolean {
   if (process.platform !== 'win32') return process.ppid === parent;
   try {

@@ -18,20 +18,20 @@ interface SuiteCommand {
   readonly summary: string;
   readonly description: string;
   readonly target: string;
-  /** Options of the example besides the target and the report. */
+  /** Further options of the example. */
   readonly example?: string;
   readonly addOptions?: (command: Command) => Command;
 }
 
 const COMMANDS: Readonly<Record<SuiteName, SuiteCommand>> = {
   codec: {
-    summary: 'try a requestState codec',
-    description: 'Holds a codec to the contract of requestState codecs.',
+    summary: 'check a requestState codec',
+    description: 'Checks a codec against the contract of requestState codecs.',
     addOptions: (command) =>
       command
-        .option('--no-confidentiality', 'with --exec: its tokens do not hide their payload')
-        .option('--no-cross-instance', 'with --exec: no other process of the fleet unseals its tokens')
-        .option('--no-rotation', 'with --exec: it does not know the role "rotated"')
+        .option('--no-confidentiality', 'with --exec: tokens do not hide their payload')
+        .option('--no-cross-instance', 'with --exec: other processes do not unseal its tokens')
+        .option('--no-rotation', 'with --exec: the program does not know the role "rotated"')
         .option(
           '--max-payload-bytes <n>',
           'with --exec: longer payloads are refused',
@@ -52,8 +52,8 @@ const COMMANDS: Readonly<Record<SuiteName, SuiteCommand>> = {
   };`,
   },
   'key-wrapper': {
-    summary: 'try a key wrapper',
-    description: 'Holds a key wrapper to the contract of KeyWrapper.',
+    summary: 'check a key wrapper',
+    description: 'Checks a key wrapper against the contract of KeyWrapper.',
     target: `
   import { randomBytes } from 'node:crypto';
   import { localKeyWrapper } from '@sealring/core';
@@ -67,9 +67,9 @@ const COMMANDS: Readonly<Record<SuiteName, SuiteCommand>> = {
   };`,
   },
   'ring-store': {
-    summary: 'try a ring store',
+    summary: 'check a ring store',
     description:
-      'Checks a ring store against the contract of RingStore, on its real backend: it writes documents of its own.',
+      'Checks a ring store against the contract of RingStore, on its real backend, where it writes test documents.',
     addOptions: (command) =>
       command
         .option(
@@ -93,8 +93,8 @@ const COMMANDS: Readonly<Record<SuiteName, SuiteCommand>> = {
   export const close = () => rmSync(folder, { recursive: true });`,
   },
   'single-use': {
-    summary: 'try a single-use store',
-    description: 'Holds a single-use store to the contract of SingleUseStore, on its real backend.',
+    summary: 'check a single-use store',
+    description: 'Checks a single-use store against the contract of SingleUseStore, on its real backend.',
     target: `
   import { memorySingleUse } from '@sealring/mcp';
 
@@ -110,7 +110,7 @@ export function createProgram(): Command {
     .version(kitVersion, '--version', 'print the version')
     .helpOption('--help', 'print this help')
     .exitOverride()
-    // One line, a suggestion included.
+    // One line, including a suggestion.
     .configureOutput({ outputError: (text, write) => write(`${text.trim().replaceAll('\n', ' ')}\n`) })
     .addHelpText('after', AFTER);
   const suites = Object.keys(COMMANDS) as SuiteName[];
@@ -131,16 +131,16 @@ function addSuiteCommand(program: Command, suite: SuiteName): void {
     command.option('--exec <command>', 'instead of a module: a program in any language that speaks JSON lines');
   }
   addOptions(command)
-    .option('--report <file.html>', 'write a report for people: one page that needs nothing else')
+    .option('--report <file.html>', 'write an HTML report: one self-contained page')
     .option(
       '--json [file.json]',
-      'write the report as JSON; without a file to standard output, all else to standard error',
+      'write the report as JSON; without a file, to standard output (everything else goes to standard error)',
     )
-    .option('--only <id>', 'try these requirements only; repeat it, or put commas between', ids)
-    .option('--seed <n>', 'repeat a run: the seed is in every report and finding', wholeNumber(0, LARGEST_SEED))
-    .option('--timeout <seconds>', 'longest time for one requirement', seconds)
+    .option('--only <id>', 'check only these requirements; repeat the option or separate ids with commas', ids)
+    .option('--seed <n>', 'repeat a run with the seed from its report or a finding', wholeNumber(0, LARGEST_SEED))
+    .option('--timeout <seconds>', 'time limit for one requirement', seconds)
     .option('--no-color', 'no colours; NO_COLOR=1 does the same')
-    .option('--quiet', 'no progress and no table: findings and verdict only')
+    .option('--quiet', 'print only findings and verdict')
     .addHelpText(
       'after',
       `
@@ -161,7 +161,7 @@ function addListCommand(program: Command, suites: readonly SuiteName[]): void {
     .command('list')
     .summary('list the requirements')
     .description('Lists the requirements of one suite, or of all: id, level, text and source.')
-    .addArgument(new Argument('[suite]', 'which suite').choices(suites))
+    .addArgument(new Argument('[suite]', 'suite to list').choices(suites))
     .option('--no-color', 'no colours; NO_COLOR=1 does the same')
     .addHelpText('after', '\nExample:\n  $ npx sealring-conformance list codec\n')
     .action((given: SuiteName | undefined, { color }: { readonly color: boolean }) => {
@@ -179,7 +179,7 @@ function wholeNumber(least: number, most: number): (text: string) => number {
   return (text) => {
     const value = Number(text);
     if (/^\d+$/.test(text) && value >= least && value <= most) return value;
-    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`);
+    throw new InvalidArgumentError(`It must be an integer from ${least} to ${most}.`);
   };
 }
 
@@ -191,6 +191,6 @@ function seconds(text: string): number {
 
 function ids(text: string, before: readonly string[] = []): readonly string[] {
   const given = text.split(',').flatMap((id) => (id.trim() === '' ? [] : [id.trim()]));
-  if (given.length === 0) throw new InvalidArgumentError('It names no requirement.');
+  if (given.length === 0) throw new InvalidArgumentError('It must name a requirement.');
   return [...before, ...given];
 }

@@ -20,7 +20,7 @@ export interface CheckOptions {
   readonly timeout?: number;
   readonly rounds?: number;
   readonly writers?: number;
-  /** Of a program: false where it claims none. */
+  /** Whether the program of `--exec` claims them. */
   readonly confidentiality?: boolean;
   readonly crossInstance?: boolean;
   readonly rotation?: boolean;
@@ -29,7 +29,7 @@ export interface CheckOptions {
   readonly quiet?: boolean;
 }
 
-/** SIGINT and SIGTERM, caught while a run lasts: the first asks it to end, the second ends it at once. */
+/** Handles SIGINT and SIGTERM during a run: the first signal asks it to end, the second ends it at once. */
 function catchSignals(atOnce: () => void): { readonly signal: AbortSignal; readonly stop: () => void } {
   const controller = new AbortController();
   const onSignal = (name: NodeJS.Signals): void => {
@@ -46,10 +46,10 @@ function catchSignals(atOnce: () => void): { readonly signal: AbortSignal; reado
 const PLAIN = ['.js', '.mjs'];
 const TYPED = ['.ts', '.mts'];
 
-/** @throws {UsageError} unless exactly one target is named, and it can be loaded by this Node. */
+/** @throws {UsageError} unless exactly one target is named and this version of Node can load it. */
 function readSource(module: string | undefined, exec: string | undefined, claims: ProgramClaims): TargetSource {
   if (module !== undefined && exec !== undefined) {
-    throw new UsageError(`both a target module "${module}" and --exec "${exec}" are given: one of them`);
+    throw new UsageError(`both a target module "${module}" and --exec "${exec}" are given: give only one of them`);
   }
   if (exec !== undefined) {
     if (exec.trim() === '') throw new UsageError('--exec "" names no command');
@@ -57,7 +57,7 @@ function readSource(module: string | undefined, exec: string | undefined, claims
   }
   if (module === undefined) throw new UsageError('a target module is missing');
   if (Object.keys(claims).length > 0) {
-    throw new UsageError('what a codec claims is said in its module, and on the command line with --exec only');
+    throw new UsageError('options for the claims of a codec need --exec: a module declares its claims itself');
   }
   checkModule(module);
   return { module };
@@ -71,24 +71,24 @@ function checkModule(module: string): void {
   if (statSync(module, { throwIfNoEntry: false })?.isFile() !== true) {
     throw new UsageError(`the target module "${module}" does not exist`);
   }
-  // False where types are not stripped; unknown to Node before 22.10.
+  // False if Node does not strip types; undefined before Node 22.10.
   const { typescript } = process.features as { readonly typescript?: unknown };
   if (TYPED.includes(extension) && (typescript === undefined || typescript === false)) {
     throw new UsageError(
-      `the target module "${module}" is TypeScript: that takes Node 22.18 or 23.6 or later, this is ${process.version}`,
+      `the target module "${module}" is TypeScript, which needs Node 22.18, 23.6 or later; this is ${process.version}`,
     );
   }
 }
 
 /**
- * Runs a suite on a target and reports it everywhere it was asked for.
+ * Runs a suite on a target and writes all requested reports.
  *
- * @throws {UsageError} for what is wrong with the command line or the target.
+ * @throws {UsageError} for an error in the command line or the target.
  */
 export async function runCheck(suite: SuiteName, module: string | undefined, options: CheckOptions): Promise<ExitCode> {
   const { exec, json, rounds, writers, timeout, quiet = false } = options;
   if (module === undefined && exec === undefined && typeof json === 'string' && json !== '') {
-    throw new UsageError(`a target module is missing: --json took "${json}" for its file; put the target first`);
+    throw new UsageError(`a target module is missing: --json used "${json}" as its file; put the target first`);
   }
   const source = readSource(module, exec, claimsOf(options));
   const wanted = wantedOf(suite, options.only);
@@ -160,13 +160,13 @@ async function tryAll(
   return results;
 }
 
-/** @throws {UsageError} when what was chosen does not apply: nothing was found out. */
+/** @throws {UsageError} if none of the chosen requirements applies. */
 function checkSomethingWasTried(only: readonly string[] | undefined, results: readonly ConformanceResult[]): void {
   if (only === undefined || results.some(({ status }) => status !== 'not-applicable')) return;
-  throw new UsageError(`--only "${only.join(',')}" tried nothing: it does not apply to this target`);
+  throw new UsageError(`--only "${only.join(',')}" checked nothing: it does not apply to this target`);
 }
 
-/** The command that was given, as far as it decides what is tried and how. */
+/** The given command, without options that do not affect the checks. */
 function commandOf(suite: SuiteName, module: string | undefined, options: CheckOptions): readonly string[] {
   const { exec, timeout, rounds, writers, maxPayloadBytes, confidentiality, crossInstance, rotation } = options;
   const valued = { exec, timeout, rounds, writers, 'max-payload-bytes': maxPayloadBytes };

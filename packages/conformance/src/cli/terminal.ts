@@ -13,26 +13,26 @@ import {
 
 export type Paint = (format: Parameters<typeof styleText>[0], text: string) => string;
 
-/** Colours for one stream, unless they are not wanted: on a terminal, or with FORCE_COLOR; never with NO_COLOR. */
+/** Colours for one stream: on a terminal or with FORCE_COLOR, but never with NO_COLOR. */
 export function paintFor(stream: { readonly isTTY?: boolean }, isWanted: boolean): Paint {
   const isShown = stream.isTTY === true || process.env['FORCE_COLOR'] !== undefined;
-  // Reads FORCE_COLOR, NO_COLOR and TERM. styleText itself looks at them from Node 22.13 on only.
+  // Reads FORCE_COLOR, NO_COLOR and TERM, which styleText itself reads only from Node 22.13.
   const isColoured = isWanted && isShown && WriteStream.prototype.hasColors();
   return (format, text) => (isColoured ? styleText(format, text, { validateStream: false }) : text);
 }
 
-/** How often a line is rewritten on a terminal, and how often one is printed elsewhere, milliseconds. */
+/** Interval of updates on a terminal, and of printed lines elsewhere, milliseconds. */
 const REWRITE_MS = 200;
 const PRINT_MS = 2_000;
 
-/** Where progress is printed; standard error, for example. */
+/** The stream for progress, such as standard error. */
 export interface ProgressStream {
   readonly isTTY?: boolean;
   readonly columns?: number;
   write(text: string): unknown;
 }
 
-/** Shows what is being tried: on a terminal in one line that is rewritten, elsewhere in a line now and then. */
+/** Shows progress: on a terminal as one line that is rewritten, elsewhere as occasional lines. */
 export class Progress {
   readonly #stream: ProgressStream;
   readonly #total: number;
@@ -65,13 +65,13 @@ export class Progress {
 
   #tell(): void {
     const line = `${this.#text} (${Math.round((performance.now() - this.#began) / 1_000)} s)`;
-    // On a terminal one line only: what wraps cannot be rewritten.
+    // A line that wraps cannot be rewritten.
     const shown = `\r${line.slice(0, (this.#stream.columns ?? 80) - 1)}\u001b[K`;
     this.#stream.write(this.#isTerminal ? shown : `${line}\n`);
   }
 }
 
-/** What a run came to, for a terminal: a table, each finding below it, the verdict last. */
+/** The result of a run for a terminal: a table, the findings, and the verdict. */
 export function summaryOf(record: RunRecord, paint: Paint, isQuiet: boolean): string {
   const rows = rowsOf(record);
   const findings = rows.filter(({ status }) => status === 'fail' || status === 'warn');
@@ -94,7 +94,7 @@ function tableOf(rows: readonly Row[], paint: Paint): readonly string[] {
   });
 }
 
-/** Equal findings are printed once: a target that cannot start fails every requirement. */
+/** Groups equal findings, since a target that cannot start fails every requirement. */
 function causesOf(findings: readonly Row[]): readonly (readonly [Row, ...Row[]])[] {
   const byCause = new Map<string, [Row, ...Row[]]>();
   for (const row of findings) {

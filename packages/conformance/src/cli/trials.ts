@@ -11,7 +11,7 @@ import {
   UsageError,
 } from './messages.ts';
 
-/** What became of a request: its answer, or why there is none. */
+/** The outcome of a request: its answer, or the reason why there is none. */
 export type Outcome =
   | Answer
   | { readonly kind: 'ended'; readonly how: string }
@@ -19,10 +19,10 @@ export type Outcome =
   | { readonly kind: 'interrupted' };
 
 const CHILD = fileURLToPath(scriptBeside(import.meta.url, 'child'));
-/** A group of its own, so that what a target started ends with it, and a terminal's Ctrl-C is left to the command line. */
+/** A process group of its own: child processes of a target end with it, and Ctrl-C reaches only the command line. */
 const OWN_GROUP = process.platform !== 'win32';
 
-/** A process that holds a target. What it prints goes to standard error: standard output is for the report. */
+/** The process of a target. Its output goes to standard error, since standard output is for the report. */
 export class TargetProcess {
   readonly #child: ChildProcess;
   #hasEnded = false;
@@ -33,7 +33,7 @@ export class TargetProcess {
     this.#child.once('exit', () => {
       this.#hasEnded = true;
     });
-    // A message to a process that has just ended: `exit` reports its end.
+    // The process may have just ended, which `exit` reports.
     this.#child.on('error', () => undefined);
   }
 
@@ -79,15 +79,15 @@ function killGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch (error) {
-    // It ended by itself.
+    // The process has already ended.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }
 
-/** What loading a target, and closing its instances, may take beside a requirement's own time, milliseconds. */
+/** Extra time for loading a target and closing its instances, milliseconds. */
 const SLACK_MS = 5_000;
 
-/** Requirements tried on a target in a process of its own: a fresh one after a requirement that ended the last. */
+/** Checks requirements on a target in a separate process, which is replaced after a requirement that ended it. */
 export class Trials {
   readonly #suite: SuiteName;
   readonly #source: TargetSource;
@@ -103,7 +103,7 @@ export class Trials {
     this.#signal = signal;
   }
 
-  /** @throws {UsageError} when the target cannot be used. */
+  /** @throws {UsageError} if the target cannot be used. */
   async start(): Promise<void> {
     const outcome = await this.#open();
     if (outcome.kind === 'opened' || outcome.kind === 'interrupted') return;
@@ -113,8 +113,8 @@ export class Trials {
   }
 
   /**
-   * @returns nothing when the run was interrupted.
-   * @throws {UsageError} when the suite refuses the target or an option.
+   * @returns nothing if the run was interrupted.
+   * @throws {UsageError} if the suite refuses the target or an option.
    */
   async try({ id, level }: Requirement): Promise<ConformanceResult | undefined> {
     const began = performance.now();
@@ -123,14 +123,14 @@ export class Trials {
     if (answer.kind === 'tried') return answer.result;
     if (answer.kind === 'interrupted') return undefined;
     await this.kill();
-    // A target that was there before is a finding where it does not come back.
+    // If the target loaded before and does not load again, that is a finding.
     if (answer.kind === 'refused' && outcome === undefined) throw new UsageError(answer.message);
     const status = level === 'MUST' ? 'fail' : 'warn';
     const detail = `${wordsOf(answer)} (seed ${this.#options.seed})`;
     return { id, level, status, detail, durationMs: Math.round(performance.now() - began) };
   }
 
-  /** Lets the target close what it started, or ends it. @returns what went wrong about that, if anything. */
+  /** Lets the target close everything it started, or ends it. @returns a description of the failure, if any. */
   async close(): Promise<string | undefined> {
     const outcome = await this.#process?.ask({ kind: 'close' }, SLACK_MS);
     await this.kill();
@@ -165,13 +165,13 @@ function wordsOf(outcome: Outcome): string {
     case 'late':
       return `no end within ${outcome.afterMs} ms: the target’s process was ended`;
     case 'crashed':
-      return `thrown where no call was there to catch it: ${outcome.thrown}`;
+      return `uncaught error: ${outcome.thrown}`;
     case 'refused':
       return outcome.message;
     case 'opened':
     case 'tried':
     case 'closed':
     case 'interrupted':
-      return `an answer out of turn: ${outcome.kind}`;
+      return `unexpected answer: ${outcome.kind}`;
   }
 }

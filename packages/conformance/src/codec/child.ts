@@ -1,6 +1,6 @@
 /*
- * Runs in a process of its own, which has loaded nothing but the target's module: what is printed, left behind or
- * changed here was so by the codec. Called with the module's URL and a task, see processes.ts.
+ * Runs in a separate process that loads only the target's module, so all output, leftovers and
+ * changes come from the codec. Its arguments are the module's URL and a task, see processes.ts.
  */
 import { writeSync } from 'node:fs';
 import { loadTarget } from '../target-module.ts';
@@ -20,7 +20,7 @@ async function trialOf(seed: number): Promise<CodecTrial> {
 
 async function probe(mark: string): Promise<LeftBehind> {
   const putMark = (): void => [1, 2].forEach((stream) => writeSync(stream, mark));
-  // Before the module is loaded: it may patch them then.
+  // The module may patch built-ins while it loads, so this runs first.
   const before = builtIns();
   const trial = await trialOf(0);
   const since = globalsNow();

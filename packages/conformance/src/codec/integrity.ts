@@ -6,7 +6,7 @@ import { type Check, expectThat, NotApplicable } from '../requirement.ts';
 import { contentsOf } from '../secrets.ts';
 import { answerOf, BUDGET_MS, type CodecChecks, type CodecTrial, tokenText } from './trial.ts';
 
-/** A token that nobody sealed, and how it was made. */
+/** A forged token, with a description of the forgery. */
 type Forgery = readonly [token: string, what: string];
 
 const URL_SAFE = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
@@ -19,11 +19,11 @@ const ALPHABETS: readonly string[] = [
 ];
 const SWAPPED: readonly number[] = [1, 2, 4];
 
-/** Digests that need no key, by their names: what hides one with the payload hides how to repair it, and no more. */
+/** Unkeyed digests by name: encrypting one with the payload does not authenticate it. */
 const DIGESTS: readonly (readonly [string, (bytes: Uint8Array) => Buffer])[] = [
   ['CRC-32', (bytes) => bigEndian(crc32(bytes))],
-  ['CRC-32 turned round', (bytes) => bigEndian(crc32(bytes)).swap32()],
-  ['exclusive or', (bytes) => Buffer.of(bytes.reduce((sum, byte) => sum ^ byte, 0))],
+  ['byte-swapped CRC-32', (bytes) => bigEndian(crc32(bytes)).swap32()],
+  ['XOR', (bytes) => Buffer.of(bytes.reduce((sum, byte) => sum ^ byte, 0))],
   ['sum', (bytes) => Buffer.of(bytes.reduce((sum, byte) => sum + byte, 0) & 0xff)],
   ...['md5', 'sha1', 'sha256', 'sha512'].map(
     (name) => [name.toUpperCase(), (bytes: Uint8Array) => createHash(name).update(bytes).digest()] as const,
@@ -31,21 +31,21 @@ const DIGESTS: readonly (readonly [string, (bytes: Uint8Array) => Buffer])[] = [
 ];
 const CUT_TO: readonly number[] = [1, 4, 8, 12, 16, 20, 32, 64];
 
-/** The exclusive or of three tokens of one length: a tag that is linear takes it. */
+/** The XOR of three tokens of equal length, which a linear tag accepts. */
 function* sumsOf(one: string, two: string, three: string): Iterable<Forgery> {
   for (const alphabet of ALPHABETS) {
     const summed = Array.from(one, (char, i) => {
       const [a, b, c] = [char, two[i] ?? '', three[i] ?? ''];
-      // What all have in common is no part of a payload: a prefix, a dot.
+      // Characters that all three share are not part of the payload: a prefix, a dot.
       if (a === b && b === c) return a;
       const values = [a, b, c].map((each) => alphabet.indexOf(each));
       return alphabet[values.reduce((sum, value) => sum ^ value, 0)] ?? '';
     }).join('');
-    if (summed.length === one.length) yield [summed, 'plus two others, bit by bit,'];
+    if (summed.length === one.length) yield [summed, 'XORed with two others'];
   }
 }
 
-/** The parts of a token that stand for bytes, and how others are put in their place. */
+/** The parts of a token that encode bytes, each with a function that replaces them. */
 function encodedParts(
   token: string,
 ): readonly { readonly bytes: Buffer; readonly put: (bytes: Uint8Array) => string }[] {
@@ -61,7 +61,7 @@ function encodedParts(
   );
 }
 
-/** The parts of a token that are JSON objects, encoded or not. */
+/** The parts of a token that are JSON objects, plain or encoded. */
 function jsonParts(token: string): readonly { readonly part: string; readonly put: (json: string) => string }[] {
   const whole = { part: token, put: (json: string) => json };
   const inner = encodedParts(token).map(({ bytes, put }) => ({
@@ -80,7 +80,7 @@ function jsonParts(token: string): readonly { readonly part: string; readonly pu
 /** Lengths of key ids, versions, nonces, salts and tags. */
 const FIELDS: readonly number[] = [1, 2, 4, 8, 9, 12, 16, 18, 20, 24, 32, 48, 64];
 
-/** A long token that was cut after a piece, is without one, or has two in the other order, wherever they may begin. */
+/** A long token cut after a chunk, without a chunk, or with two chunks swapped, at every possible offset. */
 function chunkings(token: string): readonly (() => string)[] {
   return encodedParts(token).flatMap(({ bytes, put }) => {
     const made: (() => string)[] = [];
@@ -99,7 +99,7 @@ function chunkings(token: string): readonly (() => string)[] {
   });
 }
 
-/** Neighbours that changed places: a sum does not see it. */
+/** Swapped neighbours, which a sum does not detect. */
 function* swapsOf(token: string): Iterable<Forgery> {
   for (const width of SWAPPED) {
     for (let at = 0; at + 2 * width <= token.length; at++) {
@@ -112,7 +112,7 @@ function* swapsOf(token: string): Iterable<Forgery> {
   }
 }
 
-/** A token whose payload is changed, and its checksum with it, where that takes no key. */
+/** Tokens with a changed payload and a corrected checksum, if the checksum needs no key. */
 function* mended(token: string, payload: Uint8Array, wanted: Uint8Array): Iterable<Forgery> {
   const parts = token.split(/([.:~$])/);
   for (const [i, part] of parts.entries()) {
@@ -130,16 +130,16 @@ function* mended(token: string, payload: Uint8Array, wanted: Uint8Array): Iterab
   }
 }
 
-/** A changed token with a new digest, where the digest in it takes no key. */
+/** Changed tokens with a new digest, if the digest in the token needs no key. */
 function* withoutKey(token: string): Iterable<Forgery> {
   for (const { bytes, put } of encodedParts(token)) {
     for (const [name, digestOf] of DIGESTS) {
       for (const length of CUT_TO) {
-        // A shorter one agrees by chance.
+        // A shorter digest matches by chance.
         if (length < 4 || digestOf(bytes).length < length) continue;
         for (let start = 0; start < Math.min(bytes.length - length, 48); start++) {
           const [head, first] = [bytes.subarray(0, start), bytes.subarray(start, start + length)];
-          // At the end, or before what it is of.
+          // The digest is at the end, or before its input.
           for (const [tag, body, isFirst] of [
             [bytes.subarray(-length), bytes.subarray(start, -length), false],
             [first, bytes.subarray(start + length), true],
@@ -156,7 +156,7 @@ function* withoutKey(token: string): Iterable<Forgery> {
   }
 }
 
-/** Orders of groups, and the bytes of a number in them. A signature (r, s) is as good as (r, -s), and in Ed25519 s + n as s. */
+/** Group orders, with their length in bytes. A signature (r, s) is as valid as (r, -s), and in Ed25519 s + n as s. */
 const ORDERS: readonly (readonly [order: bigint, bytes: number])[] = [
   [0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n, 32],
   [0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n, 32],
@@ -171,7 +171,7 @@ function* mirrored(token: string): Iterable<Forgery> {
       const s = BigInt(`0x${bytes.subarray(-length).toString('hex')}`);
       if (s === 0n || s >= order) continue;
       const other = Buffer.from((order - s).toString(16).padStart(2 * length, '0'), 'hex');
-      yield [put(Buffer.concat([bytes.subarray(0, -length), other])), 'with the other root in its signature'];
+      yield [put(Buffer.concat([bytes.subarray(0, -length), other])), 'with -s for s in its signature'];
     }
     if (bytes.length < 64) continue;
     const s = BigInt(`0x${Buffer.from(bytes.subarray(-32).toReversed()).toString('hex')}`) + ED25519_ORDER;
@@ -180,14 +180,14 @@ function* mirrored(token: string): Iterable<Forgery> {
   }
 }
 
-/** The refusal of a changed token does not say what would have been right. */
+/** Tokens made from texts in the refusal, which may reveal the correct tag. */
 function tellsHow(trial: CodecTrial, codec: RequestStateCodec, token: string): void {
   const at = token.length >> 2;
   const changed = replaced(token, at, token[at] === 'A' ? 'B' : 'A');
   const outcome = trial.outcome(codec, changed);
   const texts = 'refusal' in outcome ? contentsOf(outcome.refusal).texts : [];
   for (const piece of new Set(texts.flatMap((one) => one.match(/[\w+/-]{16,}/g) ?? []))) {
-    const what = `${tokenText(token)} with a character changed, and what its refusal says in place of its end`;
+    const what = `${tokenText(token)} with a character changed, and its end replaced by text from its refusal`;
     const parts = changed.split(/([.:~$])/);
     for (const forged of [changed.slice(0, -piece.length) + piece, parts.with(parts.length - 1, piece).join('')]) {
       if (forged !== token) trial.refused(codec, forged, what);
@@ -195,7 +195,7 @@ function tellsHow(trial: CodecTrial, codec: RequestStateCodec, token: string): v
   }
 }
 
-/** What to add bit by bit to a payload and its digest, wherever they are. */
+/** XOR differences for a payload and its digest, at any position. */
 function changesOf(payload: Uint8Array, wanted: Uint8Array): readonly (readonly [Buffer, string])[] {
   const between = xor(payload, wanted);
   const mending = DIGESTS.flatMap(([name, digestOf]) => {
@@ -203,13 +203,13 @@ function changesOf(payload: Uint8Array, wanted: Uint8Array): readonly (readonly 
     const before = CUT_TO.filter((length) => length <= digests.length).map((length) =>
       Buffer.concat([digests.subarray(0, length), between]),
     );
-    // Behind it, what does not fit is cut off.
+    // Bytes that do not fit are cut off.
     return [Buffer.concat([between, digests]), ...before].map((change) => [change, name] as const);
   });
   return [...mending, [sameCrc(between), 'unchanged CRC-32']];
 }
 
-/** Four bytes, and four more that undo what they do to a CRC-32: its polynomial, so to speak. */
+/** Four bytes and four more that cancel their effect on a CRC-32. */
 function sameCrc(bytes: Uint8Array): Buffer {
   const head = Buffer.from(bytes.subarray(0, 4));
   const mending = bigEndian((crc32(head) ^ crc32(Buffer.alloc(4))) >>> 0).swap32();
@@ -222,24 +222,24 @@ function bigEndian(value: number): Buffer {
   return bytes;
 }
 
-/** Letters of other alphabets that are drawn like Latin ones, and their halves of surrogate pairs. */
+/** Letters of other alphabets that look like Latin ones. */
 const LOOK_ALIKES: ReadonlyMap<string, string> = new Map(
   'AА aа cс eе oо OО pр xх -‐ 1１ _＿'.split(' ').map((pair) => [pair.charAt(0), pair.charAt(1)]),
 );
 
 /**
- * Payloads of some lengths, so that the last character of a token carries 0, 2 and 4 bits to spare. Created for each
- * trial: a target may change them.
+ * Payloads of several lengths, so that the last character of a token has 0, 2 and 4 unused bits. Created for each
+ * trial, since a target may modify them.
  */
 function payloads(): readonly Uint8Array[] {
   return [
     ...['s', 'st', 'sta', 'state of a tool', '{"order":"A1","cents":4990}'].map(text),
-    // Not UTF-8: a tag over text would not see a change in it.
+    // Not UTF-8: a tag computed over decoded text would miss a change in it.
     new Uint8Array(30).fill(0x80),
   ];
 }
 
-/** What a too lenient decoder strips. */
+/** Text that a lenient decoder strips. */
 const AROUND: readonly (readonly [string, string])[] = [
   ['"', '"'],
   ["'", "'"],
@@ -250,43 +250,43 @@ const AROUND: readonly (readonly [string, string])[] = [
 ];
 const LONG_BYTES = 60_000;
 const LONG_CHANGES = 64;
-/** Nine pieces of a kilobyte, four of two. */
+/** Nine chunks of one kilobyte, or four of two. */
 const CHUNKED_BYTES = 9_000;
-/** What a piece holds, and what comes with it: nonces, tags, lengths. */
+/** Sizes of a chunk's payload and of its overhead: nonces, tags, lengths. */
 const CHUNKS: readonly number[] = [256, 512, 1_000, 1_024, 2_048, 4_096];
 const CHUNK_EXTRA: readonly number[] = [0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 56, 60, 64];
-/** The beginning of a token, where a version or an algorithm stands. */
+/** Characters at the start of a token that may hold a version or an algorithm. */
 const HEADER_LENGTH = 8;
-/** Names by which a token may ask not to be checked, or to be checked by something weaker. */
+/** Names with which a token may request no check or a weaker one. */
 const ALGORITHMS: readonly string[] = ['', ...'none None NONE null plain raw identity dir HS256 0'.split(' ')];
-/** How a token may say that it is not protected at all. */
+/** Prefixes that may declare a token unprotected. */
 const UNPROTECTED: readonly string[] =
   'plain none raw debug test dev clear insecure unsigned b64 base64 json 0 v0 v1'.split(' ');
-/** Enough to meet a tag of one byte, and now and then one of two. Through a pipe the time decides. */
+/** Enough guesses to hit a tag of one byte, and sometimes one of two. Through a pipe, the time limits them. */
 const FORGERIES = 50_000;
 const FORGING_MS = 2_000;
-/** Tokens to be added up, three at a time; of random length some are of the same. */
+/** Tokens to combine, three at a time. Of tokens with random lengths, some have equal ones. */
 const SUMMED = 40;
 const SUMMED_BYTES = 24;
 const MENDED_BYTES = 16;
 const HUGE = 10_000_000;
-/** Ten megabytes are copied and decoded in a tenth of a second; a slow machine and a pipe have room. */
+/** Ten megabytes are copied and decoded in 100 ms; the rest is slack for a slow machine and a pipe. */
 const HUGE_MS = 10_000;
 const QUICK_MS = 2_000;
 
-/** Short texts that are not tokens: names of members, and characters that decoders trip over. */
+/** Short texts that are not tokens: member names, and characters that break decoders. */
 export const GARBAGE: readonly string[] = '__proto__ constructor toString hasOwnProperty then null undefined NaN {} []'
   .split(' ')
   .concat('', '.', '..', '...', 'a', 'A', '-', '_', '=', '%', '%zz', '"', '0', '\0', 'é', '\ud800', '🙂');
 
-/** A token by each separator that it has. */
+/** A token split at each of its separators. */
 function divisions(token: string): readonly { readonly parts: readonly string[]; readonly separator: string }[] {
   return ['.', ':', '~', '$', '-', '_']
     .map((separator) => ({ parts: token.split(separator), separator }))
     .filter(({ parts }) => parts.length > 1);
 }
 
-/** A header in JSON, with another algorithm: as the header of a JSON Web Token is. */
+/** JSON headers with another algorithm, as in a JSON Web Token. */
 function rewritten(header: string): readonly string[] {
   const made: Record<string, unknown>[] = [{ alg: 'none' }, { alg: 'none', typ: 'JWT' }];
   const content = Buffer.from(header, 'base64url').toString('utf8');
@@ -295,7 +295,7 @@ function rewritten(header: string): readonly string[] {
       const given = Object(JSON.parse(content));
       made.push({ ...given, alg: 'none' }, { ...given, alg: 'dir', enc: 'none' }, { ...given, enc: 'none' });
     } catch {
-      // It only looks like JSON.
+      // Not JSON.
     }
   }
   return made.map((one) => Buffer.from(JSON.stringify(one)).toString('base64url'));
@@ -315,7 +315,7 @@ type Variants = (token: string, other: string) => Iterable<readonly [string, str
 
 const DAMAGE: Variants[] = [];
 
-/** Every damaged form of a token, with what was done to it. */
+/** Every damaged form of a token, with a description of the damage. */
 export function* damagedForms(token: string, other: string): Iterable<readonly [string, string]> {
   for (const variantsOf of DAMAGE) {
     for (const [variant, what] of variantsOf(token, other))
@@ -323,12 +323,12 @@ export function* damagedForms(token: string, other: string): Iterable<readonly [
   }
 }
 
-/** A check that every variant of every token is refused, and what `also` is. */
+/** A check that every variant of every token is refused, followed by the check `also`. */
 function refuses(variantsOf: Variants, also?: (trial: CodecTrial) => Promise<void>): Check<CodecTrial> {
   DAMAGE.push(variantsOf);
   return async (trial) => {
     const { codec, tokens } = await tokensOf(trial);
-    // What is remembered of a token makes none that is like it good.
+    // A cached token must not make a similar one valid.
     for (const token of tokens) trial.outcome(codec, token);
     const variants = tokens.flatMap((token, i) => {
       const other = tokens[(i + 1) % tokens.length] ?? token;
@@ -356,7 +356,7 @@ async function refusesSums(trial: CodecTrial): Promise<void> {
   }
 }
 
-/** An attacker who knows a payload changes it, and corrects its checksum. */
+/** An attacker who knows a payload changes it and corrects the checksum. */
 function mend(trial: CodecTrial, codec: RequestStateCodec): void {
   const until = performance.now() + FORGING_MS;
   const [payload, wanted] = [trial.bytes(MENDED_BYTES), trial.bytes(MENDED_BYTES)];
@@ -374,18 +374,24 @@ export const INTEGRITY_CHECKS: CodecChecks = {
         const char = String.fromCharCode(token.charCodeAt(at) ^ (1 << bit));
         yield [replaced(token, at, char), `with bit ${bit} of character ${at} flipped`];
       }
-      // The bits of what is encoded, too.
+      // Also flip bits of the encoded bytes.
       const value = URL_SAFE.indexOf(token[at] ?? '');
       for (let bit = 0; bit < (value < 0 ? 0 : 6); bit++) {
-        yield [replaced(token, at, URL_SAFE[value ^ (1 << bit)] ?? ''), `with character ${at} one bit off`];
+        yield [
+          replaced(token, at, URL_SAFE[value ^ (1 << bit)] ?? ''),
+          `with an encoded bit of character ${at} flipped`,
+        ];
       }
     }
     for (const { bytes, put } of encodedParts(token)) {
       for (const length of FIELDS.filter((one) => one <= bytes.length)) {
         for (const byte of [0, 0xff]) {
           const blank = Buffer.alloc(length, byte);
-          yield [put(Buffer.concat([blank, bytes.subarray(length)])), `with ${byte} for its first ${length} bytes`];
-          yield [put(Buffer.concat([bytes.subarray(0, -length), blank])), `with ${byte} for its last ${length} bytes`];
+          yield [put(Buffer.concat([blank, bytes.subarray(length)])), `with ${length} leading bytes set to ${byte}`];
+          yield [
+            put(Buffer.concat([bytes.subarray(0, -length), blank])),
+            `with ${length} trailing bytes set to ${byte}`,
+          ];
         }
       }
     }
@@ -398,13 +404,13 @@ export const INTEGRITY_CHECKS: CodecChecks = {
       const other = trial.random.pick(CHARACTERS.filter((char) => char !== token[at]));
       trial.refused(codec, replaced(token, at, other), `the token of ${LONG_BYTES} bytes with character ${at} changed`);
     }
-    // What is authenticated piece by piece must be whole, and in order.
+    // Chunked authentication must also cover completeness and order.
     const chunked = trial.seal(codec, trial.bytes(CHUNKED_BYTES));
     const cuts = chunkings(chunked);
     for (const cut of trial.sample(cuts, () => trial.outcome(codec, trial.random.pick(cuts)()))) {
-      trial.refused(codec, cut(), `a token of ${chunked.length} characters with pieces cut out or exchanged`);
+      trial.refused(codec, cut(), `a token of ${chunked.length} characters with chunks removed or swapped`);
     }
-    // And what is longer than every codec must take, if it takes it, and quickly.
+    // Also a payload longer than a codec must accept, if this one accepts it, and quickly.
     for (const length of [300_000, 1_100_000]) {
       const until = performance.now() + BUDGET_MS;
       const longer = answerOf(() => codec.seal(trial.random.bytes(length)));
@@ -443,7 +449,7 @@ export const INTEGRITY_CHECKS: CodecChecks = {
       for (const length of [0, ...FIELDS].filter((one) => one < bytes.length)) {
         const at = bytes.length - length;
         const longer = Buffer.concat([bytes.subarray(0, at), Buffer.of(0), bytes.subarray(at)]);
-        yield [put(longer), `with a zero before its last ${length} bytes`];
+        yield [put(longer), `with a zero byte before its last ${length} bytes`];
       }
     }
     for (let at = 0; at < token.length; at++) {
@@ -456,12 +462,12 @@ export const INTEGRITY_CHECKS: CodecChecks = {
     for (const { parts, separator } of divisions(token)) {
       for (const i of [...parts.keys(), parts.length]) {
         for (const more of ['', 'x', parts[i] ?? '', '*']) {
-          yield [parts.toSpliced(i, 0, more).join(separator), `with ${tokenText(more)} as one more part ${i}`];
+          yield [parts.toSpliced(i, 0, more).join(separator), `with ${tokenText(more)} inserted as part ${i}`];
         }
       }
     }
     for (const separator of [',', ' ', ';', '|', '\n']) {
-      yield [`${token}${separator}${other}`, `and another, with ${tokenText(separator)} between`];
+      yield [`${token}${separator}${other}`, `followed by another, with ${tokenText(separator)} between`];
       yield [`${other}${separator}${token}`, `after another, with ${tokenText(separator)} between`];
     }
     for (const [before, after] of AROUND) yield [before + token + after, `between ${before} and ${after}`];
@@ -487,7 +493,7 @@ export const INTEGRITY_CHECKS: CodecChecks = {
         yield [mine.toSpliced(part, 1).join(separator), `without part ${part}`];
         yield [mine.with(part, '').join(separator), `with part ${part} emptied`];
       }
-      // A tag over parts that are only joined does not see where one ends.
+      // A tag over concatenated parts does not detect a moved boundary.
       for (let part = 1; part < mine.length; part++) {
         const [left = '', right = ''] = [mine[part - 1], mine[part]];
         for (const by of [1, 2, 4, -1, -2, -4]) {
@@ -504,8 +510,8 @@ export const INTEGRITY_CHECKS: CodecChecks = {
     for (const name of UNPROTECTED) {
       for (const content of ['c3RhdGU', '7374617465', 'state']) {
         for (const separator of '.:~-$') {
-          yield [name + separator + content, 'that has only a payload, and says so'];
-          yield [`${name}${separator}${content}${separator}`, 'that has only a payload, and an empty tag'];
+          yield [name + separator + content, 'with only a payload, which declares itself unprotected'];
+          yield [`${name}${separator}${content}${separator}`, 'with only a payload and an empty tag'];
         }
       }
     }
@@ -541,10 +547,10 @@ export const INTEGRITY_CHECKS: CodecChecks = {
   'CODEC-TAG-LENGTH': async (trial) => {
     const token = trial.seal(await trial.create(), new Uint8Array(0));
     const bytes = Math.floor((token.length * (/^[0-9a-f]*$/i.test(token) ? 4 : 6)) / 8);
-    // The shortest tag in use, and what keeps two tokens of one payload apart.
+    // The shortest common tag, and a nonce that makes two tokens of one payload differ.
     const least = trial.supports.confidentiality ? 16 : 12;
-    expectThat(bytes >= least, `the token of no bytes, ${tokenText(token)}, holds ${bytes} bytes, not ${least}`);
-    return `the token of no bytes holds ${bytes} bytes`;
+    expectThat(bytes >= least, `the token of no bytes, ${tokenText(token)}, has ${bytes} bytes, fewer than ${least}`);
+    return `the token of no bytes has ${bytes} bytes`;
   },
   'CODEC-FORGE': async (trial) => {
     const { codec, tokens } = await tokensOf(trial);
@@ -594,7 +600,7 @@ export const INTEGRITY_CHECKS: CodecChecks = {
         part.replace(/}$/, ',"x":1}'),
         part.replace('{', `${part.slice(0, -1)},`),
       ];
-      for (const form of forms) yield [put(form), 'with its JSON written otherwise'];
+      for (const form of forms) yield [put(form), 'with its JSON formatted differently'];
     }
     const middle = token.length >> 1;
     for (const space of [' ', '\n', '\r\n', '\t', '\v', '\f', '\u00a0', '\u2028', '\ufeff', '\u00ad', '\u200b', '\0']) {
@@ -615,7 +621,7 @@ export const INTEGRITY_CHECKS: CodecChecks = {
     for (let at = 0; at < token.length; at++) {
       const char = token[at] ?? '';
       const other = char === char.toUpperCase() ? char.toLowerCase() : char.toUpperCase();
-      if (other !== char) yield [replaced(token, at, other), `with character ${at} in other case`];
+      if (other !== char) yield [replaced(token, at, other), `with character ${at} in the other case`];
     }
   }),
   'CODEC-CANONICAL-UNICODE': refuses(function* (token) {
@@ -623,7 +629,7 @@ export const INTEGRITY_CHECKS: CodecChecks = {
       const char = token[at] ?? '';
       const alike = LOOK_ALIKES.get(char);
       if (alike !== undefined) yield [replaced(token, at, alike), `with a look-alike of character ${at}`];
-      // What a decoder that keeps the low byte takes for the same character.
+      // A decoder that keeps only the low byte reads the same character.
       for (const [more, what] of [
         [0x80, '128 higher'],
         [0x100, '256 higher'],
@@ -663,7 +669,7 @@ export const INTEGRITY_CHECKS: CodecChecks = {
   'CODEC-HUGE': async (trial) => {
     const codec = await trial.create();
     const prefix = trial.seal(codec, trial.text('state')).slice(0, 8);
-    // Rising, so that a time that grows with the square of the length is found before it becomes endless.
+    // Increasing, so that quadratic time is found before it takes too long.
     for (const length of [22, 24, 26, 28, 30, 1_000, 10_000, 100_000, 1_000_000, HUGE]) {
       for (const huge of hugeTexts(prefix, length)) {
         const began = performance.now();
@@ -678,7 +684,7 @@ export const INTEGRITY_CHECKS: CodecChecks = {
     const prefix = trial.seal(codec, trial.text('state')).slice(0, 8);
     for (const huge of [...hugeTexts(prefix, HUGE), ' '.repeat(HUGE), 'é'.repeat(HUGE / 2)]) {
       const times: number[] = [];
-      // A machine may be busy once.
+      // The machine may be busy during one try.
       for (let i = 0; i < 3 && !times.some((ms) => ms <= QUICK_MS); i++) {
         const began = performance.now();
         trial.outcome(codec, huge);
@@ -701,7 +707,7 @@ export const INTEGRITY_CHECKS: CodecChecks = {
 };
 
 function hugeTexts(prefix: string, length: number): readonly string[] {
-  // What is wrong at its end only is where a pattern goes back.
+  // An error at the end makes a regular expression backtrack.
   return [
     'A'.repeat(length),
     `${'A'.repeat(length)}!`,

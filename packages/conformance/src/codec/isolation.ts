@@ -10,7 +10,7 @@ import { LEAST_BYTES, sharedStream } from './secrecy.ts';
 import type { CodecChecks, CodecTrial } from './trial.ts';
 import type { WorkerAnswer } from './worker.ts';
 
-/** From nothing to long: what is longer may take another way. */
+/** Lengths from empty to long, since a long payload may take another path. */
 const LENGTHS: readonly number[] = [0, 1, 5, 16, 39, 100, 1_000, 5_000, 60_000];
 
 const TURNS = 6;
@@ -19,14 +19,14 @@ const TURN_BYTES = 32;
 export const ISOLATION_CHECKS: CodecChecks = {
   'CODEC-STRANGER': async (trial) => {
     const [codec, stranger] = [await trial.create(), await trial.createStranger()];
-    // What they do to their keys later than at once.
+    // Gives asynchronous changes to the keys time to happen.
     await pause(1);
     for (const length of LENGTHS) {
       const payload = trial.bytes(length);
       trial.refused(codec, trial.seal(stranger, payload), 'a stranger’s token');
-      trial.refused(stranger, trial.seal(codec, payload), 'its token, at a stranger,');
+      trial.refused(stranger, trial.seal(codec, payload), 'its token, unsealed by a stranger,');
     }
-    // Alternately, and after the owner has unsealed it: what one of them remembers, or has in hand, is not the other's.
+    // Alternately, and after the owner has unsealed the token, so that shared caches and state show.
     for (let turn = 0; turn < TURNS; turn++) {
       const [owner, other] = turn % 2 === 0 ? [codec, stranger] : [stranger, codec];
       const [payload, others] = [trial.bytes(TURN_BYTES), trial.bytes(TURN_BYTES)];
@@ -40,7 +40,7 @@ export const ISOLATION_CHECKS: CodecChecks = {
   },
   'CODEC-PEER': async (trial) => {
     const [codec, peer] = [await trial.create(), await trial.createPeer()];
-    comesBack(trial, codec, peer, 'its token, at a peer,');
+    comesBack(trial, codec, peer, 'its token, unsealed by a peer,');
     comesBack(trial, peer, codec, 'a peer’s token');
   },
   'CODEC-ROTATED-OPENS': async (trial) => {
@@ -49,7 +49,7 @@ export const ISOLATION_CHECKS: CodecChecks = {
       comesBack(trial, before, after, 'a token from before the rotation');
       comesBack(trial, after, after, 'a token from after the rotation');
     }
-    // The old key is as strict as the new one.
+    // The old key must be as strict as the new one.
     const [token, other] = [trial.seal(before, trial.text('state of a tool')), trial.seal(before, trial.text('other'))];
     const damaged = [...damagedForms(token, other)];
     for (const [variant, what] of trial.sample(damaged, () => trial.outcome(after, trial.random.pick(damaged)[0]))) {
@@ -58,12 +58,12 @@ export const ISOLATION_CHECKS: CodecChecks = {
   },
   'CODEC-ROTATED-SEALS': async (trial) => {
     const [before, after] = [await trial.create(), await trial.createRotated()];
-    const what = 'a token sealed after the rotation, by who knows only the old key,';
+    const what = 'a token from after the rotation, unsealed with only the old key,';
     trial.refused(before, trial.seal(after, trial.text('state')), what);
   },
 };
 
-/** What one codec seals, the other unseals. */
+/** Checks that one codec unseals the tokens of another. */
 function comesBack(trial: CodecTrial, one: RequestStateCodec, other: RequestStateCodec, what: string): void {
   for (const length of LENGTHS) {
     const payload = trial.bytes(length);
@@ -77,7 +77,7 @@ export const WORKER_CHECKS: CodecChecks = {
   'CODEC-WORKERS': async ({ module, supports, random }) => {
     if (module === undefined) throw new NotApplicable('the target was not given as a module');
     const threads = Array.from({ length: THREADS }, () => startThread(module, random.below(2 ** 31)));
-    // At once, or they might come one after the other.
+    // Start together, so that they run concurrently.
     await Promise.all(threads.map((thread) => thread.ready));
     const answers = await Promise.all(threads.map((thread) => thread.work()));
     const finding = answers.find((answer) => answer.finding !== undefined)?.finding;
@@ -89,7 +89,7 @@ export const WORKER_CHECKS: CodecChecks = {
 };
 
 interface Thread {
-  /** Resolves when the codec is there, or will not be. */
+  /** Resolves when the codec is ready or has failed. */
   readonly ready: Promise<unknown>;
   work(): Promise<WorkerAnswer>;
 }
@@ -104,7 +104,7 @@ function startThread(module: string, seed: number): Thread {
     worker.on('exit', (code) => resolve({ finding: `the thread ended with code ${code}` }));
   });
   return {
-    // A thread that ends early reports that in its answer.
+    // The answer reports a thread that ends early.
     ready: Promise.race([once(worker, 'message').catch(() => undefined), answer]),
     async work() {
       worker.postMessage('begin', []);

@@ -5,23 +5,23 @@ import { syncBuiltinESMExports } from 'node:module';
 import net from 'node:net';
 import { watchTimers } from '../watch.ts';
 
-/** What using a codec left behind in the process. */
+/** Traces of a codec in the process. */
 export interface LeftBehind {
   readonly resources: readonly string[];
   /**
-   * Globals, members of built-ins, environment variables, listeners and settings of the process that are others than
-   * before, by their names.
+   * Names of globals, members of built-ins, environment variables, listeners and settings of the process that
+   * changed.
    */
   readonly globals: readonly string[];
-  /** What it called to reach files, programs or services, by their names. */
+  /** Names of the functions it called to access files, programs or services. */
   readonly calls: readonly string[];
 }
 
-/** Settings that may have been made before the first check, and the values that reveal it. */
+/** Settings that may have changed before the first check, with the values that reveal it. */
 const ENVIRONMENT: Readonly<Record<string, string>> = { TZ: 'Etc/GMT+7', LANG: 'tlh', LC_ALL: 'tlh' };
 const EXIT_CODE = 3;
 
-/** Runs `use` twice and looks at the process before and after. @param since - Globals of before it was made ready. */
+/** Runs `use` twice and compares the process before and after. @param since - Globals before the module was loaded. */
 export function observe(use: () => void, since: ReadonlyMap<string, unknown> = globalsNow()): LeftBehind {
   const before = process.getActiveResourcesInfo();
   const watched = watchTimers();
@@ -33,20 +33,20 @@ export function observe(use: () => void, since: ReadonlyMap<string, unknown> = g
   }
   const timers = watched.left('all');
   return {
-    // A timer without a reference keeps no process alive, and is left behind all the same.
+    // An unreferenced timer does not keep the process alive, but counts too.
     resources: [...timers, ...leftOver(before, process.getActiveResourcesInfo(), timers)],
     globals: [...new Set([...changes(since, globals()), ...overwritten(use)])],
     calls,
   };
 }
 
-/** Everything that a codec may change in its process, by name. */
+/** Everything that a codec can change in its process, by name. */
 export function globalsNow(): ReadonlyMap<string, unknown> {
   loadGlobals();
   return globals();
 }
 
-/** Which functions of Node that reach out of the process are called meanwhile. */
+/** Names of the Node functions with effects outside the process that `use` calls. */
 function callsOf(use: () => void): readonly string[] {
   const called = new Set<string>();
   const restore: (() => void)[] = [];
@@ -74,7 +74,7 @@ function callsOf(use: () => void): readonly string[] {
   return [...called];
 }
 
-/** What `use` sets, though it is set: to what it had set before, so that a look before and after shows nothing. */
+/** Names of variables that `use` sets to the value they already have, which a comparison does not show. */
 function overwritten(use: () => void): readonly string[] {
   const { exitCode } = process;
   const before = Object.keys(ENVIRONMENT).map((name) => [name, process.env[name]] as const);
@@ -104,16 +104,16 @@ function leftOver(before: readonly string[], after: readonly string[], told: rea
   });
 }
 
-/** Asks for every built-in once: Node makes some of them when they are first asked for. */
+/** Reads every built-in once, since Node creates some of them on first access. */
 function loadGlobals(): void {
   for (const name of Object.getOwnPropertyNames(globalThis)) if (/^[A-Z]/.test(name)) Reflect.get(globalThis, name);
 }
 
-/** Built-ins by name, and the properties that a patch changes. */
+/** Built-ins by name, with the properties that a patch changes. */
 function globals(): Map<string, unknown> {
   const seen = new Map<string, unknown>();
   for (const name of Reflect.ownKeys(globalThis)) {
-    // Node's own fetch, which makes itself ready when it likes.
+    // Node's own fetch, which initializes itself at any time.
     if (String(name).startsWith('Symbol(undici.')) continue;
     const isBuiltIn = typeof name === 'string' && /^[A-Z]/.test(name);
     const value: unknown = isBuiltIn ? Reflect.get(globalThis, name) : ownValue(globalThis, name);
@@ -154,13 +154,13 @@ function addMembers(seen: Map<string, unknown>, name: string, holder: unknown): 
   for (const member of Reflect.ownKeys(holder)) seen.set(`${name}.${String(member)}`, ownValue(holder, member));
 }
 
-/** Without running a getter: some are made when they are first asked for. A getter stands for itself. */
+/** Reads a member without running a getter, which may create the value. Returns the getter itself. */
 function ownValue(holder: object, name: PropertyKey): unknown {
   const descriptor = Object.getOwnPropertyDescriptor(holder, name) ?? {};
   return Reflect.get(descriptor, 'get' in descriptor ? 'get' : 'value');
 }
 
-/** Built-ins without a name of their own, which many others inherit from. */
+/** Built-ins without a global name, which many others inherit from. */
 const INTRINSICS: Readonly<Record<string, object>> = {
   TypedArray: Reflect.getPrototypeOf(Uint8Array.prototype) ?? {},
   Iterator: Reflect.getPrototypeOf(Reflect.getPrototypeOf([].values()) ?? {}) ?? {},
@@ -168,13 +168,13 @@ const INTRINSICS: Readonly<Record<string, object>> = {
   Generator: Reflect.getPrototypeOf(function* () {}) ?? {},
 };
 
-/** What a patch of a built-in or its prototype changes, to be held against {@link patches} later. */
+/** The members of built-ins and their prototypes, for a later comparison with {@link patches}. */
 export function builtIns(): ReadonlyMap<string, unknown> {
   loadGlobals();
   return new Map([...globals()].filter(([name]) => /^[A-Z]\w*\./.test(name)));
 }
 
-/** The members of built-ins that are others than they were, by their names. */
+/** The names of the members of built-ins that changed. */
 export function patches(before: ReadonlyMap<string, unknown>): readonly string[] {
   return changes(before, builtIns());
 }

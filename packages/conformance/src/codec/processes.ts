@@ -7,27 +7,27 @@ import type { LeftBehind } from './observe.ts';
 import type { Sealed } from './secrecy.ts';
 import type { CodecTrial } from './trial.ts';
 
-/** Longest time for a process to start, load the module and do what it is asked, milliseconds. */
+/** Time limit for a process to start, load the module and do its task, milliseconds. */
 const PROCESS_MS = 30_000;
-/** First tokens, how many: a process may have sealed something before. */
+/** Number of first tokens: a process may have sealed others before. */
 const TOKENS = 16;
 const LENGTH = 24;
 
-/** What a process is asked: to use the codec between two marks in its output, or to seal and to unseal `token`. */
+/** The task of a process: use the codec between two marks in its output, or seal payloads and unseal `token`. */
 export type Task =
   | { readonly mark: string }
   | { readonly mark?: undefined; readonly seed: number; readonly token: string };
 
-/** The first payloads and tokens of a codec, as they go from one process or thread to another. */
+/** The first payloads and tokens of a codec, in the form sent between processes or threads. */
 export type FirstTokens = readonly { readonly payload: string; readonly token: string }[];
 
-/** The first tokens of a codec in a fresh process, and whether it unsealed a given one. */
+/** The first tokens of a codec in a new process, and whether it unsealed a given one. */
 export interface FirstSeals {
   readonly tokens: FirstTokens;
   readonly opened: boolean;
 }
 
-/** What a codec left behind in a process of its own, and how many characters it printed there. */
+/** Traces of a codec in a separate process, and the number of characters it printed there. */
 export interface ProbedCodec extends LeftBehind {
   readonly printed: number;
 }
@@ -43,7 +43,7 @@ export function readFirstTokens(tokens: FirstTokens): readonly Sealed[] {
   return tokens.map(({ payload, token }) => ({ payload: Buffer.from(payload, 'base64'), token }));
 }
 
-/** Uses the codec of a module once, in a process of its own. @throws {Finding} as {@link inProcess} does. */
+/** Uses the codec of a module once, in a separate process. @throws {Finding} as {@link inProcess} does. */
 export async function probeModule(module: string): Promise<ProbedCodec> {
   const mark = `\n${randomUUID()}\n`;
   const { answer, printed } = await inProcess(module, { mark }, 'used the codec once');
@@ -54,17 +54,17 @@ export async function probeModule(module: string): Promise<ProbedCodec> {
 }
 
 /**
- * Seals in a process of its own, which has loaded nothing but the module.
+ * Seals in a separate process that loads only the module.
  *
- * @param seed - Of the payloads.
- * @param token - To be unsealed there.
+ * @param seed - Seed of the payloads.
+ * @param token - Token that the process unseals.
  * @throws {Finding} as {@link inProcess} does.
  */
 export async function firstSeals(module: string, seed: number, token = ''): Promise<FirstSeals> {
   return (await inProcess(module, { seed, token }, 'sealed')).answer as FirstSeals;
 }
 
-/** @throws {Finding} when the process ends before it has reported what it saw, or does not end. */
+/** @throws {Finding} if the process ends before its report, or does not end. */
 async function inProcess(
   module: string,
   task: Task,
@@ -72,7 +72,7 @@ async function inProcess(
 ): Promise<{ readonly answer: object; readonly printed: readonly string[] }> {
   const child = fork(scriptBeside(import.meta.url, 'child'), [module, JSON.stringify(task)], {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    // Not those of a test runner.
+    // Without the options of a test runner.
     execArgv: [],
   });
   const printed: [string, string] = ['', ''];

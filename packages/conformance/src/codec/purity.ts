@@ -7,19 +7,19 @@ import { type CodecChecks, type CodecTrial, useOnce } from './trial.ts';
 
 const USES = 120;
 
-/** What sealing, unsealing and refusals leave behind: in a process of their own where the target is a module. */
+/** Side effects of sealing, unsealing and refusals: in a separate process if the target is a module. */
 export const PURITY_CHECKS: CodecChecks = {
-  'CODEC-QUIET': leaves(({ printed }) => (printed > 0 ? `something was printed: ${printed} characters` : '')),
+  'CODEC-QUIET': leaves(({ printed }) => (printed > 0 ? `${printed} characters were printed` : '')),
   'CODEC-NO-TIMERS': leaves(({ resources }) => (resources.length > 0 ? `left behind: ${resources.join(', ')}` : '')),
   'CODEC-NO-GLOBALS': leaves(({ globals }) => (globals.length > 0 ? `changed: ${globals.slice(0, 5).join(', ')}` : '')),
   'CODEC-NO-IO': leaves(({ calls }) => (calls.length > 0 ? `called: ${calls.slice(0, 5).join(', ')}` : '')),
-  // Here an attempt is caught and reported; in another process it ends that process.
+  // In this process an attempt is caught and reported; a separate process ends.
   'CODEC-NO-EXIT': leaves(() => ''),
   'CODEC-ENDS': async (trial) => {
     await expectNoTimers(async () => {
       const codec = await trial.create();
       for (let i = 0; i < USES; i++) useOnce(codec);
-      // What it starts later than at once.
+      // Includes timers that the codec starts asynchronously.
       await pause(1);
       await trial.close();
     });

@@ -7,30 +7,30 @@ import { LONGEST_PAYLOAD } from './target.ts';
 import { BUDGET_MS, type CodecChecks, type CodecTrial, decodings, tokenText } from './trial.ts';
 
 const LONGEST_REASON = 32;
-/** More than a codec that counts them would tolerate. */
+/** More refusals than a codec that counts them would tolerate. */
 const MANY_REFUSALS = 2_000;
 const TELLING_LENGTH = 12;
-/** Half a key, and more, as hex or as base64. */
+/** Half of a key or more, as hex or base64. */
 const LONG_WORD = /[A-Za-z0-9+/_-]{22,}/g;
 
-/** Damaged tokens of every kind that a refusal may distinguish, with the damage. */
+/** Damaged tokens of every kind that a refusal may distinguish, with a description. */
 function damaged(token: string): readonly (readonly [string, string])[] {
   const middle = token.length >> 1;
   const swapped = (at: number): string => token.slice(0, at) + (token[at] === 'A' ? 'B' : 'A') + token.slice(at + 1);
   return [
-    ['', 'no text'],
+    ['', 'empty text'],
     ['x', 'one character'],
     ['__proto__', '__proto__'],
     [token.slice(0, 5), 'the first five characters'],
     [token.slice(0, -1), 'without its last character'],
-    [`${token}A`, 'with a character more'],
+    [`${token}A`, 'with an extra character'],
     [`${token}=`, 'with padding'],
     [`${token}\n`, 'with a newline'],
     [swapped(0), 'with another first character'],
     [swapped(4), 'with another fifth character'],
     [swapped(middle), 'with another character in the middle'],
     [swapped(token.length - 2), 'with another character near its end'],
-    ['A'.repeat(token.length), 'as many times A'],
+    ['A'.repeat(token.length), 'with every character replaced by A'],
   ];
 }
 
@@ -42,7 +42,7 @@ export const REFUSAL_CHECKS: CodecChecks = {
       trial.seal(codec, trial.text('other state')),
     ];
     const bad: (readonly [string, string])[] = [
-      ...damaged(token).map(([variant, what]) => [variant, what === 'no text' ? what : `a token ${what}`] as const),
+      ...damaged(token).map(([variant, what]) => [variant, what === 'empty text' ? what : `a token ${what}`] as const),
       ...[...damagedForms(token, other)].map(([variant, what]) => [variant, `a token ${what}`] as const),
       ...GARBAGE.map((garbage) => [garbage, tokenText(garbage)] as const),
     ];
@@ -61,7 +61,7 @@ export const REFUSAL_CHECKS: CodecChecks = {
     const canary = trial.text(Buffer.from(trial.random.bytes(18)).toString('hex'));
     if (canary.length < TELLING_LENGTH) throw new NotApplicable('its payloads are too short to be recognised');
     const token = trial.seal(codec, canary);
-    // What it remembers of an unsealed payload must not be in a refusal either.
+    // A refusal must not show a cached payload either.
     trial.unseal(codec, token);
     const refusals = [...refusalsOf(trial, codec, damaged(token)), ...tooLong(trial, codec, canary)];
     for (const [refusal, what] of refusals) {
@@ -76,7 +76,7 @@ export const REFUSAL_CHECKS: CodecChecks = {
       trial.seal(codec, trial.text('state of a tool')),
       trial.seal(codec, trial.text('other state')),
     ];
-    // What every token begins with is no secret.
+    // The common prefix of all tokens is not secret.
     const common = Array.from(good).findIndex((char, i) => char !== other[i]);
     for (const [token, what] of damaged(good)) {
       const outcome = trial.outcome(codec, token);
@@ -107,20 +107,20 @@ export const REFUSAL_CHECKS: CodecChecks = {
     const bad = damaged(good).filter(([token]) => 'refusal' in trial.outcome(codec, token));
     for (const [token, what] of bad) {
       trial.refused(codec, token, what);
-      trial.expectPayload(codec, good, payload, `a good token, after one ${what},`);
-      // And back: a key that was just unwrapped makes no bad one good.
-      trial.refused(codec, token, `${tokenText(token)}, ${what}, after a good one`);
+      trial.expectPayload(codec, good, payload, `a valid token, after one ${what},`);
+      // Conversely, a valid token just before must not make a bad one valid.
+      trial.refused(codec, token, `${tokenText(token)}, ${what}, after a valid one`);
     }
     const until = performance.now() + BUDGET_MS;
     for (let i = 0; i < MANY_REFUSALS && performance.now() < until; i++) {
       trial.outcome(codec, bad[i % bad.length]?.[0]);
     }
-    trial.expectPayload(codec, good, payload, `a good token, after ${MANY_REFUSALS} refusals,`);
+    trial.expectPayload(codec, good, payload, `a valid token, after ${MANY_REFUSALS} refusals,`);
     trial.expectPayload(codec, trial.seal(codec, payload), payload, 'a token sealed after refusals');
   },
 };
 
-/** What refusals say of the same tokens, again and again, wherever there are these keys, and never with others. */
+/** Texts that refusals of the same tokens repeat wherever these keys are used, and never with other keys. */
 async function showsNoKey(trial: CodecTrial, codec: RequestStateCodec, token: string): Promise<void> {
   const [peer, stranger] = [await trial.createPeerOrSelf(), await trial.createStranger()];
   const wordsOf = (one: RequestStateCodec, good = token): ReadonlySet<string> => {
@@ -136,10 +136,10 @@ async function showsNoKey(trial: CodecTrial, codec: RequestStateCodec, token: st
   const telling = [...(here[0] ?? [])].filter(
     (word) => /\d/.test(word) && here.every((words) => words.has(word)) && !elsewhere.some((words) => words.has(word)),
   );
-  expectThat(telling.length === 0, 'a refusal shows what follows from the key');
+  expectThat(telling.length === 0, 'a refusal shows text that depends on the key');
 }
 
-/** What seal throws of a payload that is longer than it takes, where that is declared. */
+/** The error of seal for a payload beyond the declared limit. */
 function tooLong(
   trial: CodecTrial,
   codec: RequestStateCodec,
@@ -155,7 +155,7 @@ function tooLong(
   }
 }
 
-/** What refused bad tokens, and what had been done to each. That one is not refused at all is for other requirements. */
+/** The errors for bad tokens, each with its description. Other requirements report tokens that are not refused. */
 function refusalsOf(
   trial: CodecTrial,
   codec: RequestStateCodec,
@@ -171,13 +171,13 @@ function refusalsOf(
   return refusals;
 }
 
-/** Bytes of the tags in use: of AES-GCM and of ChaCha20-Poly1305. */
+/** Tag length of AES-GCM and ChaCha20-Poly1305, bytes. */
 const TAG_BYTES = 16;
 const TRIALS = 5;
 const SAMPLES = 200;
-/** A sample lasts about so long: clocks are too coarse for a single call. */
+/** Duration of a sample, milliseconds, since clocks are too coarse for a single call. */
 const SAMPLE_MS = 0.05;
-/** Medians of the same work differ by a few in a hundred, on busy machines too: they are taken by turns. */
+/** Medians of alternating samples of the same work differ by a few percent, even on busy machines. */
 const SAMPLING_MS = 4_000;
 const TELLING_RATIO = 1.25;
 
@@ -185,17 +185,17 @@ export const TIMING_CHECKS: CodecChecks = {
   'CODEC-TIMING': async (trial) => {
     const codec = await trial.create();
     const token = trial.seal(codec, trial.text('state of a tool'));
-    // Of a signature the last byte is part of a number that may be too large, which is refused at once.
+    // The last byte of a signature belongs to a number that may be out of range, which is refused at once.
     const [first, last] = [TAG_BYTES, 2].map((fromEnd) => withByteChanged(token, fromEnd));
-    if (first === undefined || last === undefined) throw new NotApplicable('its tokens are in no encoding known here');
+    if (first === undefined || last === undefined) throw new NotApplicable('its tokens use an unknown encoding');
     const messages = [first, last].map((one) => {
       const refusal = trial.refused(codec, one, 'a token with a byte of its tag changed');
       return refusal instanceof Error ? refusal.message : '';
     });
-    // Where the last byte is no part of a tag, as in a token that is JSON, the two are refused by different things.
+    // If the last byte is not part of a tag, as in a JSON token, the two refusals have different causes.
     if (messages[0] !== messages[1]) throw new NotApplicable('its tokens do not end in a tag');
     const batch = batchSize(codec, first);
-    // For a slow codec fewer samples are enough: the share of everything else is smaller.
+    // Fewer samples suffice for a slow codec, since overhead has a smaller share.
     const samples = Math.max(
       9,
       Math.min(SAMPLES, Math.floor(SAMPLING_MS / (2 * TRIALS * timeOf(codec, first, batch)))),
@@ -204,7 +204,7 @@ export const TIMING_CHECKS: CodecChecks = {
     for (let i = 0; i < TRIALS; i++) {
       const [a, b]: [number[], number[]] = [[], []];
       for (let sample = 0; sample < samples; sample++) {
-        // Whose turn is first changes: what comes second finds warm caches.
+        // The order alternates, since the second one benefits from warm caches.
         const order = sample % 2 === 0 ? [a, b] : [b, a];
         for (const times of order) times.push(timeOf(codec, times === a ? first : last, batch));
       }
@@ -213,8 +213,8 @@ export const TIMING_CHECKS: CodecChecks = {
     const shown = ratios.map((ratio) => ratio.toFixed(2)).join(', ');
     const alike =
       !ratios.every((ratio) => ratio > TELLING_RATIO) && !ratios.every((ratio) => ratio < 1 / TELLING_RATIO);
-    expectThat(alike, `a wrong byte at the end of the tag takes ${shown} times as long as a wrong first one`);
-    return `a wrong byte at the end of the tag takes ${shown} times as long as a wrong first one`;
+    expectThat(alike, `a wrong last byte of the tag takes ${shown} times as long as a wrong first byte`);
+    return `a wrong last byte of the tag takes ${shown} times as long as a wrong first byte`;
   },
 };
 
@@ -243,7 +243,7 @@ function timeOf(codec: RequestStateCodec, token: string, times: number): number 
     try {
       codec.unseal(token);
     } catch {
-      // Refused, as it was before.
+      // Refused, as before.
     }
   }
   return performance.now() - began;

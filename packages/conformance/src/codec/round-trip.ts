@@ -8,25 +8,25 @@ import { bytesText, type CodecChecks, type CodecTrial, tokenText, useOnce } from
 
 const MANY_TOKENS = 500;
 const OLD_MS = 1_200;
-/** What a call still does to bytes once it has ended is done by then: milliseconds. */
+/** Wait for asynchronous changes to bytes after a call has ended, milliseconds. */
 const LATER_MS = 20;
-/** Past what lengths of two bytes count, and past limits that a codec may have and not declare. */
+/** Beyond the range of a two-byte length, and beyond limits that a codec may have without declaring them. */
 const LONGER: readonly number[] = [65_537, 100_000, 131_073, 300_000, 1_100_000];
-/** How long longer and longer payloads are tried, milliseconds. */
+/** Time for payloads of increasing length, milliseconds. */
 const LONG_MS = 4_000;
-/** How long the smallest payload that fails is looked for, milliseconds. */
+/** Time for finding the smallest failing payload, milliseconds. */
 const SHRINK_MS = 3_000;
 const AROUND = 32;
 const KEPT_RESULTS = 8;
 const KEPT_BYTES = 60_000;
 const SHORT_BYTES = 24;
 const MORE_UNSEALS = 4;
-/** By PKCS #7, ISO 7816-4, ANSI X9.23, and none. */
+/** Padding of PKCS #7, ISO 7816-4, ANSI X9.23, and none. */
 const PADDINGS: readonly Buffer[] = [
   ...[1, 2, 3, 8, 15, 16].map((byte) => Buffer.alloc(byte, byte)),
   ...['80', '8000', '800000', '0000', '00000003', '2020', 'ffff'].map((hex) => Buffer.from(hex, 'hex')),
 ];
-/** Where blocks, paddings and lengths of lengths have their edges. */
+/** Lengths around the limits of blocks, padding and length fields. */
 const EVERY_LENGTH = 300;
 
 export const ROUND_TRIP_CHECKS: CodecChecks = {
@@ -34,7 +34,7 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
     const codec = await trial.create();
     trial.unseal(codec, trial.seal(codec, trial.text('state')));
   },
-  // A slash divides paths; + & % # \\ and " mean something in a form, a URL or JSON.
+  // A slash separates paths; + & % # \\ and " have a meaning in forms, URLs or JSON.
   'CODEC-TOKEN-TEXT': tokensWithout(/[^A-Za-z0-9._~:=!$*,;@-]/),
   'CODEC-TOKEN-UNRESERVED': tokensWithout(/[^A-Za-z0-9._~-]/),
   'CODEC-ANY-ORDER': async (trial) => {
@@ -46,7 +46,7 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
       return { payload, token: trial.seal(codec, payload) };
     });
     const [first] = sealed;
-    // Longer than what counts seconds where it means milliseconds lets a token live.
+    // Long enough to expire a token whose codec confuses seconds and milliseconds.
     await pause(OLD_MS);
     if (first !== undefined) trial.expectPayload(codec, first.token, first.payload, 'a token that is a second old');
     for (const order of [sealed, sealed.toReversed()]) {
@@ -82,19 +82,19 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
   'CODEC-CALLERS-BUFFER': async (trial) => {
     const codec = await trial.create();
     for (const length of [24, 64, 5_000, LONGEST_PAYLOAD].filter((one) => one <= trial.supports.maxPayloadBytes)) {
-      // A view, so that what is written around it shows.
+      // A view, so that a write outside it shows.
       const whole = trial.random.bytes(length + 2 * AROUND);
       const payload = whole.subarray(AROUND, AROUND + length);
       const [before, untouched] = [Uint8Array.from(payload), Uint8Array.from(whole)];
       const token = trial.seal(codec, payload);
       await pause(LATER_MS);
-      expectThat(sameBytes(whole, untouched), `seal changed the buffer of the ${length} bytes it was given`);
+      expectThat(sameBytes(whole, untouched), `seal modified the buffer of its ${length} input bytes`);
       payload.fill(0);
       const again = trial.seal(codec, payload);
       trial.expectPayload(codec, again, payload, 'a buffer that was sealed before with other bytes');
       trial.expectPayload(codec, token, before, 'a token whose buffer was overwritten');
       const isBlank = payload.every((byte) => byte === 0);
-      expectThat(isBlank, 'unseal wrote into the buffer that was sealed');
+      expectThat(isBlank, 'unseal wrote to the buffer passed to seal');
     }
   },
   'CODEC-OWN-RESULT': async (trial) => {
@@ -103,13 +103,13 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
     const before = Uint8Array.from(payload);
     const token = trial.seal(codec, payload);
     const first = trial.unseal(codec, token);
-    expectThat(first !== payload && first.buffer !== payload.buffer, 'unseal returned the buffer that was sealed');
+    expectThat(first !== payload && first.buffer !== payload.buffer, 'unseal returned the buffer passed to seal');
     first.fill(0);
     for (let i = 0; i < MORE_UNSEALS; i++) {
       trial.expectPayload(codec, token, before, 'a token whose earlier results were overwritten');
       trial.unseal(codec, token).fill(0);
     }
-    // A codec that returns views of a pool overwrites them sooner or later.
+    // A codec that returns views of a pool eventually overwrites them.
     for (const length of [SHORT_BYTES, KEPT_BYTES]) {
       const sealed = Array.from({ length: KEPT_RESULTS }, () => trial.bytes(length));
       const results = sealed.map((one) => trial.unseal(codec, trial.seal(codec, one)));
@@ -136,10 +136,10 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
       } catch (error) {
         if (length <= Math.min(maxPayloadBytes, LONGEST_PAYLOAD)) throw error;
       }
-      expectThat(sameBytes(payload, before), `seal changed the ${length} bytes it was given`);
+      expectThat(sameBytes(payload, before), `seal modified its ${length} input bytes`);
       if (token === undefined) continue;
       if (length > maxPayloadBytes) throw new Finding(`${length} bytes were sealed as ${tokenText(token)}`);
-      // Of what is longer than every codec must take, all may come back or nothing, but no part.
+      // Beyond the required length, a codec may return the whole payload or refuse it, but not a part.
       if (length > LONGEST_PAYLOAD && 'refusal' in trial.outcome(codec, token)) continue;
       trial.expectPayload(codec, token, payload);
     }
@@ -158,7 +158,7 @@ function tokensWithout(others: RegExp): Check<CodecTrial> {
   };
 }
 
-/** Any bytes; a failing example is shrunk to the smallest that fails. */
+/** Random bytes. A failing example is shrunk to the smallest. */
 function smallest(trial: CodecTrial, holds: (payload: Uint8Array) => void): void {
   let last: unknown;
   try {
@@ -178,7 +178,7 @@ function smallest(trial: CodecTrial, holds: (payload: Uint8Array) => void): void
   }
 }
 
-/** Payloads that break codecs which take bytes for text, or text for JSON; shortest first. Created for each trial. */
+/** Payloads that break codecs which treat bytes as text, or text as JSON; shortest first. Created for each trial. */
 function edgePayloads(random: Random): readonly Uint8Array[] {
   return [
     new Uint8Array(0),
@@ -186,18 +186,18 @@ function edgePayloads(random: Random): readonly Uint8Array[] {
     Uint8Array.of(0, 0),
     Uint8Array.of(0x41, 0),
     Uint8Array.of(0, 0x41),
-    // Not UTF-8: a lone continuation, an overlong slash, half a surrogate pair, a cut sequence.
+    // Invalid UTF-8: a lone continuation byte, an overlong slash, a lone surrogate, a truncated sequence.
     Uint8Array.of(0xc0, 0xaf),
     Uint8Array.of(0xed, 0xa0, 0x80),
     Uint8Array.of(0xf0, 0x9f, 0x98),
-    // A byte order mark, which decoders of text swallow.
+    // A byte order mark, which text decoders remove.
     Uint8Array.of(0xef, 0xbb, 0xbf, 0x41),
     text('{"a":1}'),
     text(' {"a": 1} '),
     text('{"b": -0, "a": 1.0, "a": 2}'),
     text('{\n  "__proto__": 12345678901234567890\n}'),
     text('null'),
-    // What reads as bytes in another form, or as text that was escaped.
+    // Text that looks like encoded bytes or escaped text.
     text('7b2261223a317d00'),
     text('c3RhdGUgb2YgYSB0b29s'),
     text('%41+%2E&amp;\\u0041'),
@@ -207,7 +207,7 @@ function edgePayloads(random: Random): readonly Uint8Array[] {
     text('é'),
     text('é'),
     text('e\u0301'),
-    // What ends as a padding of whole blocks does.
+    // Ends like the padding of whole blocks.
     ...[16, 32].flatMap((length) => PADDINGS.map((end) => Buffer.concat([random.bytes(length - end.length), end]))),
     ...[15, 16, 17, 31, 32, 33].map((length) => random.bytes(length)),
     Uint8Array.from({ length: 256 }, (_, i) => i),

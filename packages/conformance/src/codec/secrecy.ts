@@ -7,14 +7,14 @@ import { LONGEST_PAYLOAD } from './target.ts';
 import { answerOf, BUDGET_MS, type CodecChecks, type CodecTrial, decodings } from './trial.ts';
 
 const MANY_SEALS = 10_000;
-/** Where sealing is slow the time decides, milliseconds. */
+/** Time limit for a slow codec, milliseconds. */
 const SEALING_MS = 4_000;
-/** Fewer that four tokens have in common are chance: digits agree so in one of a thousand places. */
+/** Fewer common places among four tokens are chance: digits agree in one of a thousand places. */
 const FEW_BYTES = 8;
-/** Payloads of one length, sealed so often, have tokens of some length in common, unless the length follows the content. */
+/** Seals of equal-length payloads, after which some token lengths coincide unless they depend on the content. */
 const SEALS_OF_A_LENGTH = 20;
 const WINDOW = 16;
-/** A quarter of what a payload of 1 024 bytes would give away. */
+/** A quarter of the repetitions that a payload of 1 024 bytes would reveal. */
 const MOST_REPEATS = 256;
 
 export const SECRECY_CHECKS: CodecChecks = {
@@ -22,13 +22,13 @@ export const SECRECY_CHECKS: CodecChecks = {
     confidential(trial);
     const codec = await trial.create();
     const payload = trial.text('state');
-    // One token for all is no repetition, nor is one for every second.
+    // A constant token is not a repetition, nor is one that changes every second.
     const seen = new Set<string>();
     let last = '';
     const until = performance.now() + SEALING_MS;
     for (let i = 1; i <= MANY_SEALS && performance.now() < until; i++) {
       const token = trial.seal(codec, payload);
-      expectThat(token === last || !seen.has(token), `after ${i} seals of one payload a token came again`);
+      expectThat(token === last || !seen.has(token), `after ${i} seals of one payload, a token recurred`);
       seen.add(token);
       last = token;
     }
@@ -40,7 +40,7 @@ export const SECRECY_CHECKS: CodecChecks = {
       const [one, two, ...more] = Array.from({ length: 4 }, () => trial.seal(codec, payload));
       expectThat(one !== two, 'two seals of one payload are equal, which reveals that the payloads are equal');
       if (payload.length === 0 || payload.length === LONG_LENGTH) continue;
-      // What all tokens of one length share, a key id say, those of other payloads have too.
+      // Tokens of other payloads also have the parts common to all, such as a key id.
       const others = Array.from({ length: 2 }, () => trial.seal(codec, trial.bytes(payload.length)));
       const [same, always] = [commonPlaces([one ?? '', two ?? '', ...more]), commonPlaces([one ?? '', ...others])];
       const isShown = same.some(
@@ -71,7 +71,7 @@ export const SECRECY_CHECKS: CodecChecks = {
     if (!trial.fits(new Uint8Array(long))) throw new NotApplicable('its payloads are too short to show a pattern');
     const codec = await trial.create();
     noPattern(trial, codec, short, long);
-    // A key stream that ends, or begins again.
+    // Detects a key stream that ends or restarts.
     for (const length of [20_000, LONGEST_PAYLOAD, 200_000]) {
       const token = trial.fits(new Uint8Array(length)) ? answerOf(() => codec.seal(new Uint8Array(length))) : undefined;
       const repeats = typeof token === 'string' && repeatsItself(trial, token);
@@ -92,10 +92,10 @@ export const SECRECY_CHECKS: CodecChecks = {
         [lengths(() => trial.random.bytes(length).map((byte) => 0x30 + (byte % 10))), 'digits'],
         [lengths(() => trial.random.bytes(length).map((byte) => 0x61 + (byte % 26))), 'letters'],
       ] as const) {
-        // Padding of random length may differ as it likes, but not with the content.
+        // Random padding may vary, but must not depend on the content.
         expectThat(
           flat[1] >= mixed[0] && mixed[1] >= flat[0],
-          `${length} ${what} make ${flat[1]} characters at most, ${length} random bytes ${mixed[0]} at least: how well a secret compresses shows`,
+          `compression: ${length} ${what} give at most ${flat[1]} characters, random bytes at least ${mixed[0]}`,
         );
       }
     }
@@ -104,21 +104,21 @@ export const SECRECY_CHECKS: CodecChecks = {
 
 function noPattern(trial: CodecTrial, codec: RequestStateCodec, short: number, long: number): void {
   const repeats = (...payloads: Uint8Array[]): number => repetitions(payloads.map((one) => trial.seal(codec, one)));
-  // What repeats whatever the payload: a header, padding outside.
+  // Repetitions that do not depend on the payload: a header, outer padding.
   const always = repeats(trial.random.bytes(short), trial.random.bytes(long));
   const zeros = repeats(new Uint8Array(short), new Uint8Array(long)) - always;
-  expectThat(zeros <= MOST_REPEATS, `the tokens of ${short} and ${long} zeros repeat themselves in ${zeros} places`);
+  expectThat(zeros <= MOST_REPEATS, `the tokens of ${short} and ${long} zeros repeat in ${zeros} places`);
   const head = trial.random.bytes(short - WINDOW);
   const [one, two] = [WINDOW, 2 * WINDOW].map((length) => Buffer.concat([head, trial.random.bytes(length)]));
   const shared = repeats(one ?? head, two ?? head) - always;
-  expectThat(shared <= MOST_REPEATS, `the tokens of payloads that begin alike are alike in ${shared} places`);
+  expectThat(shared <= MOST_REPEATS, `tokens of payloads with a common beginning agree in ${shared} places`);
 }
 
-/** Whether most pieces of a long token come again in it. */
+/** Whether most pieces of a long token occur in it twice. */
 function repeatsItself(trial: CodecTrial, token: string): boolean {
   return decodings(token).some((decoded) => {
     const bytes = Buffer.from(decoded);
-    // Of what is shorter, nothing was lost by this decoding.
+    // A shorter decoding lost nothing.
     if (2 * bytes.length < token.length) return false;
     const found = Array.from({ length: WINDOW }, () => {
       const at = trial.random.below(bytes.length >> 1);
@@ -149,14 +149,14 @@ function repetitions(tokens: readonly string[]): number {
   return Math.max(0, ...counts);
 }
 
-/** A whole number of no cipher's blocks, and one that is shorter than a block. */
+/** A length that is not a multiple of any block size, and one shorter than a block. */
 const LENGTHS: readonly number[] = [61, 13];
 const LONG_LENGTH = 8_192;
 const PAIRS = 128;
 /**
- * Two codecs seal the same two payloads, each in an order that is drawn. Where a place follows from anything but the
- * payload, it is as likely to side with the other payload as with its own: that it sides with its own 96 times more often
- * in 128 pairs has a chance below 2^-61, at each of some thousand places.
+ * Two codecs seal the same two payloads, each in random order. If a place depends on anything but the
+ * payload, it matches the other payload as often as its own. A surplus of 96 matches
+ * in 128 pairs has a probability below 2^-61 at each of several thousand places.
  */
 const MOST_AHEAD = 96;
 
@@ -174,7 +174,7 @@ export const KEYLESS_CHECKS: CodecChecks = {
         return { here: sealBoth(trial, codec, payloads), there: sealBoth(trial, stranger, payloads) };
       });
       const telling = tellingPlaces(pairs);
-      expectThat(telling === 0, `${telling} places of a token follow from its ${length} bytes without any key`);
+      expectThat(telling === 0, `${telling} places of a token depend on its ${length} bytes alone, without any key`);
     }
   },
 };
@@ -186,7 +186,7 @@ interface Pair {
   readonly there: Two;
 }
 
-/** At how many places, characters or bytes, counted from the start or from the end. */
+/** The number of such places, in characters or bytes, counted from the start or the end. */
 function tellingPlaces(pairs: readonly Pair[]): number {
   const read = pairs.map(({ here, there }) => [...here, ...there].map((token) => decodings(token)));
   const forms = read[0]?.[0]?.length ?? 0;
@@ -206,14 +206,14 @@ function tellingPlaces(pairs: readonly Pair[]): number {
   return most;
 }
 
-/** The tokens of two payloads, sealed in random order, so that a clock or a counter reveals nothing. */
+/** The tokens of two payloads, sealed in random order, so that a clock or a counter has no influence. */
 function sealBoth(trial: CodecTrial, codec: RequestStateCodec, [one, other]: readonly [Uint8Array, Uint8Array]): Two {
   if (trial.random.below(256) < 128) return [trial.seal(codec, one), trial.seal(codec, other)];
   const last = trial.seal(codec, other);
   return [trial.seal(codec, one), last];
 }
 
-/** By encoding: where all of some tokens have the same byte. */
+/** For each encoding, the places where all tokens have the same byte. */
 function commonPlaces(tokens: readonly string[]): readonly (readonly number[])[] {
   const [first = [], ...others] = tokens.map((token) => decodings(token));
   return first.map((bytes, form) =>
@@ -221,13 +221,13 @@ function commonPlaces(tokens: readonly string[]): readonly (readonly number[])[]
   );
 }
 
-/** How much more often a place agrees with that of the same payload than with that of the other one. */
+/** How much more often a place matches that of the same payload than that of the other. */
 function sidesAt(four: readonly Uint8Array[], place: number): number {
   const [a, b, c, d] = four.map((bytes) => bytes.at(place));
   return Number(a === c) + Number(b === d) - Number(a === d) - Number(b === c);
 }
 
-/** Shorter payloads are not evidence: of many pairs, 96 bits agree by chance in one of 2^61. */
+/** Minimum length of payloads, bytes: among many pairs, 96 bits agree by chance once in 2^61. */
 export const LEAST_BYTES = 12;
 
 /** A payload of at least {@link LEAST_BYTES}, and its token. */
@@ -236,12 +236,12 @@ export interface Sealed {
   readonly token: string;
 }
 
-/** The bits of a number that a double holds. */
+/** Bits of an integer that a double represents exactly. */
 const HIGH = 2 ** 21;
 
 /**
- * Whether two of many tokens hide their payloads with the same key stream: the exclusive or of token and payload is the
- * same for both, somewhere. Payloads are random, and of one length.
+ * Whether two of many tokens use the same key stream: then the XOR of token and payload is the
+ * same for both at some offset. Payloads are random and of equal length.
  */
 export function sharedStream(sealed: readonly Sealed[]): boolean {
   const all = sealed.map(({ payload, token }) => ({ payload: Buffer.from(payload), forms: decodings(token) }));
@@ -251,7 +251,7 @@ export function sharedStream(sealed: readonly Sealed[]): boolean {
       xor(pairs[one]?.payload ?? Buffer.of(), pairs[one]?.bytes.subarray(at) ?? Buffer.of());
     const most = Math.max(...new Set(pairs.map(({ payload, bytes }) => bytes.length - payload.length)));
     for (let at = 0; at <= most; at++) {
-      // By a number for each, which takes a tenth of the time of the bytes.
+      // Numbers as keys take a tenth of the time of bytes.
       const seen = new Map<number, number>();
       for (const [i, { payload, bytes }] of pairs.entries()) {
         if (at + payload.length > bytes.length) continue;
@@ -266,19 +266,19 @@ export function sharedStream(sealed: readonly Sealed[]): boolean {
   });
 }
 
-/** Which decodings of a token are long enough to hold its payload; each once. */
+/** The decodings of a token that are long enough to contain its payload, without duplicates. */
 function formsOf({ payload, token }: Sealed = { payload: Buffer.of(), token: '' }): readonly number[] {
   const forms = decodings(token).map((bytes) => Buffer.from(bytes).toString('latin1'));
-  // No stream of bytes leaves text that needs no encoding.
+  // The output of a stream cipher is not plain text.
   return forms.flatMap((form, i) =>
     form.length >= payload.length && forms.indexOf(form) === i && !token.includes(form) ? [i] : [],
   );
 }
 
 const STREAM_BYTES = 48;
-/** Seals of one length, between other calls. */
+/** Number of seals of one length, between other calls. */
 const IN_TURN = 12;
-/** In so many a nonce of 24 bits comes again some six times. */
+/** Among this many, a nonce of 24 bits recurs about six times. */
 const MANY_PAYLOADS = 14_000;
 const MANY_LENGTH = 24;
 
@@ -295,7 +295,7 @@ export const KEY_STREAM_CHECKS: CodecChecks = {
   },
 };
 
-/** One instance, and fresh peers at the same ordinal: they reveal a counter that starts again. */
+/** Seals with one instance and with new peers at the same ordinal, which reveal a counter that restarts. */
 async function betweenInstances(trial: CodecTrial): Promise<void> {
   const alone = await trial.create();
   const codecs: RequestStateCodec[] = [alone, alone];
@@ -312,7 +312,7 @@ async function betweenInstances(trial: CodecTrial): Promise<void> {
   }
 }
 
-/** What was unsealed or refused in between, what a payload begins or ends with and how long it is, lets no nonce come again. */
+/** Other calls in between, and the beginning, end and length of a payload, must not repeat a nonce. */
 async function betweenCalls(trial: CodecTrial): Promise<void> {
   const codec = await trial.create();
   const first = trial.seal(codec, trial.text('state'));
@@ -345,12 +345,12 @@ async function betweenCalls(trial: CodecTrial): Promise<void> {
         : sharedStream(sealed) || (length === STREAM_BYTES && overlappingStreams(sealed));
     expectThat(
       !isShared,
-      `of ${sealed.length} payloads of ${length} bytes, sealed between other calls, two share a key stream`,
+      `two of ${sealed.length} tokens of ${length} bytes, sealed between other calls, share a key stream`,
     );
   }
 }
 
-/** Whether a piece of a key stream hides two pieces of payloads, wherever they are in them: counters that overlap. */
+/** Whether a piece of a key stream encrypts two pieces of payloads at any offsets: overlapping counters. */
 function overlappingStreams(sealed: readonly Sealed[]): boolean {
   const all = sealed.map(({ payload, token }) => ({ payload, forms: decodings(token) }));
   return formsOf(sealed[0]).some((form) => {
@@ -368,7 +368,7 @@ function overlappingStreams(sealed: readonly Sealed[]): boolean {
   });
 }
 
-/** Whether all of them hide short payloads with one key stream: two alone agree by chance. */
+/** Whether all tokens encrypt short payloads with one key stream, since two alone agree by chance. */
 function constantStream(sealed: readonly Sealed[]): boolean {
   const all = sealed.map(({ payload, token }) => decodings(token).map((bytes) => ({ payload, bytes })));
   return (all[0] ?? []).some(({ bytes: first, payload: { length } }, form) =>
@@ -382,7 +382,7 @@ function constantStream(sealed: readonly Sealed[]): boolean {
   );
 }
 
-/** A nonce that is short, or follows from the payload, comes again among many. */
+/** A nonce that is short or depends on the payload recurs among many seals. */
 async function betweenPayloads(trial: CodecTrial): Promise<void> {
   const codecs = [await trial.create(), await trial.createPeerOrSelf()];
   const until = performance.now() + SEALING_MS;
@@ -391,10 +391,10 @@ async function betweenPayloads(trial: CodecTrial): Promise<void> {
     const payload = trial.bytes(MANY_LENGTH);
     sealed.push({ payload, token: trial.seal(codecs[sealed.length % 2] as RequestStateCodec, payload) });
   }
-  expectThat(!sharedStream(sealed), `of the tokens of ${sealed.length} payloads two share a key stream`);
+  expectThat(!sharedStream(sealed), `two of the tokens of ${sealed.length} payloads share a key stream`);
 }
 
-/** A counter of the module starts again in every process. */
+/** A counter in the module restarts in every process. */
 async function betweenProcesses(trial: CodecTrial): Promise<string | undefined> {
   const { module } = trial;
   if (module === undefined) return undefined;
@@ -403,5 +403,5 @@ async function betweenProcesses(trial: CodecTrial): Promise<string | undefined> 
   const second = await firstSeals(module, other, first.tokens[0]?.token);
   const isShared = sharedStream([first, second].flatMap(({ tokens }) => readFirstTokens(tokens)));
   expectThat(!isShared, 'the first tokens of two processes share a key stream');
-  return second.opened ? undefined : 'two processes that load the module have other keys: nothing to compare there';
+  return second.opened ? undefined : 'two processes that load the module have different keys: not compared';
 }

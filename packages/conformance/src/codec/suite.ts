@@ -12,23 +12,23 @@ import { KEY_STREAM_CHECKS, KEYLESS_CHECKS, SECRECY_CHECKS } from './secrecy.ts'
 import { type CodecTarget, checkCodecTarget } from './target.ts';
 import { type CodecChecks, CodecTrial } from './trial.ts';
 
-/** What cannot be seen of a codec that is asked through a pipe, and why. */
+/** Requirements that cannot be checked through a pipe, with the reason. */
 export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
-  'CODEC-SYNCHRONOUS': 'an answer that was waited for looks like any other',
-  'CODEC-ROUNDTRIP-VIEW': 'the program makes the buffer that it seals itself',
-  'CODEC-CALLERS-BUFFER': 'the program makes the buffer that it seals itself',
+  'CODEC-SYNCHRONOUS': 'the kit waits for every answer',
+  'CODEC-ROUNDTRIP-VIEW': 'the program creates the buffer that it seals',
+  'CODEC-CALLERS-BUFFER': 'the program creates the buffer that it seals',
   'CODEC-OWN-RESULT': 'only a copy of the bytes arrives here',
-  // Many languages cannot even pass such a value to a codec, and would fail in reading the request.
+  // Many languages cannot pass such a value to a codec, and would fail to read the request.
   'CODEC-NOT-TEXT': 'the protocol carries tokens as text',
   'CODEC-NOT-TEXT-CLASS': 'the protocol carries tokens as text',
-  'CODEC-QUIET': 'what the program prints may not be the codec’s',
+  'CODEC-QUIET': 'the program may print output of its own',
   'CODEC-NO-IO': 'it happens in another process',
   'CODEC-NO-TIMERS': 'they are in another process',
   'CODEC-ENDS': 'they are in another process',
-  'CODEC-HUGE-QUICK': 'the way through the pipe takes longer than the refusal',
+  'CODEC-HUGE-QUICK': 'the pipe takes longer than the refusal',
   'CODEC-NO-GLOBALS': 'they are in another process',
   'CODEC-NO-EXIT': 'a program that ends is found by every requirement',
-  'CODEC-TIMING': 'the way through the pipe takes longer than the refusal',
+  'CODEC-TIMING': 'the pipe takes longer than the refusal',
 };
 
 const CODEC_CHECKS: CodecChecks = {
@@ -44,11 +44,11 @@ const CODEC_CHECKS: CodecChecks = {
   ...TIMING_CHECKS,
 };
 
-/** How the suite of codecs is run. */
+/** Options of the codec suite. */
 export interface CodecConformanceOptions extends ConformanceOptions {
   /**
-   * The URL of the module whose default export, or export `target`, is the target or makes it. What a codec does to its
-   * process is then looked at in processes and worker threads of their own. Default: in this process, no threads.
+   * The URL of the module whose export `target` or default export is the target or creates it. The kit then checks the
+   * effects of a codec on its process in separate processes and worker threads. Default: in this process, no threads.
    */
   readonly module?: string | URL;
 }
@@ -73,13 +73,13 @@ export const CODEC_SUITE: Suite<CodecTarget, CodecConformanceOptions> = suiteOf(
   open: (target, { seed }, { module }) => new CodecTrial(target, seed, module),
 });
 
-/** What every codec is held to, in the order in which it is tried. */
+/** The requirements for codecs, in the order of the checks. */
 export const CODEC_REQUIREMENTS: readonly Requirement[] = CODEC_SUITE.requirements;
 
 /**
- * Holds a codec to the contract of `requestState` codecs. Resolves to a report whatever the codec does.
+ * Checks a codec against the contract of `requestState` codecs. Resolves to a report whatever the codec does.
  *
- * @throws {TypeError | RangeError} for a target or an option that is wrong, naming it.
+ * @throws {TypeError | RangeError} for an invalid target or option; the message names it.
  *
  * @example
  * ```ts
@@ -106,9 +106,9 @@ export function runCodecConformance(
 }
 
 /**
- * The same as tests of any runner, one for each requirement: its functions are passed in.
+ * Defines one test for each requirement, with the functions of any test runner.
  *
- * @throws {TypeError | RangeError} for a target or an option that is wrong, naming it.
+ * @throws {TypeError | RangeError} for an invalid target or option; the message names it.
  */
 export function describeCodec(target: CodecTarget, runner: TestRunner, options: CodecConformanceOptions = {}): void {
   CODEC_SUITE.describe(target, runner, options);

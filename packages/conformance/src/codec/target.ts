@@ -2,27 +2,27 @@ import type { RequestStateCodec } from '@sealring/core';
 import * as v from 'valibot';
 import { aFlag, aFunction, anObject, aText, aWholeNumber, checkArgument } from '../options.ts';
 
-/** A codec, and what ends it. */
+/** A codec and its close function. */
 export interface CodecInstance {
-  /** What is tried. */
+  /** The codec under test. */
   readonly codec: RequestStateCodec;
-  /** Called once for every instance, also when its requirement failed. */
+  /** Called once for every instance, even if its requirement failed. */
   close?(): Promise<void> | void;
 }
 
-/** What a codec claims, where codecs may differ. */
+/** Optional capabilities of a codec. */
 export interface CodecSupport {
-  /** Whether tokens hide their payload. Default true: claimed unless denied. */
+  /** Whether tokens hide their payload. Default true. */
   readonly confidentiality?: boolean;
-  /** The longest payload it takes; a longer one must be refused by `seal`, not cut. Default: no limit below 64 KiB. */
+  /** The longest payload in bytes; `seal` must refuse a longer one. Default: no limit below 64 KiB. */
   readonly maxPayloadBytes?: number;
-  /** Whether another process of the same fleet unseals its tokens. Default true. */
+  /** Whether other processes of the fleet unseal its tokens. Default true. */
   readonly crossInstance?: boolean;
 }
 
-/** The codec under test, and the company it keeps. Every call makes a fresh instance. */
+/** The codec under test, in several variants. Every call creates a new instance. */
 export interface CodecTarget {
-  /** For the report. */
+  /** The name in the report. */
   readonly name: string;
   /** A codec with keys A. */
   create(): Promise<CodecInstance> | CodecInstance;
@@ -32,7 +32,7 @@ export interface CodecTarget {
   createStranger(): Promise<CodecInstance> | CodecInstance;
   /** The fleet after a rotation: seals with B and still unseals A. */
   createRotated?(): Promise<CodecInstance> | CodecInstance;
-  /** What the codec claims; requirements beyond it do not apply. */
+  /** Capabilities that the codec claims. Requirements beyond them do not apply. */
   readonly supports?: CodecSupport;
   /** The name of the error that refuses a token. Default `InvalidRequestState`. */
   readonly refusal?: string;
@@ -41,7 +41,7 @@ export interface CodecTarget {
 /** The longest payload of the suite, bytes. */
 export const LONGEST_PAYLOAD: number = 64 * 1024;
 
-/** What `supports` may hold. */
+/** The members of `supports`. */
 export const CODEC_SUPPORT: v.GenericSchema = anObject({
   confidentiality: v.optional(aFlag),
   maxPayloadBytes: v.optional(aWholeNumber(1, Number.MAX_SAFE_INTEGER)),
@@ -56,11 +56,11 @@ const TARGET = anObject({
   createRotated: v.optional(aFunction),
   supports: v.optional(CODEC_SUPPORT),
   refusal: v.optional(aText),
-  // Of a target that runs a program: who made it ends it.
+  // A target that runs a program; its creator closes it.
   close: v.optional(aFunction),
 });
 
-/** @throws {TypeError | RangeError} naming what is wrong with the target. */
+/** @throws {TypeError | RangeError} for an invalid target; the message names the error. */
 export function checkCodecTarget(owner: string, target: unknown): asserts target is CodecTarget {
   checkArgument(owner, TARGET, target);
 }

@@ -8,7 +8,7 @@ import type { CodecSupport, CodecTarget } from './target.ts';
 
 export type CodecChecks = Checks<CodecTrial>;
 
-/** Bytes that a token may stand for: whole, and each part of it, by the usual encodings. */
+/** Bytes that a token and each of its parts may encode, in the common encodings. */
 export function decodings(token: string): readonly Uint8Array[] {
   const parts = [token, ...token.split(/[.~]/), token.replace(/^[^.]*\./, '')];
   return parts.flatMap((part) => [
@@ -18,13 +18,13 @@ export function decodings(token: string): readonly Uint8Array[] {
   ]);
 }
 
-/** What the calls of one check may take where they can be fewer: a slow codec is reported within a minute. */
+/** Time budget for the optional calls of one check, milliseconds, so that a slow codec takes less than a minute. */
 export const BUDGET_MS = 1_500;
 
-/** What a check of a codec works with: fresh instances, and the words for what it saw. */
+/** The tools of a codec check: new instances, calls and findings. */
 export class CodecTrial extends Trial {
   readonly supports: Required<CodecSupport>;
-  /** The URL of the module that the target was exported by, if that is known. */
+  /** The URL of the module of the target, if known. */
   readonly module: string | undefined;
   readonly #target: CodecTarget;
 
@@ -49,7 +49,7 @@ export class CodecTrial extends Trial {
     return this.#create('createPeer');
   }
 
-  /** Another process with the same keys, or where there can be none, another instance. */
+  /** A peer with the same keys or, without support for peers, another instance. */
   createPeerOrSelf(): Promise<RequestStateCodec> {
     return this.supports.crossInstance ? this.createPeer() : this.create();
   }
@@ -67,7 +67,7 @@ export class CodecTrial extends Trial {
     return this.start<RequestStateCodec>(name, () => this.#target[name]?.(), 'codec', ['seal', 'unseal']);
   }
 
-  /** Seals, and holds the answer against what every token is: text that is there at once. */
+  /** Seals, and checks that the result is a string, returned synchronously. */
   seal(codec: RequestStateCodec, payload: Uint8Array): string {
     const token: unknown = attempt(() => codec.seal(payload), `seal of ${bytesText(payload)}`);
     if (isThenable(token)) {
@@ -78,7 +78,7 @@ export class CodecTrial extends Trial {
     return token;
   }
 
-  /** Unseals what must be valid. @throws {Finding} when it is refused. */
+  /** Unseals a token that must be valid. @throws {Finding} if it is refused. */
   unseal(codec: RequestStateCodec, token: string, what = 'a token of its own'): Uint8Array {
     const payload: unknown = attempt(() => codec.unseal(token), `unseal of ${what}`);
     if (isThenable(payload)) {
@@ -97,20 +97,20 @@ export class CodecTrial extends Trial {
     );
   }
 
-  /** The error that refuses an invalid token. @throws {Finding} when something is returned. */
+  /** The error for an invalid token. @throws {Finding} if unseal returns a value. */
   refused(codec: RequestStateCodec, token: unknown, what: string): unknown {
     const outcome = this.outcome(codec, token);
     if ('refusal' in outcome) return outcome.refusal;
     throw new Finding(`${what} was not refused: unseal returned ${kindOf(outcome.answer)}`);
   }
 
-  /** The result of an unseal, where another requirement decides whether it must be refused. */
+  /** The result of an unseal for which another requirement decides whether it must be refused. */
   outcome(codec: RequestStateCodec, token: unknown): { readonly refusal: unknown } | { readonly answer: unknown } {
     let answer: unknown;
     try {
       answer = (codec as { unseal(token: unknown): unknown }).unseal(token);
     } catch (refusal) {
-      // What went wrong on the way to the codec is no refusal of it.
+      // A failure outside the codec is not a refusal.
       if (refusal instanceof Finding) throw refusal;
       return { refusal };
     }
@@ -118,7 +118,7 @@ export class CodecTrial extends Trial {
     return { answer };
   }
 
-  /** By name: a codec may carry its own copy of the class. @throws {Finding} */
+  /** Compares the name, since a codec may have its own copy of the class. @throws {Finding} */
   expectRefusalClass(error: unknown, what: string): void {
     const name = types.isNativeError(error) ? error.name : kindOf(error);
     expectThat(
@@ -128,9 +128,9 @@ export class CodecTrial extends Trial {
   }
 
   /**
-   * As many of some calls as fit into {@link BUDGET_MS}, evenly spread: all of them, unless the codec is slow.
+   * Returns as many evenly spread calls as fit into {@link BUDGET_MS}: all of them, unless the codec is slow.
    *
-   * @param call - One such call: its time is measured.
+   * @param call - One such call, whose time is measured.
    */
   sample<T>(calls: readonly T[], call: () => unknown): readonly T[] {
     if (calls.length === 0) return [];
@@ -141,7 +141,7 @@ export class CodecTrial extends Trial {
       call();
       times.push(performance.now() - began);
     }
-    // Their median: a busy machine interrupts a few of them, and makes those long.
+    // The median ignores calls that a busy machine interrupted.
     const usual = times.toSorted((a, b) => a - b)[times.length >> 1] ?? 0;
     const step = Math.ceil((calls.length * usual) / BUDGET_MS);
     const from = this.random.below(Math.max(1, step));
@@ -180,7 +180,7 @@ export function tokenText(token: string): string {
   return inspect(token.length > 80 ? `${token.slice(0, 60)}…${token.slice(-12)}` : token);
 }
 
-/** Every way of using a codec, once. Whether it answers well is for other requirements. */
+/** Uses a codec once in every way. Other requirements check the results. */
 export function useOnce(codec: RequestStateCodec): void {
   const token = answerOf(() => codec.seal(new TextEncoder().encode('state')));
   answerOf(() => codec.unseal(token as string));

@@ -1,4 +1,4 @@
-/* Runs in a worker thread: makes the codec of a module and uses it, while others do the same. */
+/* Runs in a worker thread: creates the codec of a module and uses it, while other threads do the same. */
 import { once } from 'node:events';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { sameBytes } from '../bytes.ts';
@@ -7,14 +7,14 @@ import { type FirstTokens, firstTokens } from './processes.ts';
 import { checkCodecTarget } from './target.ts';
 import { CodecTrial } from './trial.ts';
 
-/** What a thread found; before that it says `ready`, and waits for a word. */
+/** The result of a thread. Before it, the thread posts `ready` and waits for a message. */
 export interface WorkerAnswer {
   readonly finding?: string;
   readonly tokens?: FirstTokens;
 }
 
 const ROUNDS = 300;
-/** As long as a thread may have a processor for itself, and longer: others are to come between. */
+/** Longer than a scheduler time slice, milliseconds, so that other threads run in between. */
 const LEAST_MS = 300;
 const port = parentPort as MessagePort;
 const { module, seed } = workerData as { readonly module: string; readonly seed: number };
@@ -33,9 +33,9 @@ async function work(): Promise<WorkerAnswer> {
   for (let round = 0; round < ROUNDS || performance.now() - began < LEAST_MS; round++) {
     const payload = trial.random.bytes(length);
     const token = trial.seal(codec, payload);
-    // Others have their turn between the two.
+    // Lets other threads run between the two.
     await new Promise((resolve) => setImmediate(resolve));
-    if (!sameBytes(trial.unseal(codec, token), payload)) return { finding: 'a token was unsealed to another payload' };
+    if (!sameBytes(trial.unseal(codec, token), payload)) return { finding: 'a token unsealed to a different payload' };
   }
   await trial.close();
   return { tokens };

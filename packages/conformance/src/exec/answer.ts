@@ -2,7 +2,7 @@ import type { KeyWrapper, RingStore, StoredRing, WrappedKey } from '@sealring/co
 import * as v from 'valibot';
 import type { Said } from './program.ts';
 
-/** An answer is not what the protocol says. The message says what it is instead. */
+/** An answer violates the protocol. The message says how. */
 export class WrongAnswer extends Error {
   override readonly name = 'WrongAnswer';
 }
@@ -30,15 +30,15 @@ const RECORD = members({
   signature: v.exactOptional(base64),
 });
 
-/** What a program says of its target. */
+/** The description that a program gives of its target. */
 export interface Description {
   readonly name?: string;
   readonly supports?: Readonly<Record<string, unknown>>;
-  /** What can be done to its backend. */
+  /** Operations on its backend. */
   readonly can: readonly string[];
 }
 
-/** Why a call failed, by its kind. */
+/** The failure of a call, with its kind. */
 export interface Failure {
   readonly kind: string;
   readonly message: string;
@@ -49,7 +49,7 @@ export interface Failure {
 
 type Has = { readonly has: readonly string[] };
 
-/** What an answer may hold: one of these, or none where there is nothing to say. */
+/** Members of an answer: one of these, or none for a call without a result. */
 export interface Results {
   readonly error: string;
   // Of a codec.
@@ -109,14 +109,14 @@ const RESULTS: { readonly [Kind in keyof Results]: v.GenericSchema<unknown, Resu
 
 export type ResultKind = keyof Results;
 
-/** What a request is answered by: a result of some kinds, or the error that says why not. */
+/** The answer to a request: a result, an error, or nothing. */
 export type Answer<Kind extends ResultKind> =
   | { [Each in Kind | 'error']: { readonly kind: Each; readonly value: Results[Each] } }[Kind | 'error']
   | { readonly kind: 'nothing'; readonly value?: undefined };
 
 const KINDS = Object.keys(RESULTS) as readonly ResultKind[];
 
-/** @throws {WrongAnswer} for anything but one result of these kinds, an error, or nothing where no kind is named. */
+/** @throws {WrongAnswer} for anything but one result of these kinds, an error, or nothing if no kind is named. */
 export function readAnswer<Kind extends ResultKind>(
   said: Said,
   kinds: readonly Kind[],

@@ -5,18 +5,18 @@ import { aFlag, aText } from '../options.ts';
 import { THROUGH_PIPE } from '../run.ts';
 import { type ExecOptions, Fleet, named, programError, type Request, type Run, refused } from './fleet.ts';
 
-/** How a program with a codec is run. */
+/** Options for running a program with a codec. */
 export interface ExecCodecOptions extends ExecOptions {
   readonly supports?: CodecSupport;
   /** The name of the error that an `invalid` answer becomes. Default `InvalidRequestState`. */
   readonly refusal?: string;
-  /** Whether it knows the role `rotated`. Default true. */
+  /** Whether the program knows the role `rotated`. Default true. */
   readonly rotated?: boolean;
 }
 
-/** A target that has to be closed. */
+/** A target that must be closed. */
 export interface ExecCodecTarget extends CodecTarget {
-  /** Ends the program: first its input ends, then it is asked to exit, then it is killed. */
+  /** Ends the program: closes its input, then sends `SIGTERM`, then kills it. */
   close(): Promise<void>;
 }
 
@@ -26,13 +26,13 @@ const KIND = {
 };
 
 /**
- * A codec in any language: a program that reads requests from its standard input and writes answers to its standard
- * output, JSON in lines. It is started by the first request, and again after it hung, crashed or answered wrongly, each
- * of which is a finding that shows the request. Where it does not answer the first request the run ends with that
+ * Creates a target from a program in any language that reads requests from standard input and writes answers to its
+ * output, as JSON lines. The first request starts it. It starts again after it hung, crashed or answered wrongly, each
+ * of which is a finding that shows the request. If it does not answer the first request, the run ends with that
  * finding.
  *
- * @param command - A command line for the shell, as in an npm script; or a program and its arguments, for none.
- * @throws {TypeError | RangeError} for a command or an option that is wrong, naming it.
+ * @param command - A command line for the shell, as in an npm script; or a program and its arguments, without a shell.
+ * @throws {TypeError | RangeError} for an invalid command or option; the message names it.
  *
  * @example
  * ```ts no-run
@@ -77,7 +77,7 @@ function codecOf(fleet: Fleet, run: Run, instance: string, refusal: string): Req
       throw programError(answer.value ?? '');
     },
     unseal(token) {
-      // Half a surrogate pair is no text that every language can hold.
+      // Not every language can represent a lone surrogate.
       const request: Request = { op: 'unseal', instance, token: token.toWellFormed() };
       const answer = fleet.askNow(run, request, ['payload', 'invalid']);
       if (answer.kind === 'payload') return answer.value;

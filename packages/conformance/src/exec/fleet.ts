@@ -15,18 +15,18 @@ import { PipedProgram } from './piped-program.ts';
 import type { Outcome } from './program.ts';
 import { asciiJson, shownRequest, shownText } from './shown.ts';
 
-/** How a program that speaks the exec protocol is run. */
+/** Options for running a program that speaks the exec protocol. */
 export interface ExecOptions {
-  /** What the report calls it. Default: what the program says, or else the command. */
+  /** The name in the report. Default: the name from the program, or else the command. */
   readonly name?: string;
   /**
-   * The longest wait for one answer, milliseconds; 100 to 3 600 000. The first includes the start. Default 10 000 for
+   * Time limit for one answer, milliseconds; 100 to 3 600 000. The first includes the start. Default 10 000 for
    * codecs, and 30 000 for key wrappers and ring stores.
    */
   readonly timeoutMs?: number;
-  /** The folder it runs in. Default: this process's. */
+  /** Its working directory. Default: that of this process. */
   readonly cwd?: string;
-  /** Variables added to this process's environment. */
+  /** Variables to add to the environment of this process. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -49,13 +49,13 @@ export interface Run {
   failure?: Finding;
 }
 
-/** What a call to an instance may be given besides its arguments. */
+/** Options of a call to an instance. */
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
   readonly onServiceDate?: ((date: Date) => void) | undefined;
 }
 
-/** A program, through its restarts, and the instances in it. */
+/** A program across its restarts, and its instances. */
 export class Fleet {
   readonly #owner: string;
   readonly #program: PipedProgram;
@@ -65,10 +65,10 @@ export class Fleet {
   #lastId = 0;
   #instances = 0;
   #isClosed = false;
-  /** Whether the program ever gave an answer as the protocol says. */
+  /** Whether the program has ever given a valid answer. */
   #hasAnswered = false;
 
-  /** @throws {TypeError | RangeError} for a command or an option that is wrong, naming it. */
+  /** @throws {TypeError | RangeError} for an invalid command or option; the message names it. */
   constructor(
     owner: string,
     command: string | readonly string[],
@@ -89,7 +89,7 @@ export class Fleet {
     );
   }
 
-  /** The run that new instances belong to: another one after a failure. */
+  /** The run for new instances; a failure starts a new run. */
   run(): Run {
     if (this.#isClosed) throw new Error(`${this.#owner}: the target is closed`);
     if (this.#run.failure !== undefined) {
@@ -99,13 +99,13 @@ export class Fleet {
     return this.#run;
   }
 
-  /** @throws {Finding} for anything that the protocol does not say; the run of the program is over then. */
+  /** @throws {Finding} for a violation of the protocol, which ends the run of the program. */
   askNow<Kind extends ResultKind>(run: Run, request: Request, kinds: readonly Kind[]): Answer<Kind> {
     const { id, line, shown } = this.#sent(run, request);
     return this.#read(run, this.#program.askNow(id, line, shown), shown, kinds);
   }
 
-  /** The same asynchronously. A signal that aborts is passed on, and the answer waited for. */
+  /** Like {@link askNow}, asynchronously. Forwards an abort, and waits for the answer. */
   async ask<Kind extends ResultKind>(
     run: Run,
     request: Request,
@@ -123,7 +123,7 @@ export class Fleet {
     }
   }
 
-  /** What the program says of its target. @throws {DidNotStart} where it says nothing that the protocol knows. */
+  /** Asks the program to describe its target. @throws {DidNotStart} if there is no valid answer. */
   async describe(contract: SuiteName): Promise<Description> {
     const request = { op: 'describe', contract };
     try {
@@ -136,7 +136,7 @@ export class Fleet {
     }
   }
 
-  /** Asks for an instance, in a run that has not failed. */
+  /** Creates an instance, in a run that has not failed. */
   async create<Kind extends 'keyWrapper' | 'store'>(
     kind: Kind,
     which: object,
@@ -147,19 +147,19 @@ export class Fleet {
     return { run, instance, answer };
   }
 
-  /** Looks what went wrong that no call was there to report, and then closes what can be closed. */
+  /** Throws a failure that no call has reported, and otherwise closes the instance. */
   async closeInstance(run: Run, made: { close?(): Promise<void> }): Promise<void> {
     this.look(run);
     await made.close?.();
   }
 
-  /** Asks for what has no result. */
+  /** Makes a request that has no result. */
   async act(run: Run, request: Request, error: (failure: Failure) => Error = otherFailure): Promise<void> {
     const answer = await this.ask(run, request, ['failure']);
     if (answer.kind !== 'nothing') throw failed(answer, error);
   }
 
-  /** What a target can do besides what every target can, each asked for by its name. */
+  /** The optional functions of a target that the program declares, by name. */
   able<Name extends string>(
     can: readonly string[],
     ...names: readonly Name[]
@@ -168,14 +168,14 @@ export class Fleet {
     return Object.fromEntries(able.map((name) => [name, () => this.act(this.run(), { op: name })])) as never;
   }
 
-  /** @returns the name of a new watcher. The program may notify it from now on, and after its end too. */
+  /** @returns the name of a new watcher. The program may notify it from now on, even after its end. */
   watch(changed: () => void): string {
     const watcher = `w${++this.#instances}`;
     this.#watchers.set(watcher, changed);
     return watcher;
   }
 
-  /** @throws {Finding} if the run of an instance ended wrongly, be it that a check took no notice. */
+  /** @throws {Finding} if the run of an instance failed, even if the check ignored the failure. */
   look(run: Run): void {
     if (run.failure !== undefined) throw run.failure;
     if (run !== this.#run || this.#isClosed) return;
@@ -222,25 +222,25 @@ export class Fleet {
     this.fail(this.#run, `the program notified the unknown watcher ${quoted(watcher)}`);
   }
 
-  /** Ends a run, because of what no request is there to report. */
+  /** Ends a run because of a failure outside any request. */
   fail(run: Run, failure: unknown): void {
     this.#over(run, typeof failure === 'string' ? failure : describeThrown(failure));
     this.#program.kill();
   }
 
-  /** The first failure of a run: the others follow from it. */
+  /** The first failure of a run, which causes the others. */
   #over(run: Run, failure: string): Finding {
     run.failure ??= this.#hasAnswered ? new Finding(failure) : new DidNotStart(failure);
     return run.failure;
   }
 }
 
-/** The finding where the program answers an error to what must succeed. */
+/** The finding for an error in answer to a request that must succeed. */
 export function refused(request: Request, text: string): Finding {
   return new Finding(`${shownRequest(request)} was answered by the error ${quoted(text)}`);
 }
 
-/** The error that a call ends with where its answer is not a result. */
+/** The error for an answer that is not a result. */
 export function failed(answer: Answer<ResultKind>, error: (failure: Failure) => Error): Error {
   if (answer.kind !== 'failure') return programError(answer.kind === 'error' ? answer.value : '');
   const failure = answer.value;
@@ -251,14 +251,14 @@ function otherFailure({ kind, message }: Failure): Error {
   return programError(`${kind}: ${message}`);
 }
 
-/** An error that the program answers where it has no other word for it. */
+/** An error that the program reports as `error`. */
 export function programError(text: string): Error {
   return new ProgramError(quoted(text));
 }
 
-/** An error as its name and its members say: no class of another package. */
+/** An error with this name and these members, without importing its class. */
 export function named(name: string, message: string, members: object = {}): Error {
-  // Where it was made is no place of the author's.
+  // Its stack would point into the kit.
   return Object.assign(new Error(message), { name, stack: `${name}: ${message}`, ...members });
 }
 

@@ -5,18 +5,18 @@ import { THROUGH_PIPE } from '../run.ts';
 import type { Answer, Failure, ResultKind, Results } from './answer.ts';
 import { type CallOptions, type ExecOptions, Fleet, failed, named, type Run } from './fleet.ts';
 
-/** A target that has to be closed. */
+/** A target that must be closed. */
 export interface ExecKeyWrapperTarget extends KeyWrapperTarget {
-  /** Ends the program: first its input ends, then it is asked to exit, then it is killed. */
+  /** Ends the program: closes its input, then sends `SIGTERM`, then kills it. */
   close(): Promise<void>;
 }
 
 /**
- * A key wrapper in any language: a program that speaks JSON in lines, as for {@link execCodecTarget}. It is started at
- * once and says what it supports.
+ * Creates a target from a program in any language that speaks JSON lines, as for {@link execCodecTarget}. Starts it at
+ * once and asks what it supports.
  *
- * @param command - A command line for the shell, as in an npm script; or a program and its arguments, for none.
- * @throws {TypeError | RangeError} for a command or an option that is wrong, naming it. {@link Error} for a program that
+ * @param command - A command line for the shell, as in an npm script; or a program and its arguments, without a shell.
+ * @throws {TypeError | RangeError} for an invalid command or option, which it names. {@link Error} for a program that
  * does not start: `your program did not start: …`.
  *
  * @example
@@ -97,10 +97,10 @@ function errorOf({ kind, message, provider, operation }: Failure): Error {
   return named('KeyWrapperError', message, { kind, summary: { provider, operation } });
 }
 
-/** @throws {TypeError} for anything but bytes: the protocol cannot carry it. */
+/** @throws {TypeError} for anything but bytes, which the protocol cannot carry. */
 function base64(bytes: unknown): string {
   if (isUint8Array(bytes)) return Buffer.from(bytes).toString('base64');
-  throw new TypeError('only bytes are sent as bytes');
+  throw new TypeError('the protocol carries only bytes here');
 }
 
 function recordOf({ provider, keyId, wrapped, signature }: WrappedKey): object {

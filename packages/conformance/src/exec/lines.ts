@@ -1,9 +1,9 @@
-/** The longest line that is read, bytes: a refusal may repeat ten megabytes of token, escaped. */
+/** Maximum length of a line, bytes: a refusal may repeat a token of ten megabytes, escaped. */
 const LONGEST_LINE: number = 64 * 1024 * 1024;
 
 const NEWLINE = 0x0a;
 
-/** What a program wrote, cut into lines. A line comes without its end. */
+/** Splits the output of a program into lines, without their line endings. */
 export class Lines {
   #parts: Buffer[] = [];
   #length = 0;
@@ -28,7 +28,7 @@ export class Lines {
     this.#keep(chunk.subarray(from));
   }
 
-  /** What is there of a line that has not ended. @throws {TypeError} where it is not UTF-8. */
+  /** The unfinished last line. @throws {TypeError} if it is not UTF-8. */
   rest(): string {
     const bytes = Buffer.concat(this.#parts.splice(0));
     this.#length = 0;

@@ -2,7 +2,7 @@ import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from '
 import { scriptBeside } from '../target-module.ts';
 import type { Order, Outcome, Post, ProgramOptions, ThreadData } from './program.ts';
 
-/** What ending a program may take beyond the wait for its answer. */
+/** Extra time for ending a program, beyond the wait for its answer, milliseconds. */
 const SLACK_MS = 30_000;
 const NO_ANSWER: Outcome = { failure: 'the thread that talks to the program gave no answer' };
 
@@ -15,8 +15,8 @@ interface Thread {
 }
 
 /**
- * A program that is asked through a thread: synchronously, while this thread sleeps until the answer is there, or
- * asynchronously, many requests at a time. It is started by the first request.
+ * A program that a worker thread drives: synchronously, while this thread blocks until the answer arrives, or
+ * asynchronously, with many requests at a time. The first request starts it.
  */
 export class PipedProgram {
   readonly #options: ProgramOptions;
@@ -29,7 +29,7 @@ export class PipedProgram {
     this.#notified = notified;
   }
 
-  /** The answer of the program, or what went wrong. */
+  /** The answer of the program, or the failure. */
   ask(id: number, line: string, shown: string): Promise<Outcome> {
     return this.#send({ do: 'ask', id, line, shown });
   }
@@ -63,7 +63,7 @@ export class PipedProgram {
   async #send(order: Order): Promise<Outcome> {
     const thread = this.#running();
     const { port, waiting } = thread;
-    // Until the outcome is there the process lives on.
+    // Keeps the process alive until the outcome arrives.
     port.ref();
     try {
       return await new Promise<Outcome>((resolve) => this.#post(thread, order, resolve));
@@ -128,10 +128,10 @@ export class PipedProgram {
     const worker = new Worker(script, { workerData, transferList: [port2], execArgv: [] });
     const thread: Thread = { worker, port, bell, waiting: new Map() };
     port.on('message', (post: Post) => this.#take(thread, post));
-    // It then gives no answer, which is reported.
+    // The missing answer is reported.
     worker.on('error', () => undefined);
     worker.on('exit', () => this.#lose(thread));
-    // Who forgets to close ends all the same.
+    // The process can exit even if the caller forgets to close the target.
     worker.unref();
     port.unref();
     return thread;

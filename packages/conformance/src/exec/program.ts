@@ -4,24 +4,24 @@ import { within } from '../trial.ts';
 import { Lines } from './lines.ts';
 import { shownStart, shownText } from './shown.ts';
 
-/** An answer, or a notice: a line of the program as an object. A member that is null counts as absent. */
+/** A line of the program as an object: an answer or a notification. A member that is null counts as absent. */
 export type Said = Readonly<Record<string, unknown>>;
 
-/** The program to run: through the shell where it is text. */
+/** The program to run; text runs through the shell. */
 export interface ProgramOptions {
   readonly command: string | readonly string[];
   readonly timeoutMs: number;
   readonly cwd: string | undefined;
   readonly env: NodeJS.ProcessEnv;
-  /** Whether it may write notices, which answer no request: `{"changed":"w1"}`. */
+  /** Whether it may write notifications, which answer no request: `{"changed":"w1"}`. */
   readonly notifies: boolean;
 }
 
-/** What the thread that drives the program is started with. */
+/** The data of the thread that drives the program. */
 export interface ThreadData {
   readonly program: ProgramOptions;
   readonly port: MessagePort;
-  /** One 32-bit word: how many posts there were. */
+  /** One 32-bit word: the number of posts. */
   readonly bell: Int32Array;
 }
 
@@ -30,27 +30,27 @@ export type Order =
   | { readonly do: 'ask'; readonly id: number; readonly line: string; readonly shown: string }
   /** Writes a line that has no answer. */
   | { readonly do: 'tell'; readonly line: string }
-  /** Asks whether something went wrong since the last answer. */
+  /** Asks for a failure since the last answer. */
   | { readonly do: 'look' }
-  /** Ends the program at once, because its answer was wrong. */
+  /** Kills the program after a wrong answer. */
   | { readonly do: 'kill' }
-  /** Lets the program end by itself, and sees to it that it does. */
+  /** Closes the input of the program, and kills it if it does not exit. */
   | { readonly do: 'end' };
 
-/** The answer, or a description of the failure. Neither: nothing to report. */
+/** The answer, or a description of the failure, or neither. */
 export interface Outcome {
   readonly answer?: Said;
   readonly failure?: string;
 }
 
-/** What the thread posts: the outcome of an order, by its number, or the watcher that the program notifies. */
+/** A message from the thread: the outcome of an order, by its number, or the watcher that the program notifies. */
 export type Post = { readonly number: number; readonly outcome: Outcome } | { readonly changed: string };
 
-/** How long a program may take to exit once its input has ended, and again after it was asked to exit. */
+/** Time for a program to exit after its input ended, and again after `SIGTERM`, milliseconds. */
 const GRACE_MS = 1_000;
-/** How long after a program's end its last output is waited for: what it started may hold the pipe. */
+/** Wait for the last output after a program's end, milliseconds: its child processes may still hold the pipe. */
 const LAST_WORDS_MS = 300;
-/** Kept of the beginning of standard error, and as much of its end, bytes. */
+/** Bytes kept of the beginning of standard error, and as many of its end. */
 const KEPT_OF_STDERR = 2_048;
 const IS_WINDOWS = process.platform === 'win32';
 
@@ -59,7 +59,7 @@ interface Waiting {
   readonly settle: (outcome: Outcome) => void;
 }
 
-/** A program that answers lines with lines, in any order. A failure is reported with the request that caused it. */
+/** A program that answers request lines in any order. A failure is reported with the request that caused it. */
 export class Program {
   readonly #child: ChildProcess;
   readonly #timeoutMs: number;
@@ -77,7 +77,7 @@ export class Program {
   readonly #waiting = new Map<unknown, Waiting>();
   readonly #notify: ((watcher: string) => void) | undefined;
 
-  /** @throws what `spawn` throws for a command or a folder that cannot be one. */
+  /** @throws the error of `spawn` for an invalid command or folder. */
   constructor({ command, timeoutMs, cwd, env, notifies }: ProgramOptions, notify: (watcher: string) => void) {
     this.#timeoutMs = timeoutMs;
     this.#notify = notifies ? notify : undefined;
@@ -86,13 +86,13 @@ export class Program {
       ...(cwd !== undefined && { cwd }),
       env,
       shell: typeof command === 'string',
-      // A group of its own, so that what it starts ends with it.
+      // A process group of its own, so that its child processes end with it.
       detached: !IS_WINDOWS,
       windowsHide: true,
       stdio: ['pipe', 'pipe', 'pipe'],
     });
     this.#child = child;
-    // It ended, or closed its input: its exit or its silence is reported.
+    // The program ended or closed its input. Its exit or missing answer is reported.
     child.stdin.on('error', () => undefined);
     child.stdout.on('data', (chunk: Buffer) => this.#read(chunk));
     child.stderr.on('data', (chunk: Buffer) => this.#keepErrors(chunk.toString('latin1')));
@@ -151,7 +151,7 @@ export class Program {
     await this.#endsWithin(GRACE_MS);
   }
 
-  /** Ends its input, and then it. */
+  /** Ends its input, and then the program. */
   async end(): Promise<void> {
     this.#child.stdin?.end();
     if (await this.#endsWithin(GRACE_MS)) return;
@@ -188,7 +188,7 @@ export class Program {
     }
   }
 
-  /** What a line had to be. */
+  /** A description of the expected line. */
   #expected(): string {
     const [first, ...more] = this.#waiting.values();
     const answer = `the answer to ${first?.shown ?? this.#asked}`;
@@ -205,13 +205,13 @@ export class Program {
     try {
       rest = this.#lines.rest();
     } catch {
-      // Half a character: the end is enough.
+      // The line ends within a character: report only the end of the program.
     }
     const last = rest === '' ? '' : `; its last line has no end: ${shownText(rest)}`;
     this.#fail(`the program ${how} ${when}${last}${this.#errors()}`);
   }
 
-  /** Bytes, one to a character: a character may come in two chunks. */
+  /** Bytes as Latin-1, since a character may arrive in two chunks. */
   #keepErrors(bytes: string): void {
     const room = KEPT_OF_STDERR - this.#firstErrors.length;
     this.#firstErrors += bytes.slice(0, room);
@@ -224,7 +224,7 @@ export class Program {
     return `; it wrote to stderr: ${this.#hasAnswered ? shownText(text, 'both') : shownStart(text)}`;
   }
 
-  /** Only the first failure is reported: the others follow from it. A program that failed is ended. */
+  /** Reports only the first failure, which causes the others, and kills the program. */
   #fail(failure: string): void {
     this.#failure ??= failure;
     this.#signal('SIGKILL');
@@ -244,16 +244,16 @@ export class Program {
       if (IS_WINDOWS) this.#child.kill(signal);
       else process.kill(-pid, signal);
     } catch {
-      // Nothing is left of it.
+      // The process group no longer exists.
     }
   }
 }
 
-/** @returns what is wrong with the line, unless it is a JSON object. */
+/** @returns the object, or a description of the error in the line. */
 export function readObject(line: string): Said | string {
   let said: unknown;
   try {
-    // A serializer may write null for what is not there.
+    // A serializer may write null for a missing member.
     said = JSON.parse(line, (_, value: unknown) => (value === null ? undefined : value));
   } catch {
     return 'is not JSON';
@@ -262,14 +262,14 @@ export function readObject(line: string): Said | string {
 }
 
 /**
- * Kills the program's group when this process is gone, however it ended: its input ends then. The program has a moment
- * to end by itself.
+ * Kills the program's process group when this process ends for any reason, since that ends the input of the guard. The
+ * program has one second to exit first.
  */
 function guardOf(pid: number): ChildProcess | undefined {
   if (IS_WINDOWS) return undefined;
   const script = 'read -r line; sleep 1; kill -s KILL -- "-$0"';
   const guard = spawn('/bin/sh', ['-c', script, String(pid)], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
-  // Without a shell there is no guard.
+  // Without a shell, the program runs without a guard.
   guard.on('error', () => undefined);
   guard.stdin.on('error', () => undefined);
   return guard;

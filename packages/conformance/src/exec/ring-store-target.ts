@@ -4,18 +4,18 @@ import { THROUGH_PIPE } from '../run.ts';
 import type { Failure } from './answer.ts';
 import { type ExecOptions, Fleet, failed, named, type Run } from './fleet.ts';
 
-/** A target that has to be closed. */
+/** A target that must be closed. */
 export interface ExecRingStoreTarget extends RingStoreTarget {
-  /** Ends the program: first its input ends, then it is asked to exit, then it is killed. */
+  /** Ends the program: closes its input, then sends `SIGTERM`, then kills it. */
   close(): Promise<void>;
 }
 
 /**
- * A ring store in any language: a program that speaks JSON in lines, as for {@link execCodecTarget}. It is started at once
- * and says what it supports.
+ * Creates a target from a program in any language that speaks JSON lines, as for {@link execCodecTarget}. Starts it
+ * at once and asks what it supports.
  *
- * @param command - A command line for the shell, as in an npm script; or a program and its arguments, for none.
- * @throws {TypeError | RangeError} for a command or an option that is wrong, naming it. {@link Error} for a program that
+ * @param command - A command line for the shell, as in an npm script; or a program and its arguments, without a shell.
+ * @throws {TypeError | RangeError} for an invalid command or option, which it names. {@link Error} for a program that
  * does not start: `your program did not start: …`.
  *
  * @example
@@ -79,13 +79,13 @@ function storeOf(fleet: Fleet, run: Run, instance: string, has: readonly string[
   };
 }
 
-/** It begins and ends some time after these calls: who watches may not wait. What goes wrong ends the run. */
+/** Subscribes and unsubscribes asynchronously, since `watch` is synchronous. A failure ends the run. */
 function watch(fleet: Fleet, run: Run, instance: string, changed: () => void): () => void {
   const watcher = fleet.watch(changed);
   const send = (op: string): Promise<void> =>
     fleet.act(run, { op, instance, watcher }, errorOf).catch((error: unknown) => fleet.fail(run, error));
   const begun = send('watch');
-  // Not before it has begun: a program may work on several requests at once.
+  // Only after the subscription: a program may handle several requests concurrently.
   return () => void begun.then(() => send('unwatch'));
 }
 

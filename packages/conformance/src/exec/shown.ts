@@ -3,9 +3,9 @@ import { stripVTControlCharacters } from 'node:util';
 const LONGEST_VALUE = 60;
 const LONGEST_TEXT = 300;
 
-/** What another program wrote, in one line and not too long. A stack names its error first, or last. */
+/** The output of another program, shortened to one line. A stack trace names its error first or last. */
 export function shownText(text: string, keep: 'start' | 'both' = 'start'): string {
-  // Nothing that would move a cursor or colour a terminal.
+  // Removes escape sequences of terminals.
   const line = withoutKeys(stripVTControlCharacters(text))
     .replaceAll(/[\s\p{Cc}\p{Cf}]+/gu, ' ')
     .trim();
@@ -14,10 +14,10 @@ export function shownText(text: string, keep: 'start' | 'both' = 'start'): strin
   return `${line.slice(0, LONGEST_TEXT / 2)} … ${line.slice(-LONGEST_TEXT / 2)}`;
 }
 
-/** Of a Python traceback the last line has the name of the error, of what Node prints one between. */
+/** A line with the name of an error: the last one of a Python traceback, an inner one in the output of Node. */
 const NAMES_ERROR = /^[\w.]*(?:Error|Exception)\b.*$/gm;
 
-/** What a program wrote before it ended without an answer: its first line, and the last one that names an error. */
+/** The output of a program that ended without an answer: its first line, and the last one that names an error. */
 export function shownStart(errors: string): string {
   const text = stripVTControlCharacters(errors).replaceAll(/\r\n?/g, '\n');
   const first = text.split('\n').find((line) => shownText(line) !== '') ?? '';
@@ -25,7 +25,7 @@ export function shownStart(errors: string): string {
   return first === last ? shownText(first) : `${shownText(first)} … ${shownText(last)}`;
 }
 
-/** A request as it was sent, with its long values cut, and without data keys. */
+/** A request as it was sent, with long values truncated, and without data keys. */
 export function shownRequest(request: object): string {
   return withoutKeys(asciiJson(request, (_, value) => shortened(value))).replaceAll('\\u2026', '…');
 }
@@ -34,7 +34,7 @@ function withoutKeys(text: string): string {
   return text.replaceAll(/("dataKey"\s*:\s*")[^"]*/g, '$1…');
 }
 
-/** JSON in ASCII: whatever encoding a program reads, and wherever it ends its lines, it reads the same. */
+/** JSON in ASCII, which reads the same in every encoding and with every notion of line endings. */
 export function asciiJson(value: object, replacer?: (name: string, value: unknown) => unknown): string {
   return JSON.stringify(value, replacer).replaceAll(
     /[\u007f-\uffff]/g,

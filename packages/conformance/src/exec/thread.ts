@@ -1,7 +1,7 @@
 import { workerData } from 'node:worker_threads';
 import { type Order, type Outcome, type Post, Program, type ThreadData } from './program.ts';
 
-// Runs in a thread of its own: the main thread may sleep until an answer is there.
+// Runs in a separate thread, since the main thread may block until an answer arrives.
 const { program: options, port, bell }: ThreadData = workerData;
 let program: Program | undefined;
 
@@ -36,7 +36,7 @@ async function obey(order: Order): Promise<Outcome> {
   return {};
 }
 
-/** After a failure the program is gone: the next request starts a new one. */
+/** After a failure, the program has ended, and the next request starts it again. */
 async function orGone(asked: Program, outcome: Outcome): Promise<Outcome> {
   if (outcome.failure !== undefined) {
     await asked.kill();

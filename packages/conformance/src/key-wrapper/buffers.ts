@@ -7,12 +7,12 @@ import { bytesOf, copyOf, type KeyWrapperChecks, type KeyWrapperTrial, OPTIONS, 
 
 const ENTRY = '{"ring":"conformance","id":"AAAAAAAAAAAAAAAA"}';
 
-/** What a call still does to bytes once it has ended is done by then: milliseconds. */
+/** Wait for asynchronous changes to bytes after a call has ended, milliseconds. */
 const LATER_MS = 100;
-/** Answers of each call that are kept, two at a time: more than a handful of buffers that take turns. */
+/** Number of results of each call that are kept, two at a time: more than a small pool of buffers. */
 const KEPT = 10;
 
-/** Bytes that are to stay as they are, by their holder as well. */
+/** Bytes that must not change, with a copy. */
 interface Kept {
   readonly what: string;
   readonly bytes: Uint8Array;
@@ -41,12 +41,12 @@ export const BUFFER_CHECKS: KeyWrapperChecks = {
       await trial.expectOpens(keyWrapper, { dataKey, wrapped }, `the ${what}`);
       const stored = { ...wrapped, wrapped: viewOf(wrapped.wrapped) };
       const opened = await trial.answer(() => keyWrapper.unwrap(stored, OPTIONS), `unwrap of ${kind}`);
-      expectThat(sameBytes(bytesOf(opened, 'unwrap'), dataKey), `unwrap of ${kind} gave other bytes`);
+      expectThat(sameBytes(bytesOf(opened, 'unwrap'), dataKey), `unwrap of ${kind} returned other bytes`);
       if (keyWrapper.sign === undefined || keyWrapper.verify === undefined) continue;
       const entry = text(ENTRY);
       const signature = bytesOf(await trial.answer(() => keyWrapper.sign?.(viewOf(entry)), `sign of ${kind}`), 'sign');
       expectThat(keyWrapper.verify(entry, signature), `the signature of ${kind} does not verify for its bytes`);
-      expectThat(keyWrapper.verify(viewOf(entry), viewOf(signature)), `verify of ${kind} says false`);
+      expectThat(keyWrapper.verify(viewOf(entry), viewOf(signature)), `verify of ${kind} returned false`);
     }
   },
   'WRAP-OWN-BYTES': async (trial) => {
@@ -57,16 +57,16 @@ export const BUFFER_CHECKS: KeyWrapperChecks = {
     const returned: Kept[] = [];
     for (const { name, start } of trial.calls(keyWrapper, stored)) {
       for (let round = 0; round < KEPT; round += 2) {
-        // The later one is under way when the earlier one is overwritten.
+        // The second call is in progress while the first result is overwritten.
         const calls = [trial.answer(start, name), trial.answer(start, name)];
         for (const call of calls) call.catch(() => undefined);
         for (const call of calls) {
           for (const bytes of answered(await call)) {
             const isFresh = name === 'unwrap' ? sameBytes(bytes, stored.dataKey) : bytes.some((byte) => byte !== 0xff);
-            expectThat(isFresh, `after the bytes of one ${name} were overwritten, another gives other bytes`);
+            expectThat(isFresh, `after the bytes of one ${name} were overwritten, another returns other bytes`);
             expectKept(returned, 'with a later call');
             bytes.fill(0xff);
-            expectKept(returned, 'when those of another call were overwritten');
+            expectKept(returned, 'when the bytes of another call were overwritten');
             returned.push(kept(`that ${name} returned`, bytes));
           }
         }
@@ -97,7 +97,7 @@ export const BUFFER_CHECKS: KeyWrapperChecks = {
       ['unwrap', wrapped.wrapped, unwrap(OPTIONS)],
       ['an aborted wrap', dataKey, (bytes) => keyWrapper.wrap(bytes, aborted)],
       ['a wrap without options', dataKey, (bytes) => keyWrapper.wrap(bytes, undefined as never)],
-      ['a wrap of a byte less', dataKey.slice(1), (bytes) => keyWrapper.wrap(bytes, OPTIONS)],
+      ['a wrap of 31 bytes', dataKey.slice(1), (bytes) => keyWrapper.wrap(bytes, OPTIONS)],
       ['a wrap, with a service that cannot be reached,', dataKey, (bytes) => unasked.wrap(bytes, OPTIONS)],
       ['an unwrap that was refused', flipped(wrapped.wrapped, last), unwrap(OPTIONS)],
       ['an aborted unwrap', wrapped.wrapped, unwrap(aborted)],
@@ -116,7 +116,7 @@ export const BUFFER_CHECKS: KeyWrapperChecks = {
     const given: Kept[] = [];
     const ends = new Map<string, Outcome>();
     for (const [what, bytes, start] of tries) {
-      const one = kept(`that ${what} was given`, Uint8Array.from(bytes));
+      const one = kept(`passed to ${what}`, Uint8Array.from(bytes));
       given.push(one);
       ends.set(what, await trial.settle(() => start(one.bytes), what));
       expectKept([one], 'with the call');
@@ -130,16 +130,16 @@ export const BUFFER_CHECKS: KeyWrapperChecks = {
         if ('error' in outcome) throw outcome.error;
         return outcome.value;
       }, what);
-    const after = 'after the bytes that calls were given were overwritten';
+    const after = 'after the input bytes of earlier calls were overwritten';
     const made = wrappedKeyOf(await answerOf('wrap'), 'wrap');
     for (const one of [made, wrapped]) await trial.expectOpens(keyWrapper, { dataKey, wrapped: one }, after);
     expectThat(
       sameBytes(bytesOf(await answerOf('unwrap'), 'unwrap'), dataKey),
-      `${after}, what unwrap gave is another`,
+      `${after}, unwrap returned another data key`,
     );
     if (!ends.has('sign')) return;
     const isGood = keyWrapper.verify?.(text(ENTRY), bytesOf(await answerOf('sign'), 'sign')) === true;
-    expectThat(isGood, `${after}, what sign gave does not verify`);
+    expectThat(isGood, `${after}, the signature does not verify`);
   },
   'WRAP-CALLERS-BYTES-AT-ONCE': async (trial) => {
     const keyWrapper = await trial.create();
@@ -149,16 +149,16 @@ export const BUFFER_CHECKS: KeyWrapperChecks = {
         const call = start();
         given.set(trial.random.bytes(given.length));
         return call;
-      }, `${name}, whose bytes were overwritten meanwhile,`);
+      }, `${name}, whose bytes were overwritten during the call,`);
     const given = Uint8Array.from(dataKey);
     const answer = await meanwhile('wrap', given, () => keyWrapper.wrap(given, OPTIONS));
     const back = await trial.unwrap(keyWrapper, wrappedKeyOf(answer, 'wrap'));
-    expectThat(sameBytes(back, dataKey), 'a data key that was overwritten during the call was wrapped as it is then');
+    expectThat(sameBytes(back, dataKey), 'wrap used a data key that was overwritten during the call');
     if (keyWrapper.sign === undefined || keyWrapper.verify === undefined) return;
     const entry = text(ENTRY);
     const signature = await meanwhile('sign', entry, () => keyWrapper.sign?.(entry));
     const isGood = keyWrapper.verify(text(ENTRY), bytesOf(signature, 'sign'));
-    expectThat(isGood, 'an entry that was overwritten during the call was signed as it is then');
+    expectThat(isGood, 'sign used an entry that was overwritten during the call');
   },
   'WRAP-SIGNAL-AFTER': async (trial) => {
     const keyWrapper = await trial.create();
@@ -170,7 +170,7 @@ export const BUFFER_CHECKS: KeyWrapperChecks = {
       returned.push(...answer.map((bytes) => kept(`that ${name} returned`, bytes)));
     }
     controller.abort();
-    // What it rejects now, nobody handles.
+    // A rejection now is unhandled.
     await new Promise((resolve) => setImmediate(resolve));
     expectKept(returned, 'when its signal aborted after the call');
     await trial.expectOpens(keyWrapper, made, 'its own wrapped key, after a signal of earlier calls aborted,');

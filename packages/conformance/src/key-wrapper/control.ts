@@ -15,13 +15,13 @@ import {
   wrappedKeyOf,
 } from './trial.ts';
 
-/** How often a call is made that stays refused: what is remembered shows. */
+/** Number of repetitions of a refused call, which reveal a cached result. */
 const TIMES = 3;
 
-/** Wraps that begin one after the other while the version changes. */
+/** Number of wraps that start in sequence while the version changes. */
 const BESIDE_ROTATION = 12;
 
-/** What happens to wraps when the KMS key is changed; only where the target can do that. */
+/** Checks of wraps after changes to the KMS key, for targets that can make them. */
 export const CONTROL_CHECKS: KeyWrapperChecks = {
   'WRAP-DISABLED': whileRefused(['disable', 'enable'], 'disabled'),
   'WRAP-ENABLED': afterRefused(['disable', 'enable']),
@@ -36,7 +36,7 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
       const fresh = await trial.create();
       const [maker] = asked;
       if (maker !== undefined) {
-        // Some of these are under way when the version changes.
+        // Some of these are in progress when the version changes.
         const begun: Promise<Made>[] = [];
         let rotation: Promise<void> | undefined;
         for (let i = 0; i < BESIDE_ROTATION; i++) {
@@ -47,7 +47,7 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
         }
         const beside = await trial.all(begun);
         await rotation;
-        for (const one of beside) await trial.expectOpens(fresh, one, 'what was wrapped during a rotation');
+        for (const one of beside) await trial.expectOpens(fresh, one, 'a wrapped key from during a rotation');
       }
       asked.push(fresh);
       for (const keyWrapper of asked) {
@@ -57,29 +57,29 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
         if (!types.isUint8Array(signature) || keyWrapper.verify?.(entry, signature) !== true) continue;
         signed.push([keyWrapper, entry, signature]);
       }
-      const what = `was made before or after ${version} rotations`;
+      const what = `was created before or after ${version} rotations`;
       for (const keyWrapper of asked) {
         for (const one of made) {
-          expectThat(keyWrapper.owns?.(one.wrapped) ?? true, `owns did not say true of a wrapped key that ${what}`);
+          expectThat(keyWrapper.owns?.(one.wrapped) ?? true, `owns did not return true for a wrapped key that ${what}`);
           await trial.expectOpens(keyWrapper, one, `a wrapped key that ${what}`);
         }
       }
       const areGood = signed.every(([by, entry, signature]) => by.verify?.(entry, signature) === true);
-      expectThat(areGood, `a signature that ${what} does not verify where it was made`);
+      expectThat(areGood, `a signature that ${what} does not verify on the instance that created it`);
     }
   },
   'WRAP-ROTATED-NAMES': async (trial) => {
-    // The instance from before may continue with the version it knows for a while.
+    // The earlier instance may use the version it knows for some time.
     const { before, after } = await rotated(trial);
     for (const { by, wrapped } of after) {
       const isNew = before.every((one) => one.wrapped.keyId !== wrapped.keyId);
-      expectThat(isNew, `a wrap of ${by} after a rotation names the version from before it`);
+      expectThat(isNew, `a wrap of ${by} after a rotation names the earlier version`);
     }
   },
   'WRAP-VERSIONS-DECLARED': async (trial) => {
     const declares = (await trial.create()).supports.keyVersions === true;
     const isAllowed = !declares || trial.supports.versions;
-    expectThat(isAllowed, 'supports.keyVersions is true, and supports.versions of the target is false');
+    expectThat(isAllowed, 'supports.keyVersions is true, but supports.versions of the target is false');
     const { before, after } = await rotated(trial);
     const names = before[0]?.wrapped.keyId !== after[0]?.wrapped.keyId;
     const words = names ? 'name another version' : 'name the same version';
@@ -88,7 +88,7 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
   'WRAP-VERSION-BINDS': async (trial) => {
     await bindsSpelling(trial);
     const { fresh, before, after } = await rotated(trial);
-    // An earlier unwrap must not answer under another name.
+    // A cached unwrap must not be used for another name.
     for (const { wrapped } of [...before, ...after]) {
       await trial.settle(() => fresh.unwrap(copyOf(wrapped), OPTIONS), 'unwrap');
     }
@@ -102,7 +102,7 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
   },
 };
 
-/** A version is written in one way. Without versions, what stands behind a name is another KMS key’s: WRAP-OTHER-KEY-NAMED. */
+/** A version has exactly one spelling. Without versions, a suffix names another KMS key: see WRAP-OTHER-KEY-NAMED. */
 async function bindsSpelling(trial: KeyWrapperTrial): Promise<void> {
   const { keyWrapper, wrapped } = await trial.createOpened();
   const { keyId } = wrapped;
@@ -111,12 +111,12 @@ async function bindsSpelling(trial: KeyWrapperTrial): Promise<void> {
   const numbers = ['0', ' ', '0x', '+'].map((before) => keyId.replace(/\d+$/, (digits) => before + digits));
   for (const name of new Set([...ends, ...numbers, keyWrapper.keyId, keyId.slice(0, -1)])) {
     if (name === keyId) continue;
-    const what = `a wrapped key whose version is written otherwise: ${JSON.stringify(name).slice(-200)}`;
+    const what = `a wrapped key with another spelling of its version: ${JSON.stringify(name).slice(-200)}`;
     await trial.refusal(() => keyWrapper.unwrap({ ...copyOf(wrapped), keyId: name }, OPTIONS), what);
   }
 }
 
-/** What was made before a rotation, and what a fresh instance made after it. */
+/** Wrapped keys from before a rotation, and those of a new instance after it. */
 async function rotated(trial: KeyWrapperTrial) {
   if (!trial.supports.versions) throw new NotApplicable('supports.versions is false');
   const control = trial.control('rotate');
@@ -131,23 +131,23 @@ type Pair = Parameters<KeyWrapperTrial['whileChanged']>[0];
 function whileRefused(pair: Pair, kind: string): Check<KeyWrapperTrial> {
   return async (trial) => {
     trial.control(...pair);
-    // An earlier unwrap must not answer now: an unwrap checks the permission to use the key.
+    // A cached unwrap must not be used now, since an unwrap checks the permission to use the key.
     const { keyWrapper, ...made } = await trial.createOpened();
     for (let time = 1; time < TIMES; time++) await trial.expectOpens(keyWrapper, made);
     const entry = trial.random.bytes(32);
     const signature = keyWrapper.verify && (await trial.answer(() => keyWrapper.sign?.(entry), 'sign'));
     await trial.whileChanged(pair, async () => {
-      // Its public key is pinned.
+      // The public key is pinned, so verify still works.
       const isGood = !types.isUint8Array(signature) || keyWrapper.verify?.(entry, signature) === true;
-      expectThat(isGood, `${kind}, a signature from before does not verify`);
+      expectThat(isGood, `while ${kind}, an earlier signature does not verify`);
       for (const asked of [keyWrapper, await trial.create()]) {
-        expectThat(asked.owns?.(made.wrapped) ?? true, `${kind}, owns did not say true of its own wrapped key`);
+        expectThat(asked.owns?.(made.wrapped) ?? true, `while ${kind}, owns is not true for its own wrapped key`);
         for (let time = 0; time < TIMES; time++) {
           const calls = trial.calls(asked, made).map(async ({ name, start }) => {
-            const what = `${name}, ${kind}`;
+            const what = `${name} while ${kind}`;
             const outcome = await trial.settle(start, what);
             if ('error' in outcome) return expectKind(outcome.error, kind, what);
-            // Some services still wrap with a key that they would not unwrap with, or sign with another one.
+            // Some services still wrap with a key that they refuse for unwrap, or sign with another one.
             expectThat(name !== 'unwrap', `${what}, was not refused`);
             if (name === 'wrap') wrappedKeyOf(outcome.value, what);
             else if (name === 'generate') generatedOf(outcome.value, asked);
@@ -168,7 +168,7 @@ function afterRefused(pair: Pair): Check<KeyWrapperTrial> {
     await trial.whileChanged(pair, async () => {
       for (const { name, start } of calls) await trial.settle(start, name);
     });
-    await trial.expectOpens(keyWrapper, made, `what was wrapped before ${pair.join(' and ')}`);
+    await trial.expectOpens(keyWrapper, made, `a wrapped key from before ${pair.join(' and ')}`);
     for (const { name, start } of calls) await trial.answer(start, `${name} after ${pair[1]}`);
     for (const one of await trial.makeEach(keyWrapper)) {
       await trial.expectOpens(keyWrapper, one, `a wrap after ${pair[1]}`);

@@ -21,15 +21,15 @@ import {
   wrappedKeyOf,
 } from './trial.ts';
 
-const NOWHERE = 'with a service that cannot be reached';
-/** When a call is aborted: after so many turns of the event loop. At 0 no answer of a service can have come. */
+const NOWHERE = 'with an unreachable service';
+/** Moments of an abort, in turns of the event loop. At 0, no response of a service can have arrived. */
 const TURNS = [0, 1, 3];
 
 export const ENDING_CHECKS: KeyWrapperChecks = {
   'WRAP-UNREACHABLE': async (trial) => {
     const unreachable = await trial.create('createUnreachable');
     const made = await trial.make(await trial.create());
-    // A signal is no deadline, nor is it instead of one.
+    // A signal does not replace the wrapper's own deadline.
     for (const signal of [undefined, new AbortController().signal]) {
       const calls = trial.calls(unreachable, made).map(async ({ name, start }) => {
         const what = `${name}${signal ? ' with a signal' : ''}, ${NOWHERE}`;
@@ -49,17 +49,17 @@ export const ENDING_CHECKS: KeyWrapperChecks = {
     ] as const) {
       for (const call of trial.calls(asked, made)) {
         for (const [i, turns] of TURNS.entries()) {
-          const what = `${call.name}, aborted under way${where}`;
-          // A program may have answered before it reads that the call was aborted. Then no answer is late every time.
+          const what = `${call.name}, aborted in progress${where}`;
+          // A program may have answered before it reads the abort. Several tries avoid that.
           let isRight = false;
           for (let tries = isPipe ? 5 : 1; tries > 0 && !isRight; tries--) {
             const outcome = await promptly(abortedUnderWay(trial, call, turns, reasons[i]), what);
             if (outcome !== undefined && 'error' in outcome) expectKind(outcome.error, 'unavailable', what);
-            // An answer may come before the abort, and what wraps within the process is always done before.
+            // An answer may arrive before the abort, as it always does for a wrapper within the process.
             const maySucceed = turns > 0 || !trial.supports.remote || (isPipe && (outcome?.afterMs ?? 0) <= 20);
             isRight = outcome === undefined || 'error' in outcome || maySucceed;
           }
-          expectThat(isRight, `${what}, continued and succeeded`);
+          expectThat(isRight, `${what}, succeeded nevertheless`);
         }
         await expectAtOnce(trial, call, `${call.name}, aborted beside another call${where}`);
       }
@@ -76,7 +76,7 @@ export const ENDING_CHECKS: KeyWrapperChecks = {
         controller.abort();
         const kept = (await Promise.all(calls))[isFirst ? 1 : 0] as Outcome;
         const failed = 'error' in kept ? describeThrown(kept.error) : '';
-        expectThat(failed === '', `a ${name} that was not aborted failed beside one that was: ${failed}`);
+        expectThat(failed === '', `a ${name} that was not aborted failed when a concurrent one was aborted: ${failed}`);
       }
     }
   },
@@ -94,7 +94,7 @@ export const ENDING_CHECKS: KeyWrapperChecks = {
   },
 };
 
-/** What a signal may give as its reason, an error of the key wrapper’s own class too: the call is `unavailable` anyway. */
+/** Reasons of a signal, including an error of the key wrapper’s own class. The call must be `unavailable` for all. */
 async function reasonsOf(
   trial: KeyWrapperTrial,
   keyWrapper: KeyWrapper,
@@ -105,7 +105,7 @@ async function reasonsOf(
   return [undefined, 'error' in own ? own.error : undefined, 'text', new Error('the caller’s own')];
 }
 
-/** How it ends, and how long after the abort; undefined for a call that ended before an answer could have been awaited. */
+/** The outcome, and the time since the abort; undefined for a call that ended before the abort. */
 async function abortedUnderWay(
   trial: KeyWrapperTrial,
   { name, start }: Call,
@@ -119,7 +119,7 @@ async function abortedUnderWay(
     .finally(() => {
       hasEnded = true;
     });
-  // No answer of a service comes without a turn of the event loop, and this leaves it none.
+  // Microtasks only: no response of a service arrives without a turn of the event loop.
   for (let i = 0; i < 20; i++) await Promise.resolve();
   if (hasEnded) return undefined;
   for (let i = 0; i < turns; i++) await nextTurn();
@@ -128,11 +128,11 @@ async function abortedUnderWay(
   return { ...(await call), afterMs: performance.now() - abortedAt };
 }
 
-/** How often a call may end after one that is not aborted, and turns of the event loop that count as at once. */
+/** Number of tries, and number of turns of the event loop that count as immediate. */
 const TRIES = 3;
 const AT_ONCE_TURNS = 200;
 
-/** An aborted call ends before one that began earlier and has to wait for its service, whichever other call is waiting. */
+/** An aborted call must end before an earlier call that waits for its service, whichever call that is. */
 async function expectAtOnce(trial: KeyWrapperTrial, { name, start }: Call, what: string): Promise<void> {
   if (THROUGH_PIPE in trial.target) return;
   for (let tries = 0; tries < TRIES; tries++) {
@@ -149,12 +149,12 @@ async function expectAtOnce(trial: KeyWrapperTrial, { name, start }: Call, what:
     await Promise.all(calls);
     if (isAtOnce || ended[0] === 'aborted') return;
   }
-  throw new Finding(`${what}, ended later than the other one`);
+  throw new Finding(`${what}, ended after the other call`);
 }
 
-const BESIDE = ' of one instance, under way while another one was closed,';
+const BESIDE = ' of one instance, in progress while another one was closed,';
 
-/** What close ends, and what it leaves alone. Tried last: who closes what others share spoils all that comes after it. */
+/** Effects of close. Checked last, since a wrapper that closes a shared client breaks all later checks. */
 export const CLOSING_CHECKS: KeyWrapperChecks = {
   'WRAP-CLOSE-ALONE': async (trial) => {
     const [keyWrapper, before] = [await trial.create(), await trial.create()];
@@ -187,11 +187,11 @@ export const CLOSING_CHECKS: KeyWrapperChecks = {
       const underWay = calls.map(({ name, start }) => [name, trial.settle(start, name)] as const);
       await trial.closeKeyWrapper(asked);
       for (const [name, call] of underWay) {
-        const outcome = await promptly(call, `a ${name} under way when it was closed`);
-        expectEnd(outcome, made.dataKey, `a ${name} under way`);
+        const outcome = await promptly(call, `a ${name} in progress at close`);
+        expectEnd(outcome, made.dataKey, `a ${name} in progress`);
         if (name === 'wrap' && 'value' in outcome) {
           const wrapped = wrappedKeyOf(outcome.value, name);
-          await trial.expectOpens(opener, { ...made, wrapped }, 'what was wrapped during a close');
+          await trial.expectOpens(opener, { ...made, wrapped }, 'a wrapped key from during a close');
         }
       }
       for (const { name, start } of calls) {
@@ -226,13 +226,13 @@ export const CLOSING_CHECKS: KeyWrapperChecks = {
   },
 };
 
-/** It may still succeed, or fail as every call may. */
+/** The call may succeed, or fail with a KeyWrapperError. */
 function expectEnd(outcome: Outcome, dataKey: Uint8Array, what: string): void {
   if ('error' in outcome) {
     expectThat(isKeyWrapperError(outcome.error), `${what} failed with ${describeThrown(outcome.error)}`);
     expectThat(!shows(contentsOf(outcome.error), dataKey), `the error of a ${what} shows the data key`);
   } else if (what.includes('unwrap')) {
-    expectThat(sameBytes(outcome.value as Uint8Array, dataKey), `${what} gave other bytes than the data key`);
+    expectThat(sameBytes(outcome.value as Uint8Array, dataKey), `${what} returned bytes other than the data key`);
   }
 }
 

@@ -7,19 +7,19 @@ import { describeThrown, difference } from '../thrown.ts';
 import { watchOutput } from '../watch.ts';
 import { isArgumentError, isKeyWrapperError, type KeyWrapperChecks, type KeyWrapperTrial, OPTIONS } from './trial.ts';
 
-/** What is printed of a call by then is seen: milliseconds. */
+/** Wait for the output of a call, milliseconds. */
 const LATER_MS = 50;
 
-/** Those that were there before the kit. */
+/** Globals that existed before the kit. */
 const GLOBALS = new Set(Reflect.ownKeys(globalThis));
 
-/** A call that failed. */
+/** A failed call. */
 interface Failure {
   readonly keyWrapper: KeyWrapper;
   readonly operation: string;
   readonly error: unknown;
   readonly what: string;
-  /** Thrown before there was a promise. */
+  /** Thrown synchronously. */
   readonly isThrown: boolean;
 }
 
@@ -32,7 +32,7 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
     const summary = Object(error.summary) as Record<string, unknown>;
     for (const [name, expected] of Object.entries({ provider: keyWrapper.provider, operation })) {
       const named = String(summary[name]);
-      // What generates by a wrap of its own may say so.
+      // A generate that uses wrap may name that operation.
       const isRight = named === expected || (expected === 'generate' && named === 'wrap');
       expectThat(isRight, `${what}: the summary’s ${name} is wrong: ${difference(named, expected)}`);
     }
@@ -41,12 +41,12 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
     expectThat(!shows(contentsOf(error), dataKey), `the error of ${what} shows the data key`);
   }, wrongArguments),
   'WRAP-REJECTS': ofFailures(({ isThrown, what }) => {
-    expectThat(!isThrown, `${what} threw, before there was a promise`);
+    expectThat(!isThrown, `${what} threw synchronously`);
   }, wrongArguments),
   'WRAP-ERROR-CAUSE': ofFailures(({ error, what }) => {
     if (isArgumentError(error)) return;
     const attached = reachableFrom(error).find((value) => value !== error && isForeign(value));
-    expectThat(attached === undefined, `attached to the error of ${what} is ${describeThrown(attached)}`);
+    expectThat(attached === undefined, `the error of ${what} has an attached error: ${describeThrown(attached)}`);
   }),
   'WRAP-OUTPUT-SECRET': async (trial) => {
     const watched = watchOutput(true);
@@ -76,7 +76,7 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
     }
     const added = Reflect.ownKeys(globalThis).filter((name) => !GLOBALS.has(name) && !isDispatcher(name));
     for (const [where, seen] of [
-      ['a print of the key wrapper', { texts: [printed(keyWrapper, 4), inspect(keyWrapper)], bytes: [] }],
+      ['the printed key wrapper', { texts: [printed(keyWrapper, 4), inspect(keyWrapper)], bytes: [] }],
       ['the environment', { texts: Object.values(process.env).map(String), bytes: [] }],
       ['a global', contentsOf(added.map((name) => Reflect.get(globalThis, name)))],
     ] as const) {
@@ -92,7 +92,7 @@ function isDispatcher(name: string | symbol): boolean {
   return String(name).startsWith('Symbol(undici.');
 }
 
-/** Holds every failure that can be brought about to something. */
+/** Applies a check to every failure that the kit can cause. */
 function ofFailures(
   expect: (failure: Failure, dataKey: Uint8Array) => void,
   more: typeof wrongArguments = async () => [],
@@ -103,14 +103,14 @@ function ofFailures(
   };
 }
 
-/** Every failure that can be brought about, each of a call that has to do with one data key. */
+/** Every failure that the kit can cause, each of a call that involves one data key. */
 async function failuresOf(
   trial: KeyWrapperTrial,
 ): Promise<{ readonly failures: readonly Failure[]; readonly dataKey: Uint8Array }> {
   const { keyWrapper, ...made } = await trial.createOpened();
   const failures: Failure[] = [];
   const note = async (asked: KeyWrapper, operation: string, words: string, start: () => unknown): Promise<void> => {
-    // Whether it had to fail is for other requirements to say.
+    // Other requirements check whether the call had to fail.
     failures.push(...(await failureOf(trial, asked, [operation, `, ${words},`, start])));
   };
   const each = async (asked: KeyWrapper, what: string, signal?: AbortSignal): Promise<void> => {
@@ -121,7 +121,7 @@ async function failuresOf(
   for (const [words, start] of trial.badUnwraps(keyWrapper, made)) await note(keyWrapper, 'unwrap', words, start);
   await each(keyWrapper, 'aborted', AbortSignal.abort());
   const controller = new AbortController();
-  const underWay = each(keyWrapper, 'aborted under way', controller.signal);
+  const underWay = each(keyWrapper, 'aborted in progress', controller.signal);
   controller.abort();
   await underWay;
   if (trial.target.createUnreachable !== undefined) {
@@ -134,7 +134,7 @@ async function failuresOf(
   return { failures, dataKey: made.dataKey };
 }
 
-/** None where it succeeds. */
+/** The failure of a call, or none if it succeeds. */
 async function failureOf(
   trial: KeyWrapperTrial,
   keyWrapper: KeyWrapper,
@@ -150,7 +150,7 @@ async function failureOf(
   return 'error' in outcome ? [{ keyWrapper, operation, error: outcome.error, what, isThrown }] : [];
 }
 
-/** Calls that go wrong before they begin, with the data key in their arguments. */
+/** Calls with wrong arguments that contain the data key. */
 async function wrongArguments(trial: KeyWrapperTrial, dataKey: Uint8Array): Promise<readonly Failure[]> {
   const keyWrapper = await trial.createUnasked();
   const hex = Buffer.from(dataKey).toString('hex');
@@ -161,8 +161,8 @@ async function wrongArguments(trial: KeyWrapperTrial, dataKey: Uint8Array): Prom
   const record = { provider, keyId, wrapped: Uint8Array.from(dataKey) };
   const given: readonly (readonly [operation: string, words: string, start: () => unknown])[] = [
     ['wrap', ' of nothing', () => wrap(undefined)],
-    ['wrap', ' of a data key with a byte more', () => wrap(Uint8Array.of(...dataKey, 1))],
-    ['wrap', ' of a data key with a byte less', () => wrap(dataKey.slice(1))],
+    ['wrap', ' of a data key with an extra byte', () => wrap(Uint8Array.of(...dataKey, 1))],
+    ['wrap', ' of a data key without its last byte', () => wrap(dataKey.slice(1))],
     ['wrap', ' of a data key as an array', () => wrap([...dataKey])],
     ['wrap', ' of a data key as hexadecimal text', () => wrap(hex)],
     ['wrap', ' of a data key as base64', () => wrap(Buffer.from(dataKey).toString('base64'))],
@@ -181,7 +181,7 @@ async function wrongArguments(trial: KeyWrapperTrial, dataKey: Uint8Array): Prom
   return failures;
 }
 
-/** An error of another party. */
+/** An error of another library. */
 function isForeign(value: unknown): boolean {
   return (types.isNativeError(value) && !isKeyWrapperError(value)) || value instanceof DOMException;
 }

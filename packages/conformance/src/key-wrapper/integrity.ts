@@ -11,14 +11,14 @@ import {
   OPTIONS,
 } from './trial.ts';
 
-/** Bytes at either end of which each has a bit flipped, and others between them. Each is a call. */
+/** Number of bytes at either end, and between them, that have a bit flipped. Each costs a call. */
 const ENDS = 16;
 const BETWEEN = 8;
-/** Bytes that are often a version and flags: each bit of them is flipped. */
+/** Leading bytes that often hold a version and flags; every bit of them is flipped. */
 const HEAD = 4;
-/** How long every bit of a wrapped key may be tried, where no service is asked: milliseconds. */
+/** Time for flipping every bit of a wrapped key without a service, milliseconds. */
 const EVERY_BIT_MS = 1_500;
-/** Lengths of nonces, tags and heads: where two wrapped keys are put together. */
+/** Lengths of nonces, tags and headers, at which two wrapped keys are spliced. */
 const SEAMS = [12, 16, -16, -12];
 
 type Altered = readonly [Uint8Array, string];
@@ -31,7 +31,7 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
     const all = Array.from(wrapped.keys());
     const between = Array.from({ length: BETWEEN }, () => trial.random.below(wrapped.length));
     const places = remote ? [...new Set([...all.slice(0, ENDS), ...all.slice(-ENDS), ...between])] : all;
-    // At a head, and at an end, single bits may not be looked at.
+    // A wrapper may ignore single bits at the start and at the end.
     const bitsOf = (at: number): readonly number[] =>
       remote && at >= HEAD && at < wrapped.length - 1 ? [trial.random.below(8)] : [0, 1, 2, 3, 4, 5, 6, 7];
     const flips = places.flatMap((at) =>
@@ -43,18 +43,18 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
     const others = heads.map(
       (byte): Altered => [flipped(wrapped, 0, byte ^ version), `with ${byte} as its first byte`],
     );
-    // What adds up to the same sum, or the same exclusive or.
+    // Changes that keep the sum or the XOR.
     const other = all.find((at) => at > 12 && wrapped[at] !== wrapped[12]) ?? 0;
     const exchanged = Uint8Array.from(
       wrapped,
       (byte, at) => wrapped[at === 12 ? other : at === other ? 12 : at] ?? byte,
     );
-    return [...flips, [exchanged, 'with two of its bytes exchanged'], ...others];
+    return [...flips, [exchanged, 'with two of its bytes swapped'], ...others];
   }),
   'WRAP-SPELLING': alterations((wrapped) => spellings(Buffer.from(wrapped))),
   'WRAP-TRUNCATION': alterations((wrapped) => [
     ...[1, 2, 4, 8, 12, 16].map((cut): Altered => [wrapped.slice(0, -cut), `without its last ${cut} bytes`]),
-    // Of RSA a wrapped key is a number, and with a zero at its head it may be the same one without.
+    // An RSA ciphertext is a number, which may stay the same without a leading zero.
     ...(wrapped[0] === 0 ? [] : [1, 2, 12, 16]).map(
       (cut): Altered => [wrapped.slice(cut), `without its first ${cut} bytes`],
     ),
@@ -82,7 +82,7 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
       [text(bare.toString('hex')), 'a data key in hexadecimal text'],
       [text(bare.toString('base64')), 'a data key in base64'],
     ] as const) {
-      // Treating it as a wrong argument is right, too.
+      // An argument error is also correct.
       const start = (): unknown => keyWrapper.unwrap({ ...wrapped, wrapped: bytes }, OPTIONS);
       expectArgumentErrorOrCorrupt(await trial.refusal(start, what), what);
     }
@@ -95,7 +95,7 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
     for (const [head, tail] of bothWays(one, other)) {
       for (const at of [middle, ...SEAMS]) {
         const bytes = Uint8Array.of(...head.wrapped.wrapped.slice(0, at), ...tail.wrapped.wrapped.slice(at));
-        // Text may begin, and numbers may end, alike.
+        // Text may have a common prefix, and numbers a common suffix.
         if ([one, other].some(({ wrapped }) => Buffer.from(wrapped.wrapped).equals(bytes))) continue;
         const words = `a wrapped key up to byte ${at}, then another one,`;
         await trial.expectCorrupt(keyWrapper, { ...head.wrapped, wrapped: bytes }, words);
@@ -109,8 +109,8 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
     const refused: BadUnwraps = [
       ...bad,
       ['of another KMS key’s', () => keyWrapper.unwrap({ ...made.wrapped, keyId: `x${made.wrapped.keyId}` }, OPTIONS)],
-      ['that is a wrap, aborted', () => keyWrapper.wrap(dataKey, { ...OPTIONS, signal: AbortSignal.abort() })],
-      ['that is a wrap of 31 bytes', () => keyWrapper.wrap(dataKey.slice(0, 31), OPTIONS)],
+      ['to wrap, aborted', () => keyWrapper.wrap(dataKey, { ...OPTIONS, signal: AbortSignal.abort() })],
+      ['to wrap of 31 bytes', () => keyWrapper.wrap(dataKey.slice(0, 31), OPTIONS)],
     ];
     for (const [words, refuse] of refused) {
       for (let i = 0; i < 3; i++) await trial.settle(refuse, words);
@@ -118,14 +118,14 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
         await trial.answer(start, `after a call ${words}, ${name}`);
       }
     }
-    await trial.expectOpens(keyWrapper, made, 'a good wrapped key, after bad ones,');
-    // And back: a key that was just unwrapped makes no bad one good.
+    await trial.expectOpens(keyWrapper, made, 'a valid wrapped key, after invalid ones,');
+    // Conversely, a valid wrapped key just before must not make an invalid one unwrap.
     for (const [words, start] of bad)
-      expectKind(await trial.refusal(start, words), 'corrupt', `after a good one, ${words}`);
+      expectKind(await trial.refusal(start, words), 'corrupt', `after a valid one, ${words}`);
   },
 };
 
-/** Other texts that a lenient decoder reads as the same bytes. None for what is not text. */
+/** Other texts that a lenient decoder reads as the same bytes. None if the wrapped key is not text. */
 function spellings(wrapped: Buffer): readonly Altered[] {
   const spelt = wrapped.toString('latin1');
   if (!/^[\t\n\r\u0020-\u007e]+$/.test(spelt)) return [];
@@ -142,11 +142,11 @@ function spellings(wrapped: Buffer): readonly Altered[] {
     [`${spelt}\n`, 'with a newline after it'],
     [` ${spelt}`, 'with a space before it'],
     [`${spelt.slice(0, middle)}\n${spelt.slice(middle)}`, 'with a newline in it'],
-    [`${spelt.slice(0, middle)}!${spelt.slice(middle)}`, 'with a character of no alphabet in it'],
+    [`${spelt.slice(0, middle)}!${spelt.slice(middle)}`, 'with a character outside base64 in it'],
     [swapped, 'in the other base64 alphabet'],
     [spelt.toUpperCase(), 'in upper case'],
     [spelt.toLowerCase(), 'in lower case'],
-    [head.toUpperCase() + spelt.slice(ENDS), 'with its head in upper case'],
+    [head.toUpperCase() + spelt.slice(ENDS), 'with its beginning in upper case'],
     ...Array.from(head).flatMap((char, i): [string, string][] =>
       /\d/.test(char)
         ? [
@@ -155,24 +155,24 @@ function spellings(wrapped: Buffer): readonly Altered[] {
           ].map((one) => [one, `with another digit as character ${i + 1}`])
         : [],
     ),
-    [spelt.replace(/^\{/, '{"x":1,'), 'with a member more in its JSON'],
-    [spelt.replace(/\}$/, ',"x":1}'), 'with another last member in its JSON'],
-    [spelt.replace(/^\{("[^"]*":)/, '{$10,$1'), 'with a member twice in its JSON'],
+    [spelt.replace(/^\{/, '{"x":1,'), 'with an extra member in its JSON'],
+    [spelt.replace(/\}$/, ',"x":1}'), 'with an extra last member in its JSON'],
+    [spelt.replace(/^\{("[^"]*":)/, '{$10,$1'), 'with a duplicate member in its JSON'],
     ...last,
   ];
   return variants.map(([one, what]) => [Buffer.from(one, 'latin1'), what]);
 }
 
-/** Wraps and unwraps once, and expects each altered form to be corrupt. */
+/** Wraps and unwraps once, and expects each altered form to be refused as corrupt. */
 function alterations(
   alter: (wrapped: Uint8Array, trial: KeyWrapperTrial) => readonly Altered[],
 ): Check<KeyWrapperTrial> {
   return async (trial) => {
-    // An earlier unwrap makes no similar key good.
+    // A cached unwrap must not make a similar wrapped key valid.
     for (const { keyWrapper, ...made } of await trial.createEach()) {
       const forms = alter(made.wrapped.wrapped, trial).filter(([bytes]) => !sameBytes(bytes, made.wrapped.wrapped));
       const until = performance.now() + EVERY_BIT_MS;
-      // Of generate only a few: its wraps are made as those of wrap are.
+      // Only a few for generate, which usually wraps as wrap does.
       for (const [wrapped, what] of made.by === 'wrap' ? forms : [...forms.slice(0, 2), ...forms.slice(-2)]) {
         if (!trial.supports.remote && performance.now() > until) break;
         await trial.expectCorrupt(keyWrapper, { ...made.wrapped, wrapped }, `a wrapped key ${what}`);

@@ -5,7 +5,7 @@ import { describeThrown, kindOf } from '../thrown.ts';
 import { copyOf, type KeyWrapperChecks, type Made, OPTIONS } from './trial.ts';
 
 const ELSEWHERE = 'conformance-elsewhere';
-/** Names that every object answers to, as a table of providers or keys does. */
+/** Names of members that every object has, and so a lookup table of providers or keys. */
 const OBJECT_NAMES = ['__proto__', 'constructor', 'toString'];
 
 export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
@@ -15,7 +15,7 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
       const { wrapped } = await trial.make(ours);
       for (const made of await trial.makeEach(theirs)) {
         const relabelled = { ...wrapped, wrapped: made.wrapped.wrapped };
-        await trial.expectCorrupt(ours, relabelled, 'another KMS key’s bytes under our key’s name');
+        await trial.expectCorrupt(ours, relabelled, 'the ciphertext of another KMS key under the own keyId');
       }
     }
   },
@@ -23,32 +23,32 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
     const other = await trial.create('createOtherKey');
     const { keyWrapper, ...made } = await trial.createOpened();
     for (const theirs of await trial.makeEach(other)) {
-      // A key that the other instance unwrapped must not be unwrapped here.
-      await trial.expectOpens(other, theirs, 'another KMS key’s wrapped key, at its own instance,');
+      // This instance must not unwrap a key that the other instance has just unwrapped.
+      await trial.expectOpens(other, theirs, 'another KMS key’s wrapped key, unwrapped by its own instance,');
       await trial.expectCorrupt(keyWrapper, theirs.wrapped, 'another KMS key’s wrapped key');
       const relabelled = { ...made.wrapped, keyId: theirs.wrapped.keyId };
-      await trial.expectCorrupt(keyWrapper, relabelled, 'our wrapped key under another KMS key’s name');
+      await trial.expectCorrupt(keyWrapper, relabelled, 'the own wrapped key under another KMS key’s name');
     }
     const { keyId } = made.wrapped;
-    // The end of a name may be a version, which WRAP-VERSION-BINDS is about.
+    // The end of a name may be a version, which WRAP-VERSION-BINDS checks.
     const ends = keyWrapper.supports.keyVersions === true ? [] : [`${keyId}x`, keyId.slice(0, -1)];
     for (const name of [`x${keyId}`, keyId.slice(1), '', ...otherCaseOf(keyId), ...spellingsOf(keyId), ...ends]) {
       const wrapped = { ...copyOf(made.wrapped), keyId: name };
-      const what = 'our wrapped key under a keyId that is ours but for a character';
+      const what = 'the own wrapped key under a keyId with one character changed';
       await trial.refusal(() => keyWrapper.unwrap(wrapped, OPTIONS), `${what}: ${JSON.stringify(name).slice(0, 200)}`);
     }
     for (const name of OBJECT_NAMES) {
       await trial.expectCorrupt(
         keyWrapper,
         { ...made.wrapped, keyId: name },
-        `our wrapped key under the keyId ${name}`,
+        `the own wrapped key under the keyId ${name}`,
       );
     }
   },
   'WRAP-FOREIGN-PROVIDER': async (trial) => {
     const { keyWrapper, wrapped } = await trial.createOpened();
     for (const provider of foreignOf(keyWrapper)) {
-      const words = `our wrapped key under the provider ${JSON.stringify(provider)}`;
+      const words = `the own wrapped key under the provider ${JSON.stringify(provider)}`;
       await trial.expectCorrupt(keyWrapper, { ...wrapped, provider }, words);
     }
   },
@@ -56,15 +56,15 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
     const unreachable = await trial.create('createUnreachable');
     const [keyWrapper, other] = [await trial.create(), await trial.create('createOtherKey')];
     const { wrapped } = await trial.make(keyWrapper);
-    const where = 'with a service that cannot be reached';
+    const where = 'with an unreachable service';
     for (const provider of foreignOf(keyWrapper)) {
-      await trial.expectCorrupt(unreachable, { ...wrapped, provider }, `another provider’s, ${where}`);
+      await trial.expectCorrupt(unreachable, { ...wrapped, provider }, `another provider’s wrapped key, ${where}`);
     }
     for (const theirs of await trial.makeEach(other)) {
-      await trial.expectCorrupt(unreachable, theirs.wrapped, `another KMS key’s, ${where}`);
+      await trial.expectCorrupt(unreachable, theirs.wrapped, `another KMS key’s wrapped key, ${where}`);
     }
     for (const longer of longerNamed(keyWrapper, wrapped)) {
-      await trial.expectCorrupt(unreachable, longer, `that of a KMS key with a longer name, ${where}`);
+      await trial.expectCorrupt(unreachable, longer, `the wrapped key of a KMS key with a longer name, ${where}`);
     }
   },
   'WRAP-OWNS': async (trial) => {
@@ -74,7 +74,7 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
     const [made, theirs] = [await trial.makeEach(keyWrapper), await trial.makeEach(other)];
     const unasked = await trial.createUnasked();
     const one = made[0] as Made;
-    // The one that cannot reach its service is to say the same, and so is each of them after good calls and bad ones.
+    // The instance with an unreachable service must agree, and so must both after valid and invalid calls.
     for (const asked of [keyWrapper, unasked]) {
       expectOwns(asked, made, theirs);
       const good = (): unknown => asked.unwrap(copyOf(one.wrapped), OPTIONS);
@@ -86,40 +86,40 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
   },
 };
 
-/** The same of a KMS key whose name starts with ours, where the version follows the name after a separator. */
+/** The wrapped key of a KMS key whose name starts with ours, if a version follows the name after a separator. */
 function longerNamed({ keyId }: KeyWrapper, wrapped: WrappedKey): readonly WrappedKey[] {
   const version = wrapped.keyId.slice(keyId.length);
   if (!wrapped.keyId.startsWith(keyId) || /^[a-z0-9]/i.test(version)) return [];
   return [{ ...copyOf(wrapped), keyId: `${keyId}x${version}` }];
 }
 
-/** Other spellings of a name that a reader may take for it: what stands before it, and how its head is written. */
+/** Other spellings of a name that an adapter may accept: with a prefix, or with a different beginning. */
 function spellingsOf(keyId: string): readonly string[] {
   const [first = ''] = keyId;
   const encoded = [`%${first.charCodeAt(0).toString(16)}`, String.fromCharCode(first.charCodeAt(0) + 0xfee0)];
   const names = ['\n', ' ', `x\n`, 'x/../'].map((before) => before + keyId);
-  // Names of other keys, where a separator is left to stand for any character: not x, which makes a number of a zero.
+  // Names of other keys that match if a separator acts as a wildcard. Not x, since 0x starts a number.
   const separated = [...keyId.matchAll(/[^a-z0-9]/gi)].map(
     ({ index }) => `${keyId.slice(0, index)}q${keyId.slice(index + 1)}`,
   );
   return [...names, ...encoded.map((one) => one + keyId.slice(1)), ...separated];
 }
 
-/** The same name in other case, where it starts with a letter. */
+/** The same name in different letter case, if it starts with a letter. */
 function otherCaseOf(keyId: string): readonly string[] {
   const [first = ''] = keyId;
   const names = [first.toUpperCase(), first.toLowerCase()].map((letter) => `${letter}${keyId.slice(1)}`);
   return names.filter((name) => name !== keyId);
 }
 
-/** Names of providers that only look like the wrapper’s own, and some that do not. */
+/** Names of providers that resemble the wrapper’s own, and others. */
 function foreignOf({ provider }: KeyWrapper): readonly string[] {
   const alike = [provider.toUpperCase(), `${provider}x`, provider.slice(0, -1), ` ${provider}`, `${provider}\n`];
   const names = [ELSEWHERE, 'local', 'aws-kms', '', ...alike, ...OBJECT_NAMES];
   return names.filter((name) => name !== provider);
 }
 
-/** @throws {Finding} where owns does not say of each what it should. */
+/** @throws {Finding} if owns returns a wrong result. */
 function expectOwns(asked: KeyWrapper, made: readonly Made[], theirs: readonly Made[]): void {
   const ours = made.map(({ wrapped }) => wrapped);
   const providers = ours.flatMap((one) => foreignOf(asked).map((provider) => ({ ...one, provider })));
@@ -137,7 +137,7 @@ function expectOwns(asked: KeyWrapper, made: readonly Made[], theirs: readonly M
         throw new Finding(`owns threw ${describeThrown(error)}`);
       }
       expectThat(typeof answer === 'boolean', `owns returned ${kindOf(answer)}, not true or false`);
-      expectThat(answer === expected, `owns did not say ${expected} of ${what}`);
+      expectThat(answer === expected, `owns did not return ${expected} for ${what}`);
     }
   }
 }

@@ -7,15 +7,15 @@ import { difference, kindOf } from '../thrown.ts';
 import { MOST_STORED } from './signatures.ts';
 import { CONTEXT, copyOf, type KeyWrapperChecks, type KeyWrapperTrial, type Made } from './trial.ts';
 
-/** Bytes in a row that agree by chance once in 2^128 times. */
+/** Number of consecutive bytes that agree by chance once in 2^128 times. */
 const TELLING_BYTES = 16;
-/** Hardly a byte of the difference of two random data keys is zero: so this is not a header that two wraps share. */
+/** The XOR of two random data keys has few zero bytes, unlike the XOR of a common header. */
 const LEAST_DIFFERENT = 8;
 
 /**
- * Whether two wraps hide their data keys with the same key stream: c1 ⊕ c2 then contains k1 ⊕ k2, and who has both reads
- * one data key with the other. No block mode, key wrap or public key has this, nor a stream whose nonce follows from the
- * data key.
+ * Whether two wraps use the same key stream: c1 ⊕ c2 then contains k1 ⊕ k2, and anyone with one
+ * data key can compute the other. Block modes, key wrap, public keys and streams with a nonce from the data key do not
+ * have this property.
  */
 export function shareKeyStream(one: Uint8Array, oneKey: Uint8Array, other: Uint8Array, otherKey: Uint8Array): boolean {
   const length = Math.min(oneKey.length, otherKey.length);
@@ -31,7 +31,7 @@ export function shareKeyStream(one: Uint8Array, oneKey: Uint8Array, other: Uint8
   });
 }
 
-/** A wrapped key as it is, and the bytes that its pieces stand for where it is text. */
+/** The bytes of a wrapped key, and the decodings of its parts if it is text. */
 function readingsOf(wrapped: Uint8Array): readonly Buffer[] {
   const bytes = Buffer.from(wrapped);
   const text = bytes.toString('latin1');
@@ -40,10 +40,10 @@ function readingsOf(wrapped: Uint8Array): readonly Buffer[] {
   return [bytes, ...pieces.flatMap((piece) => [Buffer.from(piece, 'base64'), Buffer.from(piece, 'hex')])];
 }
 
-/** What a ring document takes as a provider, and as the id of a KMS key. */
+/** Limits of a ring document for a provider and for the id of a KMS key. */
 const PROVIDER = /^[a-z0-9-]{1,64}$/;
 const LONGEST_KEY_ID = 2_048;
-/** 256 KiB for 64 keys, less what else is in an entry. */
+/** A 64th of 256 KiB, minus the rest of an entry. */
 const LARGEST_RECORD = 3_500;
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
@@ -67,7 +67,7 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
       expectThat(typeof provider === 'string', `the provider of a wrapped key is ${kindOf(provider)}, not text`);
       const isOwn = provider === keyWrapper.provider;
       expectThat(isOwn, `${by} names another provider: ${difference(provider, keyWrapper.provider)}`);
-      checkKeyId(keyId, `the keyId that ${by} gave`);
+      checkKeyId(keyId, `the keyId from ${by}`);
       const { length } = wrapped.wrapped;
       expectThat(length > 0, `${by} gave a wrapped key of no bytes`);
       expectThat(length <= MOST_STORED, `${by} gave ${length} bytes, more than the ${MOST_STORED} that a ring stores`);
@@ -85,14 +85,14 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
   },
   'WRAP-CONFIDENTIAL': async (trial) => {
     const wraps: Made[] = [];
-    // Two processes: what each of them counts from one.
+    // Two processes, each of which may count nonces from one.
     for (const keyWrapper of [await trial.create(), await trial.create()]) {
       wraps.push(...(await trial.makeEach(keyWrapper)), ...(await trial.makeEach(keyWrapper)));
     }
-    const words = 'hide their data keys with one key stream: the XOR of the two is that of the data keys';
+    const words = 'use one key stream: their XOR is that of the data keys';
     for (const [i, { wrapped, dataKey }] of wraps.entries()) {
       const isShown = shows(contentsOf(wrapped), dataKey);
-      expectThat(!isShown, 'a wrapped key holds the data key, or a piece of it, in the clear');
+      expectThat(!isShown, 'a wrapped key contains the data key, or a piece of it, in plaintext');
       for (const other of wraps.slice(0, i)) {
         const areAlike = shareKeyStream(wrapped.wrapped, dataKey, other.wrapped.wrapped, other.dataKey);
         expectThat(!areAlike, `two wrapped keys ${words}`);
@@ -132,7 +132,7 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
   'WRAP-CALLERS-RECORD': async (trial) => {
     const keyWrapper = await trial.create();
     const { dataKey, wrapped } = await trial.make(keyWrapper);
-    // What may be changed is changed by code that does not insist on it.
+    // Objects that allow changes reveal code that changes them only if it can.
     for (const shape of [Object.freeze, bare, <T extends object>(members: T): T => members]) {
       const context = shape({ ...CONTEXT });
       const [options, record] = [shape({ context }), shape(copyOf(wrapped))];
@@ -144,17 +144,17 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
         ['unwrap', () => keyWrapper.unwrap(record, options)],
         ['generate', () => keyWrapper.generate?.(options)],
       ] as const) {
-        await trial.answer(start, `${name}, given objects that are frozen, or have no prototype,`);
+        await trial.answer(start, `${name} with objects that are frozen or have no prototype`);
         const isSame = isDeepStrictEqual(
           [given.map((one) => ({ ...one })), given.map(Object.isFrozen)],
           [before, wereFrozen],
         );
-        expectThat(isSame, `${name} changed the wrapped key or the options it was given`);
+        expectThat(isSame, `${name} modified its wrapped key or options`);
       }
     }
     for (const { by, ...made } of await trial.makeEach(keyWrapper)) {
       const [stored, again] = [copyOf(made.wrapped), await trial.wrap(keyWrapper, made.dataKey)];
-      expectThat(again !== made.wrapped, `${by} and wrap gave the same object`);
+      expectThat(again !== made.wrapped, `${by} and wrap returned the same object`);
       again.wrapped.fill(0);
       for (const name of ['provider', 'keyId'] as const) Reflect.set(again, name, 'changed');
       expectThat(textOf(made.wrapped) === textOf(stored), `changing one wrapped key changed that of ${by}`);
@@ -163,12 +163,12 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
   },
 };
 
-/** Data keys that two KMS keys wrap. */
+/** Number of data keys that two KMS keys wrap. */
 const BOTH_WRAP = 8;
 
 /**
- * Whatever a KMS key has no share in, both KMS keys make of a data key alike: its bytes in another order, say, or turned
- * round. The other one takes them in reverse order, so that a counter or a clock is not alike. A check value, which some
+ * Bytes of a wrapped key that do not depend on the KMS key are equal for two KMS keys: reordered or inverted bytes of
+ * the data key, say. The second KMS key wraps in reverse order, against counters and clocks. A check value, which some
  * services add, is short.
  */
 async function hidesByKey(trial: KeyWrapperTrial): Promise<void> {
@@ -187,7 +187,7 @@ async function hidesByKey(trial: KeyWrapperTrial): Promise<void> {
       const bytes = one?.map((wrapped) => wrapped[at]) ?? [];
       return new Set(bytes).size > 1 && bytes.every((byte, i) => byte !== undefined && byte === two?.[i]?.[at]);
     });
-    const words = `${places.length} bytes of a wrapped key follow from the data key alone, whatever the KMS key`;
+    const words = `${places.length} bytes of a wrapped key depend on the data key alone, not on the KMS key`;
     expectThat(places.length < TELLING_BYTES, words);
   }
 }
@@ -211,13 +211,13 @@ function checkKeyId(keyId: unknown, what: string): void {
   expectThat(typeof keyId === 'string', `${what} is ${kindOf(keyId)}, not text`);
   expectThat(keyId !== '', `${what} is empty`);
   expectThat(keyId.length <= LONGEST_KEY_ID, `${what} has ${keyId.length} characters, more than ${LONGEST_KEY_ID}`);
-  expectThat(keyId.isWellFormed(), `${what} has half a surrogate pair, which no stored text keeps`);
+  expectThat(keyId.isWellFormed(), `${what} has a lone surrogate, which stored text does not preserve`);
 }
 
 function checkDate(date: unknown): void {
   expectThat(types.isDate(date), `onServiceDate received ${kindOf(date)}, not a date`);
   expectThat(!Number.isNaN(date.getTime()), 'onServiceDate received an invalid date');
-  // No clock is a day wrong: this is for seconds taken as milliseconds.
+  // No clock is wrong by a day: detects seconds used as milliseconds.
   const isOfToday = Math.abs(date.getTime() - Date.now()) < DAY_MS;
   expectThat(isOfToday, `onServiceDate received ${date.toISOString()}`);
 }

@@ -17,18 +17,18 @@ import {
   OPTIONS,
 } from './trial.ts';
 
-/** Data keys that are generated. That one byte is the same in all of them happens by chance once in 10^15 runs. */
+/** Number of generated data keys. A byte is equal in all of them by chance once in 10^15 runs. */
 const GENERATES = 8;
-/** Different bytes in a data key, most often 30. Fewer come by chance once in 10^14 times; of hexadecimal text it is 16. */
+/** Minimum of distinct bytes in a data key. Random keys have about 30, fewer once in 10^14 times; hex text has 16. */
 const LEAST_DIFFERENT = 17;
-/** Concurrent calls, and wraps kept before the first of them is unwrapped. */
+/** Number of concurrent calls, and of wraps before the first unwrap. */
 const AT_ONCE = 6;
 const MANY_AT_ONCE = 24;
 const KEPT = 12;
-/** What a wrapper in this process is tried with, where no service is asked: more than a counter of one byte holds. */
+/** The same for a wrapper without a service: more than a one-byte counter can count. */
 const MANY_LOCAL = 300;
 
-/** What the ring hands over where the service binds no context. It need not be able to wrap anything else. */
+/** Length that the ring passes if the service binds no context, bytes. No other length is required. */
 const RING_BYTES = 64;
 
 export const ROUND_TRIP_CHECKS: KeyWrapperChecks = {
@@ -76,13 +76,13 @@ export const ROUND_TRIP_CHECKS: KeyWrapperChecks = {
     const seen: Uint8Array[] = [];
     const look = async (keyWrapper: KeyWrapper, { dataKey, wrapped }: Made): Promise<void> => {
       const different = new Set(dataKey).size;
-      expectThat(different > 1, 'generate gave one byte repeated as a data key');
-      expectThat(different >= LEAST_DIFFERENT, `generate gave a data key of only ${different} different bytes`);
-      expectThat(!seen.some((earlier) => sameBytes(earlier, dataKey)), 'generate gave the same data key twice');
+      expectThat(different > 1, 'generate returned a data key of equal bytes');
+      expectThat(different >= LEAST_DIFFERENT, `generate returned a data key with only ${different} distinct bytes`);
+      expectThat(!seen.some((earlier) => sameBytes(earlier, dataKey)), 'generate returned the same data key twice');
       seen.push(Uint8Array.from(dataKey));
       await trial.expectOpens(keyWrapper, { dataKey, wrapped }, 'the wrap of a generated data key');
     };
-    // By turns: what one of them makes, the other one does not.
+    // Alternates instances, whose data keys must differ.
     for (let i = 0; i < GENERATES; i++) {
       const keyWrapper = keyWrappers[i % keyWrappers.length] as KeyWrapper;
       await look(keyWrapper, await trial.generate(keyWrapper));
@@ -91,7 +91,7 @@ export const ROUND_TRIP_CHECKS: KeyWrapperChecks = {
     const together = Array.from({ length: AT_ONCE }, () => trial.generate(first));
     for (const one of await Promise.all(together)) await look(first, one);
     const [example = new Uint8Array(0)] = seen;
-    // Of some hundred bytes a bit is the same by chance once in 2^400 runs.
+    // Among several hundred bytes, a bit is constant by chance once in 2^400 runs.
     const all = seen.flatMap((one) => [...one]);
     const isFull = all.reduce((set, byte) => set | byte) === 0xff && all.reduce((set, byte) => set & byte) === 0;
     expectThat(isFull, `a bit of every byte of ${seen.length} generated data keys is always the same`);
@@ -108,11 +108,11 @@ export const ROUND_TRIP_CHECKS: KeyWrapperChecks = {
     const made = (await trial.all(wraps)).map((wrapped, i) => ({ ...(sets[i] as (typeof sets)[0]), wrapped }));
     const opens = ({ options, ...one }: (typeof made)[0], what: string): Promise<void> =>
       trial.expectOpens(keyWrapper, one, what, options);
-    await trial.all(made.map((one) => opens(one, `one of ${AT_ONCE} wrapped keys that are unwrapped at once`)));
+    await trial.all(made.map((one) => opens(one, `one of ${AT_ONCE} wrapped keys, unwrapped concurrently,`)));
     const known = made[0] as (typeof made)[0];
     const many = Array.from({ length: MANY_AT_ONCE }, () => known);
-    await trial.all(many.map((one) => opens(one, `one of ${MANY_AT_ONCE} unwraps at once of a wrapped key`)));
-    const good = (): Promise<void>[] => [opens(known, 'a wrapped key, beside others that are refused,')];
+    await trial.all(many.map((one) => opens(one, `one of ${MANY_AT_ONCE} concurrent unwraps of a wrapped key`)));
+    const good = (): Promise<void>[] => [opens(known, 'a wrapped key, concurrent with refused ones,')];
     const refused = await trial.refusedUnwraps(keyWrapper, known, known.options.context);
     const unwrap = (signal?: AbortSignal): unknown =>
       keyWrapper.unwrap(copyOf(known.wrapped), { ...known.options, ...(signal && { signal }) });
@@ -123,7 +123,7 @@ export const ROUND_TRIP_CHECKS: KeyWrapperChecks = {
   },
 };
 
-/** Unwraps that are refused, and one that is aborted: each for its own reason. */
+/** Refused unwraps and an aborted one, each with its own error. */
 function refusedBeside(trial: KeyWrapperTrial, unwrap: Call['start'], refused: BadUnwraps): Promise<void>[] {
   const controller = new AbortController();
   const aborted = trial.settle(() => unwrap(controller.signal), 'an aborted unwrap');
@@ -131,27 +131,24 @@ function refusedBeside(trial: KeyWrapperTrial, unwrap: Call['start'], refused: B
   const late = async (): Promise<void> => {
     const outcome = await aborted;
     const isAnothers = 'error' in outcome && isKeyWrapperError(outcome.error) && outcome.error.kind === 'corrupt';
-    expectThat(!isAnothers, 'an aborted unwrap, beside others that are refused, is refused as they are');
+    expectThat(!isAnothers, 'an aborted unwrap, concurrent with refused ones, has their error');
   };
   const bad = refused.map(async ([words, start]) => {
-    const what = `unwrap ${words}, beside a good one,`;
+    const what = `unwrap ${words}, concurrent with a valid one,`;
     expectKind(await trial.refusal(start, what), 'corrupt', what);
   });
   return [late(), ...bad];
 }
 
-/** Wraps, generates and signs. */
+/** Concurrent wraps, generates and signs. */
 function madeBeside(trial: KeyWrapperTrial, keyWrapper: KeyWrapper, generates: boolean): Promise<void>[] {
   const opened = async (making: Promise<Made>): Promise<void> =>
-    trial.expectOpens(keyWrapper, await making, 'what was made beside other calls');
+    trial.expectOpens(keyWrapper, await making, 'a wrapped key from concurrent calls');
   const signs = keyWrapper.sign !== undefined && keyWrapper.verify !== undefined;
   const signed = (signs ? [0, 1, 2] : []).map(async (i) => {
-    const entry = text(`entry ${i} of those signed at once`);
+    const entry = text(`entry ${i} of concurrent signs`);
     const signature = bytesOf(await trial.answer(() => keyWrapper.sign?.(entry), 'sign'), 'sign');
-    expectThat(
-      keyWrapper.verify?.(entry, signature) === true,
-      'one of several signatures made at once does not verify',
-    );
+    expectThat(keyWrapper.verify?.(entry, signature) === true, 'one of several concurrent signatures does not verify');
   });
   return [opened(trial.make(keyWrapper)), ...(generates ? [opened(trial.generate(keyWrapper))] : []), ...signed];
 }
@@ -166,10 +163,10 @@ async function goesRound(trial: KeyWrapperTrial, length: number): Promise<void> 
     if ('error' in outcome && isArgumentError(outcome.error)) return;
   }
   const wrapped = await trial.wrap(keyWrapper, dataKey, {}, what);
-  await trial.expectOpens(keyWrapper, { dataKey, wrapped }, `what was made of ${length} bytes`);
+  await trial.expectOpens(keyWrapper, { dataKey, wrapped }, `a wrap of ${length} bytes`);
 }
 
-/** Data keys that break what takes bytes for text, or for numbers. */
+/** Data keys that break adapters which treat bytes as text or numbers. */
 function dataKeys(trial: KeyWrapperTrial, keyWrapper: KeyWrapper): readonly (readonly [Uint8Array, string])[] {
   const { length } = trial.dataKey(keyWrapper);
   const withEnds = (byte: number): Uint8Array => trial.random.bytes(length).fill(byte, 0, 2).fill(byte, -2);

@@ -6,12 +6,12 @@ import { describeThrown, kindOf } from '../thrown.ts';
 import { bytesOf, type KeyWrapperChecks, type KeyWrapperTrial } from './trial.ts';
 
 const ENTRY = text('{"ring":"conformance","id":"AAAAAAAAAAAAAAAA","wraps":[{"provider":"conformance"}]}');
-/** Where an adapter may cut an entry: blocks, hashes, the longest message of a service, a page. */
+/** Lengths at which an adapter may truncate an entry: blocks, hashes, message limits of services, a page. */
 const LENGTHS = [1, 15, 16, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 1_000, 4_095, 4_096, 4_097, 20_000];
-/** Bytes of a signature that have a bit flipped, at most; verify is local. */
+/** Maximum number of bytes of a signature that have a bit flipped; verify is local. */
 const FLIPS = 600;
 
-/** What a ring document takes of a wrapped key, and of a signature: bytes. */
+/** Maximum length of a wrapped key or signature in a ring document, bytes. */
 export const MOST_STORED = 2_048;
 
 type Signer = KeyWrapper & Required<Pick<KeyWrapper, 'sign' | 'verify'>>;
@@ -61,13 +61,13 @@ export const SIGNATURE_CHECKS: KeyWrapperChecks = {
     const signer = signerOf(trial, await trial.create());
     const unreachable = signerOf(trial, await trial.create('createUnreachable'));
     const signature = await signatureOf(trial, signer, ENTRY);
-    const where = 'with a service that cannot be reached';
+    const where = 'with an unreachable service';
     expectThat(verdict(unreachable, ENTRY, signature), `${where}, a good signature does not verify`);
     expectThat(!verdict(unreachable, ENTRY, flipped(signature, 0)), `${where}, a changed signature verifies`);
   },
 };
 
-/** Where signatures repeat, two that differ were made with two keys: else both KMS keys may have one to sign with. */
+/** If signatures are deterministic, different ones show different keys. Otherwise both KMS keys may share one. */
 async function tellsKeys(trial: KeyWrapperTrial, signer: Signer, signature: Uint8Array): Promise<void> {
   const other = await trial.create('createOtherKey');
   if (other.sign === undefined || other.verify === undefined) return;
@@ -76,7 +76,7 @@ async function tellsKeys(trial: KeyWrapperTrial, signer: Signer, signature: Uint
   expectThat(!verdict(signer, ENTRY, theirs), 'a signature of another KMS key verifies');
 }
 
-/** Entries that share their beginning, or read alike as text. @throws {Finding} when one's signature is another's. */
+/** Entries with a common prefix or similar text. @throws {Finding} if the signature of one verifies for another. */
 async function tellsApart(trial: KeyWrapperTrial, signer: Signer): Promise<void> {
   const alike: readonly (readonly [Uint8Array, Uint8Array, string])[] = [
     ...LENGTHS.map((length) => {
@@ -85,7 +85,7 @@ async function tellsApart(trial: KeyWrapperTrial, signer: Signer): Promise<void>
     }),
     [Uint8Array.of(0x61, 0x80), Uint8Array.of(0x61, 0x81), 'of other bytes that are not text'],
     [text('\u00e9'), text('e\u0301'), 'with an é of two code points'],
-    [text('a'), text('A'), 'in other case'],
+    [text('a'), text('A'), 'in different letter case'],
     [text('a'), text('a '), 'with a space after it'],
     [text('a'), text('a\n'), 'with a newline after it'],
     [text('a\nb'), text('a\r\nb'), 'with another line ending'],
@@ -94,8 +94,8 @@ async function tellsApart(trial: KeyWrapperTrial, signer: Signer): Promise<void>
     [Uint8Array.of(1), Uint8Array.of(1, 0), 'with a zero after it'],
     [text('{"a":1,"b":2}'), text('{"b":2,"a":1}'), 'with its members in another order'],
     [text('{"a":1}'), text('{"a": 1}'), 'with a space in its JSON'],
-    [text('7a7a'), text('zz'), 'that its hexadecimal text stands for'],
-    [text('enp6'), text('zzz'), 'that its base64 text stands for'],
+    [text('7a7a'), text('zz'), 'with its hexadecimal text decoded'],
+    [text('enp6'), text('zzz'), 'with its base64 text decoded'],
   ];
   const signed = alike.map(async ([one, other, what]) => {
     const signature = await signatureOf(trial, signer, one);
@@ -110,19 +110,19 @@ function signerOf(trial: KeyWrapperTrial, keyWrapper: KeyWrapper): Signer {
   if (keyWrapper.sign !== undefined && keyWrapper.verify !== undefined) return keyWrapper as Signer;
   if (supports.authenticated && keyWrapper.sign === undefined) throw new NotApplicable('its unwraps are authenticated');
   if (!trial.supports.signatures) throw new NotApplicable('supports.signatures is false');
-  throw new Finding(`supports.authenticated is ${supports.authenticated}, and there is no sign with a verify`);
+  throw new Finding(`supports.authenticated is ${supports.authenticated}, but sign or verify is missing`);
 }
 
 async function signatureOf(trial: KeyWrapperTrial, signer: Signer, entry: Uint8Array): Promise<Uint8Array> {
   const what = `sign of ${entry.length} bytes`;
   const signature = bytesOf(await trial.answer(() => signer.sign(Uint8Array.from(entry)), what), what);
-  expectThat(signature.length > 0, `${what} gave no bytes`);
-  const words = `${what} gave ${signature.length} bytes, more than the ${MOST_STORED} that a ring stores`;
+  expectThat(signature.length > 0, `${what} returned no bytes`);
+  const words = `${what} returned ${signature.length} bytes, more than the ${MOST_STORED} that a ring stores`;
   expectThat(signature.length <= MOST_STORED, words);
   return signature;
 }
 
-/** What `verify` says. @throws {Finding} when it is not a plain true or false. */
+/** The result of `verify`. @throws {Finding} if it is not a boolean. */
 function verdict(signer: Signer, entry: Uint8Array, signature: Uint8Array): boolean {
   let said: unknown;
   try {

@@ -16,21 +16,21 @@ import { checkKeyWrapperTarget, type KeyWrapperTarget } from './target.ts';
 import { type KeyWrapperChecks, KeyWrapperTrial } from './trial.ts';
 import { WRONG_ARGUMENT_CHECKS } from './wrong-arguments.ts';
 
-/** What cannot be seen of a key wrapper that is asked through a pipe, and why. */
+/** Requirements that cannot be checked through a pipe, with the reason. */
 export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
-  'WRAP-PROMISES': 'the kit’s side of the pipe makes the promises',
-  'WRAP-VIEW': 'the program makes the buffers itself',
+  'WRAP-PROMISES': 'the kit’s side of the pipe creates the promises',
+  'WRAP-VIEW': 'the program creates the buffers',
   'WRAP-OWN-BYTES': 'only a copy of the bytes arrives here',
-  'WRAP-CALLERS-BYTES': 'the program makes the buffers itself',
-  'WRAP-CALLERS-BYTES-AT-ONCE': 'the program makes the buffers itself',
-  'WRAP-SIGNAL-AFTER': 'an abort is passed on only while its call is under way',
+  'WRAP-CALLERS-BYTES': 'the program creates the buffers',
+  'WRAP-CALLERS-BYTES-AT-ONCE': 'the program creates the buffers',
+  'WRAP-SIGNAL-AFTER': 'an abort is forwarded only while its call is in progress',
   'WRAP-CALLERS-RECORD': 'only a copy of the record arrives here',
   'WRAP-ERROR-CAUSE': 'only the kind and the text of an error arrive here',
-  'WRAP-OUTPUT-SECRET': 'what the program prints is not read',
+  'WRAP-OUTPUT-SECRET': 'the output of the program is not read',
   'WRAP-INSPECT-SECRET': 'the key wrapper is in another process',
   'WRAP-ARGUMENTS': 'the protocol carries arguments of the right types only',
   'WRAP-ARGUMENT-CONTEXT': 'the protocol carries arguments of the right types only',
-  'WRAP-REJECTS': 'the kit’s side of the pipe makes the promises',
+  'WRAP-REJECTS': 'the kit’s side of the pipe creates the promises',
   'WRAP-NO-TIMERS': 'they are in another process',
   'WRAP-SIGNAL-LEFT': 'they are in another process',
 };
@@ -63,14 +63,14 @@ export const KEY_WRAPPER_SUITE: Suite<KeyWrapperTarget, ConformanceOptions> = su
   open: (target, { seed }) => new KeyWrapperTrial(target, seed),
 });
 
-/** What every key wrapper is held to, in the order in which it is tried. */
+/** The requirements for key wrappers, in the order of the checks. */
 export const KEY_WRAPPER_REQUIREMENTS: readonly Requirement[] = KEY_WRAPPER_SUITE.requirements;
 
 /**
  * Checks a key wrapper against the contract of `KeyWrapper`, with about 1 000 calls that reach its service (1 250 with a whole
  * `control`). Resolves to a report whatever the key wrapper does. A KMS key is changed only through `control`.
  *
- * @throws {TypeError | RangeError} for a target or an option that is wrong, naming it.
+ * @throws {TypeError | RangeError} for an invalid target or option; the message names it.
  *
  * @example
  * ```ts
@@ -95,10 +95,10 @@ export function runKeyWrapperConformance(
 }
 
 /**
- * The same as tests of any runner, one for each requirement: its functions are passed in. One after the other, where the
+ * Defines one test for each requirement, with the functions of any test runner. Tests run in sequence if the
  * target has a `control`.
  *
- * @throws {TypeError | RangeError} for a target or an option that is wrong, naming it.
+ * @throws {TypeError | RangeError} for an invalid target or option; the message names it.
  */
 export function describeKeyWrapper(
   target: KeyWrapperTarget,

@@ -2,26 +2,26 @@ import type { KeyWrapper } from '@sealring/core';
 import * as v from 'valibot';
 import { aFlag, aFunction, anObject, aText, checkArgument } from '../options.ts';
 
-/** A key wrapper, and what ends it. */
+/** A key wrapper and its close function. */
 export interface KeyWrapperInstance {
   readonly keyWrapper: KeyWrapper;
-  /** Called when the requirement has been tried, also after the key wrapper itself was closed. */
+  /** Called after the check, even if the key wrapper itself was closed. */
   close?(): Promise<void> | void;
 }
 
-/** What a key wrapper, or the service behind it, claims where they may differ. */
+/** Optional capabilities of a key wrapper or its service. */
 export interface KeyWrapperSupport {
-  /** Whether there is a service to be asked. Default true; false for what wraps within its own process. */
+  /** Whether it calls a service. Default true; false for a key wrapper that works within its process. */
   readonly remote?: boolean;
-  /** Whether wraps made after a rotation name another version of the KMS key. Default true. */
+  /** Whether wraps after a rotation name another version of the KMS key. Default true. */
   readonly versions?: boolean;
-  /** Whether it signs, where its unwraps do not authenticate the origin. Default true. */
+  /** Whether it signs if its unwraps do not authenticate the origin. Default true. */
   readonly signatures?: boolean;
 }
 
 /**
- * What can be done to KMS key A. Each resolves when it is in force, which a service may take minutes for. `disable` and
- * `enable` go together, and so do `deny` and `allow`: the key is left as it was found, but for its rotations.
+ * Changes to KMS key A. Each function resolves when the change is in force, which may take minutes. `disable` and
+ * `enable` go together, and so do `deny` and `allow`. The kit restores the key, except for its rotations.
  */
 export interface KeyWrapperControl {
   /** Disables the KMS key for all callers. */
@@ -30,18 +30,18 @@ export interface KeyWrapperControl {
   /** Removes the caller's permission to use the key. */
   deny?(): Promise<void> | void;
   allow?(): Promise<void> | void;
-  /** Makes a new version, with which wraps are made from now on. */
+  /** Creates a new version that later wraps use. */
   rotate?(): Promise<void> | void;
 }
 
-/** The key wrapper under test, and the company it keeps. Every call makes a fresh instance. */
+/** The key wrapper under test, in several variants. Every call creates a new instance. */
 export interface KeyWrapperTarget {
   readonly name: string;
   /** A key wrapper on KMS key A: another process of the fleet, each time. */
   create(): Promise<KeyWrapperInstance> | KeyWrapperInstance;
   /** The same on KMS key B of the same service. */
   createOtherKey(): Promise<KeyWrapperInstance> | KeyWrapperInstance;
-  /** The same on KMS key A, whose service cannot be reached. Required unless `supports.remote` is false. */
+  /** The same on KMS key A, with an unreachable service. Required unless `supports.remote` is false. */
   createUnreachable?(): Promise<KeyWrapperInstance> | KeyWrapperInstance;
   readonly control?: KeyWrapperControl;
   readonly supports?: KeyWrapperSupport;
@@ -57,7 +57,7 @@ const TARGET = anObject({
   createUnreachable: v.optional(aFunction),
   control: v.optional(eachOf(aFunction, 'disable', 'enable', 'deny', 'allow', 'rotate')),
   supports: v.optional(eachOf(aFlag, 'remote', 'versions', 'signatures')),
-  // Of a target that runs a program: who made it ends it.
+  // A target that runs a program; its creator closes it.
   close: v.optional(aFunction),
 });
 
@@ -66,14 +66,12 @@ const PAIRS = [
   ['deny', 'allow'],
 ] as const;
 
-/** @throws {TypeError | RangeError} naming what is wrong with the target. */
+/** @throws {TypeError | RangeError} for an invalid target; the message names the error. */
 export function checkKeyWrapperTarget(owner: string, target: KeyWrapperTarget): void {
   checkArgument(owner, TARGET, target);
   const { control = {}, supports: { remote = true } = {} } = target;
   if (remote !== (target.createUnreachable !== undefined)) {
-    const words = remote
-      ? 'is missing: only supports.remote: false is without it'
-      : 'contradicts supports.remote: false';
+    const words = remote ? 'is missing, and supports.remote is not false' : 'contradicts supports.remote: false';
     throw new TypeError(`${owner}: createUnreachable ${words}`);
   }
   for (const pair of PAIRS) {

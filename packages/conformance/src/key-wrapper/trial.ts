@@ -10,7 +10,7 @@ export type KeyWrapperChecks = Checks<KeyWrapperTrial>;
 
 const KINDS: readonly unknown[] = ['throttled', 'unavailable', 'denied', 'disabled', 'not-found', 'corrupt'];
 
-/** Whether it is a `KeyWrapperError`, by name: an adapter may carry its own copy of the class. */
+/** Whether it is a `KeyWrapperError`. Compares the name, since an adapter may have its own copy of the class. */
 export function isKeyWrapperError(
   error: unknown,
 ): error is Error & { readonly kind: unknown; readonly summary: unknown } {
@@ -34,21 +34,21 @@ export function expectArgumentErrorOrCorrupt(error: unknown, what: string): void
   if (!isArgumentError(error)) expectKind(error, 'corrupt', what);
 }
 
-/** Whatever it says, it is of one of the classes that the contract knows. */
+/** Expects an error of one of the classes in the contract. */
 export function expectFailure(error: unknown, what: string): void {
   const isKnown = isKeyWrapperError(error) || isArgumentError(error);
   expectThat(isKnown, `${what}: expected a KeyWrapperError, a TypeError or a RangeError, got ${describeThrown(error)}`);
 }
 
-/** What every wrap is bound to, unless a check says otherwise. A service may hold a caller to this ring's name. */
+/** The default context. A policy of a service may restrict a caller to this ring's name. */
 export const CONTEXT: WrapOptions['context'] = Object.freeze({
   'sealring:ring': 'conformance',
   'sealring:purpose': 'data-key',
 });
-/** What calls are given, where nothing else matters. */
+/** The default options of calls. */
 export const OPTIONS: WrapOptions = Object.freeze({ context: CONTEXT });
 
-/** What a call may take that is to end at once, on a busy machine too: milliseconds. */
+/** Time limit for a call that must end at once, even on a busy machine, milliseconds. */
 const PROMPT_MS = 5_000;
 
 export interface Call {
@@ -61,13 +61,13 @@ export interface Made {
   readonly wrapped: WrappedKey;
 }
 
-/** What {@link KeyWrapperTrial.makeEach} made, by the name of the call. */
+/** A result of {@link KeyWrapperTrial.makeEach}, with the name of the call. */
 export type MadeBy = Made & { by: string };
 type Options = Partial<WrapOptions>;
 
 export type BadUnwraps = readonly (readonly [words: string, start: () => unknown])[];
 
-/** What a check of a key wrapper works with: fresh instances, and the words for what it saw. */
+/** The tools of a key wrapper check: new instances, calls and findings. */
 export class KeyWrapperTrial extends Trial {
   readonly target: KeyWrapperTarget;
   readonly supports: Required<KeyWrapperSupport>;
@@ -90,12 +90,12 @@ export class KeyWrapperTrial extends Trial {
     return keyWrapper;
   }
 
-  /** One that shows whether a service was asked: where there is a service, it cannot be reached. */
+  /** An instance that reveals calls to its service, which is unreachable if there is one. */
   createUnasked(): Promise<KeyWrapper> {
     return this.create(this.target.createUnreachable && 'createUnreachable');
   }
 
-  /** A key wrapper, and a wrapped key that it has unwrapped once: what it remembers is tried too. */
+  /** A key wrapper and a wrapped key that it has unwrapped once, so that checks cover its cache. */
   async createOpened(): Promise<Made & { readonly keyWrapper: KeyWrapper }> {
     const keyWrapper = await this.create();
     const made = await this.make(keyWrapper);
@@ -111,7 +111,7 @@ export class KeyWrapperTrial extends Trial {
     return Object.fromEntries(named) as Required<KeyWrapperControl>;
   }
 
-  /** Changes KMS key A, for as long as `work` takes. */
+  /** Changes KMS key A for the duration of `work`. */
   async whileChanged(
     [change, undo]: readonly ['disable', 'enable'] | readonly ['deny', 'allow'],
     work: () => Promise<void>,
@@ -125,7 +125,7 @@ export class KeyWrapperTrial extends Trial {
     }
   }
 
-  /** Bytes as the ring hands them over: a data key, and its hash of the context where the service binds none. */
+  /** Bytes as the ring passes them: a data key, followed by a hash of the context if the service binds none. */
   dataKey(keyWrapper: KeyWrapper): Uint8Array {
     return this.random.bytes(keyWrapper.supports.context ? 32 : 64);
   }
@@ -135,7 +135,7 @@ export class KeyWrapperTrial extends Trial {
     return { dataKey, wrapped: await this.wrap(keyWrapper, dataKey, options) };
   }
 
-  /** Every call of the key wrapper that goes to its service. What is given is fresh each time. */
+  /** Every call of the key wrapper that reaches its service, with new arguments each time. */
   calls(keyWrapper: KeyWrapper, { dataKey, wrapped }: Made): readonly Call[] {
     const all: readonly Call[] = [
       { name: 'wrap', start: (signal) => keyWrapper.wrap(Uint8Array.from(dataKey), optionsOf(signal)) },
@@ -146,7 +146,7 @@ export class KeyWrapperTrial extends Trial {
     return all.filter(({ name }) => keyWrapper[name] !== undefined);
   }
 
-  /** Unwraps to be refused as corrupt, each like the good one in all but one thing. */
+  /** Unwraps that must be refused as corrupt, each of which differs from the valid one in one respect. */
   badUnwraps(keyWrapper: KeyWrapper, { wrapped }: Made, context: WrapOptions['context'] = CONTEXT): BadUnwraps {
     const unwrap = (change: Partial<WrappedKey>, options: WrapOptions = { context }) => {
       return (): unknown => keyWrapper.unwrap({ ...copyOf(wrapped), ...change }, options);
@@ -161,7 +161,7 @@ export class KeyWrapperTrial extends Trial {
     ];
   }
 
-  /** Those of them that a fresh instance refuses. Where it does not, other requirements say so. */
+  /** Those of them that a new instance refuses. Other requirements report the rest. */
   async refusedUnwraps(...[keyWrapper, ...given]: Parameters<KeyWrapperTrial['badUnwraps']>): Promise<BadUnwraps> {
     const alone = this.badUnwraps(await this.create(), ...given);
     const outcomes = await Promise.all(alone.map(([words, start]) => this.settle(start, words)));
@@ -171,19 +171,19 @@ export class KeyWrapperTrial extends Trial {
     return this.badUnwraps(keyWrapper, ...given).filter((_, i) => isCorrupt[i]);
   }
 
-  /** Wraps a copy, and holds the answer against what every wrapped key is. @throws {Finding} when it is refused. */
+  /** Wraps a copy, and checks the shape of the wrapped key. @throws {Finding} if the call is refused. */
   async wrap(keyWrapper: KeyWrapper, dataKey: Uint8Array, options: Options = {}, what = 'wrap'): Promise<WrappedKey> {
     const given = Uint8Array.from(dataKey);
     return wrappedKeyOf(await this.answer(() => keyWrapper.wrap(given, { ...OPTIONS, ...options }), what), what);
   }
 
-  /** A data key that the key wrapper makes, and its wrap. @throws {Finding} when it is refused, or is none. */
+  /** A generated data key and its wrapped key. @throws {Finding} if the call is refused or returns another value. */
   async generate(keyWrapper: KeyWrapper, options: Options = {}): Promise<Made> {
     const answer = await this.answer(() => keyWrapper.generate?.({ ...OPTIONS, ...options }), 'generate');
     return generatedOf(answer, keyWrapper);
   }
 
-  /** Every way to a wrapped key that the key wrapper has: wrap, and generate where it works, which WRAP-GENERATE checks. */
+  /** A wrapped key of wrap, and one of generate if that works, which WRAP-GENERATE checks. */
   async makeEach(keyWrapper: KeyWrapper, options: Options = {}): Promise<readonly MadeBy[]> {
     const wrapped = { by: 'wrap', ...(await this.make(keyWrapper, options)) };
     if (!(await this.#generates(keyWrapper))) return [wrapped];
@@ -191,7 +191,7 @@ export class KeyWrapperTrial extends Trial {
     return [wrapped, { by: 'generate', dataKey: Uint8Array.from(dataKey), wrapped: generated }];
   }
 
-  /** The same, each on an instance of its own that has unwrapped it once. */
+  /** The same, each on a separate instance that has unwrapped it once. */
   async createEach(): Promise<readonly (MadeBy & { readonly keyWrapper: KeyWrapper })[]> {
     const [first, second] = [await this.create(), await this.create()];
     const [, ...others] = await this.makeEach(second);
@@ -203,7 +203,7 @@ export class KeyWrapperTrial extends Trial {
     return all;
   }
 
-  /** Whether the wrap of a generated data key unwraps to it. Tried once. */
+  /** Whether the wrapped key of a generated data key unwraps to it. Checked once. */
   async #generates(keyWrapper: KeyWrapper): Promise<boolean> {
     if (keyWrapper.generate === undefined) return false;
     this.#doesGenerate ??= this.generate(keyWrapper)
@@ -215,7 +215,7 @@ export class KeyWrapperTrial extends Trial {
     return this.#doesGenerate;
   }
 
-  /** Unwraps what must be valid. @throws {Finding} when it is refused. */
+  /** Unwraps a valid wrapped key. @throws {Finding} if it is refused. */
   async unwrap(
     keyWrapper: KeyWrapper,
     wrapped: WrappedKey,
@@ -245,7 +245,7 @@ export class KeyWrapperTrial extends Trial {
     expectKind(await promptly(this.refusal(start, what), what), 'unavailable', what);
   }
 
-  /** What closes a key wrapper that a check closes itself: its instance may then fail to close once more. */
+  /** The close function of a key wrapper that a check closes itself; closing its instance again may then fail. */
   async closeKeyWrapper(keyWrapper: KeyWrapper): Promise<void> {
     this.closed.add(keyWrapper);
     const closing = this.answer(() => keyWrapper.close?.(), 'close');
@@ -253,7 +253,7 @@ export class KeyWrapperTrial extends Trial {
   }
 }
 
-/** @throws {Finding} when it takes too long to count as immediate. */
+/** @throws {Finding} if it takes too long to count as immediate. */
 export async function promptly<T>(work: Promise<T>, what: string): Promise<T> {
   const late = Symbol('late');
   const outcome = await within(PROMPT_MS, work, late);
@@ -261,33 +261,33 @@ export async function promptly<T>(work: Promise<T>, what: string): Promise<T> {
   return outcome;
 }
 
-/** Another object with the same bytes: what a check holds stays as it is. */
+/** A copy, so that the original of a check stays unchanged. */
 export function copyOf({ wrapped, ...rest }: WrappedKey): WrappedKey {
   return { ...rest, wrapped: Uint8Array.from(wrapped) };
 }
 
 export function wrappedKeyOf(value: unknown, what: string): WrappedKey {
-  expectThat(typeof value === 'object' && value !== null, `${what} gave ${kindOf(value)}, not a wrapped key`);
+  expectThat(typeof value === 'object' && value !== null, `${what} returned ${kindOf(value)}, not a wrapped key`);
   const { provider, keyId, wrapped, signature } = value as WrappedKey;
-  expectThat(types.isUint8Array(wrapped), `${what} gave ${kindOf(wrapped)} as wrapped, not bytes`);
+  expectThat(types.isUint8Array(wrapped), `${what} returned ${kindOf(wrapped)} as wrapped, not bytes`);
   if (Object.hasOwn(value, 'provider')) return value as WrappedKey;
-  // A class may have them as getters, which no spread copies.
+  // A class may define the members as getters, which a spread does not copy.
   return { provider, keyId, wrapped, ...(signature !== undefined && { signature }) };
 }
 
 export function generatedOf(value: unknown, { supports }: KeyWrapper): Made {
-  expectThat(typeof value === 'object' && value !== null, `generate gave ${kindOf(value)}`);
+  expectThat(typeof value === 'object' && value !== null, `generate returned ${kindOf(value)}`);
   const { dataKey, wrapped } = value as { readonly dataKey: unknown; readonly wrapped: unknown };
   const lengths = supports.context ? [32] : [32, 64];
   expectThat(
     types.isUint8Array(dataKey) && lengths.includes(dataKey.length),
-    `generate gave ${kindOf(dataKey)} as a data key, not ${lengths.join(' or ')} bytes`,
+    `generate returned ${kindOf(dataKey)} as a data key, not ${lengths.join(' or ')} bytes`,
   );
   return { dataKey, wrapped: wrappedKeyOf(wrapped, 'generate') };
 }
 
 export function bytesOf(value: unknown, what: string): Uint8Array {
-  expectThat(types.isUint8Array(value), `${what} gave ${kindOf(value)}, not bytes`);
+  expectThat(types.isUint8Array(value), `${what} returned ${kindOf(value)}, not bytes`);
   return value;
 }
 

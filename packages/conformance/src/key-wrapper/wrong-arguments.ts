@@ -28,7 +28,7 @@ export const WRONG_ARGUMENT_CHECKS: KeyWrapperChecks = {
   'WRAP-KEY-CONSTANT': async (trial) => {
     const keyWrapper = await trial.createUnasked();
     if (!keyWrapper.supports.context) {
-      throw new NotApplicable('supports.context is false: the ring hands over more than a data key');
+      throw new NotApplicable('supports.context is false: the ring passes more than a data key');
     }
     for (const byte of [0, 1, 0x20, 0x41, 0x7f, 0x80, 0xff]) {
       const start = (): unknown => keyWrapper.wrap(new Uint8Array(32).fill(byte), OPTIONS);
@@ -37,21 +37,21 @@ export const WRONG_ARGUMENT_CHECKS: KeyWrapperChecks = {
   },
   'WRAP-ARGUMENTS': async (trial) => {
     const keyWrapper = await trial.createUnasked();
-    // One that unwraps, at one that may ask: what is taken for it shows.
+    // A valid wrapped key, on an instance that can reach its service, reveals accepted wrong arguments.
     const opener = await trial.create();
     const made = await trial.make(opener);
     const wrong = notBytes(made.dataKey);
     const noContext: Given = [
       ['without a context', {}],
-      ['with null for a context', { context: null }],
+      ['with null as context', { context: null }],
     ];
     await expectRefused(
       trial,
       ...wrong.map(([what, given]): Wrong => [`wrap of ${what}`, () => keyWrapper.wrap(given as never, OPTIONS)]),
       ...withOptions(keyWrapper, made, [
         ['without options', undefined],
-        ['with null for options', null],
-        ['with text for options', 'text'],
+        ['with null as options', null],
+        ['with text as options', 'text'],
         ...(keyWrapper.supports.context ? noContext : []),
       ]),
       ...(keyWrapper.sign ? wrong : []).map(
@@ -65,7 +65,7 @@ export const WRONG_ARGUMENT_CHECKS: KeyWrapperChecks = {
       for (const [what, given, isSpelling = false] of wrongRecords({ ...made.wrapped, keyId })) {
         const words = `unwrap of ${what}`;
         const outcome = await trial.settle(() => asked.unwrap(given as never, OPTIONS), words);
-        // Other spellings of its bytes may unwrap; what is refused may have come out of a store.
+        // Other representations of the bytes may unwrap, or be refused as corrupt, since they may come from a store.
         if ('error' in outcome) expectArgumentErrorOrCorrupt(outcome.error, words);
         else
           expectThat(isSpelling && sameBytes(bytesOf(outcome.value, words), made.dataKey), `${words} was not refused`);
@@ -81,14 +81,14 @@ export const WRONG_ARGUMENT_CHECKS: KeyWrapperChecks = {
       ['undefined in it', { ...CONTEXT, missing: undefined }],
       ['an array in it', { ...CONTEXT, list: ['x'] }],
       ['bytes in it', { ...CONTEXT, bytes: Uint8Array.of(1) }],
-      ['text for an object', 'text'],
+      ['text instead of an object', 'text'],
     ];
     const options = contexts.map(([what, context]) => [`under a context with ${what}`, { context }] as const);
     await expectRefused(trial, ...withOptions(keyWrapper, await trial.make(await trial.create()), options));
   },
 };
 
-/** Every call that is given a context, with these options. */
+/** Every call that accepts a context, with these options. */
 function withOptions(keyWrapper: KeyWrapper, { dataKey, wrapped }: Made, options: Given): readonly Wrong[] {
   return options.flatMap(([what, given]): Wrong[] => [
     [`wrap ${what}`, () => keyWrapper.wrap(dataKey, given as never)],

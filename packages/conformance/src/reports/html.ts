@@ -11,7 +11,7 @@ import {
   visible,
 } from './record.ts';
 
-/** Text that is HTML: every value in it was escaped. */
+/** HTML text in which every value is escaped. */
 class Markup {
   readonly text: string;
 
@@ -20,7 +20,7 @@ class Markup {
   }
 }
 
-/** HTML from a template: values are escaped, unless they are {@link Markup}; those of an array follow one another. */
+/** HTML from a template. Escapes values unless they are {@link Markup}, and concatenates arrays. */
 function html(parts: TemplateStringsArray, ...values: readonly unknown[]): Markup {
   return new Markup(parts.map((part, i) => part + (i < values.length ? escaped(values[i]) : '')).join(''));
 }
@@ -39,7 +39,7 @@ const COLUMNS = 13;
 const CELL = 24;
 const GAP = 4;
 
-/** A picture of a run: one cell for each requirement, in the order in which they were tried. */
+/** A picture of a run: one cell for each requirement, in the order of the checks. */
 function strip(rows: readonly Row[]): unknown {
   const lines = Math.ceil(rows.length / COLUMNS);
   return html`<svg class="strip" role="img" aria-label="${rows.length} requirements: ${countsOf(rows)}"
@@ -59,12 +59,12 @@ function cell({ id, status }: Row, x: number, y: number): unknown {
 <text x="${x + CELL / 2}" y="${y + CELL / 2}" dy=".35em" text-anchor="middle" fill="#fff">${sign}</text></g>`;
 }
 
-/** Nothing is loaded and nothing runs, whatever a target put into its name. */
+/** Nothing loads or runs, whatever the name of the target contains. */
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'";
 
 /**
- * The report of a run for people: one page that needs nothing else. Every text is escaped by the template; characters
- * that an HTML document must not hold (HTML Living Standard, 13.2.3.5), or that are not seen, are written out.
+ * The HTML report of a run: one self-contained page. The template escapes every text; characters
+ * that an HTML document must not contain (HTML Living Standard, 13.2.3.5), and invisible ones, are written out.
  */
 export function htmlReport(record: RunRecord): string {
   const { target, suite, startedAt, kitVersion, seed } = record.report;
@@ -130,7 +130,7 @@ ${status === 'not-tried' ? '' : html`<dt>Took</dt><dd>${durationMs} ms</dd>`}
 `;
 }
 
-/** The style of the HTML report: one column, no width fixed, so that it fits 360 px; light and dark by the reader's choice. */
+/** The style of the HTML report: one column without fixed widths, which fits 360 px, with a light and a dark scheme. */
 const STYLE = `
 :root { color-scheme: light dark; --ink: #1b1f24; --dim: #59636e; --paper: #fff; --card: #f6f8fa; --line: #d1d9e0;
   --pass: #1a7f37; --fail: #cf222e; --warn: #9a6700; --rest: #6e7781; }

@@ -1,18 +1,18 @@
 import type { ConformanceReport, ConformanceResult, Requirement } from '../requirement.ts';
 import { unicode } from '../thrown.ts';
 
-/** A run, and what a reader of its report has to know beside the report itself. */
+/** A run, with further facts for its report. */
 export interface RunRecord {
   readonly report: ConformanceReport;
-  /** What was to be tried, in order; a run that was interrupted has fewer results. */
+  /** All requirements of the run, in order. An interrupted run has fewer results. */
   readonly wanted: readonly Requirement[];
-  /** The words of the command that repeats the run, without `--only` and `--seed`. */
+  /** The arguments of the command that repeats the run, without `--only` and `--seed`. */
   readonly command: readonly string[];
 }
 
 export type RowStatus = ConformanceResult['status'] | 'not-tried';
 
-/** One requirement, and what became of it. */
+/** One requirement and its result. */
 export interface Row extends Requirement {
   readonly status: RowStatus;
   readonly detail: string | undefined;
@@ -35,13 +35,13 @@ function shellWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** What is shown of a status: its word, the word for several, and a sign beside its colour, for readers who cannot see colours. */
+/** The display of a status: its word, its plural, and a sign for readers who cannot see its colour. */
 interface StatusLook {
   readonly word: string;
   readonly more: string;
   readonly heading: string;
   readonly sign: string;
-  /** Seen on light and on dark. */
+  /** Visible on light and dark backgrounds. */
   readonly colour: string;
   readonly paint: 'green' | 'red' | 'yellow' | 'dim';
 }
@@ -49,17 +49,17 @@ interface StatusLook {
 const GREY = { colour: '#6e7781', paint: 'dim' } as const;
 
 export const STATUSES: Readonly<Record<RowStatus, StatusLook>> = {
-  fail: { word: 'fails', more: 'fail', heading: 'What fails', sign: '✕', colour: '#cf222e', paint: 'red' },
-  warn: { word: 'warns', more: 'warn', heading: 'What warns', sign: '!', colour: '#9a6700', paint: 'yellow' },
-  'not-tried': { word: 'not tried', more: 'not tried', heading: 'What was not tried', ...GREY, sign: '?' },
+  fail: { word: 'fails', more: 'fail', heading: 'Failures', sign: '✕', colour: '#cf222e', paint: 'red' },
+  warn: { word: 'warns', more: 'warn', heading: 'Warnings', sign: '!', colour: '#9a6700', paint: 'yellow' },
+  'not-tried': { word: 'not checked', more: 'not checked', heading: 'Not checked', ...GREY, sign: '?' },
   'not-applicable': {
     word: 'does not apply',
     more: 'do not apply',
-    heading: 'What does not apply',
+    heading: 'Not applicable',
     ...GREY,
     sign: '–',
   },
-  pass: { word: 'holds', more: 'hold', heading: 'What holds', sign: '✓', colour: '#1a7f37', paint: 'green' },
+  pass: { word: 'holds', more: 'hold', heading: 'Passed', sign: '✓', colour: '#1a7f37', paint: 'green' },
 };
 
 export const STATUS_ORDER: readonly RowStatus[] = Object.keys(STATUSES) as RowStatus[];
@@ -68,11 +68,11 @@ export function verdictOf(target: string, rows: readonly Row[]): string {
   const failed = countOf(rows, 'fail');
   const untried = countOf(rows, 'not-tried');
   if (failed > 0) return `${target} fails: ${failed} of its MUSTs ${failed === 1 ? 'does' : 'do'} not hold.`;
-  if (untried > 0) return `${target} is undecided: ${untried} of ${rows.length} requirements were not tried.`;
-  return `${target} passes: every MUST that was tried holds.`;
+  if (untried > 0) return `${target} is undecided: ${untried} of ${rows.length} requirements were not checked.`;
+  return `${target} passes: every checked MUST holds.`;
 }
 
-/** `36 hold, 1 warns, 2 do not apply`: every status that came up. */
+/** `36 hold, 1 warns, 2 do not apply`: the count of every status. */
 export function countsOf(rows: readonly Row[]): string {
   return STATUS_ORDER.toReversed()
     .map((status) => [status, countOf(rows, status)] as const)
@@ -92,13 +92,13 @@ function countOf(rows: readonly Row[], status: RowStatus): number {
 }
 
 /**
- * Characters that are not seen, and change what is: controls (C0, C1 and bidirectional), separators of lines, joiners
- * of no width, halves of surrogate pairs and code points that are not characters.
+ * Invisible characters that change how text appears: controls (C0, C1 and bidirectional), line separators, zero-width
+ * joiners, lone surrogates and noncharacters.
  */
 const UNSEEN =
   /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}\p{Cs}\p{Noncharacter_Code_Point}\u200b\u2060-\u206f\ufeff\ufff9-\ufffb]/gu;
 
-/** A text with such characters written out: `\u202e`. Line feeds and tabs stay. */
+/** Writes such characters out, as in `\u202e`. Line feeds and tabs stay. */
 export function visible(text: string): string {
   return text.replaceAll(UNSEEN, (char) => (char === '\n' || char === '\t' ? char : unicode(char)));
 }

@@ -7,12 +7,12 @@ import { labelled } from './sizes.ts';
 import { type Moment, moments, type RingStoreChecks, type RingStoreTrial } from './trial.ts';
 
 const MOST_TRIES = 20;
-/** What is done all the same has been done, milliseconds. */
+/** Wait until an aborted write may have arrived anyway, milliseconds. */
 const LATE_MS = 500;
-/** Bytes of a document that a quick store writes at once. */
+/** Length of a document that a fast store writes at once, bytes. */
 const SHORT = 500;
 
-/** What callers abort with, which changes nothing. */
+/** Reasons of an abort, which must have no effect. */
 const REASONS: readonly unknown[] = [
   undefined,
   new DOMException('the time is over', 'TimeoutError'),
@@ -54,28 +54,28 @@ export const ABORT_CHECKS: RingStoreChecks = {
       if (document !== undefined) {
         current = { document, revision: await trial.write(other, document, current?.revision) };
       }
-      const what = `a read aborted on its way, of ${current === undefined ? 'an absent ring' : 'a ring'},`;
+      const what = `a read aborted in progress, of ${current === undefined ? 'an absent ring' : 'a ring'},`;
       const found = (when: string): Promise<void> => trial.expectFound(store, current, when);
       for (const [i, moment] of (await moments(() => found('a read'))).entries()) {
-        // Every other time the aborted read is the first of the three.
+        // In every other round, the aborted read is the first of the three.
         const before = i % 2 === 0 ? undefined : found('a read that another read was aborted after');
         const aborted = abortedCall(trial, moment, (signal) => store.read({ signal }), what);
         const after = found('a read that another read was aborted before');
         await trial.all<unknown>([Promise.resolve(before), after, aborted]);
         const outcome = await aborted;
         if ('error' in outcome) trial.expectUnavailable(outcome.error, what);
-        // It may have been quicker; it never says that the ring is another than it is.
+        // The read may finish before the abort, but must return the current ring.
         else trial.expectOneOf(outcome.value, [current], what);
         await found('a read after an aborted read');
         if (document !== 'one') continue;
-        // The answer to a read that nobody waits for is not that to another one.
+        // The answer to an abandoned read must not be used for another read.
         current = { document: `${i}`, revision: await trial.write(other, `${i}`, current?.revision) };
         await found('a read after an aborted read and a write');
       }
     }
     await trial.write(store, 'two', current?.revision, 'a write after aborted reads');
   },
-  // A moment may miss on a busy machine: a quick store is given each of them several times.
+  // A busy machine may miss a moment, so a fast store gets each of them several times.
   'RING-ABORT-WRITE': async (trial) => {
     for (const length of [SHORT, trial.supports.maxDocumentBytes]) {
       const stores = await trial.openPair();
@@ -118,7 +118,7 @@ export const ABORT_CHECKS: RingStoreChecks = {
     for (const [i, moment] of measured.entries()) {
       const what = 'a call while another write was aborted';
       const before = trial.read(store, what);
-      // One of two that write at once may lose, and nothing else may happen to it.
+      // One of two concurrent writes may lose, but must not fail otherwise.
       const beside = trial.attempt(store, `beside ${i}`, revision, what);
       const write = (signal: AbortSignal) => store.write(`aborted ${i}`, { expected: revision, signal });
       const aborted = abortedCall(trial, moment, write, what);
@@ -160,14 +160,14 @@ async function abortedCall(
   const controller = new AbortController();
   const began = performance.now();
   const ended = trial.promised(() => call(controller.signal), what);
-  // It is waited for below; until then nobody handles it.
+  // Awaited below. Prevents an unhandled rejection until then.
   ended.catch(() => undefined);
   await moment(began);
   controller.abort(REASONS[trial.random.below(REASONS.length)]);
   return ended;
 }
 
-/** One write that is aborted, and all that must hold after it. @returns the revision of what is stored then. */
+/** Aborts one write and checks the store after it. @returns the current revision. */
 async function abortWrite(
   trial: RingStoreTrial,
   [store, other]: readonly [RingStore, RingStore],
@@ -175,7 +175,7 @@ async function abortWrite(
   document: string,
   moment: Moment,
 ): Promise<string> {
-  const name = 'a write aborted on its way';
+  const name = 'a write aborted in progress';
   const expected = before?.revision;
   const outcome = await abortedCall(trial, moment, (signal) => store.write(document, { expected, signal }), name);
   if ('error' in outcome) trial.expectUnavailable(outcome.error, name);
@@ -186,7 +186,7 @@ async function abortWrite(
   return revision;
 }
 
-/** Replaces what is stored. What was aborted may still arrive before that, and never after it. */
+/** Replaces the stored document. The aborted write may arrive before that, but not after it. */
 async function supersede(trial: RingStoreTrial, store: RingStore, document: string): Promise<string> {
   const what = 'a write after an aborted one';
   for (let i = 0; i < MOST_TRIES; i++) {

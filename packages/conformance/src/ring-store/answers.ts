@@ -8,7 +8,7 @@ import { callsOf, outOfReach } from './outages.ts';
 import { MAX_DOCUMENT_BYTES } from './target.ts';
 import { isFailure, type RingStoreChecks, type RingStoreTrial } from './trial.ts';
 
-/** The caller's deadline for a backend that is out of reach, milliseconds; a store may have a shorter one of its own. */
+/** The caller's deadline for an unreachable backend, milliseconds. A store may have a shorter one. */
 const LONGEST_OUTAGE_MS = 8_000;
 const SLACK_MS = 1_000;
 
@@ -23,7 +23,7 @@ export const ANSWER_CHECKS: RingStoreChecks = {
     await trial.write(store, canary, undefined);
     await trial.read(store);
     for (const [what, text] of Object.entries({ kind: store.kind, location: store.location ?? '' })) {
-      expectThat(!isTelling(text), `${what} has what looks like a password or a signature`);
+      expectThat(!isTelling(text), `${what} contains text that looks like a password or a signature`);
       expectThat(!text.includes(canary), `${what} shows the document`);
     }
     for (const name of ['watch', 'close'] as const) {
@@ -56,7 +56,7 @@ export const ANSWER_CHECKS: RingStoreChecks = {
       const options = { expected };
       const written: unknown = await store.write(document, options);
       const isSame = Object.keys(options).length === 1 && options.expected === expected;
-      expectThat(isSame, 'a write changed the options that it was given');
+      expectThat(isSame, 'a write modified its options');
       expected = isObject(written) ? String(written['revision']) : '';
       spoil(written);
       await trial.expectStored(store, document, expected, 'a read after the result of a write was changed');
@@ -82,7 +82,7 @@ export const ANSWER_CHECKS: RingStoreChecks = {
     for (const [name, given] of WRITES) {
       const what = `a write with ${name}`;
       const call = () => Reflect.apply(Reflect.get(store, 'write'), store, given);
-      // Two are no documents at all: as wrong as an argument as they are corrupt as a document.
+      // Two of the values may be refused either as an argument or as a corrupt document.
       await expectTypeError(trial, call, what, name === 'an empty document' || name === 'a lone surrogate');
       await trial.expectAbsent(other, `a read after ${what}`);
     }
@@ -91,7 +91,7 @@ export const ANSWER_CHECKS: RingStoreChecks = {
     const store = await trial.open();
     for (const given of [null, 'x', 1]) {
       const call = () => Reflect.apply(Reflect.get(store, 'read'), store, [given]);
-      await expectTypeError(trial, call, `a read with ${kindOf(given)} for options`);
+      await expectTypeError(trial, call, `a read with ${kindOf(given)} as its options`);
     }
   },
   'RING-SERVICE-DATE': async (trial) => {
@@ -107,11 +107,11 @@ export const ANSWER_CHECKS: RingStoreChecks = {
     for (const { what, dates, at, before } of reported) {
       for (const date of dates) {
         expectThat(types.isDate(date), `${what} reported ${kindOf(date)}, not a Date`);
-        // For seconds taken as milliseconds, for a local time taken as UTC, and for invalid dates.
+        // Detects seconds used as milliseconds, local time used as UTC, and invalid dates.
         const isNear = Math.abs(date.getTime() - at) < FURTHEST_MS;
         const shown = Number.isNaN(date.getTime()) ? 'an invalid date' : date.toISOString();
         expectThat(isNear, `${what} reported ${shown}, at ${new Date(at).toISOString()} of this clock`);
-        // One that stands still is not that of the answer: of the document, of the connection, or of a cache.
+        // A constant date is not that of the response, but of the document, the connection or a cache.
         const isLater = !before.some((one) => types.isDate(one) && one.getTime() >= date.getTime());
         expectThat(isLater, `${what} reported ${shown} again, ${A_SECOND_MS} ms later`);
       }
@@ -124,7 +124,7 @@ function canaryOf({ random }: RingStoreTrial): string {
   return Buffer.from(random.bytes(12)).toString('hex');
 }
 
-/** The errors of all kinds of calls that fail, while a document is there and is written. */
+/** The errors of all kinds of failing calls, with a document stored and written. */
 async function errorsAbout(trial: RingStoreTrial, canary: string): Promise<readonly (readonly [string, unknown])[]> {
   const store = await trial.open();
   const most = trial.supports.maxDocumentBytes;
@@ -151,7 +151,7 @@ async function errorsAbout(trial: RingStoreTrial, canary: string): Promise<reado
     const lost = callsOf(store, unused, `${canary} three`, revision);
     outcomes.push(...(await outOfReach(trial, deadlineMs, SLACK_MS, lost)));
   }
-  // Whether a call ends, and fails, is for other requirements to say.
+  // Other requirements check that these calls end and fail.
   return outcomes.flatMap(([what, one]) => (one !== undefined && 'error' in one ? [[what, one.error] as const] : []));
 }
 
@@ -159,10 +159,10 @@ function spoil(result: unknown): void {
   if (isObject(result)) for (const name of ['document', 'revision']) Reflect.set(result, name, 'changed');
 }
 
-/** Errors that may be attached: they are held to the same. */
+/** Members that may hold an attached error, which must meet the same requirements. */
 const OURS = ['RingStoreError', 'RingConflictError'];
 
-/** What a driver has to know, in the forms in which it says so. */
+/** Credentials of a driver, in the forms in which errors show them. */
 const CREDENTIALS: readonly RegExp[] = [
   /:\/\/[^\s/@]*:[^\s/@]+@/,
   /\b(?:password|passwd|pwd|accountkey|sharedaccesssignature|sig|x-amz-signature|api[-_]?key)=[^\s;&]/i,
@@ -179,13 +179,13 @@ function expectSilent(contents: Readable, canary: string, error: unknown, what: 
   expectThat(!contents.texts.some(isTelling), `${whose} shows what looks like a password or a signature`);
 }
 
-/** Neither what was to be kept, nor what a driver knows. */
+/** Expects neither the document nor a credential in the contents. */
 export function expectDiscreet(error: unknown, canary: string, what: string): void {
   const name = describeThrown(error);
   expectSilent(contentsOf(error), canary, error, what);
   if (!isObject(error)) return;
   const { cause } = error;
-  expectThat(cause === undefined, `the error of ${what}, ${name}, has a cause: ${kindOf(cause)}`);
+  expectThat(cause === undefined, `the error of ${what}, ${name}, has a cause, ${kindOf(cause)}`);
   const attached = Reflect.ownKeys(error)
     .flatMap((member) => Reflect.get(error, member))
     .find((value) => types.isNativeError(value) && !OURS.includes(value.name));
@@ -200,9 +200,9 @@ const WRITES: readonly (readonly [string, readonly unknown[]])[] = [
   ['an empty document', ['', { expected: undefined }]],
   ['a lone surrogate', ['\ud800', { expected: undefined }]],
   ['no options', ['x']],
-  ['an expectation left out', ['x', {}]],
+  ['no expectation', ['x', {}]],
   ['a null expectation', ['x', { expected: null }]],
-  ['a number for an expectation', ['x', { expected: 1 }]],
+  ['a number as expectation', ['x', { expected: 1 }]],
 ];
 
 async function expectTypeError(
@@ -219,21 +219,21 @@ async function expectTypeError(
   expectThat(isRight, `${what} rejected with ${describeThrown(error)}, not a TypeError`);
 }
 
-/** Less than a quarter of an hour, by which the nearest time zones differ. */
+/** Less than 15 minutes, the smallest difference of time zones, milliseconds. */
 const FURTHEST_MS = 10 * 60 * 1_000;
-/** Dates of HTTP are whole seconds: after this one has passed, milliseconds. */
+/** HTTP dates are whole seconds: after this wait they differ, milliseconds. */
 const A_SECOND_MS = 1_200;
 
 interface Reported {
   readonly what: string;
   readonly dates: readonly unknown[];
-  /** By this clock. */
+  /** Time of the report by this clock. */
   readonly at: number;
-  /** What the same read reported some time ago. */
+  /** The date that the same read reported earlier. */
   readonly before: readonly unknown[];
 }
 
-/** What calls report: reads and writes, and the same reads after each of some times. */
+/** The dates reported by reads and writes, and by the same reads after each of several waits. */
 async function reportedDates(trial: RingStoreTrial, waitsMs: readonly number[]): Promise<readonly Reported[]> {
   const rings = { 'a read of an absent ring': await trial.openPair(), 'a read': await trial.openPair() };
   const reported: Reported[] = [];
@@ -273,6 +273,6 @@ async function reportedDates(trial: RingStoreTrial, waitsMs: readonly number[]):
   }
   for (const store of Object.values(rings).flat()) await trial.read(store);
   const isOver = live.every(({ length }, i) => length === reported[i]?.dates.length);
-  expectThat(isOver, 'a call reported a date after it had ended, or that of another call');
+  expectThat(isOver, 'a call reported a date after it had ended, or the date of another call');
   return reported;
 }

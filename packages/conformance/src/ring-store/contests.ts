@@ -14,10 +14,10 @@ import {
 
 export const CONNECTIONS = 4;
 
-/** Writers of the longest documents: more would measure the network. */
+/** Writers of the longest documents; more would only load the network. */
 export const FEW_WRITERS = 4;
 
-/** All write at once, with the same expectation. Resolves to what the one winner wrote. */
+/** Writes concurrently with the same expectation. Resolves to the document of the only winner. */
 export async function contest(
   trial: RingStoreTrial,
   stores: readonly RingStore[],
@@ -44,24 +44,24 @@ export async function contest(
   }
   const [winner] = won;
   const those = [...failures].map(([name, count]) => `, ${count} got ${name}`).join('');
-  const finding = `${title}: of ${writers} who wrote at once, ${won.length} won${those}`;
+  const finding = `${title}: of ${writers} concurrent writers, ${won.length} won${those}`;
   expectThat(winner !== undefined && won.length === 1 && failures.size === 0, finding);
   return winner;
 }
 
 const LEAST_CONTESTS = 5;
-/** A store may let two writers win only now and then: there is more time for contests than for the rest. */
+/** Contests get more time than other checks, since a store may let two writers win only rarely. */
 const CONTESTS_MS = 1_000;
-/** Every other one has equal documents. */
+/** Contests of creation; every other one has equal documents. */
 const LEAST_CREATED = 2;
 const MOST_CREATED = 5;
 const MOST_LONG = 3;
-/** Times that a ring is removed and created again while one write is under way. */
+/** Number of times that a ring is removed and created again during one write. */
 const MOST_REPLACED = 20;
 const ADDERS = 2 * CONNECTIONS;
 const LEAST_ADDITIONS = 2 * ADDERS;
 const MOST_ADDITIONS = 5 * ADDERS;
-/** Writes that win while others wait for a chance to write. */
+/** Number of winning writes while others also try to write. */
 const LEAST_CHASES = 15;
 const MOST_CHASES = 60;
 
@@ -73,7 +73,7 @@ export const CONTEST_CHECKS: RingStoreChecks = {
       const documentOf = (writer: number): string => `${title} of ${round % 2 === 0 ? writer : 'all'}`;
       const { document, revision } = await contest(trial, stores, undefined, title, documentOf);
       for (const store of stores) await trial.expectStored(store, document, revision, 'a read after the creation');
-      await trial.expectConflict(stores[0], undefined, 'one who creates it late');
+      await trial.expectConflict(stores[0], undefined, 'a late creation');
     }
   },
   'RING-CAS-ONE-WINNER': async (trial) => {
@@ -82,13 +82,10 @@ export const CONTEST_CHECKS: RingStoreChecks = {
     const revisions = new Set([revision]);
     for (const round of trial.contests(LEAST_CONTESTS, trial.rounds, CONTESTS_MS)) {
       const winner = await contest(trial, stores, revision, `contest ${round}`);
-      // Another connection than the winner's, by turns.
+      // The connection of the reader alternates.
       const reader = stores[round % CONNECTIONS] as RingStore;
       await trial.expectStored(reader, winner.document, winner.revision, `a read after contest ${round}`);
-      expectThat(
-        !revisions.has(winner.revision),
-        `contest ${round}: the revision ${textOf(winner.revision)} came back`,
-      );
+      expectThat(!revisions.has(winner.revision), `contest ${round}: the revision ${textOf(winner.revision)} recurred`);
       revisions.add(winner.revision);
       ({ revision } = winner);
     }
@@ -118,14 +115,14 @@ export const CONTEST_CHECKS: RingStoreChecks = {
       documents.set(revision, document);
     };
     const wins = trial.contests(LEAST_CHASES, MOST_CHASES);
-    const expectWin = trial.patience('no write won among others');
+    const expectWin = trial.patience('no write won against concurrent ones');
     const chasers = Array.from({ length: ADDERS }, (_, chaser) => async () => {
       const store = stores[chaser % CONNECTIONS] as RingStore;
       const found = await trial.read(store);
-      expectThat(found !== undefined, 'a read among writers says that the ring is absent');
+      expectThat(found !== undefined, 'a read during concurrent writes reports the ring as absent');
       note(found.document, found.revision);
       const document = `write ${documents.size} of ${chaser}`;
-      const revision = await trial.attempt(store, document, found.revision, 'a write among others');
+      const revision = await trial.attempt(store, document, found.revision, 'a concurrent write');
       expectWin(revision !== undefined);
       if (revision === undefined) return false;
       note(document, revision);
@@ -143,7 +140,7 @@ export const CONTEST_CHECKS: RingStoreChecks = {
     const adders = Array.from({ length: ADDERS }, (_, i) => async () => {
       const store = stores[i % CONNECTIONS] as RingStore;
       const found = await trial.read(store);
-      expectThat(found !== undefined, 'a read among writers says that the ring is absent');
+      expectThat(found !== undefined, 'a read during concurrent writes reports the ring as absent');
       const sum = String(Number(found.document) + 1);
       const hasWon = (await trial.attempt(store, sum, found.revision, 'an addition')) !== undefined;
       if (hasWon) expected++;
@@ -161,7 +158,7 @@ export const CONTEST_CHECKS: RingStoreChecks = {
   },
 };
 
-/** While a ring is being created, another writer removes and creates it, which needs no revision. */
+/** During a creation, another writer removes and creates the ring, which needs no revision. */
 async function replaceAtOnce(trial: RingStoreTrial): Promise<void> {
   const measured = await moments(async () => {
     const store = await trial.open();
@@ -171,23 +168,23 @@ async function replaceAtOnce(trial: RingStoreTrial): Promise<void> {
   const counted = await trial.open(again);
   const first = await trial.write(counted, 'first', undefined);
   await trial.remove(again);
-  // Where revisions are counted from the beginning in a ring that is created again, equal ones say nothing.
+  // If revisions restart in a ring that is created again, equal revisions are allowed.
   if ((await trial.write(counted, 'second', undefined)) === first) return;
   const coarse = measured.filter((_, i) => i % 2 === 0);
   for (const moment of trial.inTime([...coarse, ...measured, ...measured], coarse.length)) {
     const name = trial.freshName();
     const [store, other] = await trial.openPair(name);
     const began = performance.now();
-    const what = 'a write whose ring is removed and created again';
+    const what = 'a write during which its ring is removed and created again';
     const over = new AbortController();
     const writing = trial.promised(() => store.write('first', { expected: undefined }), what);
     const ended = writing.finally(() => over.abort());
-    // It is waited for below; until then nobody handles it.
+    // Awaited below. Prevents an unhandled rejection until then.
     ended.catch(() => undefined);
     await moment(began);
     const revisions: string[] = [];
     for (let i = 0; i === 0 || (i < MOST_REPLACED && !over.signal.aborted); i++) {
-      // It may not be there yet.
+      // The ring may not exist yet.
       await trial.remove(name).catch(() => undefined);
       const document = `other ${i}`;
       const outcome = await trial.promised(() => other.write(document, { expected: undefined }), 'another write');
@@ -198,7 +195,7 @@ async function replaceAtOnce(trial: RingStoreTrial): Promise<void> {
       const revision = revisionOf(outcome.value, what);
       const isOthers = revisions.includes(revision);
       expectThat(!isOthers, `${what} resolved to the revision of another write, ${textOf(revision)}`);
-      // A disturbed writer may give up: with a conflict, or because the result of its write is unknown.
+      // The writer may give up with a conflict, or because the result of its write is unknown.
     } else if (!isConflict(outcome.error)) trial.expectUnavailable(outcome.error, what);
   }
 }

@@ -4,9 +4,9 @@ import { expectThat } from '../requirement.ts';
 import { CLOSE_MS, type Outcome, within } from '../trial.ts';
 import { documentText, isConflict, type RingStoreChecks, type RingStoreTrial } from './trial.ts';
 
-/** What languages, formats and backends change on the way: a text for each, as one that fits no format is often left alone. */
+/** Texts that languages, formats and backends change; one for each, since mixed text often passes unchanged. */
 const DOCUMENTS: readonly string[] = [
-  // JSON, and words that formats take for something else.
+  // JSON, and words that formats interpret.
   '{"keys":[]}\n{}\n',
   '{"b":1,"a":1.0,"a":"\\u00e9",  "c":[ ]}',
   '{"b":null,"a":"\\/","c":12345678901234567890,"__proto__":{}}',
@@ -30,7 +30,7 @@ const DOCUMENTS: readonly string[] = [
   ...'@x =1 -x --x 0 false undefined {}'.split(' '),
   '"" """" ,"",\\\\ \\\\\\\\ \\" \\u0041 \\x41 \\101',
   '=?utf-8?B?QQ==?= =41=\n.\n..\nFrom x\n--boundary--',
-  // Marks of what is compressed, encoded or versioned, and lines that end a text.
+  // Prefixes of compressed, encoded or versioned data, and lines that end a text.
   ...'gz: gzip: zip: zstd: br: b64: base64: enc: json: s: v1: 1: data:, H4sI \x1f\x8b'
     .split(' ')
     .map((mark) => `${mark}eA==`),
@@ -39,7 +39,7 @@ const DOCUMENTS: readonly string[] = [
 ];
 
 const RANDOM_DOCUMENTS = 5;
-/** What expires soon has expired, milliseconds. */
+/** Wait until short-lived data has expired, milliseconds. */
 const A_WHILE_MS = 1_200;
 
 export const DOCUMENT_CHECKS: RingStoreChecks = {
@@ -87,7 +87,7 @@ export const DOCUMENT_CHECKS: RingStoreChecks = {
     await trial.write(again, 'three', revision, 'a write after every store was closed');
   },
   'RING-INSTANCE-CLOSES': async (trial) => {
-    // The second is not used.
+    // The second store stays unused.
     const [used, , watching] = await trial.openMany();
     await trial.write(used, 'one', undefined);
     if (trial.supports.push !== false) watching.watch?.(() => undefined);
@@ -104,8 +104,8 @@ export const DOCUMENT_CHECKS: RingStoreChecks = {
     const revision = await trial.write(store, 'one', undefined);
     const elsewhere = await trial.write(third, 'elsewhere', undefined);
     await trial.all([
-      trial.expectStored(other, 'one', revision, 'a read while another store was being closed'),
-      trial.expectStored(third, 'elsewhere', elsewhere, 'a read of another ring while a store was being closed'),
+      trial.expectStored(other, 'one', revision, 'a read while another store was closing'),
+      trial.expectStored(third, 'elsewhere', elsewhere, 'a read of another ring while a store was closing'),
       trial.closeEarly(store),
     ]);
     await trial.expectStored(other, 'one', revision, 'a read after another store was closed');
@@ -118,7 +118,7 @@ export const DOCUMENT_CHECKS: RingStoreChecks = {
       if ('value' in read) trial.expectOneOf(read.value, [before, { document: 'closed' }], `a read ${what}`);
       trial.expectDoneOrNot(found, before, 'closed', write, `a write ${what}`);
       const isConflicting = 'error' in write && isConflict(write.error);
-      expectThat(!isConflicting, `a write ${what} rejected with a conflict that there was not`);
+      expectThat(!isConflicting, `a write ${what} rejected with a conflict although there was none`);
     }
   },
   'RING-CLOSED-UNAVAILABLE': async (trial) => {
@@ -137,7 +137,7 @@ export const DOCUMENT_CHECKS: RingStoreChecks = {
       const alike = alikeNames(name);
       await expectSeparate(trial, name, isReversed ? [...alike, name] : [name, ...alike]);
     }
-    // A number, and what it is, or is rounded to.
+    // A number, with equal and rounded forms of it.
     const number = `${Date.now()}${String(process.pid).padStart(7, '0')}`;
     const near = [-1n, 1n].map((by) => String(BigInt(number) + by));
     await expectSeparate(trial, number, [number, ...near, ...NUMBER_FORMS.map((form) => form.replace('N', number))]);
@@ -146,7 +146,7 @@ export const DOCUMENT_CHECKS: RingStoreChecks = {
     const stores = await Promise.all(Array.from({ length: 8 }, () => trial.open()));
     let revisions: readonly string[] = [];
     for (let round = 0; round <= ROUNDS; round++) {
-      const [writing, reading] = ['a write while other rings were written', 'a read while other rings were read'];
+      const [writing, reading] = ['a write during writes of others', 'a read during reads of others'];
       const documents = stores.map((_, i) => `ring ${i}, ${round}`);
       const writes = stores.map((store, i) => trial.write(store, documents[i] ?? '', revisions[i], writing));
       revisions = await trial.all(writes);
@@ -155,7 +155,7 @@ export const DOCUMENT_CHECKS: RingStoreChecks = {
   },
 };
 
-/** What becomes of calls that begin before their store is closed, or after it. */
+/** The outcomes of calls that begin before or after the close of their store. */
 async function closedCalls(
   trial: RingStoreTrial,
   isUnderWay: boolean,
@@ -180,7 +180,7 @@ async function closedCalls(
   begun?.catch(() => undefined);
   await trial.closeEarly(store);
   if (!isUnderWay) await trial.expectFound(other, before, 'a read after the close of a store that wrote before');
-  // What the store knew before is no answer.
+  // The store must not answer from its cache.
   if (!isUnderWay) before = { document: 'two', revision: await trial.write(other, 'two', before.revision) };
   const ended = await within(CLOSE_MS, begun ?? start(before.revision), undefined);
   expectThat(ended !== undefined, `a call ${what} had not ended after ${CLOSE_MS} ms`);
@@ -188,7 +188,7 @@ async function closedCalls(
   return { what, before, read, write, found: await trial.read(other, 'a read after the close of another store') };
 }
 
-/** Characters from all over Unicode, without NUL and surrogates. */
+/** Characters from the whole range of Unicode, without NUL and surrogates. */
 function randomDocument({ random }: RingStoreTrial): string {
   const ranges = [
     [1, 0x7f],
@@ -205,7 +205,7 @@ function randomDocument({ random }: RingStoreTrial): string {
 const LONGEST_NAME = 64;
 const NUMBER_FORMS = ['0N', '000N', '-N', 'N.0', 'N.5', 'Ne0', 'N0e-1', '0xN'];
 
-/** What programs put beside a file, or take off its name. */
+/** Suffixes that programs append to a file name or strip from it. */
 const SUFFIXES =
   '.ring .bak .lock .tmp .temp .json .txt .old .new .orig .part .meta .swp .gz .d .git .0 .1 .01 -lock -tmp _bak'
     .concat(' .rev .revision .version .index -0 -1 _0 _1 -rev -version -index -meta')
@@ -213,9 +213,9 @@ const SUFFIXES =
 
 const ROUNDS = 5;
 
-/** Names that a store may take for this one, or for each other. */
+/** Names that a store may confuse with this one or with each other. */
 function alikeNames(name: string): readonly string[] {
-  // The longest, which differ in their last character, or in their first one.
+  // The longest names, which differ in the last or the first character.
   const [head, tail] = [name.padEnd(LONGEST_NAME - 1, 'x'), name.padStart(LONGEST_NAME - 1, 'x')];
   return [
     ...['1', '.a', '-a', '_a', '..a', '--a', '__a', '-', '_', ...SUFFIXES].map((suffix) => name + suffix),

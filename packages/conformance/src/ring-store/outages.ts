@@ -13,19 +13,19 @@ import {
   revisionOf,
 } from './trial.ts';
 
-/** The caller's deadline, milliseconds; a store may have a shorter one of its own. */
+/** The caller's deadline, milliseconds. A store may have a shorter one. */
 const DEADLINE_MS = 8_000;
 const SHORT_DEADLINE_MS = 500;
-/** No deadline of a store is that of each of them. */
+/** Several deadlines, since a store's own deadline cannot match all of them. */
 const DEADLINES_MS: readonly number[] = [100, 200, 500];
-/** Longest time between a deadline and the end of its call, milliseconds. */
+/** Maximum time between a deadline and the end of its call, milliseconds. */
 const SLACK_MS = 10_000;
-/** Calls of a store that fail, one after the other. */
+/** Number of consecutive failing calls of a store. */
 const FAILURES = 4;
-/** What is sent again after an outage has arrived, milliseconds. */
+/** Wait until a retried write has arrived after an outage, milliseconds. */
 const SENT_AGAIN_MS = 1_000;
 const LEAST_BRIEF = 16;
-/** The shortest outage after which calls may be made again, milliseconds. */
+/** The shortest outage after which a store may retry, milliseconds. */
 const BRIEF_MS = 5;
 
 export const OUTAGE_CHECKS: RingStoreChecks = {
@@ -37,7 +37,7 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
     const ignored = new Map<string, number>();
     for (const deadlineMs of DEADLINES_MS) {
       const calls = callsOf(store, unused, 'two', revision).map(([what, call], i): SignalledCall => {
-        // Before it one like it, whose signal never aborts: that one must not end first, unless it had ended already.
+        // A control call whose signal never aborts starts first. It must not end when this call does.
         const compared = (signal: AbortSignal): unknown => {
           let isOver = false;
           let wasOver = false;
@@ -52,15 +52,15 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
       await allUnavailable(trial, deadlineMs, calls);
     }
     for (const [what, times] of ignored) {
-      expectThat(times < DEADLINES_MS.length, `${what} with a signal that aborted ended when one without a signal did`);
+      expectThat(times < DEADLINES_MS.length, `${what} with an aborted signal ended no earlier than one without`);
     }
   },
   'RING-UNREACHABLE': async (trial) => {
     const [store, unused, creator] = await trial.openMany();
-    // What was there before is no answer either.
+    // An earlier document is not a valid answer either.
     const revision = await trial.write(store, 'one', await trial.write(store, 'zero', undefined));
     const [absent, first] = await trial.openPair();
-    // What was read before is no answer while nobody can be asked.
+    // A cached document is not a valid answer while the backend is unreachable.
     await trial.expectStored(store, 'one', revision, 'a read before the outage');
     await trial.breakConnection();
     await allUnavailable(trial, DEADLINE_MS, [
@@ -70,7 +70,7 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
       ['a read of an absent ring', (signal) => absent.read({ signal })],
       ['a write', (signal) => store.write('two', { expected: revision, signal })],
       ['a write that would create a ring', (signal) => first.write('two', { expected: undefined, signal })],
-      ['the same where a ring is', (signal) => creator.write('two', { expected: undefined, signal })],
+      ['a write that would create an existing ring', (signal) => creator.write('two', { expected: undefined, signal })],
     ]);
   },
   'RING-RECOVERS': async (trial) => {
@@ -79,7 +79,7 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
     await trial.read(idle);
     await trial.breakConnection();
     const twos: SignalledCall = ['a write', (signal) => store.write('two', { expected: revision, signal })];
-    // What gives up after some failures has to begin again.
+    // A store that gives up after some failures must start again.
     for (let i = 0; i < FAILURES; i++) {
       const reads: SignalledCall = ['a read', (signal) => other.read({ signal })];
       await allUnavailable(trial, i === 0 ? DEADLINE_MS : SHORT_DEADLINE_MS, [reads, twos]);
@@ -88,7 +88,7 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
     const stores = { 'the store that wrote': store, 'another store': other, 'a store that was not used': idle };
     for (const [what, one] of Object.entries(stores)) {
       const found = await readAgain(trial, one, what);
-      // A write that ended as unavailable may have been done all the same; nothing else may have happened.
+      // A write that ended as unavailable may have been applied; nothing else may have changed.
       trial.expectDoneOrNot(found, { document: 'one', revision }, 'two', { error: undefined }, 'a write in an outage');
     }
     for (const [what, one] of Object.entries(stores)) await writeAgain(trial, one, `${what} again`, what);
@@ -129,7 +129,7 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
     });
     const every = (step: number): readonly Moment[] => measured.filter((_, i) => i % step === 0);
     for (const moment of every(5)) await interrupt(trial, moment, undefined, false);
-    // As long as a call takes: it meets each of them.
+    // Spread over the duration of a call, so that the outage hits each of them.
     const briefMs = Math.max(BRIEF_MS, tookMs);
     const brief = [every(5), every(2)].flat().flatMap((moment) => [true, false].map((is) => [moment, is] as const));
     for (const [moment, isContested] of trial.inTime(brief, LEAST_BRIEF)) {
@@ -139,9 +139,9 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
 };
 
 /**
- * Calls during which the backend goes out of reach, and what is found after it.
+ * Makes the backend unreachable during calls, and reads the ring afterwards.
  *
- * @param briefMs - After which it comes back: a store may make the calls again. Otherwise after they have ended.
+ * @param briefMs - Length of the outage, during which a store may retry. Default: until the calls have ended.
  * @param isContested - Whether another store then writes with the same expectation.
  */
 async function interrupt(
@@ -162,7 +162,7 @@ async function interrupt(
     begin(store, 'two', one.revision),
     begin(absent, 'two', undefined),
   ]);
-  // It is waited for below; until then nobody handles it.
+  // Awaited below. Prevents an unhandled rejection until then.
   calls.catch(() => undefined);
   await moment(began);
   await trial.breakConnection();
@@ -191,10 +191,10 @@ async function interrupt(
     const name = `a write ${what}`;
     const hasLost = rival !== undefined && ('value' in rival || !isConflict(rival.error));
     if ('error' in outcome && !(hasLost && isConflict(outcome.error))) trial.expectUnavailable(outcome.error, name);
-    // A rival whose write ended as unavailable may have won all the same.
+    // A rival write that ended as unavailable may have won nevertheless.
     if (rival === undefined || !hasLost) trial.expectDoneOrNot(found, before, 'two', outcome, name);
     else if ('value' in rival) {
-      expectThat('error' in outcome, `${name} won, and so did another with the same expectation`);
+      expectThat('error' in outcome, `${name} won, and so did another write with the same expectation`);
       trial.expectOneOf(
         found,
         [{ document: 'three', revision: revisionOf(rival.value, 'a write') }],
@@ -204,7 +204,7 @@ async function interrupt(
   }
 }
 
-/** Reads until the backend is in reach again. What is stored is never absent. */
+/** Reads until the backend is reachable again. A stored ring must never be reported as absent. */
 async function readAgain(
   trial: RingStoreTrial,
   store: RingStore,
@@ -214,7 +214,7 @@ async function readAgain(
   const isThere = (ring: StoredRing | undefined): boolean => ring !== undefined || mayBeAbsent;
   return again(trial, `${what} did not read again after the outage`, async (signal) => {
     const found = await store.read({ signal });
-    expectThat(isThere(found), `${what} says after the outage that the ring is absent`);
+    expectThat(isThere(found), `${what} reports the ring as absent after the outage`);
     return { found };
   }).then(({ found }) => found);
 }
@@ -226,7 +226,7 @@ async function writeAgain(trial: RingStoreTrial, store: RingStore, document: str
   });
 }
 
-/** While the backend comes back, calls may fail, and others may write what they sent before. */
+/** While the backend recovers, calls may fail, and earlier writes of others may arrive. */
 async function again<T>(trial: RingStoreTrial, finding: string, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
   let done: { readonly value: T } | undefined;
   await trial.until(async () => {
@@ -252,7 +252,7 @@ async function allUnavailable(
   for (const [what, outcome] of await outOfReach(trial, deadlineMs, slackMs, calls)) {
     expectThat(outcome !== undefined, `${what} had not ended ${slackMs} ms after its signal aborted`);
     if ('value' in outcome) {
-      const says = outcome.value === undefined ? ': it says that the ring is absent' : '';
+      const says = outcome.value === undefined ? ': it reports the ring as absent' : '';
       throw new Finding(`${what} resolved${says}`);
     }
     trial.expectUnavailable(outcome.error, what);
@@ -261,7 +261,7 @@ async function allUnavailable(
 
 export type SignalledCall = readonly [what: string, call: (signal: AbortSignal) => unknown];
 
-/** Calls of a store that has been used, and of one that has not. */
+/** Calls of a used store and of an unused one. */
 export function callsOf(
   store: RingStore,
   unused: RingStore,
@@ -276,7 +276,7 @@ export function callsOf(
   ];
 }
 
-/** How calls end while nobody answers; nothing where one has not ended soon after its deadline. */
+/** The outcomes of calls while the backend is unreachable; undefined for a call still pending after its deadline. */
 export function outOfReach(
   trial: RingStoreTrial,
   deadlineMs: number,
@@ -287,7 +287,7 @@ export function outOfReach(
     calls.map(async ([what, call]) => {
       const ended = trial.promised(() => call(AbortSignal.timeout(deadlineMs)), what);
       const outcome = await Promise.race([ended, pause(deadlineMs + slackMs, undefined, { ref: false })]);
-      return [`${what} out of reach of the backend`, outcome] as const;
+      return [`${what} while the backend is unreachable`, outcome] as const;
     }),
   );
 }

@@ -6,7 +6,7 @@ import { CONNECTIONS, contest, FEW_WRITERS } from './contests.ts';
 import { documentText, type RingStoreChecks, type RingStoreTrial } from './trial.ts';
 
 const READERS = 3;
-/** Writers of a contest that is read: versions matter here, and how many lose matters less. */
+/** Writers of a contest with readers; here the number of versions matters more than that of losers. */
 const MOST_WRITERS = 8;
 const LEAST_CONTESTS = 8;
 const MOST_CONTESTS = 20;
@@ -15,19 +15,19 @@ const MOST_LONG = 4;
 const LEAST_CREATED = 2;
 const MOST_CREATED = 5;
 const WRITES = 20;
-/** Of two connections, short and long documents by turns. */
+/** Writes over two connections, with short and long documents in turn. */
 const LEAST_OVERLAPPED = 6;
 const PARALLEL_READS = 50;
-/** Reads of each connection that are under way all the time. */
+/** Reads of each connection that are in progress at any time. */
 const UNDER_WAY = 8;
-/** So long that it is read and written in parts; most are much shorter, and a service is not busy with them. */
+/** Length of a document that is transferred in parts, bytes. Most documents are shorter, to spare the service. */
 const LONGEST_DOCUMENT = 65_536;
-/** Reads of each reader after each contest: fewer cannot show a version that comes and goes. */
+/** Reads of each reader after each contest, enough to show a version that appears and disappears. */
 const LOOKS = 3;
-/** What comes late has come after it, milliseconds. */
+/** Wait until late writes have arrived, milliseconds. */
 const AFTERMATH_MS = 500;
 
-/** What one read found, and how many contests had been won when it started. */
+/** The result of one read, and the number of contests won before it started. */
 interface Observation {
   readonly reader: number;
   readonly wonBefore: number;
@@ -35,27 +35,27 @@ interface Observation {
 }
 
 interface Observed {
-  /** Who won, in order; first what was there at the start. */
+  /** The winning documents in order, beginning with the initial one. */
   readonly winners: readonly StoredRing[];
   readonly written: ReadonlySet<string>;
   readonly observations: readonly Observation[];
 }
 
-/** Documents in the order in which they were written, and how many of those writes have resolved. */
+/** Documents in the order of their writes, and the number of writes that have resolved. */
 interface Progress {
   readonly begun: string[];
   resolved: number;
-  /** How long a read takes. */
+  /** Duration of a read, milliseconds. */
   lookMs: number;
 }
 
-/** Waits for a part of some time: what follows starts at any moment of a read, not always at its beginning. */
+/** Waits for a random part of that time, so that the next call starts at any moment of a read. */
 async function anyPart({ random }: RingStoreTrial, ms: number): Promise<void> {
   const until = performance.now() + (ms * random.below(100)) / 100;
   while (performance.now() < until) await otherWork();
 }
 
-/** Writes by turns, and reads on every connection after each. */
+/** Writes alternately over two connections, and reads on every connection after each write. */
 async function writeAndRead(
   trial: RingStoreTrial,
   stores: readonly RingStore[],
@@ -93,17 +93,17 @@ export const READING_CHECKS: RingStoreChecks = {
     const look = async (store: RingStore): Promise<void> => {
       const { resolved } = progress;
       const began = performance.now();
-      const found = await trial.read(store, 'a read among reads');
+      const found = await trial.read(store, 'a concurrent read');
       progress.lookMs = performance.now() - began;
       const at = found === undefined ? 0 : progress.begun.indexOf(found.document) + 1;
-      expectThat(at >= resolved, `a read that started after write ${resolved}, among reads, found what was before it`);
+      expectThat(at >= resolved, `a read after write ${resolved}, during other reads, returned an older document`);
     };
     const looks = stores.flatMap((store) => Array.from({ length: UNDER_WAY }, () => () => look(store)));
     const write = () => writeAndRead(trial, stores, trial.inTime(documents, LEAST_OVERLAPPED), progress);
     await trial.repeat([write, ...looks]);
   },
   'RING-READ-CREATED': async (trial) => {
-    const what = 'a read while others create a ring';
+    const what = 'a read during the creation of a ring';
     for (const round of trial.contests(LEAST_CREATED, MOST_CREATED)) {
       const name = trial.freshName();
       const writers = await trial.openMany(CONNECTIONS, name);
@@ -129,21 +129,21 @@ export const READING_CHECKS: RingStoreChecks = {
       for (const { found } of observations) {
         if (found === undefined) continue;
         const what = documentText(found.document);
-        expectThat(written.has(found.document), `a read among writers found ${what}, which was never written`);
+        expectThat(written.has(found.document), `a concurrent read returned ${what}, which was never written`);
         const revision = revisions.get(found.document) ?? found.revision;
         const isOwn = revision === found.revision;
-        expectThat(isOwn, `a read among writers found ${what} with a revision other than that of its write`);
+        expectThat(isOwn, `a concurrent read returned ${what} with a revision other than that of its write`);
       }
     }
   },
   'RING-READ-CURRENT': async (trial) => {
     const { winners, observations } = await observeOnce(trial);
     for (const { found, wonBefore } of observations) {
-      expectThat(found !== undefined, 'a read among writers says that the ring is absent');
+      expectThat(found !== undefined, 'a read during concurrent writes reports the ring as absent');
       const at = winners.findIndex(({ document }) => document === found.document);
       expectThat(
         at < 0 || at >= wonBefore,
-        `a read that started after contest ${wonBefore} was won found what was there after contest ${at}`,
+        `a read that started after contest ${wonBefore} returned the document of contest ${at}`,
       );
     }
   },
@@ -153,7 +153,7 @@ export const READING_CHECKS: RingStoreChecks = {
       let latest = -1;
       for (const { found } of observations.filter((one) => one.reader === reader)) {
         const at = winners.findIndex(({ document }) => document === found?.document);
-        expectThat(at < 0 || at >= latest, `a reader found version ${at} after version ${latest}`);
+        expectThat(at < 0 || at >= latest, `a reader got version ${at} after version ${latest}`);
         latest = Math.max(at, latest);
       }
     }
@@ -163,7 +163,7 @@ export const READING_CHECKS: RingStoreChecks = {
     for (const { found } of observations) {
       if (found === undefined) continue;
       const won = winners.some(({ document }) => document === found.document);
-      expectThat(won, `a read found ${documentText(found.document)}, which did not win`);
+      expectThat(won, `a read returned ${documentText(found.document)}, which did not win`);
     }
   },
   'RING-PARALLEL-READS': async (trial) => {
@@ -172,14 +172,14 @@ export const READING_CHECKS: RingStoreChecks = {
     for (const document of ['one', longDocument(trial, 'two')]) {
       revision = await trial.write(store, document, revision);
       const written = revision;
-      const what = `one of ${PARALLEL_READS} reads at once`;
+      const what = `one of ${PARALLEL_READS} concurrent reads`;
       const readers = Array.from({ length: PARALLEL_READS }, (_, i) => (i % 2 === 0 ? store : other));
       await trial.all(readers.map((reader) => trial.expectStored(reader, document, written, what)));
     }
   },
 };
 
-/** What was observed of a target in a run: four requirements are about the same. */
+/** Observations of a target in a run, which four requirements share. */
 const observed = new WeakMap<Settings, Observed>();
 
 async function observeOnce(trial: RingStoreTrial): Promise<Observed> {
@@ -188,7 +188,7 @@ async function observeOnce(trial: RingStoreTrial): Promise<Observed> {
   return known;
 }
 
-/** Contests of writers under the eyes of readers on connections of their own, and a look at what comes after. */
+/** Runs contests of writers with readers on separate connections, and reads once more afterwards. */
 async function observe(trial: RingStoreTrial, isLongest: boolean = false): Promise<Observed> {
   const name = trial.freshName();
   const writers = await trial.openMany(CONNECTIONS, name);
@@ -209,7 +209,7 @@ async function observe(trial: RingStoreTrial, isLongest: boolean = false): Promi
   const look = async (store: RingStore, reader: number): Promise<void> => {
     const wonBefore = winners.length - 1;
     const began = performance.now();
-    observations.push({ reader, wonBefore, found: await trial.read(store, 'a read among writers') });
+    observations.push({ reader, wonBefore, found: await trial.read(store, 'a read during concurrent writes') });
     lookMs = performance.now() - began;
     if (wonBefore === winners.length - 1) looks[reader] = (looks[reader] ?? 0) + 1;
   };
@@ -220,7 +220,7 @@ async function observe(trial: RingStoreTrial, isLongest: boolean = false): Promi
       const { revision: expected } = winners.at(-1) as StoredRing;
       const count = isLongest ? FEW_WRITERS : Math.min(trial.writers, MOST_WRITERS);
       winners.push(await contest(trial, writers, expected, title, (writer) => documentOf(title, writer), count));
-      // However slow the store, each reader reads several times between two contests.
+      // Each reader reads several times between two contests, even on a slow store.
       looks.fill(0);
       while (!isOver() && looks.some((many) => many < LOOKS)) await otherWork();
       await anyPart(trial, lookMs);
@@ -235,7 +235,7 @@ async function observe(trial: RingStoreTrial, isLongest: boolean = false): Promi
   return { winners, written, observations };
 }
 
-/** Of a length of its own, and of one character: what is put together of two shows. */
+/** A document of its own length and one repeated character, so that a mixture of two is visible. */
 function longDocument({ random, supports }: RingStoreTrial, title: string, length?: number): string {
   const most = Math.min(LONGEST_DOCUMENT, supports.maxDocumentBytes - 100);
   const character = String.fromCodePoint(0x61 + random.below(26));

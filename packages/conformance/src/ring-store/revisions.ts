@@ -3,15 +3,15 @@ import { labelled } from './sizes.ts';
 import { documentText, type RingStoreChecks, type RingStoreTrial, textOf } from './trial.ts';
 
 const VERSIONS = 30;
-/** More than a counter of one byte has. */
+/** More than a one-byte counter can count. */
 const MOST_VERSIONS = 300;
 const VERSIONS_MS = 2_000;
 const READS = 5;
-/** Versions whose revisions lose in the end. */
+/** Number of versions whose revisions must lose. */
 const STALE_VERSIONS = 12;
-/** Writes that lose, whatever their order. */
+/** Number of losing writes. */
 const AT_ONCE = 8;
-/** Places of a long document that are changed, one at a time. */
+/** Number of places of a long document that change, one at a time. */
 const PLACES = 16;
 const LONGEST = 65_536;
 
@@ -49,7 +49,7 @@ export const REVISION_CHECKS: RingStoreChecks = {
     const revisions: string[] = [];
     for (const document of ['a', 'b', 'a', 'b', 'a', 'a']) {
       const revision = await trial.write(store, document, revisions.at(-1));
-      expectThat(!revisions.includes(revision), `the revision ${textOf(revision)} came back with its document`);
+      expectThat(!revisions.includes(revision), `the revision ${textOf(revision)} recurred with its document`);
       revisions.push(revision);
     }
     for (const expected of revisions.slice(0, -1)) {
@@ -75,13 +75,13 @@ export const REVISION_CHECKS: RingStoreChecks = {
     const second = await trial.write(store, 'two', first);
     await trial.remove(name);
     let revision: string | undefined;
-    // Where a revision is a hash it comes back with its document, and that loses nothing.
+    // A revision that is a hash recurs with its document, which is harmless.
     for (const document of trial.supports.uniqueRevisions ? ['one', 'two', 'three'] : ['three', 'four']) {
       revision = await trial.write(other, document, revision, 'a write after the removal');
       for (const expected of [first, second]) {
         await trial.expectConflict(store, expected, 'a write with a revision from before the removal');
       }
-      await trial.expectStored(other, document, revision, 'a read after that');
+      await trial.expectStored(other, document, revision, 'a read afterwards');
     }
   },
   'RING-CREATE-ONLY-ABSENT': async (trial) => {
@@ -93,7 +93,7 @@ export const REVISION_CHECKS: RingStoreChecks = {
         for (const written of ['never', document]) {
           const what = `a write of ${textOf(written)} with expected: undefined, over ${textOf(document)},`;
           await trial.expectLost(one, undefined, what, written);
-          await trial.expectStored(one, document, revision, 'a read after that');
+          await trial.expectStored(one, document, revision, 'a read afterwards');
         }
       }
     }
@@ -105,15 +105,15 @@ export const REVISION_CHECKS: RingStoreChecks = {
     for (let version = 1; version <= STALE_VERSIONS; version++) {
       const document = `version ${version}`;
       revisions.push(await trial.write(other, document, revisions.at(-1)));
-      // One counted version is the start of another from the tenth on.
+      // From the tenth version on, one number is a prefix of another.
       if (version > 3 && version < STALE_VERSIONS) continue;
       for (const stale of revisions.slice(0, -1)) {
-        // Also of the stored document: another writer wrote it.
+        // Also for the stored document, which another writer wrote.
         for (const written of ['never', document]) {
           const what = `a write of ${textOf(written)} with the revision of an earlier version, over ${textOf(document)},`;
           await trial.expectLost(store, stale, what, written);
-          await trial.expectStored(store, document, revisions.at(-1), 'a read after that');
-          await trial.expectStored(other, document, revisions.at(-1), 'a read elsewhere after that');
+          await trial.expectStored(store, document, revisions.at(-1), 'a read afterwards');
+          await trial.expectStored(other, document, revisions.at(-1), 'a read of another store afterwards');
         }
       }
     }
@@ -121,7 +121,7 @@ export const REVISION_CHECKS: RingStoreChecks = {
     await trial.remove(name);
     for (const stale of revisions) {
       await trial.expectLost(store, stale, 'a write with a revision from before the removal, on the absent ring,');
-      await trial.expectAbsent(other, 'a read after that');
+      await trial.expectAbsent(other, 'a read afterwards');
     }
   },
   'RING-CONFLICT-ERROR': async (trial) => {
@@ -131,18 +131,18 @@ export const REVISION_CHECKS: RingStoreChecks = {
       await trial.expectConflict(one, undefined, 'a second write that would create the ring');
     await trial.write(store, 'two', first);
     await trial.expectConflict(other, first, 'a write with the revision of an earlier version');
-    await trial.expectConflict(store, first, 'the same on the connection that wrote that version');
+    await trial.expectConflict(store, first, 'the same write on the connection that wrote that version');
   },
   'RING-FOREIGN-LOSES': async (trial) => {
     const [store, other] = await trial.openPair();
     for (const expected of FOREIGN) {
       await trial.expectLost(store, expected, `a write that expects ${textOf(expected)} of an absent ring`);
     }
-    await trial.expectAbsent(other, 'a read after that');
+    await trial.expectAbsent(other, 'a read afterwards');
     const revision = await trial.write(store, 'one', undefined);
     for (const expected of [...FOREIGN, ...othersLike(revision)].filter((one) => one !== revision)) {
       await trial.expectLost(store, expected, `a write that expects ${textOf(expected)}, not ${textOf(revision)},`);
-      await trial.expectStored(other, 'one', revision, 'a read after that');
+      await trial.expectStored(other, 'one', revision, 'a read afterwards');
     }
   },
   'RING-REVISION-FOREIGN': async (trial) => {
@@ -150,17 +150,17 @@ export const REVISION_CHECKS: RingStoreChecks = {
     const another = await trial.open();
     const earlier = await trial.write(another, 'earlier', undefined);
     await trial.expectConflict(store, earlier, 'a write with the revision of another ring, on an absent ring,');
-    await trial.expectAbsent(other, 'a read after that');
+    await trial.expectAbsent(other, 'a read afterwards');
     const revision = await trial.write(store, 'one', undefined);
     const later = await trial.write(another, 'later', earlier);
     for (const [when, expected] of [
       ['an earlier', earlier],
       ['a later', later],
     ] as const) {
-      // Rings may be counted apart: then two revisions are the same.
+      // With a separate counter for each ring, two revisions may be equal.
       if (expected === revision) continue;
       await trial.expectLost(store, expected, `a write with ${when} revision of another ring`);
-      await trial.expectStored(other, 'one', revision, 'a read after that');
+      await trial.expectStored(other, 'one', revision, 'a read afterwards');
     }
   },
   'RING-FOREIGN-CONFLICT': async (trial) => {
@@ -179,21 +179,21 @@ export const REVISION_CHECKS: RingStoreChecks = {
       });
       await trial.all(writes);
     }
-    await trial.expectStored(store, 'one', revision, 'a read after that');
-    await trial.expectAbsent(absent, 'a read of the absent ring after that');
+    await trial.expectStored(store, 'one', revision, 'a read afterwards');
+    await trial.expectAbsent(absent, 'a read of the absent ring afterwards');
   },
   'RING-REWRITE': async (trial) => {
     const [store, other] = await trial.openPair();
     let revision = await trial.write(store, 'one', undefined);
     for (const writer of [store, other, store]) {
       revision = await trial.write(writer, 'one', revision, 'a write of the stored document');
-      for (const reader of [store, other]) await trial.expectStored(reader, 'one', revision, 'a read after that');
+      for (const reader of [store, other]) await trial.expectStored(reader, 'one', revision, 'a read afterwards');
     }
     await trial.write(other, 'two', revision);
   },
 };
 
-/** Alike but for order, white space, case and composition; in the end in their high bytes, or in a single-byte encoding. */
+/** Documents that differ only in order, white space, case, composition, high bytes or beyond one-byte encodings. */
 const SIMILAR: readonly string[] = [
   ...'{"a":1,"b":2}|{"b":2,"a":1}|{"a":1, "b":2}|{"a":1,"b":2}\n|{"a":1.0,"b":2}|{"A":1,"b":2}'.split('|'),
   ...'\u00e9|e\u0301|\\u00e9|\u01e9|\u00e8|\uff45|e|\u{1f600}|\u{1f601}'.split('|').map((text) => `{"a":"${text}"}`),
@@ -204,7 +204,7 @@ function longest(trial: RingStoreTrial): string {
   return labelled(Math.min(LONGEST, trial.supports.maxDocumentBytes));
 }
 
-/** Long documents that differ in one place, or in the order of two; and two of the longest, which differ in their last. */
+/** Long documents that differ in one character or the order of two; two of maximum length differ in the last one. */
 function similarLong(trial: RingStoreTrial): readonly string[] {
   const [long, most] = [longest(trial), labelled(trial.supports.maxDocumentBytes)];
   const places = Array.from({ length: PLACES + 1 }, (_, i) => Math.floor(((long.length - 1) * i) / PLACES));
@@ -218,7 +218,7 @@ function similarLong(trial: RingStoreTrial): readonly string[] {
   return [long, ...changed, exchanged, ...(most.length > long.length ? [most, `${most.slice(0, -1)}x`] : [])];
 }
 
-/** What languages and services take for nothing, for anything, or for a version. */
+/** Texts that languages and services interpret as nothing, as anything, or as a version. */
 const FOREIGN: readonly string[] = [
   '',
   "' OR 1=1 --",
@@ -227,7 +227,7 @@ const FOREIGN: readonly string[] = [
   ...'* "*" % _ .* $ {} {"$ne":null} __proto__ constructor'.split(' '),
 ];
 
-/** What no service takes for a revision: too long, or not text to it. */
+/** Texts that no service accepts as a revision: too long or not well-formed. */
 const IMPOSSIBLE: readonly string[] = [
   ...Array.from('é€😀\0\ud800\n\\'),
   '9'.repeat(40),
@@ -235,14 +235,14 @@ const IMPOSSIBLE: readonly string[] = [
   'x'.repeat(10_000),
 ];
 
-/** Texts that would be other revisions, however much they have in common with this one. */
+/** Texts similar to this revision that are not equal to it. */
 function othersLike(revision: string): readonly string[] {
   const isNumber = /^\d+$/.test(revision);
   const half = Math.ceil(revision.length / 2);
   const changed = [0, half - 1, revision.length - 1].map((place) => {
     const old = revision.charAt(place);
     const digit = old === '2' ? '3' : '2';
-    // Another one in base64, too, where the last character has bits that do not count.
+    // Also different in base64, where the last character has unused bits.
     const other = isNumber || /[Q-Za-f]/.test(old) ? digit : 'b';
     return revision.slice(0, place) + other + revision.slice(place + 1);
   });
@@ -256,13 +256,13 @@ function othersLike(revision: string): readonly string[] {
     `${revision}1`,
     `1${revision}`,
     revision + revision,
-    // As far away as integers of usual widths reach.
+    // Offsets up to the range of common integer types.
     ...(isNumber ? [-1n, 1n, 2n ** 32n, 2n ** 64n] : []).map((far) => String(BigInt(revision) + far)),
   ];
   return texts.filter((one) => one !== revision);
 }
 
-/** The revision, to a program that trims, folds, decodes, converts or normalizes it, or cuts it at a NUL. */
+/** Texts equal to the revision for a program that trims, folds, decodes, converts, normalizes or truncates at a NUL. */
 function spellingsOf(revision: string): readonly string[] {
   const around = [
     ...Array.from(' \n\r\t\0\u0001\u0085\u00a0\u00ad\u200b\ufeff\ud800"\'=,;/+%*0x'),
@@ -284,7 +284,7 @@ function spellingsOf(revision: string): readonly string[] {
     `{${revision}}`,
     `x, ${revision}`,
     `${revision}, x`,
-    // Their low bits, and their compatible forms.
+    // Characters with the same low byte, and compatibility forms.
     ...[0x80, 0x100, 0xfee0].map((by) => String.fromCharCode(...codes.map((code) => code + by))),
     codes.map((code) => `%${code.toString(16)}`).join(''),
     ...(/^\d+$/.test(revision) ? [`0x${BigInt(revision).toString(16)}`] : []),

@@ -3,7 +3,7 @@ import { expectThat, NotApplicable } from '../requirement.ts';
 import { MAX_DOCUMENT_BYTES } from './target.ts';
 import { type RingStoreChecks, type RingStoreTrial } from './trial.ts';
 
-/** Sizes that programs give to lines, packets, rows, pages, parts and buffers. */
+/** Common sizes of lines, packets, rows, pages, parts and buffers, bytes. */
 const PART_BYTES: readonly number[] = [
   16, 32, 57, 64, 76, 78, 80, 100, 127, 128, 200, 255, 256, 400, 500, 512, 998, 1_000, 1_024, 1_460, 1_500, 2_000,
   2_048, 3_000, 4_000, 4_096, 5_000, 6_000, 8_000, 8_192, 10_000, 12_000, 16_000, 16_384, 20_000, 25_000, 30_000,
@@ -11,7 +11,7 @@ const PART_BYTES: readonly number[] = [
   200_000, 250_000,
 ];
 
-/** The first characters of long runs in Unicode, and the bytes that each has in UTF-8. */
+/** Characters with their length in UTF-8, bytes. */
 const RUNS = [
   [0x100, 2, 0x600],
   [0x4e00, 3, 0x5000],
@@ -45,7 +45,7 @@ export const SIZE_CHECKS: RingStoreChecks = {
     const most = trial.supports.maxDocumentBytes;
     const documents = ['x', '\n', 'é', '😀'].map((one) => one.repeat(most / Buffer.byteLength(one)));
     documents.push(Buffer.from(trial.random.bytes(most)).toString('base64').slice(0, most), labelled(most));
-    // What is compared by its length and its ends is not compared.
+    // Comparing only the length and both ends would miss this change.
     const [half, last] = [Math.floor(most / 2), documents.at(-1) ?? ''];
     documents.push(`${last.slice(0, half)}x${last.slice(half + 1)}`);
     const named = documents.map((document) => [document, `${most} bytes`] as const);
@@ -78,13 +78,13 @@ export const SIZE_CHECKS: RingStoreChecks = {
   'RING-EMPTY-CORRUPT': (trial) => expectReplaceable(trial, '', 'corrupt'),
 };
 
-/** What was planted is neither absent nor what was there before, and no write replaces it but with its own revision. */
+/** A planted document is never read as absent or as the earlier one, and only a write with its revision replaces it. */
 async function expectDamage(
   trial: RingStoreTrial,
   document: string,
   kind: RingStoreErrorKind | undefined,
 ): Promise<void> {
-  const what = `${Buffer.byteLength(document)} bytes that were planted`;
+  const what = `${Buffer.byteLength(document)} planted bytes`;
   const expectSaid = async (store: RingStore): Promise<string | undefined> => {
     const found = await trial.promised(() => store.read(), `a read of ${what}`);
     if (kind !== undefined) trial.expectFailed(found, kind, `a read of ${what}`);
@@ -111,7 +111,7 @@ async function expectDamage(
     }
     await trial.plantOver(name, `${document} `);
     if (own !== undefined && (await trial.plantsRevisions()))
-      await trial.expectLost(stores[0], own, `a write with the revision of ${what}, which others replaced,`);
+      await trial.expectLost(stores[0], own, `a write with the revision of ${what}, which another store replaced,`);
     if (trial.target.remove === undefined) continue;
     await trial.remove(name);
     await trial.write(stores[1], 'mended', undefined);
@@ -119,12 +119,12 @@ async function expectDamage(
   }
 }
 
-/** The error about what was planted has a revision, by which one write replaces it. */
+/** The error for a planted document has a revision with which one write can replace it. */
 async function expectReplaceable(trial: RingStoreTrial, document: string, kind: RingStoreErrorKind): Promise<void> {
   const name = trial.freshName();
   await trial.plant(name, document);
   const store = await trial.open(name);
-  const what = `a read of ${Buffer.byteLength(document)} bytes that were planted`;
+  const what = `a read of ${Buffer.byteLength(document)} planted bytes`;
   const found = await trial.promised(() => store.read(), what);
   trial.expectFailed(found, kind, what);
   const expected = 'error' in found ? revisionIn(found.error) : undefined;
@@ -143,12 +143,12 @@ function isWithin(trial: RingStoreTrial, bytes: number): boolean {
   return bytes <= trial.supports.maxDocumentBytes;
 }
 
-/** Of sorted numbers, by turns one from the start and one from the end. */
+/** Reorders sorted numbers by taking one from the start and one from the end in turn. */
 function byTurns(numbers: readonly number[]): readonly number[] {
   return numbers.map((_, i) => numbers.at(i % 2 === 0 ? i / 2 : -(i + 1) / 2) ?? 0);
 }
 
-/** ASCII in which every place can be recognised: `…|000120|000128|…`. */
+/** ASCII text that shows its offsets: `…|000120|000128|…`. */
 export function labelled(length: number): string {
   const labels = Array.from({ length: Math.ceil(length / 8) }, (_, i) => `|${String(i * 8).padStart(7, '0')}`);
   return labels.join('').slice(0, length);

@@ -15,11 +15,11 @@ import { checkRingStoreTarget, type RingStoreOptions, type RingStoreTarget } fro
 import { RingStoreTrial } from './trial.ts';
 import { WATCH_CHECKS } from './watch.ts';
 
-/** What cannot be seen of a ring store that is asked through a pipe, and why. */
+/** Requirements that cannot be checked through a pipe, with the reason. */
 export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
-  'RING-ASYNCHRONOUS': 'the kit’s side of the pipe makes the promises',
-  'RING-CLOSED': 'the protocol has no calls of a closed store',
-  'RING-CLOSED-UNAVAILABLE': 'the protocol has no calls of a closed store',
+  'RING-ASYNCHRONOUS': 'the kit’s side of the pipe creates the promises',
+  'RING-CLOSED': 'the protocol has no calls to a closed store',
+  'RING-CLOSED-UNAVAILABLE': 'the protocol has no calls to a closed store',
   'RING-OWN-RESULT': 'only a copy of the result arrives here',
   'RING-SIGNAL-LEFT': 'the signal stays on the kit’s side of the pipe',
   'RING-WATCH-ARGUMENT': 'the protocol carries arguments of the right types only',
@@ -44,21 +44,21 @@ export const RING_STORE_SUITE: Suite<RingStoreTarget, RingStoreOptions> = suiteO
     ...WATCH_CHECKS,
   },
   unseenThroughPipe: UNSEEN_THROUGH_PIPE,
-  // A store far away takes its time for 200 contests.
+  // A remote store needs time for 200 contests.
   timeoutMs: 600_000,
   options: { rounds: v.optional(aWholeNumber(1, 100_000)), writers: v.optional(aWholeNumber(2, 1_000)) },
   check: checkRingStoreTarget,
   open: (target, settings, options) => new RingStoreTrial(target, settings, options),
 });
 
-/** What every ring store is held to, in the order in which it is tried. */
+/** The requirements for ring stores, in the order of the checks. */
 export const RING_STORE_REQUIREMENTS: readonly Requirement[] = RING_STORE_SUITE.requirements;
 
 /**
- * Holds a ring store to the contract of `RingStore`. Resolves to a report whatever the store does. Needs a real backend:
- * it writes some hundred documents of its own, most of them contested, and removes them where the target can.
+ * Checks a ring store against the contract of `RingStore`. Resolves to a report whatever the store does. Needs a real
+ * backend, where it writes several hundred documents, and removes them if the target can.
  *
- * @throws {TypeError | RangeError} for a target or an option that is wrong, naming it.
+ * @throws {TypeError | RangeError} for an invalid target or option; the message names it.
  *
  * @example
  * ```ts
@@ -79,9 +79,9 @@ export function runRingStoreConformance(
 }
 
 /**
- * The same as tests of any runner, one for each requirement: its functions are passed in.
+ * Defines one test for each requirement, with the functions of any test runner.
  *
- * @throws {TypeError | RangeError} for a target or an option that is wrong, naming it.
+ * @throws {TypeError | RangeError} for an invalid target or option; the message names it.
  */
 export function describeRingStore(target: RingStoreTarget, runner: TestRunner, options: RingStoreOptions = {}): void {
   RING_STORE_SUITE.describe(target, runner, options);

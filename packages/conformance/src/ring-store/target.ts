@@ -2,53 +2,53 @@ import type { RingStore } from '@sealring/core';
 import * as v from 'valibot';
 import { aFlag, aFunction, anObject, aText, aWholeNumber, type ConformanceOptions, checkArgument } from '../options.ts';
 
-/** How the suite of ring stores is run. */
+/** Options of the ring store suite. */
 export interface RingStoreOptions extends ConformanceOptions {
-  /** Longest time for one requirement, milliseconds; 100 to 3 600 000. Default 600 000. */
+  /** Time limit for one requirement, milliseconds; 100 to 3 600 000. Default 600 000. */
   readonly timeoutMs?: number;
-  /** Contests between writers; 1 to 100 000. Default as many as one second allows, 5 to 200. */
+  /** Number of contests between writers, 1 to 100 000. Default: as many as one second allows, 5 to 200. */
   readonly rounds?: number;
-  /** Writers in a contest; 2 to 1 000. Default 20. Fewer for a service that refuses so many calls at once. */
+  /** Writers in a contest, 2 to 1 000. Default 20. Choose fewer for a service that throttles. */
   readonly writers?: number;
 }
 
-/** A store, and what ends it. */
+/** A store and its close function. */
 export interface RingStoreInstance {
   readonly store: RingStore;
-  /** Default: the store's own `close`, where it has one. */
+  /** Default: the store's own `close`, if it has one. */
   close?(): Promise<void> | void;
 }
 
-/** What a store claims, where stores may differ. */
+/** Optional capabilities of a store. */
 export interface RingStoreSupport {
   /** Whether `watch` reports writes of other stores. Default: whether the store has `watch`. */
   readonly push?: boolean;
-  /** Whether every answer to a read has the service's date. Default: reported dates are checked, but none is required. */
+  /** Whether every response to a read has the service's date. Default: reported dates are checked, but not required. */
   readonly serviceDate?: boolean;
-  /** Whether a document that comes back has a different revision from before; not so where it is a hash. Default false. */
+  /** Whether a document that is written again has a new revision, unlike a hash. Default false. */
   readonly uniqueRevisions?: boolean;
-  /** The longest document it takes, bytes of UTF-8; 1 024 to 262 144. Default 262 144. */
+  /** The longest document that the store accepts, bytes of UTF-8; 1 024 to 262 144. Default 262 144. */
   readonly maxDocumentBytes?: number;
 }
 
 /**
- * The store under test, and ways to its backend that do not use the store. The kit makes names of 1 to 64 characters
- * `a–z`, `0–9`, `.`, `_` and `-`, which do not end in a dot and which no earlier run used.
+ * The store under test, and functions that reach its backend directly. The kit creates names of 1 to 64 characters
+ * `a–z`, `0–9`, `.`, `_` and `-` that do not end in a dot and that no earlier run used.
  */
 export interface RingStoreTarget {
   readonly name: string;
-  /** A store on connections of its own. Those of one name share a document, those of different names share nothing. */
+  /** Creates a store on its own connections. Stores of one name share a document, others share nothing. */
   create(ringName: string): Promise<RingStoreInstance> | RingStoreInstance;
-  /** Removes the document behind the stores' backs. Every name is removed in the end, too, whether it was used or not. */
+  /** Removes the document without a store. At the end, the kit also removes every name, whether used or not. */
   remove?(ringName: string): Promise<void> | void;
-  /** Puts a document there without a store, whatever it is. */
+  /** Stores any document without a store. */
   plant?(ringName: string, document: string): Promise<void> | void;
   /** Makes the backend unreachable, for existing and future stores; resolves to a function that restores it. */
   breakConnection?(): Promise<() => Promise<void> | void>;
   readonly supports?: RingStoreSupport;
 }
 
-/** Bytes a ring document may have: rule 4 of the contract of `RingStore`. */
+/** Maximum length of a ring document, bytes: rule 4 of the contract of `RingStore`. */
 export const MAX_DOCUMENT_BYTES: number = 256 * 1024;
 
 const SUPPORT = anObject({
@@ -65,11 +65,11 @@ const TARGET = anObject({
   plant: v.optional(aFunction),
   breakConnection: v.optional(aFunction),
   supports: v.optional(SUPPORT),
-  // Of a target that runs a program: who made it ends it.
+  // A target that runs a program; its creator closes it.
   close: v.optional(aFunction),
 });
 
-/** @throws {TypeError | RangeError} naming what is wrong with the target. */
+/** @throws {TypeError | RangeError} for an invalid target; the message names the error. */
 export function checkRingStoreTarget(owner: string, target: RingStoreTarget): void {
   checkArgument(owner, TARGET, target);
 }

@@ -9,19 +9,19 @@ import { MAX_DOCUMENT_BYTES, type RingStoreOptions, type RingStoreSupport, type 
 
 export type RingStoreChecks = Checks<RingStoreTrial>;
 
-/** Calls that are timed before the first one is aborted. */
+/** Number of calls that are timed before the first abort. */
 const TIMED = 5;
-/** Parts of the time that a call takes, after which it is aborted; more than 1 is after its end. */
+/** Moments of an abort, as fractions of the duration of a call; more than 1 is after its end. */
 const PARTS: readonly number[] = [0.05, 0.15, 0.25, 0.35, 0.45, 0.5, 0.55, 0.65, 0.75, 0.85, 0.95, 1.1, 1.5];
-/** The same in turns of the event loop, for a store that needs few. */
+/** Moments in turns of the event loop, for a fast store. */
 const TURNS: readonly number[] = [0, 1, 2, 3, 4, 6, 8];
 
-/** What is beyond the second may be missing: who asks for more has them. */
+/** At least two items; a caller that requests more gets more. */
 export type Stores = readonly [RingStore, RingStore, RingStore, RingStore, ...RingStore[]];
 
 export type Moment = (began: number) => Promise<void>;
 
-/** When calls are aborted, by how long one takes. `once` makes one, or prepares it and returns what makes it. */
+/** Moments for aborting calls, from the duration of one. `once` makes a call, or prepares it and returns a function. */
 export async function moments(once: () => Promise<void | (() => Promise<unknown>)>): Promise<readonly Moment[]> {
   const times: number[] = [];
   for (let i = 0; i < TIMED; i++) {
@@ -38,23 +38,23 @@ export async function moments(once: () => Promise<void | (() => Promise<unknown>
     ...TURNS.map((turns) => async () => {
       for (let i = 0; i < turns; i++) await otherWork();
     }),
-    // A timer is too coarse for a call of two milliseconds.
+    // Timers are too coarse for a call of two milliseconds.
     ...PARTS.map((part) => async (began: number) => {
       while (performance.now() - began < part * tookMs) await otherWork();
     }),
   ];
 }
 
-/** Longest time for what one requirement repeats, once it has been repeated as often as it must be, milliseconds. */
+/** Time limit for the optional repetitions of one requirement, milliseconds. */
 const REPEATS_MS = 500;
-/** Longest wait for what has to come: push, recovery. Less where a requirement has less than two minutes. */
+/** Maximum wait for push and recovery, milliseconds; less if a requirement has less than two minutes. */
 const PATIENCE_MS = 30_000;
 const LOOK_AGAIN_MS = 20;
 const CLEAN_UP_MS = 10_000;
 
 let names = 0;
 
-/** What a check of a ring store works with: fresh names, stores on them, and the words for what it saw. */
+/** The tools of a ring store check: new names, stores and findings. */
 export class RingStoreTrial extends Trial {
   readonly target: RingStoreTarget;
   readonly supports: RingStoreSupport & { readonly uniqueRevisions: boolean; readonly maxDocumentBytes: number };
@@ -77,13 +77,13 @@ export class RingStoreTrial extends Trial {
     this.#isCounted = rounds !== undefined;
   }
 
-  /** Numbers of contests, from 1: as many as the time allows, within bounds. */
+  /** Numbers of contests, from 1, as many as the time allows within limits. */
   contests(least: number, most: number, budgetMs: number = REPEATS_MS): Generator<number> {
     const numbers = Array.from({ length: Math.min(most, this.rounds) }, (_, i) => i + 1);
     return this.inTime(numbers, least, this.#isCounted ? Number.POSITIVE_INFINITY : budgetMs);
   }
 
-  /** The first ones, and as many more as the time allows. */
+  /** The first items, and as many more as the time allows. */
   *inTime<T>(items: readonly T[], least: number, budgetMs: number = REPEATS_MS): Generator<T> {
     const deadline = performance.now() + budgetMs;
     for (const [i, item] of items.entries()) {
@@ -92,7 +92,7 @@ export class RingStoreTrial extends Trial {
     }
   }
 
-  /** A name that no other requirement, process or run has used. */
+  /** A name that no other requirement, process or run uses. */
   freshName(): string {
     return `kit-${process.pid}-${Date.now().toString(36)}-${(++names).toString(36)}`;
   }
@@ -106,7 +106,7 @@ export class RingStoreTrial extends Trial {
     return (made as RingStore).close?.();
   }
 
-  /** Whether the store’s own close ends, if it has one. It may be called more than once. */
+  /** Whether the store’s own close ends, if it has one. Can be called more than once. */
   async closesAgain(store: RingStore): Promise<boolean> {
     this.closed.add(store);
     if (store.close === undefined) return true;
@@ -119,7 +119,7 @@ export class RingStoreTrial extends Trial {
     return closed !== undefined;
   }
 
-  /** Two stores or more. */
+  /** Creates two or more stores. */
   async openMany(count = 3, name: string = this.freshName()): Promise<Stores> {
     const stores = await Promise.all(Array.from({ length: count }, () => this.open(name)));
     return stores as unknown as Stores;
@@ -140,7 +140,7 @@ export class RingStoreTrial extends Trial {
     await this.wait('plant', () => this.target.plant?.(name, document));
   }
 
-  /** Plants a document where one may be stored: some targets only insert, for which that one is removed first. */
+  /** Plants a document that may replace a stored one. Some targets can only insert: the stored one is then removed first. */
   async plantOver(name: string, document: string): Promise<void> {
     this.expectAble('plant');
     this.#names.add(name);
@@ -150,7 +150,7 @@ export class RingStoreTrial extends Trial {
     await this.plant(name, document);
   }
 
-  /** Whether what is planted has a revision of its own, as what is written has. */
+  /** Whether each planted document gets its own revision, as each written one does. */
   async plantsRevisions(): Promise<boolean> {
     const name = this.freshName();
     const store = await this.open(name);
@@ -162,12 +162,12 @@ export class RingStoreTrial extends Trial {
     return revisions.size === 2;
   }
 
-  /** Until it is restored, or the end of the requirement. @throws {NotApplicable} where the target cannot. */
+  /** Breaks the connection until it is restored or the check ends. @throws {NotApplicable} if the target cannot. */
   breakConnection(): Promise<void> {
     return this.breakBy(this.target);
   }
 
-  /** @throws {NotApplicable} where the target cannot. */
+  /** @throws {NotApplicable} if the target cannot. */
   expectAble(name: 'plant' | 'remove'): void {
     if (this.target[name] === undefined) throw new NotApplicable(`the target has no ${name}`);
   }
@@ -190,7 +190,7 @@ export class RingStoreTrial extends Trial {
     return revisionOf(outcome.value, what);
   }
 
-  /** Writes among others. @returns the revision, or `undefined` where it lost. @throws {Finding} for another error. */
+  /** A concurrent write. @returns the revision, or `undefined` if it lost. @throws {Finding} for another error. */
   async attempt(
     store: RingStore,
     document: string,
@@ -203,7 +203,7 @@ export class RingStoreTrial extends Trial {
     return undefined;
   }
 
-  /** Writes one document after the other: each is read whole on every reader. */
+  /** Writes documents in sequence, and expects every reader to read each of them whole. */
   async expectWhole(
     documents: Iterable<readonly [document: string, what: string]>,
     writer: RingStore,
@@ -216,14 +216,14 @@ export class RingStoreTrial extends Trial {
     }
   }
 
-  /** Writes what must lose: by the error that says so. */
+  /** Expects a write to lose with RingConflictError. */
   async expectConflict(store: RingStore, expected: string | undefined, what: string): Promise<void> {
     const outcome = await this.promised(() => store.write('never', { expected }), what);
     if ('value' in outcome) throw new Finding(`${what} won: it resolved to ${kindOf(outcome.value)}`);
     expectThat(isConflict(outcome.error), `${what} lost with ${describeThrown(outcome.error)}, not RingConflictError`);
   }
 
-  /** Writes what must lose, with whatever error. */
+  /** Expects a write to lose with any error. */
   async expectLost(store: RingStore, expected: string | undefined, what: string, document = 'never'): Promise<void> {
     const outcome = await this.promised(() => store.write(document, { expected }), what);
     if ('value' in outcome) throw new Finding(`${what} won: it resolved to ${kindOf(outcome.value)}`);
@@ -235,14 +235,14 @@ export class RingStoreTrial extends Trial {
 
   async expectAbsent(store: RingStore, what: string): Promise<void> {
     const found = await this.read(store, what);
-    expectThat(found === undefined, `${what} found ${documentText(found?.document ?? '')}, where nothing should be`);
+    expectThat(found === undefined, `${what} found ${documentText(found?.document ?? '')} in an absent ring`);
   }
 
   async expectDocument(store: RingStore, document: string, what: string): Promise<StoredRing> {
     const found = await this.read(store, what);
-    expectThat(found !== undefined, `${what} says that the ring is absent, not ${documentText(document)}`);
+    expectThat(found !== undefined, `${what} reports the ring as absent, not ${documentText(document)}`);
     const isSame = found.document === document;
-    expectThat(isSame, `${what} found another document: ${isSame ? '' : difference(found.document, document)}`);
+    expectThat(isSame, `${what} returned another document: ${isSame ? '' : difference(found.document, document)}`);
     return found;
   }
 
@@ -253,11 +253,11 @@ export class RingStoreTrial extends Trial {
     what: string = `a read of ${documentText(document)}`,
   ): Promise<void> {
     const found = await this.expectDocument(store, document, what);
-    const revisions = `the revision ${textOf(found.revision)}, its write had ${textOf(revision ?? '')}`;
+    const revisions = `the revision ${textOf(found.revision)}, but its write returned ${textOf(revision ?? '')}`;
     expectThat(found.revision === revision, `${what} has ${revisions}`);
   }
 
-  /** That a read finds this ring, or none. */
+  /** Expects a read to find this ring, or none. */
   async expectFound(store: RingStore, ring: StoredRing | undefined, what: string): Promise<void> {
     if (ring === undefined) await this.expectAbsent(store, what);
     else await this.expectStored(store, ring.document, ring.revision, what);
@@ -269,22 +269,22 @@ export class RingStoreTrial extends Trial {
     expectThat(isRight, `${what} rejected with ${describeThrown(outcome.error)}, not RingStoreError ${kind}`);
   }
 
-  /** @throws {Finding} for an error that is not `unavailable`: how a call ends whose caller or backend has gone. */
+  /** @throws {Finding} for an error other than `unavailable`, after an abort or an outage. */
   expectUnavailable(error: unknown, what: string): void {
     expectThat(isFailure(error, 'unavailable'), `${what} rejected with ${describeThrown(error)}`);
   }
 
-  /** Of a read that was disturbed: what it says is so, if it says anything. */
+  /** Expects an interrupted read that resolves to return the stored ring. */
   expectOneOf(value: unknown, rings: readonly (Partial<StoredRing> | undefined)[], what: string): void {
     const found = storedRing(value, what);
     const isRight = rings.some(
       (ring) => ring?.document === found?.document && (ring?.revision ?? found?.revision) === found?.revision,
     );
     const shown = found === undefined ? 'undefined' : documentText(found.document);
-    expectThat(isRight, `${what} resolved to ${shown}, which is not what is stored`);
+    expectThat(isRight, `${what} resolved to ${shown}, which is not the stored document`);
   }
 
-  /** After a write that was disturbed: it was done whole, or not at all; and it was done if it resolved. */
+  /** Expects that an interrupted write was applied whole or not at all, and was applied if it resolved. */
   expectDoneOrNot(
     found: StoredRing | undefined,
     before: StoredRing | undefined,
@@ -295,11 +295,11 @@ export class RingStoreTrial extends Trial {
     const shown = found === undefined ? 'no ring' : documentText(found.document);
     const isNew = found?.document === document;
     expectThat(isNew || found?.document === before?.document, `${what} left ${shown}`);
-    const whose = isNew ? 'the document before' : 'another document';
+    const whose = isNew ? 'the earlier document' : 'another document';
     expectThat(isNew !== (found?.revision === before?.revision), `${what} left ${shown} with the revision of ${whose}`);
     if ('error' in outcome) return;
     const isThere = isNew && found?.revision === revisionOf(outcome.value, what);
-    expectThat(isThere, `${what} resolved, and a read finds ${shown}`);
+    expectThat(isThere, `${what} resolved, but a read returns ${shown}`);
   }
 
   async until(holds: () => boolean | Promise<boolean>, finding: string): Promise<void> {
@@ -310,7 +310,7 @@ export class RingStoreTrial extends Trial {
     }
   }
 
-  /** Does each of some works again and again, side by side, until one of them resolves to true, or fails. */
+  /** Repeats several tasks concurrently until one of them resolves to true or fails. */
   async repeat(works: readonly ((isOver: () => boolean) => Promise<unknown>)[]): Promise<void> {
     const over = new AbortController();
     const isOver = (): boolean => over.signal.aborted;
@@ -324,7 +324,7 @@ export class RingStoreTrial extends Trial {
     await this.all(works.map(go));
   }
 
-  /** For what is tried until it succeeds: called after every attempt, it throws when no success comes. */
+  /** Limits retries: the returned function is called after every attempt, and throws after too long without success. */
   patience(finding: string): (hasSucceeded: boolean) => void {
     let since = performance.now();
     return (hasSucceeded) => {
@@ -335,7 +335,7 @@ export class RingStoreTrial extends Trial {
 
   override async cleanUp(): Promise<void> {
     if (this.target.remove === undefined) return;
-    // Much of it was never written; that it cannot be removed then is no finding.
+    // Many names were never written, so a failed removal is not a finding.
     const removed = Promise.allSettled([...this.#names].map(async (name) => this.target.remove?.(name)));
     this.#names.clear();
     await Promise.race([removed, pause(CLEAN_UP_MS, undefined, { ref: false })]);
@@ -358,7 +358,7 @@ export function revisionOf(value: unknown, what: string): string {
   return revision;
 }
 
-/** By name: a store may carry its own copy of the class. */
+/** Compares the name, since a store may have its own copy of the class. */
 export function isConflict(error: unknown): boolean {
   return types.isNativeError(error) && error.name === 'RingConflictError';
 }

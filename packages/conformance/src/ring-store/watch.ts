@@ -5,18 +5,18 @@ import { describeThrown, kindOf } from '../thrown.ts';
 import { labelled } from './sizes.ts';
 import { isConflict, isFailure, type RingStoreChecks, type RingStoreTrial } from './trial.ts';
 
-/** A subscription takes a moment, and may call once for itself; milliseconds. */
+/** Time for a subscription to start, with at most one initial call, milliseconds. */
 const SETTLING_MS = 500;
-/** After its end, what was on its way has come; milliseconds. */
+/** Wait after the end of a watcher for calls in progress, milliseconds. */
 const LAST_WORDS_MS = 200;
-/** Between writes that a watcher which reconnects has to notice, milliseconds. */
+/** Interval of the writes that a reconnecting watcher must notice, milliseconds. */
 const WRITE_AGAIN_MS = 250;
-/** A store notices within this time that a connection is lost, milliseconds. */
+/** Time within which a store notices a lost connection, milliseconds. */
 const OUTAGE_MS = 1_000;
 
-/** After the first three. */
+/** Writes after the first three. */
 const MORE_WRITES = ['four', 'five', 'six', 'seven'];
-/** Watchers that ended leave room for others. */
+/** Number of watchers that end, which must make room for others. */
 const ENDED_WATCHERS = 32;
 
 export const WATCH_CHECKS: RingStoreChecks = {
@@ -30,7 +30,7 @@ export const WATCH_CHECKS: RingStoreChecks = {
     let revision: string | undefined;
     let watchersBefore = 0;
     for (const document of ['one', 'two', labelled(trial.supports.maxDocumentBytes), ...MORE_WRITES]) {
-      // Before the third write no watcher is new.
+      // New watchers start only before the first two writes.
       await pause(watchers.length === watchersBefore ? LAST_WORDS_MS : SETTLING_MS);
       watchersBefore = watchers.length;
       for (const watcher of watchers) watcher.heard = 0;
@@ -39,9 +39,9 @@ export const WATCH_CHECKS: RingStoreChecks = {
       for (const [i, watcher] of watchers.entries()) {
         await trial.until(() => watcher.heard > 0, `watcher ${i + 1} was not called after another store wrote`);
       }
-      const late = 'no read that a watcher started when it was called found the document that was written';
+      const late = 'no read that a watcher started from its callback returned the written document';
       await trial.until(() => seen.has(document), late);
-      // What loses is no news, and ends no watcher.
+      // A losing write notifies nobody and ends no watcher.
       await trial.expectConflict(store, undefined, 'a write that would create the ring');
       if (document === 'one') watchers.push(watch(trial, await trial.open(name)));
     }
@@ -56,7 +56,7 @@ export const WATCH_CHECKS: RingStoreChecks = {
     let once: Watcher | undefined;
     once = watch(trial, store, () => {
       const own = once;
-      // What a second end does has a requirement of its own.
+      // Another requirement checks the effect of a second end.
       once = undefined;
       try {
         own?.end();
@@ -65,7 +65,7 @@ export const WATCH_CHECKS: RingStoreChecks = {
       }
     });
     const [ended, going] = [watch(trial, store), watch(trial, store)];
-    // One function that watches twice is two watchers.
+    // Passing one function twice creates two watchers.
     const again = watch(trial, store, going.changed);
     const elsewhere = watch(trial, await trial.open(name));
     watch(trial, closing);
@@ -79,9 +79,9 @@ export const WATCH_CHECKS: RingStoreChecks = {
       })) {
         await trial.until(() => watcher.heard > 0, `${what} was not called ${when}`);
       }
-      // Watchers are called about now.
+      // Watchers are called around this time.
       await pause(LAST_WORDS_MS);
-      expectThat(!hasEnded || ended.heard === 0, 'a watcher that ended was called after a write');
+      expectThat(!hasEnded || ended.heard === 0, 'an ended watcher was called after a write');
       for (const watcher of [ended, going, elsewhere]) watcher.heard = 0;
     };
     await expectCalled('after another store wrote');
@@ -156,14 +156,14 @@ export const WATCH_CHECKS: RingStoreChecks = {
     const { push } = trial.supports;
     if (push !== false) throw new NotApplicable('supports.push is not denied');
     const store = await trial.open();
-    expectThat(store.watch === undefined, 'supports.push is false, and the store has watch');
+    expectThat(store.watch === undefined, 'supports.push is false, but the store has watch');
   },
 };
 
-/** Whether watch is claimed: where the target says nothing, a store that has it claims it. */
+/** Whether watch is claimed. By default, a store with watch claims it. */
 function hasPush(trial: RingStoreTrial, store: RingStore): boolean {
   const { push = store.watch !== undefined } = trial.supports;
-  if (push) expectThat(store.watch !== undefined, 'supports.push is true, and the store has no watch');
+  if (push) expectThat(store.watch !== undefined, 'supports.push is true, but the store has no watch');
   return push;
 }
 
@@ -181,7 +181,7 @@ function watch(trial: RingStoreTrial, store: RingStore, changed?: () => void): W
   return Object.assign(watcher, { end: () => void Reflect.apply(end, undefined, []) });
 }
 
-/** While the connection comes back, a write may fail. */
+/** A write may fail while the connection recovers. */
 async function writeOnce(store: RingStore): Promise<void> {
   try {
     const found = await store.read();

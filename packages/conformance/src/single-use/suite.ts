@@ -17,27 +17,27 @@ import { CLOSE_MS, type Outcome, Trial, within } from '../trial.ts';
 
 /** A `SingleUseStore` of `@sealring/mcp`. */
 export interface SingleUseStoreLike {
-  /** Its margin, if the store reports it: that of the target. */
+  /** Its margin, if the store reports it; it must equal that of the target. */
   readonly clockSkewSeconds?: number;
   claim(id: string, expiresAt: Date): Promise<boolean>;
   close?(): Promise<void> | void;
 }
 
-/** A store, and what ends it. */
+/** A store and its close function. */
 export interface SingleUseInstance {
   readonly store: SingleUseStoreLike;
-  /** Default: the store's own `close`, where it has one. */
+  /** Default: the store's own `close`, if it has one. */
   close?(): Promise<void> | void;
 }
 
-/** The single-use store under test. The kit claims ids of its own, which no earlier run used. */
+/** The single-use store under test. The kit claims ids that no earlier run used. */
 export interface SingleUseTarget {
   readonly name: string;
-  /** A store on connections of its own; all of them share what was claimed. */
+  /** Creates a store on its own connections; all stores share their claims. */
   create(): Promise<SingleUseInstance> | SingleUseInstance;
   /** Makes the backend unreachable, for existing and future stores; resolves to a function that restores it. */
   breakConnection?(): Promise<() => Promise<void> | void>;
-  /** The margin that the store was given, as `policy.clockSkewSeconds` of the ring. Seconds, 0 to 86 400. Default 300. */
+  /** The margin of the store, as `policy.clockSkewSeconds` of the ring. Seconds, 0 to 86 400. Default 300. */
   readonly clockSkewSeconds?: number;
 }
 
@@ -52,7 +52,7 @@ const TARGET = anObject({
 
 const DEFAULT_CLOCK_SKEW_SECONDS = 300;
 
-/** What a check of a single-use store works with: fresh ids and stores to claim them with. */
+/** The tools of a check: new ids, and stores to claim them with. */
 class SingleUseTrial extends Trial {
   readonly clockSkewSeconds: number;
   readonly #target: SingleUseTarget;
@@ -85,7 +85,7 @@ class SingleUseTrial extends Trial {
     return value;
   }
 
-  /** How a claim ends that must not resolve to true: false, or an error. */
+  /** The outcome of a claim that must not resolve to true: false or an error. */
   async refused(store: SingleUseStoreLike, id: unknown, expiresAt: unknown, what: string): Promise<Outcome> {
     const call = (): unknown => Reflect.apply(Reflect.get(store, 'claim'), store, [id, expiresAt]);
     const outcome = await this.promised(call, what);
@@ -94,7 +94,7 @@ class SingleUseTrial extends Trial {
     return outcome;
   }
 
-  /** Until the end of the requirement. @throws {NotApplicable} where the target cannot. */
+  /** Breaks the connection until the end of the check. @throws {NotApplicable} if the target cannot. */
   breakConnection(): Promise<void> {
     return this.breakBy(this.#target);
   }
@@ -109,47 +109,45 @@ const PATIENCE_MS = 20_000;
 const LOOK_AGAIN_MS = 50;
 const STORES = 4;
 const ROUNDS = 10;
-/** What calls and a service's clock may take of a margin. Seconds. */
+/** Part of a margin that calls and the clock of a service may use up, seconds. */
 const SLACK_SECONDS = 5;
-/** A store has room for so many. More than that it may refuse, and none of them may it forget. */
+/** Number of ids that a store must hold. It may refuse more, but must not forget any. */
 const LEAST_ROOM = 1_000;
 const MANY = 12_000;
 const MANY_MS = 3_000;
 const KINDS: readonly unknown[] = ['unavailable', 'denied', 'corrupt', 'too-large', 'read-only'];
 
-/** An end that is ten minutes ahead. */
+/** An end in ten minutes. */
 const soon = (): Date => new Date(Date.now() + 600_000);
 
 const { must, should } = requiredBy(CONTRACT);
 
-/** What every single-use store is held to, in the order in which it is tried. */
+/** The requirements for single-use stores, in the order of the checks. */
 const SINGLE_USE_TABLE: RequirementTable = {
   'USE-ANSWER': must('claim returns a promise of true or false.'),
-  'USE-ONE-WINNER': must('Of many claims of an id at once, over several stores, one returns true.'),
-  'USE-ONCE': must('A claimed id is refused on every store, whatever end the later claim names.'),
-  'USE-MANY': must('A thousand ids are granted, and none is forgotten for those that come later.'),
-  'USE-SEPARATE': must('Ids that differ are claimed apart, however alike they are.'),
+  'USE-ONE-WINNER': must('Of many concurrent claims of an id over several stores, exactly one resolves to true.'),
+  'USE-ONCE': must('A claimed id is refused on every store, whatever end the later claim gives.'),
+  'USE-MANY': must('A thousand ids are granted, and no later claim makes a store forget one.'),
+  'USE-SEPARATE': must('Ids that differ are claimed independently, however similar they are.'),
   'USE-CLOCK-SKEW': must(
-    'A claim is remembered beyond its end for as long as two clocks may differ.',
+    'A claim is remembered past its end for as long as two clocks may differ.',
     `${CONTRACT}: the margin; F48`,
   ),
-  'USE-PAST-END': must('After the end and the margin no claim returns true.', `${CONTRACT}; F48`),
+  'USE-PAST-END': must('After the end and the margin, no claim resolves to true.', `${CONTRACT}; F48`),
   'USE-ARGUMENTS': must(
     'An id that is not a text of 1 to 256 characters, or an invalid date, rejects with a TypeError or RangeError.',
   ),
-  'USE-CALLERS-DATE': should('claim neither changes the date it was given nor looks at it later.'),
-  'USE-CLOSED': must(
-    'After the close of a store, what it claimed is refused: by the others, and by itself if it answers.',
-  ),
-  'USE-INSTANCE-CLOSES': must('The close of a store ends: the target’s, or else its own.'),
-  // Last: a backend may not come back.
+  'USE-CALLERS-DATE': should('claim does not modify its date or read it after returning.'),
+  'USE-CLOSED': must('After a store is closed, all stores still refuse the ids that it claimed.'),
+  'USE-INSTANCE-CLOSES': must('Closing a store completes, through the target’s close or else its own.'),
+  // Last, since a backend may not recover.
   'USE-UNREACHABLE': must(
-    'While the backend is out of reach, no claim resolves to true.',
+    'While the backend is unreachable, no claim resolves to true.',
     `${CONTRACT}: a store that cannot determine whether; F9`,
   ),
-  'USE-RECOVERS': must('A backend that comes back is used again, and holds what was claimed.', `${CONTRACT}; F31`),
+  'USE-RECOVERS': must('After an outage, the store works again and still has its claims.', `${CONTRACT}; F31`),
   'USE-ERROR': must(
-    'A claim that the store cannot determine resolves to false, or rejects with SingleUseStoreError in fixed words.',
+    'A claim with an unknown outcome resolves to false, or rejects with SingleUseStoreError in fixed words.',
   ),
 };
 
@@ -202,12 +200,12 @@ const SINGLE_USE_CHECKS: Checks<SingleUseTrial> = {
       const hasRoom = claimed.length >= LEAST_ROOM;
       const claims = ids.map(async (id, i) => {
         const claim = trial.claim(stores[i % 2] as SingleUseStoreLike, id, 600);
-        // A store that is full may say no, or reject.
+        // A full store may resolve to false or reject.
         return hasRoom ? claim.catch(() => false) : claim;
       });
       const won = await trial.all(claims);
       isFull = won.includes(false);
-      expectThat(!isFull || hasRoom, `an id that nobody had claimed was refused, after ${claimed.length} others`);
+      expectThat(!isFull || hasRoom, `an unclaimed id was refused after ${claimed.length} others`);
       claimed.push(...ids.filter((_, i) => won[i]));
     }
     const step = Math.ceil(claimed.length / (5 * CLAIMS));
@@ -242,13 +240,13 @@ const SINGLE_USE_CHECKS: Checks<SingleUseTrial> = {
     for (const some of batches(alike)) {
       const won = await trial.all(some.map((one) => trial.claim(store, one, 600)));
       const refused = some[won.indexOf(false)] ?? '';
-      expectThat(!won.includes(false), `${JSON.stringify(refused)} was refused for others that are only alike`);
+      expectThat(!won.includes(false), `${JSON.stringify(refused)} was refused because of similar ids`);
     }
-    // Not every service can hold these: they may be refused by an error, but not taken for another.
+    // Some services cannot store these: an error is allowed, but not confusion with another id.
     for (const more of ['\0', '\0x', '\ud800', '\udc00', '\ufffd']) {
       const outcome = await trial.promised(() => store.claim(id + more, soon()), 'a claim');
       const isTaken = 'value' in outcome && outcome.value !== true;
-      expectThat(!isTaken, `an id was refused for one without ${JSON.stringify(more)} at its end`);
+      expectThat(!isTaken, `an id that ends in ${JSON.stringify(more)} was confused with the id without it`);
     }
     await namesOfMembers(trial, store);
   },
@@ -256,18 +254,18 @@ const SINGLE_USE_CHECKS: Checks<SingleUseTrial> = {
     const { clockSkewSeconds } = trial;
     const [ahead, behind] = [await trial.open(), await trial.open()];
     const told: unknown = ahead.clockSkewSeconds;
-    // A boundary trusts it.
+    // A boundary relies on this value.
     expectThat(
       told === undefined || told === clockSkewSeconds,
-      `the store reports another clockSkewSeconds than the ${clockSkewSeconds} it was given`,
+      `the store reports a clockSkewSeconds other than its configured ${clockSkewSeconds}`,
     );
-    // As a server whose clock is ahead redeems a token, and one whose clock is behind is sent it again.
+    // A server with a fast clock redeems a token, and one with a slow clock receives it again.
     const claimAgain = async (seconds: number, waitMs: number): Promise<boolean> => {
       const id = trial.freshId();
       const when = seconds < 0 ? `ended ${-seconds} s ago` : `ends in ${seconds} s`;
       expectThat(await trial.claim(ahead, id, seconds), `the first claim of an id that ${when} resolved to false`);
       await pause(waitMs);
-      // Claims may remove what has expired.
+      // Claims may remove expired ids.
       await trial.claim(behind, trial.freshId(), clockSkewSeconds);
       return trial.claim(behind, id, clockSkewSeconds);
     };
@@ -275,7 +273,7 @@ const SINGLE_USE_CHECKS: Checks<SingleUseTrial> = {
       const most = clockSkewSeconds - SLACK_SECONDS;
       expectThat(!(await claimAgain(-most, 0)), `an id was claimed again ${most} s after its end`);
     }
-    // The last moment at which some ids are remembered: what counts in seconds forgets them almost a second before.
+    // The last moment of some ids: a store that counts in seconds forgets them almost a second early.
     const lastMs = (Math.floor(Date.now() / 1_000) + 3) * 1_000 - 50;
     const short = new Date(lastMs - clockSkewSeconds * 1_000);
     const toTheLast = async (): Promise<void> => {
@@ -283,13 +281,13 @@ const SINGLE_USE_CHECKS: Checks<SingleUseTrial> = {
       await trial.promised(() => ahead.claim(id, short), 'a claim');
       for (; Date.now() < lastMs; await pause(LOOK_AGAIN_MS)) {
         const outcome = await trial.promised(() => behind.claim(id, short), 'a claim');
-        // One that is on its way at the end may meet it there.
+        // A claim in progress at the end may arrive after it.
         const leftMs = lastMs - Date.now();
         const isWon = 'value' in outcome && outcome.value === true && leftMs > 0;
-        expectThat(!isWon, `an id was claimed again ${leftMs} ms before its end and the margin had passed`);
+        expectThat(!isWon, `an id was claimed again ${leftMs} ms before its end plus the margin`);
       }
     };
-    // What ends takes with it neither an id that was claimed again with that end, nor any other.
+    // The expiry of a claim must not remove an id that was claimed again with that end, or any other id.
     const alone = async (): Promise<void> => {
       const [id, other] = [trial.freshId(), trial.freshId()];
       for (const one of [id, other]) await trial.claim(ahead, one, 600);
@@ -324,11 +322,11 @@ const SINGLE_USE_CHECKS: Checks<SingleUseTrial> = {
     const claimed = trial.freshId();
     await trial.claim(store, claimed, 600);
     await trial.breakConnection();
-    // What counts failures answers otherwise after some.
+    // A store that counts failures may change its answer after some.
     for (const ones of [[store], [store, unused]]) {
       const claims = ones.flatMap((one) =>
         [claimed, ...Array.from({ length: 7 }, () => trial.freshId())].map((id) =>
-          trial.refused(one, id, soon(), 'a claim out of reach of the backend'),
+          trial.refused(one, id, soon(), 'a claim while the backend is unreachable'),
         ),
       );
       await trial.all(claims);
@@ -366,7 +364,7 @@ const SINGLE_USE_CHECKS: Checks<SingleUseTrial> = {
     await trial.closeEarly(closed);
     await expectStoreError(trial, closed, 'a claim after close');
     await trial.breakConnection();
-    await expectStoreError(trial, store, 'a claim out of reach of the backend');
+    await expectStoreError(trial, store, 'a claim while the backend is unreachable');
   },
   'USE-ARGUMENTS': async (trial) => {
     const store = await trial.open();
@@ -400,7 +398,7 @@ const SINGLE_USE_CHECKS: Checks<SingleUseTrial> = {
       expectThat(isRight, `a claim with ${what} did not reject with a TypeError or RangeError`);
     }
     expectThat(await trial.claim(store, id, 600), 'an id was refused after a claim of it with a wrong date');
-    // Of one character: an earlier run may have claimed it.
+    // An earlier run may have claimed the id of one character.
     await trial.claim(store, trial.random.pick(Array.from('abcdefghijklmnopqrstuvwxyz')), 1);
     for (const length of [16, 32, 64, 100, 255, LONGEST_ID]) {
       const one = id.repeat(6).slice(-length);
@@ -413,11 +411,11 @@ const SINGLE_USE_CHECKS: Checks<SingleUseTrial> = {
     const endMs = Date.now() + 600_000;
     const [date, early] = [new Date(endMs), new Date(endMs)];
     await trial.promised(() => store.claim(trial.freshId(), date), 'a claim');
-    expectThat(date.getTime() === endMs, 'claim changed the date it was given');
+    expectThat(date.getTime() === endMs, 'claim modified its date');
     const claim = store.claim(id, early);
     early.setTime(0);
     const isKept = (await claim) && !(await trial.claim(store, id, 600));
-    expectThat(isKept, 'claim looked at the date after it had returned its promise');
+    expectThat(isKept, 'claim read the date after it had returned its promise');
   },
   'USE-CLOSED': async (trial) => {
     const [store, other] = [await trial.open(), await trial.open()];
@@ -446,13 +444,13 @@ const SINGLE_USE_CHECKS: Checks<SingleUseTrial> = {
   },
 };
 
-/** What a database, a URL, a path, a pattern or a collation drops, cuts at or takes for another. */
+/** Characters that a database, URL, path, pattern or collation drops, truncates at or confuses. */
 const ALIKE: readonly string[] = [
   ...'- _ . : / \\ + % * ? # & = , ; | ~ A a 0 \' " ` ( [ { < @ ! $ ^'.split(' '),
   '%41',
   ...Array.from(' \t\n\u00a0\u200b\u00ad\ufeff'),
   ...'e é e\u0301 E\u0301 ss ß ﬁ fi Ａ А i ı １ 1 Ā Ă 中 文 🙂 🙃'.split(' '),
-  // Alike for hashes of 32 bits: two of Java and others, and CRC-32.
+  // Collisions of 32-bit hashes: String.hashCode of Java, and CRC-32.
   ...'Aa BB Ab BA plumless buckeroo'.split(' '),
 ];
 
@@ -461,19 +459,19 @@ function batches(ids: readonly string[]): readonly (readonly string[])[] {
 }
 
 /**
- * What every object has is claimed by nobody. An earlier run may have claimed these ids, so others that never change are
- * claimed first, and longer: a run that is granted all of those must be granted these.
+ * Names of members of every object must be unclaimed. An earlier run may have claimed them, so other fixed ids are
+ * claimed first, with a later end: a run that is granted all of those must be granted these.
  */
 async function namesOfMembers(trial: SingleUseTrial, store: SingleUseStoreLike): Promise<void> {
   for (const name of ['constructors', 'to-string', 'conformance']) {
     if (!(await trial.claim(store, name, 60))) return;
   }
   for (const name of ['constructor', 'toString', '__proto__', 'hasOwnProperty', 'then']) {
-    expectThat(await trial.claim(store, name, 30), `the id ${name} was refused, though nobody had claimed it`);
+    expectThat(await trial.claim(store, name, 30), `the id ${name} was refused although it was unclaimed`);
   }
 }
 
-/** @throws {Finding} unless a claim that cannot be determined is refused in the words of the contract. */
+/** @throws {Finding} if a claim with an unknown outcome rejects with other words than those of the contract. */
 async function expectStoreError(trial: SingleUseTrial, store: SingleUseStoreLike, what: string): Promise<void> {
   const id = trial.freshId();
   const outcome = await trial.promised(() => store.claim(id, soon()), what);
@@ -500,14 +498,14 @@ export const SINGLE_USE_SUITE: Suite<SingleUseTarget, ConformanceOptions> = suit
   open: (target, { seed }) => new SingleUseTrial(target, seed),
 });
 
-/** What every single-use store is held to, in the order in which it is tried. */
+/** The requirements for single-use stores, in the order of the checks. */
 export const SINGLE_USE_REQUIREMENTS: readonly Requirement[] = SINGLE_USE_SUITE.requirements;
 
 /**
- * Holds a single-use store to the contract of `SingleUseStore` of `@sealring/mcp`. Resolves to a report whatever the
- * store does. Needs a real backend: it claims some ten thousand ids of its own, which end by themselves.
+ * Checks a single-use store against the contract of `SingleUseStore` in `@sealring/mcp`. Always resolves to a report,
+ * whatever the store does. Needs a real backend, where it claims about ten thousand ids that expire.
  *
- * @throws {TypeError | RangeError} for a target or an option that is wrong, naming it.
+ * @throws {TypeError | RangeError} for an invalid target or option; the message names it.
  *
  * @example
  * ```ts
@@ -525,9 +523,9 @@ export function runSingleUseConformance(
 }
 
 /**
- * The same as tests of any runner, one for each requirement: its functions are passed in.
+ * Defines one test for each requirement, with the functions of any test runner.
  *
- * @throws {TypeError | RangeError} for a target or an option that is wrong, naming it.
+ * @throws {TypeError | RangeError} for an invalid target or option; the message names it.
  */
 export function describeSingleUse(target: SingleUseTarget, runner: TestRunner, options: ConformanceOptions = {}): void {
   SINGLE_USE_SUITE.describe(target, runner, options);
