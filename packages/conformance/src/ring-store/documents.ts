@@ -1,8 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { StoredRing } from '@sealring/core';
-import { expectThat } from '../requirement.ts';
+import { expectThat, Finding } from '../requirement.ts';
+import { describeThrown } from '../thrown.ts';
 import { CLOSE_MS, type Outcome, within } from '../trial.ts';
-import { documentText, isConflict, type RingStoreChecks, type RingStoreTrial } from './trial.ts';
+import { documentText, isFailure, type RingStoreChecks, type RingStoreTrial } from './trial.ts';
 
 /** What languages, formats and backends change on the way: a text for each, as one that fits no format is often left alone. */
 const DOCUMENTS: readonly string[] = [
@@ -117,8 +118,10 @@ export const DOCUMENT_CHECKS: RingStoreChecks = {
       const { what, before, read, write, found } = await closedCalls(trial, isUnderWay);
       if ('value' in read) trial.expectOneOf(read.value, [before, { document: 'closed' }], `a read ${what}`);
       trial.expectDoneOrNot(found, before, 'closed', write, `a write ${what}`);
-      const isConflicting = 'error' in write && isConflict(write.error);
-      expectThat(!isConflicting, `a write ${what} rejected with a conflict that there was not`);
+      for (const [call, outcome] of Object.entries({ read, write })) {
+        if ('value' in outcome || isFailure(outcome.error)) continue;
+        throw new Finding(`a ${call} ${what} rejected with ${describeThrown(outcome.error)}, not RingStoreError`);
+      }
     }
   },
   'RING-CLOSED-UNAVAILABLE': async (trial) => {
