@@ -85,20 +85,7 @@ describe.concurrent('a sound ring store passes completely, with any seed', { tim
     expect(results.filter(({ status }) => status !== 'pass').map(({ id }) => id)).toEqual(['RING-WATCH-DECLARED']);
   });
 
-  test('a store whose revisions restart with a ring passes with a warning', async () => {
-    const revise = (_: string, before: { readonly revision: string } | undefined): string =>
-      String(Number(before?.revision ?? 0) + 1);
-    const { passed, results } = await runRingStoreConformance(zooRingTarget('a counter', { revise }), {
-      seed: 1,
-      rounds: 3,
-    });
-    expect(results.filter(({ status }) => status === 'fail' || status === 'warn').map(({ id }) => id)).toEqual([
-      'RING-REVISION-REMOVED',
-    ]);
-    expect(passed).toBe(true);
-  });
-
-  test('a store that does not check arguments passes with warnings', async () => {
+  test('one that checks no argument passes, with a warning', async () => {
     const stores = new Map<string, RingStore>();
     const create = (name: string): { store: RingStore } => {
       const sound = stores.get(name) ?? memoryRing();
@@ -113,10 +100,8 @@ describe.concurrent('a sound ring store passes completely, with any seed', { tim
     };
     const { passed, results } = await runRingStoreConformance({ name: 'lax', create }, { seed: 1, rounds: 20 });
     expect(results.filter(({ status }) => status === 'fail')).toEqual([]);
-    expect(results.filter(({ status }) => status === 'warn').map(({ id }) => id)).toEqual([
-      'RING-WRITE-ARGUMENTS',
-      'RING-READ-ARGUMENTS',
-    ]);
+    // It writes something where nothing was given.
+    expect(results.filter(({ status }) => status === 'warn').map(({ id }) => id)).toEqual(['RING-WRITE-ARGUMENTS']);
     expect(passed).toBe(true);
   });
 });

@@ -358,7 +358,13 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
   })),
   broken('returns numbers as revisions', 'RING-RESULT', { done: (_, revision) => ({ revision: Number(revision) }) }),
   broken('resolves to the bare revision', 'RING-RESULT', { done: (_, revision) => revision }),
-  wrapped('returns its own copy', 'RING-OWN-RESULT', (sound) => {
+  wrapped('adds a deadline to the options it is given', 'RING-RESULT', (sound) => ({
+    async write(document: string, options: WriteOptions) {
+      Object.assign(options, { signal: options.signal ?? AbortSignal.timeout(2_000) });
+      return sound.write(document, options);
+    },
+  })),
+  wrapped('hands out its own copy', 'RING-OWN-RESULT', (sound) => {
     let copy: Awaited<ReturnType<RingStore['read']>>;
     return {
       async read(options?: RingStoreCallOptions) {
@@ -549,7 +555,12 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
   broken('reads an empty document as absent', 'RING-EMPTY-THERE', {
     present: (row) => (row?.document === '' ? undefined : SOUND.present(row)),
   }),
-  broken('returns an empty document', 'RING-EMPTY-CORRUPT', { present: (row) => row }),
+  broken('names no revision of what is empty', 'RING-EMPTY-CORRUPT', {
+    present: (row) => {
+      if (row?.document === '') throw new RingStoreError('corrupt', 'empty');
+      return SOUND.present(row);
+    },
+  }),
 
   // Revisions.
   wrapped('returns a new revision for every read', 'RING-REVISION-STABLE', (sound) => ({
@@ -594,7 +605,30 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
   broken('treats an empty expectation as undefined', 'RING-FOREIGN-LOSES', {
     matches: (row, expected) => SOUND.matches(row, expected === '' ? undefined : expected),
   }),
-  broken('trims the expected revision', 'RING-FOREIGN-CONFLICT', {
+  broken('pads what is expected', 'RING-FOREIGN-LOSES', {
+    matches: (row, expected) => SOUND.matches(row, expected?.trimEnd()),
+  }),
+  wrapped('keeps the expectation in a field', 'RING-STALE-LOSES', (sound) => {
+    let latest: string | undefined;
+    return {
+      async write(document: string, options: WriteOptions) {
+        latest = options.expected;
+        await pause(1);
+        return sound.write(document, { ...options, expected: latest });
+      },
+    };
+  }),
+  wrapped('keeps the document in a field', 'RING-STALE-LOSES', (sound) => {
+    let latest = '';
+    return {
+      async write(document: string, options: WriteOptions) {
+        latest = document;
+        await pause(1);
+        return sound.write(latest, options);
+      },
+    };
+  }),
+  broken('takes white space from what is expected', 'RING-FOREIGN-CONFLICT', {
     matches: (row, expected) => SOUND.matches(row, expected?.trim()),
   }),
   broken('compares revisions without regard to case', 'RING-FOREIGN-CONFLICT', {
@@ -944,7 +978,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       };
     }),
   ),
-  wrapped('rejects with the driver’s error after close', 'RING-CLOSED-UNAVAILABLE', (sound) => {
+  wrapped('throws the driver’s error once it is closed', 'RING-CLOSED', (sound) => {
     let isClosed = false;
     return {
       async read(options?: RingStoreCallOptions) {
@@ -1143,25 +1177,54 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       return () => backend.watchers.get(name)?.clear();
     },
   })),
-  wrapped('accepts any value as a callback', 'RING-WATCH-ARGUMENT', (sound) => ({
-    watch: (changed: unknown) => sound.watch?.(() => Reflect.apply(changed as () => void, undefined, [])),
+  wrapped('watches with nothing, and has no end', 'RING-WATCH-ARGUMENT', (sound) => ({
+    watch: (changed: unknown) => (typeof changed === 'function' ? sound.watch?.(changed as () => void) : undefined),
   })),
+  wrapped('watches on after its close', 'RING-WATCH-ENDS', () => ({ close: async () => undefined })),
   {
     target: zooRingTarget('has watch, but denies push', {}, { supports: { push: false } }),
     caughtBy: 'RING-WATCH-DECLARED',
   },
 
-  // Wrong arguments.
-  broken('accepts any value as a document', 'RING-WRITE-ARGUMENTS', {
+  // After a failure, or without an answer.
+  wrapped('sends what was used up by a write that failed', 'RING-RECOVERS', (sound) => {
+    let isUsedUp = false;
+    return {
+      async write(document: string, options: WriteOptions) {
+        const sent = isUsedUp ? document.slice(document.length / 2) : document;
+        isUsedUp = false;
+        try {
+          return await sound.write(sent, options);
+        } catch (error) {
+          isUsedUp = error instanceof RingStoreError;
+          throw error;
+        }
+      },
+    };
+  }),
+  wrapped('dates an answer that did not come', 'RING-SERVICE-DATE-VALID', (sound) => ({
+    read: async (options?: RingStoreCallOptions) =>
+      sound.read(options).catch((error: unknown) => {
+        options?.onServiceDate?.(new Date());
+        throw error;
+      }),
+  })),
+
+  // The caller's mistakes.
+  broken('takes anything for a document', 'RING-WRITE-ARGUMENTS', {
     check: () => undefined,
     checkSize: () => undefined,
     stored: String,
   }),
-  broken('accepts a missing expectation', 'RING-WRITE-ARGUMENTS', {
-    check: (document, options) => SOUND.check(document, { ...options, expected: options?.expected }),
-  }),
-  wrapped('accepts any value as options', 'RING-READ-ARGUMENTS', (sound) => ({
-    read: (options: unknown) => sound.read(typeof options === 'object' ? (options ?? undefined) : undefined),
+  wrapped('takes a missing expectation for any', 'RING-WRITE-ARGUMENTS', (sound) => ({
+    async write(document: string, options: Partial<WriteOptions> = {}) {
+      const expected = 'expected' in options ? options.expected : (await sound.read())?.revision;
+      return sound.write(document, { ...options, expected });
+    },
+  })),
+  wrapped('is absent to options that it cannot read', 'RING-READ-ARGUMENTS', (sound) => ({
+    read: async (options?: RingStoreCallOptions) =>
+      options === undefined || typeof options === 'object' ? sound.read(options ?? undefined) : undefined,
   })),
 ];
 

@@ -182,6 +182,7 @@ export function log(): SoundRingStore {
   class LogStore {
     readonly kind = 'log';
     readonly #name: string;
+    readonly #ends = new Set<() => void>();
 
     constructor(name: string) {
       this.#name = name;
@@ -221,11 +222,13 @@ export function log(): SoundRingStore {
         if (watchers.has(watcher)) changed();
       };
       watchers.add(watcher);
-      return () => void watchers.delete(watcher);
+      const end = (): void => void watchers.delete(watcher);
+      this.#ends.add(end);
+      return end;
     }
 
     async close(): Promise<void> {
-      // There is nothing to close.
+      for (const end of this.#ends) end();
     }
   }
 
