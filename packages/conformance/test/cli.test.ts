@@ -165,7 +165,7 @@ describe('a wrong target module is reported in one line, with exit code 2', () =
     [
       'number.mjs',
       'export default 1;',
-      /must be an object, a function that makes one, or a promise of one, got a number/,
+      /must be an object, a function that creates one, or a promise of one, got a number/,
     ],
     ['nothing.mjs', 'export default () => undefined;', /got undefined/],
     ['syntax.mjs', 'export default {', /cannot load .*syntax\.mjs: SyntaxError: /],
@@ -174,7 +174,7 @@ describe('a wrong target module is reported in one line, with exit code 2', () =
     [
       'rejects.mjs',
       `export default async () => {\nthrow new Error('${secret}');\n};`,
-      /could not be made: Error in line 2/,
+      /could not be created: Error in line 2/,
     ],
     ['promise.mjs', `export default Promise.reject(new Error('${secret}'));`, /could not be created: Error in line 1/],
     ['promised-nothing.mjs', 'export const target = Promise.resolve();', /got undefined/],
