@@ -167,7 +167,7 @@ describe('a sound key wrapper passes completely, with any seed', () => {
   test('a changed KMS key is restored', async () => {
     const called = (): Mock<() => void> => vi.fn<() => void>();
     const control = { disable: called(), enable: called(), deny: called(), allow: called() };
-    await runKeyWrapperConformance(zooTarget('steered by nobody', soundKeyWrapper(), { control }));
+    await runKeyWrapperConformance(zooTarget('without real control', soundKeyWrapper(), { control }));
     expect(control.disable).toHaveBeenCalled();
     expect(control.enable).toHaveBeenCalledTimes(control.disable.mock.calls.length);
     expect(control.deny).toHaveBeenCalled();

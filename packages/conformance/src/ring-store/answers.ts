@@ -189,7 +189,7 @@ function isTelling(text: string): boolean {
 function expectSilent(contents: Readable, canary: string, error: unknown, what: string): void {
   const whose = `the error of ${what}, ${describeThrown(error)},`;
   expectThat(!shows(contents, Buffer.from(canary)), `${whose} shows the document`);
-  expectThat(!contents.texts.some(isTelling), `${whose} shows what looks like a password or a signature`);
+  expectThat(!contents.texts.some(isTelling), `${whose} shows text that looks like a password or a signature`);
 }
 
 /** Expects neither the document nor a credential in the contents. */

@@ -179,7 +179,7 @@ async function closedCalls(
       trial.promised(() => store.write('closed', { expected }), `a write ${what}`),
     ]);
   const begun = isUnderWay ? start(before.revision) : undefined;
-  // It is waited for below; until then nobody handles it.
+  // Awaited below. Prevents an unhandled rejection until then.
   begun?.catch(() => undefined);
   await trial.closeEarly(store);
   if (!isUnderWay) await trial.expectFound(other, before, 'a read after the close of a store that wrote before');

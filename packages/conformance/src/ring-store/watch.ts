@@ -41,7 +41,7 @@ export const WATCH_CHECKS: RingStoreChecks = {
       }
       const late = 'no read that a watcher started from its callback returned the written document';
       await trial.until(() => seen.has(document), late);
-      // A losing write notifies nobody and ends no watcher.
+      // A losing write notifies no watcher and ends none.
       await trial.expectConflict(store, undefined, 'a write that would create the ring');
       if (document === 'one') watchers.push(watch(trial, await trial.open(name)));
     }

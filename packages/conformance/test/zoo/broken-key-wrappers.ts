@@ -701,7 +701,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     ),
   ),
   made(
-    'lets the ciphertext choose the KMS key',
+    'uses the KMS key named in the ciphertext',
     'WRAP-OTHER-KEY',
     (world) => {
       const versions = () => [...world.key.versions, ...world.other.versions];
@@ -711,7 +711,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     and('WRAP-VERSION-BINDS'),
   ),
   broken(
-    'lets the wrapped key choose the KMS key',
+    'uses the KMS key named in the wrapped key',
     'WRAP-OTHER-KEY-NAMED',
     {
       mayAsk: (_, { provider }) => provider === PROVIDER,
@@ -815,7 +815,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
   }),
   broken(
-    'fails with an error of its own',
+    'fails with its own error class',
     'WRAP-ERROR-CLASS',
     {
       fail: (kind, operation) => Object.assign(new ZooKeyWrapperError(kind, operation), { name: 'ZooError' }),

@@ -77,7 +77,7 @@ function missing(name: string | undefined): never {
 function wholeNumber(text: string): number {
   const number = Number(text);
   if (!Number.isInteger(number) || number < 1 || number > 100_000) {
-    throw new InvalidArgumentError('It must be an integer from 1 to 100000.');
+    throw new InvalidArgumentError('It must be a whole number from 1 to 100000.');
   }
   return number;
 }
