@@ -82,7 +82,7 @@ function writeAnnotation(): Readonly<Record<string, string>> {
 }
 
 function entryOf({ kind, key }: Place, document: string): Readonly<Record<string, string>> {
-  return { [key]: kind === 'Secret' ? Buffer.from(document, 'utf8').toString('base64') : document };
+  return { [key]: kind === 'Secret' ? Buffer.from(document).toString('base64') : document };
 }
 
 /** Checks that a body is the object. */
@@ -112,7 +112,7 @@ export function versionIn(revision: string): Omit<Held, 'entry'> | undefined {
 
 /** The document in an entry. */
 export function documentIn(entry: string, { kind }: Place): Outcome<string, Failure> {
-  const bytes = Buffer.from(entry, kind === 'Secret' ? 'base64' : 'utf8');
+  const bytes = kind === 'Secret' ? Buffer.from(entry, 'base64') : Buffer.from(entry);
   if (bytes.length > ringStorage.MAX_DOCUMENT_BYTES) return { failure: ringStorage.TOO_LARGE };
   if (bytes.length === 0) return { failure: { kind: 'corrupt', detail: 'the entry is empty' } };
   if (kind === 'Secret' && bytes.toString('base64') !== entry) {
@@ -120,5 +120,5 @@ export function documentIn(entry: string, { kind }: Place): Outcome<string, Fail
   }
   if (!isUtf8(bytes) || !entry.isWellFormed())
     return { failure: { kind: 'corrupt', detail: 'the entry is not UTF-8' } };
-  return { answer: bytes.toString('utf8') };
+  return { answer: bytes.toString() };
 }
