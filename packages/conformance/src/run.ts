@@ -50,7 +50,7 @@ export interface SuiteDefinition<Target, Options, Tried extends Trial> {
   readonly timeoutMs: number;
   /** Its options besides the common ones. */
   readonly options?: v.ObjectEntries;
-  /** @throws {TypeError | RangeError} naming what is wrong with the target. */
+  /** @throws {TypeError | RangeError} for an invalid target; the message names the error. */
   check(owner: string, target: Target): void;
   /** The trial that one requirement is checked with. */
   open(target: Target, settings: Settings, options: Options): Tried;
@@ -117,7 +117,7 @@ function unseen(why: string): () => never {
 }
 
 /**
- * One test. Runners that can skip a running test (node:test, vitest, mocha) skip what does not apply, with
+ * One test. Runners that can skip a running test (node:test, vitest, mocha) skip requirements that do not apply, with
  * the reason; a SHOULD that fails is printed.
  */
 function describeOne(
@@ -199,7 +199,7 @@ async function tryOne<Tried extends Trial>(
     seen = await inTime(async () => requirement.run(trial), trial, timeoutMs);
     // The timer cannot interrupt a check that never yields to the event loop.
     const tookMs = Math.round(performance.now() - began);
-    if (tookMs > timeoutMs) throw new Finding(`it took ${tookMs} ms, more than ${timeoutMs}`);
+    if (tookMs > timeoutMs) throw new Finding(`took ${tookMs} ms, more than the limit of ${timeoutMs}`);
     await end(trial, target, timeoutMs);
     await stray.settle();
     error = stray.first();

@@ -14,9 +14,9 @@ export interface RunOptions {
   readonly cwd?: string;
   readonly env?: NodeJS.ProcessEnv;
   readonly nodeArgs?: readonly string[];
-  /** Called when the process was started. */
+  /** Called after the process has started. */
   readonly onStart?: (child: ChildProcess) => Promise<void>;
-  /** Called with all that was printed to standard error, whenever there is more. */
+  /** Called with the whole standard error so far, after each new output. */
   readonly onStderr?: (text: string, child: ChildProcess) => void;
 }
 
@@ -38,7 +38,7 @@ export function runCli(args: readonly string[], options: RunOptions = {}): Promi
   });
 }
 
-/** Without what the runner of these tests says about colours and its own options. */
+/** Without the colours and options of the test runner. */
 function cleanEnvironment(): NodeJS.ProcessEnv {
   const { NO_COLOR: _, FORCE_COLOR: _f, NODE_OPTIONS: _o, ...rest } = process.env;
   return rest;
@@ -47,7 +47,7 @@ function cleanEnvironment(): NodeJS.ProcessEnv {
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    // What was killed and not yet waited for is gone too.
+    // A killed process that is not yet reaped counts as ended.
     return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
   } catch {
     return false;

@@ -35,7 +35,7 @@ function reportOf(text: string): ConformanceReport {
 const ONE = ['--only', 'CODEC-SYNCHRONOUS'];
 
 describe('the exit code', () => {
-  test('is 0 when every MUST passed, with the table, the verdict, and progress in lines without a terminal', async () => {
+  test('is 0 when every MUST passed, with the table, the verdict, and progress lines without a terminal', async () => {
     const { code, stdout, stderr } = await runCli(['codec', 'sound.ts']);
     expect({ code, stderr }).toMatchObject({ code: 0 });
     for (const { id, level } of CODEC_REQUIREMENTS) expect(stdout).toMatch(new RegExp(`^${id} +${level} .* ms$`, 'm'));
@@ -91,7 +91,7 @@ describe('the exit code', () => {
       passed: false,
       results: [{ id: 'CODEC-SYNCHRONOUS', status: 'pass' }],
     });
-    expect(readFileSync(html, 'utf8')).toContain('What was not tried');
+    expect(readFileSync(html, 'utf8')).toContain('Not checked');
   });
 
   test('is 130 also for a target that blocks the process', async () => {
@@ -105,7 +105,7 @@ describe('the exit code', () => {
 
 describe('a wrong command line is reported in one line, with exit code 2', () => {
   const blocked = inFolder('blocked', '');
-  // A link, so that no device is lost where the law is broken.
+  // A link, so that a failing test does not replace a device.
   const device = join(folder, 'device');
   symlinkSync('/dev/null', device);
   const cases: readonly (readonly [args: readonly string[], error: RegExp])[] = [
@@ -115,7 +115,7 @@ describe('a wrong command line is reported in one line, with exit code 2', () =>
     [['codec', '.'], /"\." must end in/],
     [['codec', 'sound.ts', '--exec', 'node x'], /both a target module "sound.ts" and --exec "node x"/],
     [['codec', '--exec', ' '], /--exec "" names no command/],
-    [['codec', '--json', 'sound.ts'], /--json took "sound.ts" for its file/],
+    [['codec', '--json', 'sound.ts'], /--json used "sound.ts" as its file/],
     [['codec', 'sound.ts', 'lenient.ts'], /too many arguments/],
     [['codec', 'sound.ts', '--sead', '1'], /unknown option '--sead'.*--seed/],
     [['codec', 'sound.ts', '--seed', '1.5'], /'--seed <n>' argument '1.5' is invalid.*from 0 to 2147483647/],
@@ -124,7 +124,7 @@ describe('a wrong command line is reported in one line, with exit code 2', () =>
     [['codec', 'sound.ts', '--timeout', '1e3'], /'--timeout <seconds>' argument '1e3'/],
     [['codec', 'sound.ts', '--only', 'CODEC-NONE'], /--only "CODEC-NONE" is not a requirement of the codec suite/],
     [['codec', 'sound.ts', '--only', 'codec-peer'], /--only "codec-peer"/],
-    [['codec', 'sound.ts', '--only', ','], /'--only <id>' argument ',' is invalid.*no requirement/],
+    [['codec', 'sound.ts', '--only', ','], /'--only <id>' argument ',' is invalid.*name a requirement/],
     [['codec', 'sound.ts', '--only'], /'--only <id>' argument missing/],
     [['codec', 'sound.ts', '--rounds', '5'], /unknown option '--rounds'/],
     [['ring-store', 'sound.ts', '--writers', '1'], /'--writers <n>' argument '1' is invalid.*from 2 to 1000/],
@@ -165,7 +165,7 @@ describe('a wrong target module is reported in one line, with exit code 2', () =
     [
       'number.mjs',
       'export default 1;',
-      /must be an object, a function that makes one, or a promise of one, got a number/,
+      /must be an object, a function that creates one, or a promise of one, got a number/,
     ],
     ['nothing.mjs', 'export default () => undefined;', /got undefined/],
     ['syntax.mjs', 'export default {', /cannot load .*syntax\.mjs: SyntaxError: /],
@@ -174,9 +174,9 @@ describe('a wrong target module is reported in one line, with exit code 2', () =
     [
       'rejects.mjs',
       `export default async () => {\nthrow new Error('${secret}');\n};`,
-      /could not be made: Error in line 2/,
+      /could not be created: Error in line 2/,
     ],
-    ['promise.mjs', `export default Promise.reject(new Error('${secret}'));`, /could not be made: Error in line 1/],
+    ['promise.mjs', `export default Promise.reject(new Error('${secret}'));`, /could not be created: Error in line 1/],
     ['promised-nothing.mjs', 'export const target = Promise.resolve();', /got undefined/],
     ['null.mjs', 'throw null;', /the module threw a value that is not an Error/],
     ['close.mjs', 'export default {};\nexport const close = 1;', /close must be a function/],
@@ -227,13 +227,13 @@ describe('a wrong target module is reported in one line, with exit code 2', () =
     },
   );
 
-  test('TypeScript on a version of Node that does not strip types is reported', async () => {
+  test('a version of Node that does not strip types is reported for TypeScript', async () => {
     const { code, stderr } = await runCli(['codec', 'sound.ts'], { nodeArgs: ['--no-experimental-strip-types'] });
     expect(code).toBe(2);
-    expect(stderr).toMatch(/^error: the target module "sound.ts" is TypeScript: that takes Node 22\.18 [^\n]+\n$/);
+    expect(stderr).toMatch(/^error: the target module "sound.ts" is TypeScript, which needs Node 22\.18, [^\n]+\n$/);
   });
 
-  test('a run of --only that tried nothing is reported', async () => {
+  test('a run of --only that checks nothing is reported', async () => {
     const { code, stderr } = await runCli([
       'key-wrapper',
       'sound-key-wrapper.ts',
@@ -242,7 +242,7 @@ describe('a wrong target module is reported in one line, with exit code 2', () =
       'WRAP-LENGTH-64',
     ]);
     expect(code).toBe(2);
-    expect(stderr).toMatch(/^error: --only "WRAP-LENGTH-64" tried nothing: [^\n]+\n$/);
+    expect(stderr).toMatch(/^error: --only "WRAP-LENGTH-64" checked nothing: [^\n]+\n$/);
   });
 });
 
@@ -297,7 +297,7 @@ describe('a target', () => {
     expect(stdout).not.toContain('hunter2');
   });
 
-  test('that hangs ends with a command line that was killed', async () => {
+  test('that hangs ends when the command line is killed', async () => {
     const note = join(folder, 'pid');
     const hang = `writeFileSync(${JSON.stringify(note)}, String(process.pid)); while (true);`;
     const module = inFolder(
@@ -323,7 +323,7 @@ describe('a target', () => {
     expect(stdout).toContain('made passes');
   });
 
-  test('whose close fails leads to a note, and the run counts', async () => {
+  test('whose close fails causes a note, and the run counts', async () => {
     const { code, stderr } = await runCli(['codec', 'close-fails.mjs', '--quiet', ...ONE]);
     expect(code).toBe(0);
     expect(stderr).toMatch(/^note: closing the target: RangeError at close-fails\.mjs:5 was thrown$/m);
@@ -333,11 +333,11 @@ describe('a target', () => {
   test('that throws outside any call is a finding without its text', async () => {
     const { code, stdout, stderr } = await runCli(['codec', 'throws-later.ts', '--quiet', ...ONE]);
     expect(code).toBe(1);
-    expect(stdout).toContain('thrown where no call was there to catch it: RangeError at throws-later.ts:10 (seed ');
+    expect(stdout).toContain('uncaught error: RangeError at throws-later.ts:10 (seed ');
     expect(`${stdout}${stderr}`).not.toContain('secret');
   });
 
-  test('cannot control terminals by its name and its errors', async () => {
+  test('cannot control terminals with its name or errors', async () => {
     const { code, stdout } = await runCli(['codec', 'markup.ts', '--only', 'CODEC-PEER']);
     expect(code).toBe(1);
     expect(stdout).toContain(String.raw`<script>alert("1")</script> & \u0000\u001b[2J\ud800 ]]>\u202e`);
@@ -346,12 +346,12 @@ describe('a target', () => {
 });
 
 describe('every suite', () => {
-  test('the module of a codec is tried in threads of its own, too', async () => {
+  test('the module of a codec is also checked in worker threads', async () => {
     const { stdout } = await runCli(['codec', 'sound.ts', '--only', 'CODEC-WORKERS', '--json', '--quiet']);
     expect(reportOf(stdout).results).toMatchObject([{ id: 'CODEC-WORKERS', status: 'pass' }]);
   });
 
-  test('--exec tries a program in any language', async () => {
+  test('--exec checks a program in any language', async () => {
     const exec = `${process.execPath} ../exec/program.ts`;
     const { code, stdout } = await runCli(['codec', '--exec', exec, '--only', 'CODEC-PEER', '--json', '--quiet']);
     expect(code).toBe(0);
@@ -361,7 +361,7 @@ describe('every suite', () => {
   test.each([
     ['key-wrapper', 'WRAP-PEER', 'a key wrapper'],
     ['ring-store', 'RING-ROUNDTRIP', 'a ring store'],
-  ])('--exec tries a %s in any language', async (suite, only, target) => {
+  ])('--exec checks a %s in any language', async (suite, only, target) => {
     const exec = `${process.execPath} ../exec/adapter.ts ${suite}`;
     const args = ['--only', only, '--json', '--quiet'];
     const sound = await runCli([suite, '--exec', exec, ...args]);
@@ -381,7 +381,7 @@ describe('every suite', () => {
     expect(stdout).toMatch(/^CODEC-DISTINCT +SHOULD +holds/m);
   });
 
-  test('--exec reports a program that does not restart once its process was ended, and the run continues', async () => {
+  test('--exec reports a program that does not restart after its process ended, and the run continues', async () => {
     const note = join(folder, 'came');
     const exec = `test -e '${note}' && exit 4; touch '${note}'; '${process.execPath}' ../exec/program.ts hangs-at-seal`;
     const only = 'CODEC-PEER,CODEC-STRANGER';
@@ -414,13 +414,13 @@ describe('every suite', () => {
     expect([broken.code, reportOf(broken.stdout).results[0]?.status]).toEqual([1, 'fail']);
   });
 
-  test('ring-store exits with 0 for a sound one and 1 for one that lets two writers win, and the command has rounds and writers', async () => {
+  test('ring-store exits with 0 for a sound store and 1 for one with two winners, and accepts rounds and writers', async () => {
     const args = ['--only', 'RING-CAS-ONE-WINNER', '--quiet', '--rounds', '3', '--writers', '4', '--seed', '1'];
     const sound = await runCli(['ring-store', 'sound-ring-store.ts', ...args]);
     expect(sound.stdout).toMatch(/^a sound ring store passes/);
     expect(sound.code).toBe(0);
     const broken = await runCli(['ring-store', 'broken-ring-store.ts', ...args]);
-    expect(broken.stdout).toContain('of 4 who wrote at once, 4 won');
+    expect(broken.stdout).toContain('of 4 concurrent writers, 4 won');
     expect(broken.stdout).toContain(
       'broken-ring-store.ts --rounds 3 --writers 4 --only RING-CAS-ONE-WINNER --seed 1\n',
     );
@@ -434,7 +434,7 @@ describe('every suite', () => {
 });
 
 describe('output', () => {
-  test('--json without a file prints only the JSON on standard output, whatever a target prints', async () => {
+  test('--json without a file prints only JSON on standard output, whatever a target prints', async () => {
     const { code, stdout, stderr } = await runCli(['codec', 'made.mjs', ...ONE, '--json']);
     expect(code).toBe(0);
     expect(reportOf(stdout).results.map(({ id }) => id)).toEqual(['CODEC-SYNCHRONOUS']);
@@ -465,7 +465,7 @@ describe('output', () => {
     const run = async () => {
       const { stdout } = await runCli([
         'codec',
-        'lenient.ts',
+        'sound.ts',
         '--only',
         'CODEC-GARBAGE',
         '--seed',
@@ -508,7 +508,7 @@ describe('progress', () => {
     expect(written).toEqual(['\r0/3 CODEC-SYNCHRONO\u001b[K', '\r1/3 CODEC-PEER (0 s\u001b[K', '\r\u001b[K']);
   });
 
-  test('is printed elsewhere as a line from time to time', () => {
+  test('is printed elsewhere as occasional lines', () => {
     const written: string[] = [];
     const progress = new Progress({ write: (text) => written.push(text) }, 3);
     for (let done = 0; done < 3; done++) progress.show(done, 'CODEC-PEER');
@@ -526,7 +526,7 @@ describe('help', () => {
     const examples = [...stdout.matchAll(/^ {2}\$ (.+)$/gm)].map(([, line = '']) => line);
     expect(examples.length).toBeGreaterThan(0);
 
-    // A project in the workspace, so that its packages resolve, with the command installed as npm does.
+    // A project in the workspace, so that its packages resolve, with the command in node_modules/.bin as from npm.
     const cache = join(root, '.cache');
     mkdirSync(cache, { recursive: true });
     const project = mkdtempSync(join(cache, 'help-'));

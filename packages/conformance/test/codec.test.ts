@@ -25,10 +25,10 @@ describe('every broken codec is caught by the requirement it breaks', () => {
   }
 });
 
-/** `SEALRING_SEEDS=200` tries every sound codec from two hundred seeds. */
+/** `SEALRING_SEEDS=200` checks every sound codec with two hundred seeds. */
 const SEEDS = Number(process.env['SEALRING_SEEDS'] ?? 1);
 
-describe('a sound codec passes completely, from any seed', () => {
+describe('a sound codec passes completely, with any seed', () => {
   for (const { target, warnings } of SOUND_CODECS) {
     test(`${target.name} passes`, { timeout: 60_000 * SEEDS }, async () => {
       for (let seed = 0; seed < SEEDS; seed++) {
@@ -61,17 +61,17 @@ describe('a sound codec passes completely, from any seed', () => {
 
 describeCodec(zooTarget('the suite as tests of a runner:', soundCodec()), { describe, test });
 
-test('changes that one target makes to payloads do not affect the next', async () => {
+test('a target that modifies payloads does not affect the next target', async () => {
   const ids = ['CODEC-BIT-FLIP'];
-  for (const name of ['changes the caller’s buffer', 'authenticates text']) {
+  for (const name of ['modifies the caller’s buffer', 'authenticates decoded text']) {
     const { target } = BROKEN_CODECS.find((broken) => broken.target.name === name) ?? {};
     if (target === undefined) throw new Error(`no codec ${name}`);
     const { results } = await runCodecConformance(target, { seed: 1, only: ids });
-    expect(results.map(({ status }) => status)).toEqual([name === 'authenticates text' ? 'fail' : 'pass']);
+    expect(results.map(({ status }) => status)).toEqual([name === 'authenticates decoded text' ? 'fail' : 'pass']);
   }
 });
 
-/** Keeps the processor busy, as a slow codec does. */
+/** Keeps the processor busy like a slow codec. */
 function pause(ms: number): void {
   const until = performance.now() + ms;
   while (performance.now() < until);
@@ -93,7 +93,7 @@ describe('the kit survives its targets', () => {
     });
   });
 
-  test('a close that never ends is one finding, with its own name', async () => {
+  test('a close that never ends is one finding, with its own id', async () => {
     const sound = zooTarget('sound', soundCodec());
     const create = async () => ({ ...(await sound.create()), close: () => new Promise<void>(() => undefined) });
     const only = ['CODEC-SYNCHRONOUS', 'CODEC-TOKEN-TEXT', 'CODEC-CLOSES'];
@@ -102,7 +102,7 @@ describe('the kit survives its targets', () => {
     expect(results.at(-1)?.detail).toContain('close of an instance did not end within 5000 ms');
   }, 30_000);
 
-  test('a slow codec is tried with fewer variants, including some of each kind', async () => {
+  test('a slow codec is checked with fewer variants, including some of each kind', async () => {
     const sound = soundCodec();
     const slow = zooTarget('slow', (keys) => {
       const made = sound(keys);
@@ -128,7 +128,7 @@ describe('the kit survives its targets', () => {
     expect(results[0]).toMatchObject({ status: 'fail', detail: expect.stringContaining('no end within 200 ms') });
   });
 
-  test('wrong targets and options are named', async () => {
+  test('invalid targets and options are named', async () => {
     await expect(runCodecConformance({ ...target, createPeer: 1 } as never)).rejects.toThrow(
       /createPeer must be a function/,
     );
@@ -137,7 +137,7 @@ describe('the kit survives its targets', () => {
     await expect(runCodecConformance(target, { sed: 1 } as never)).rejects.toThrow(/unknown option "sed"/);
   });
 
-  test('progress names the requirement that is tried', async () => {
+  test('progress names the current requirement', async () => {
     const told: string[] = [];
     const only = ['CODEC-SYNCHRONOUS', 'CODEC-TOKEN-TEXT'];
     await runCodecConformance(zooTarget('sound', soundCodec()), {

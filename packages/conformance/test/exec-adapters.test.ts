@@ -19,7 +19,7 @@ type Contract = 'key-wrapper' | 'ring-store';
 const program = fileURLToPath(new URL('exec/adapter.ts', import.meta.url));
 const REQUIREMENTS = { 'key-wrapper': KEY_WRAPPER_REQUIREMENTS, 'ring-store': RING_STORE_REQUIREMENTS };
 const UNSEEN = { 'key-wrapper': UNSEEN_KEY_WRAPPERS, 'ring-store': UNSEEN_RING_STORES };
-/** One that is a MUST, and asks the program for what most faults spoil. */
+/** A MUST with the requests that most faults affect. */
 const PLAIN = { 'key-wrapper': 'WRAP-PEER', 'ring-store': 'RING-ROUNDTRIP' };
 
 const closing: (() => Promise<void>)[] = [];
@@ -46,12 +46,12 @@ async function run(
 
 const faulty = (contract: Contract, fault: string): readonly string[] => [process.execPath, program, contract, fault];
 
-describe.each(['key-wrapper', 'ring-store'] as const)('a sound %s in a process of its own', (contract) => {
-  test('passes completely, though it answers in any order', { timeout: 300_000 }, async () => {
+describe.each(['key-wrapper', 'ring-store'] as const)('a sound %s in a separate process', (contract) => {
+  test('passes completely with answers in any order', { timeout: 300_000 }, async () => {
     const results = await run(contract, faulty(contract, 'sound'), undefined);
     expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
     expect(results).toHaveLength(REQUIREMENTS[contract].length);
-    const unseen = results.filter(({ detail }) => detail?.includes('cannot be seen through a pipe') === true);
+    const unseen = results.filter(({ detail }) => detail?.includes('cannot be observed through a pipe') === true);
     expect(unseen.map(({ id }) => id).toSorted()).toEqual(Object.keys(UNSEEN[contract]).toSorted());
     expect(results.filter(({ status }) => status === 'pass').length).toBeGreaterThan(25);
   });
@@ -69,10 +69,10 @@ describe.each(['key-wrapper', 'ring-store'] as const)('a sound %s in a process o
   });
 });
 
-describe('a signal that aborts is passed on', () => {
+describe('an aborted signal is forwarded', () => {
   const unavailable = { message: 'it is unavailable', kind: 'unavailable' };
 
-  test('of a key wrapper, before its call and during it, and of no other call', async () => {
+  test('for a key wrapper, before and during its call, and to no other call', async () => {
     const target = await execKeyWrapperTarget(faulty('key-wrapper', 'waits-for-aborts'));
     closing.push(() => target.close());
     const { keyWrapper } = await target.create();
@@ -89,13 +89,13 @@ describe('a signal that aborts is passed on', () => {
 
   test.each([
     ['answers-at-once', 'pass', undefined],
-    ['ends-late', 'fail', 'wrap, aborted under way, continued and succeeded'],
+    ['ends-late', 'fail', 'wrap, aborted in progress, succeeded nevertheless'],
   ] as const)('WRAP-ABORT of a program that %s: %s', async (fault, status, detail) => {
     const [result] = await run('key-wrapper', faulty('key-wrapper', fault), ['WRAP-ABORT']);
     expect([result?.status, result?.detail?.replace(/ \(seed.*/, '')]).toEqual([status, detail]);
   });
 
-  test('of a ring store, before its call and during it', async () => {
+  test('for a ring store, before and during its call', async () => {
     const target = await execRingStoreTarget(faulty('ring-store', 'waits-for-aborts'));
     closing.push(() => target.close());
     const { store } = await target.create('any');
@@ -105,11 +105,11 @@ describe('a signal that aborts is passed on', () => {
   });
 });
 
-/** The request that a finding has to name. */
+/** The request that a finding must name. */
 const asked = (op: string): string => String.raw`\{"id":\d+,"op":"${op}",.*\}`;
 const CALL = { 'key-wrapper': asked('wrap'), 'ring-store': asked('read') };
 
-/** Faults of either program, and what is found of them. */
+/** Faults of either program, with their findings. */
 const FINDINGS: readonly (readonly [fault: string, finding: (call: string) => string])[] = [
   ['hangs', (call) => `no answer within 2000 ms to ${call}, and the program was killed`],
   ['crashes', (call) => `exit code 1 instead of answering ${call}.*the crash of a test`],
@@ -126,12 +126,12 @@ const FINDINGS: readonly (readonly [fault: string, finding: (call: string) => st
   ['answers-error', () => '(wrap|a read).* (failed:|rejected with) the error "no such key"'],
 ];
 
-/** Faults of one of them, with the requirement that meets each. */
+/** Faults of one of them, with the requirement that catches each. */
 const OTHERS: readonly (readonly [contract: Contract, fault: string, requirement: string, finding: string])[] = [
   ['key-wrapper', 'answers-base64url', 'WRAP-PEER', `${asked('wrap')} has a wrapped.wrapped that is not base64`],
   ['key-wrapper', 'answers-unknown-kind', 'WRAP-ERROR-CLASS', 'got KeyWrapperError.*kind "broken"'],
   ['key-wrapper', 'answers-error-to-refusal', 'WRAP-BIT-FLIP', 'expected kind "corrupt", got the error "tag mismatch"'],
-  ['key-wrapper', 'answers-the-one-before', 'WRAP-CONCURRENT', 'unwrap of one of \\d+ wrapped keys .* failed'],
+  ['key-wrapper', 'answers-the-one-before', 'WRAP-CONCURRENT', 'unwrap of one of \\d+ wrapped keys.*failed'],
   ['key-wrapper', 'tells-text-for-dates', 'WRAP-OPTIONS', 'has dates that are not an array of numbers'],
   ['key-wrapper', 'tells-seconds', 'WRAP-OPTIONS', 'onServiceDate received 1970-'],
   ['key-wrapper', 'ignores-aborts', 'WRAP-ABORTED', 'was not refused'],
@@ -147,7 +147,7 @@ const OTHERS: readonly (readonly [contract: Contract, fault: string, requirement
   ['ring-store', 'fails-to-create', 'RING-ROUNDTRIP', 'create failed: RingStoreError.*kind "denied"'],
   ['ring-store', 'fails-to-watch', 'RING-WATCH-HEARS', 'the error "no push today"'],
   ['ring-store', 'notifies-strangers', 'RING-ROUNDTRIP', 'notified the unknown watcher "w999"'],
-  ['ring-store', 'notifies-after-the-end', 'RING-WATCH-ENDS', 'a watcher that ended was called'],
+  ['ring-store', 'notifies-after-the-end', 'RING-WATCH-ENDS', 'an ended watcher was called'],
 ];
 
 const ALL = [
@@ -162,7 +162,7 @@ const ALL = [
 describe('a failure of a program is a finding that shows the request, and the run continues', () => {
   test.each(ALL)('%s %s is caught by %s', { timeout: 60_000 }, async (contract, fault, requirement, finding) => {
     const after = contract === 'key-wrapper' ? 'WRAP-FACTS' : 'RING-SHAPE';
-    // The second one starts it anew. What does not hang may be slow.
+    // The second requirement starts the program again. A program that does not hang may be slow.
     const timeoutMs = fault.startsWith('hangs') ? 2_000 : 15_000;
     const results = await run(contract, faulty(contract, fault), [requirement, after], { timeoutMs });
     const found = results.find(({ id }) => id === requirement);
@@ -179,20 +179,20 @@ describe('a failure of a program is a finding that shows the request, and the ru
     expect(found?.detail).toContain('"dataKey":"…"');
   });
 
-  test('a wrong claim of a program is refused by its name', async () => {
+  test('an invalid claim of a program is refused, and named', async () => {
     const command = faulty('key-wrapper', 'has-wrong-supports');
     await expect(run('key-wrapper', command, undefined)).rejects.toThrow(/unknown option "supports.remotely"/);
   });
 });
 
-/** How a program may fail to start, and what is told of it. */
+/** Ways in which a program fails to start, with the findings. */
 const NOT_STARTED: readonly (readonly [
   how: string,
   command: (contract: Contract) => string | readonly string[],
   finding: string,
 ])[] = [
   ['ends before it answers', () => 'exit 3', `ended with exit code 3 instead of answering ${asked('describe')}$`],
-  ['is not there', () => ['no-such-command'], 'could not be started: ENOENT$'],
+  ['does not exist', () => ['no-such-command'], 'could not be started: ENOENT$'],
   ['says why', () => `printf 'no key here\\nmore\\n' >&2; exit 1`, 'exit code 1 .*; it wrote to stderr: no key here$'],
   ['hangs', (contract) => faulty(contract, 'hangs-at-describe'), `no answer within 2000 ms to ${asked('describe')}`],
   ['greets instead', (contract) => faulty(contract, 'says-hello'), 'is not JSON: Adapter 1.0 ready$'],
@@ -208,7 +208,7 @@ describe.each(['key-wrapper', 'ring-store'] as const)(
   (contract) => {
     test.each(NOT_STARTED)('%s', async (what, command, finding) => {
       const make = contract === 'key-wrapper' ? execKeyWrapperTarget : execRingStoreTarget;
-      // Only one of them is to be late.
+      // Only the hanging one must exceed the limit.
       const timeoutMs = what === 'hangs' ? 2_000 : 20_000;
       await expect(make(command(contract), { timeoutMs })).rejects.toMatchObject({
         message: expect.stringMatching(new RegExp(`^your program did not start: .*${finding}`)),

@@ -33,7 +33,7 @@ function exec(command: string | readonly string[], options?: ExecCodecOptions): 
   return target;
 }
 
-/** The program of the tests, with a fault or sound. */
+/** The test program, sound or with a fault. */
 function faulty(fault: string, options?: ExecCodecOptions): ExecCodecTarget {
   return exec([process.execPath, program, fault], { name: fault, ...options });
 }
@@ -59,12 +59,12 @@ function thrownBy(run: () => unknown): unknown {
   return undefined;
 }
 
-describe('a sound codec in a process of its own', () => {
+describe('a sound codec in a separate process', () => {
   test('passes completely', async () => {
     const { results, passed } = await runCodecConformance(faulty('sound'));
     expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
     expect(passed).toBe(true);
-    const unseen = results.filter(({ detail }) => detail?.includes('cannot be seen through a pipe') === true);
+    const unseen = results.filter(({ detail }) => detail?.includes('cannot be observed through a pipe') === true);
     expect(unseen.map(({ id }) => id).toSorted()).toEqual(Object.keys(UNSEEN_THROUGH_PIPE).toSorted());
   });
 
@@ -82,7 +82,7 @@ describe('a sound codec in a process of its own', () => {
     const wait = vi.spyOn(Atomics, 'wait');
     cleanUp.push(() => wait.mockRestore());
     const { codec } = await faulty('sound').create();
-    // As a thread that was stopped between its ring and its waking would do it.
+    // As if the thread had been suspended between posting and notifying.
     for (const [i, payload] of ['a', 'b', 'c'].entries()) {
       wait.mockReturnValueOnce('ok');
       expect(Buffer.from(codec.unseal(codec.seal(Buffer.from(payload)))).toString()).toBe(payload);
@@ -111,10 +111,10 @@ describe('a sound codec in a process of its own', () => {
   });
 });
 
-/** The request that a finding has to name. */
+/** The request that a finding must name. */
 const asked = (op: string): string => String.raw`\{"id":\d+,"op":"${op}","instance":"i\d+","\w+":".*"\}`;
 
-/** Each fault with a requirement that meets it, and the finding. */
+/** Faults, each with a requirement that catches it, and the finding. */
 const FINDINGS: readonly (readonly [
   fault: string,
   requirement: string,
@@ -166,7 +166,7 @@ function limited(maxPayloadBytes: number): ExecCodecOptions {
 describe('a failure of a program is a finding that shows the request, and the run continues', () => {
   for (const [fault, requirement, finding, options] of FINDINGS) {
     test(`${fault} is caught by ${requirement}`, async () => {
-      // The second one starts it anew.
+      // The second requirement starts the program again.
       const [first, second] = await resultsOf(faulty(fault, options), [requirement, 'CODEC-AFTER-REFUSAL']);
       const level = CODEC_REQUIREMENTS.find(({ id }) => id === requirement)?.level;
       expect(first).toMatchObject({
@@ -203,13 +203,13 @@ describe('a failure of a program is a finding that shows the request, and the ru
     expect(result).toMatchObject({ status: 'pass' });
   });
 
-  test('a codec of a program that is gone does not come back', async () => {
+  test('a codec of a program that has ended stays unusable', async () => {
     const target = faulty('exits-silently');
     const [first, other] = [await target.create(), await target.create()];
     const found = thrownBy(() => first.codec.unseal('x'));
     expect(found).toMatchObject({ name: 'Finding', message: expect.stringContaining('exit code 0') });
     expect(thrownBy(() => other.codec.unseal('x'))).toBe(found);
-    // A check may have taken no notice.
+    // The check may have ignored the failure.
     expect(thrownBy(() => other.close?.())).toBe(found);
     const { codec } = await target.create();
     expect(codec.seal(new Uint8Array(1))).toMatch(/^[\w-]+$/);
@@ -226,7 +226,7 @@ describe('a failure of a program is a finding that shows the request, and the ru
   });
 });
 
-/** How a program may fail to start, and what is told of it. */
+/** Ways in which a program fails to start, with the findings. */
 const NOT_STARTED: readonly (readonly [
   how: string,
   command: string | readonly string[],
@@ -235,12 +235,12 @@ const NOT_STARTED: readonly (readonly [
 ])[] = [
   ['ends before it answers', 'exit 3', `ended with exit code 3 instead of answering ${asked('create')}$`],
   ['is killed', 'kill -9 $$', `was ended by SIGKILL instead of answering ${asked('create')}$`],
-  ['is not there', ['no-such-command'], 'could not be started: ENOENT$'],
-  ['is not there, says the shell', 'no-such-command', 'exit code 127 .*; it wrote to stderr: .*no-such-command.*$'],
-  ['has no folder', 'true', 'could not be started: ENOENT$', { cwd: '/no/such/folder' }],
+  ['does not exist', ['no-such-command'], 'could not be started: ENOENT$'],
+  ['is unknown to the shell', 'no-such-command', 'exit code 127 .*; it wrote to stderr: .*no-such-command.*$'],
+  ['has a missing folder', 'true', 'could not be started: ENOENT$', { cwd: '/no/such/folder' }],
   ['does not answer', [process.execPath, program, 'never-starts'], `no answer within 300 ms to ${asked('create')}`],
-  ['hangs over it', [process.execPath, program, 'hangs-at-create'], `no answer within 300 ms to ${asked('create')}`],
-  ['waits for more', [process.execPath, program, 'answers-in-pairs'], `no answer within 300 ms to ${asked('create')}`],
+  ['hangs at it', [process.execPath, program, 'hangs-at-create'], `no answer within 300 ms to ${asked('create')}`],
+  ['waits for two', [process.execPath, program, 'answers-in-pairs'], `no answer within 300 ms to ${asked('create')}`],
   [
     'greets instead',
     [process.execPath, program, 'says-hello'],
@@ -248,17 +248,17 @@ const NOT_STARTED: readonly (readonly [
     {},
   ],
   [
-    'says why, in colours',
+    'prints the reason in colours',
     String.raw`printf '\033[31mno key\033[0m\007 here\nmore\n' >&2; exit 1`,
     'exit code 1 .*; it wrote to stderr: no key here$',
   ],
   [
-    'says much',
+    'prints a long text',
     `yes "$(printf '%01000d' 7)" | head -c 100000 >&2; exit 1`,
     'exit code 1 .*; it wrote to stderr: 0{300}…$',
   ],
   [
-    'says where, much, and what',
+    'prints a long traceback',
     String.raw`{ printf 'Traceback (most recent call last):\n'; yes '  File "x.py"' | head -n 9999; printf "ModuleNotFoundError: No module named 'x'\n"; } >&2; exit 1`,
     String.raw`exit code 1 .*stderr: Traceback \(most recent call last\): … ModuleNotFoundError: No module named 'x'$`,
   ],
@@ -274,7 +274,7 @@ describe('a program that does not start is one finding, whatever requirements we
         status: 'fail',
         detail: expect.stringMatching(new RegExp(`^your program did not start: .*${finding}`)),
       });
-      // One line, and nothing that steers a terminal.
+      // One line without control characters.
       expect(found?.detail).not.toMatch(/\p{Cc}/u);
       expect(found?.detail?.length).toBeLessThan(900);
       expect(passed).toBe(false);
@@ -289,7 +289,7 @@ describe('a program that does not start is one finding, whatever requirements we
     expect(passed).toBe(false);
   });
 
-  test('a program that answered once and does not come back is a finding for each requirement it affected', async () => {
+  test('a program that answered once and does not restart is a finding for each affected requirement', async () => {
     const note = join(temporaryFolder(), 'started');
     const command = `test -e '${note}' && exit 4; touch '${note}'; '${process.execPath}' '${program}' crashes-at-seal`;
     const only = ['CODEC-STRANGER', 'CODEC-PEER'];
@@ -315,15 +315,15 @@ describe('no process is left behind', () => {
     await target.close();
   });
 
-  test.each(['SIGKILL', 'SIGINT', 'none'] as const)('the program ends with a process that dies: %s', async (signal) => {
+  test.each(['SIGKILL', 'SIGINT', 'none'] as const)('the program ends with the kit process: %s', async (signal) => {
     const note = join(temporaryFolder(), 'pids');
     const command = JSON.stringify([process.execPath, program, 'stays', note]);
     const script = `
-      import { execCodecTarget } from ${JSON.stringify(index)};
-      await execCodecTarget(${command}).create();
-      console.log('ready');
-      ${signal === 'none' ? '' : 'setInterval(() => undefined, 1_000);'}
-    `;
+    import { execCodecTarget } from ${JSON.stringify(index)};
+    await execCodecTarget(${command}).create();
+    console.log('ready');
+    ${signal === 'none' ? '' : 'setInterval(() => undefined, 1_000);'}
+  `;
     const kit = spawn(process.execPath, ['--input-type=module', '-e', script], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
@@ -338,7 +338,7 @@ describe('no process is left behind', () => {
 });
 
 describe('lines', () => {
-  test('are the same however they arrive', () => {
+  test('do not depend on the chunks they arrive in', () => {
     const chunks = array(nat({ max: 8 }), { minLength: 1 });
     assertProperty(
       forAll(array(string({ unit: 'grapheme' })), chunks, (texts, lengths) => {
@@ -356,14 +356,14 @@ describe('lines', () => {
     );
   });
 
-  test('are not buffered without a limit', () => {
+  test('have a maximum length', () => {
     const lines = new Lines(10);
     expect([...lines.add(Buffer.from('0123456789\n01234'))]).toEqual(['0123456789']);
     expect(() => [...lines.add(Buffer.from('567890'))]).toThrow(RangeError);
   });
 });
 
-test('are shown in a finding as one short line', () => {
+test('appear in a finding as one short line', () => {
   const request = { id: 1, op: 'unseal', instance: 'i1', token: 'é'.repeat(100_000) };
   expect(shownRequest(request)).toMatch(/^\{"id":1,"op":"unseal","instance":"i1","token":"(\\u00e9){60}…"\}$/);
   expect(shownText('a\n\u001b[31mb\u202e')).toBe('a b');

@@ -25,7 +25,7 @@ import {
   zooTarget,
 } from './zoo/zoo-key-wrapper.ts';
 
-// One of the broken ones prints.
+// One of the broken key wrappers prints.
 const printing = vi.spyOn(console, 'debug').mockImplementation(() => undefined);
 afterAll(() => printing.mockRestore());
 
@@ -34,13 +34,13 @@ const CELLS = readCells('key-wrapper');
 
 const OPERATIONS = ['wrap', 'unwrap', 'generate', 'sign', 'verify', 'owns', 'close'] as const;
 
-/** The calls that the page says a requirement is tried with, and why it leaves out the others. */
+/** The calls that the page lists for a requirement, and the reason for omitting the others. */
 function callsOf(id: string): readonly [calls: readonly string[], why: string | undefined] {
   const [calls = '', why] = (CELLS.get(id)?.get('Calls') ?? '').split('. The others are left out: ');
   return [calls.split(', '), why];
 }
 
-/** Notes which members of a key wrapper are called. */
+/** Records which members of a key wrapper are called. */
 function noting(keyWrapper: KeyWrapper, called: Set<string>): KeyWrapper {
   const calls = OPERATIONS.flatMap((name) => {
     const own = keyWrapper[name] as ((...given: unknown[]) => unknown) | undefined;
@@ -53,7 +53,7 @@ function noting(keyWrapper: KeyWrapper, called: Set<string>): KeyWrapper {
   return { ...keyWrapper, ...Object.fromEntries(calls) };
 }
 
-/** What a run found, a MUST as `fail` and a SHOULD as `warn`. */
+/** The findings of a run, a MUST as `fail` and a SHOULD as `warn`. */
 function found({ results }: ConformanceReport): readonly string[] {
   return results.filter(({ status }) => status === 'fail' || status === 'warn').map(({ id }) => id);
 }
@@ -76,7 +76,7 @@ test('every requirement makes the calls that its page lists', async () => {
       const sound = soundKeyWrapper(steps);
       return (world) => noting(signs(sound(world), world), called);
     };
-    // One binds the context, the other needs signatures: neither is held to everything.
+    // One binds the context, the other needs signatures, so that together all requirements apply.
     for (const steps of [{}, PUBLIC_KEY]) {
       await runKeyWrapperConformance(zooTarget('noted', make(steps)), { only: [id], seed: 1 });
     }
@@ -84,18 +84,18 @@ test('every requirement makes the calls that its page lists', async () => {
   }
 });
 
-test('the page of the requirements lists what each is tried with', async () => {
+test('the page lists the inputs of each requirement', async () => {
   const page = requirementsPage('key-wrapper', KEY_WRAPPER_REQUIREMENTS);
   await expect(page).toMatchFileSnapshot(pageOf('key-wrapper'));
 });
 
 test('every requirement catches a broken key wrapper', () => {
   const caught = new Set([...BROKEN_KEY_WRAPPERS.map(({ caughtBy }) => caughtBy), ...Object.values(ACME_CAUGHT_BY)]);
-  // This one is about the target, not about a key wrapper: see below.
+  // This requirement is about the target, not the key wrapper: see below.
   expect(ids.filter((id) => !caught.has(id) && id !== 'WRAP-INSTANCE-CLOSES')).toEqual([]);
 });
 
-describe('an adapter with a mistake of an author who knows only the contract is caught', () => {
+describe('a faulty adapter written only from the contract is caught', () => {
   test.each(Object.entries(ACME_BROKEN))('%s', async (name, make) => {
     const id = ACME_CAUGHT_BY[name] ?? '';
     const options = { seed: 1, only: [id], timeoutMs: name.includes('waits forever') ? 500 : 30_000 };
@@ -107,7 +107,7 @@ describe('every broken key wrapper is caught by the requirement it breaks, and o
   for (const { target, caughtBy, also, hangs } of BROKEN_KEY_WRAPPERS) {
     test(`${target.name} is caught by ${caughtBy}`, async () => {
       const options = { seed: 1, timeoutMs: hangs === true ? 1_500 : 30_000 };
-      // What else finds it matters only where that is declared.
+      // Other findings matter only if they are declared.
       const only = also === undefined ? { only: [caughtBy] } : {};
       const report = await runKeyWrapperConformance(target, { ...options, ...only });
       expect(found(report).toSorted()).toEqual([caughtBy, ...(also ?? [])].toSorted());
@@ -126,7 +126,7 @@ test('two wraps have the same key stream if their XOR is that of their data keys
   expect(shareKeyStream(hex(one), one, hex(other), other)).toBe(true);
 });
 
-describe('a sound key wrapper passes completely, from any seed', () => {
+describe('a sound key wrapper passes completely, with any seed', () => {
   for (const { target } of SOUND_KEY_WRAPPERS) {
     test(`${target.name} passes`, async () => {
       for (let seed = 0; seed < 2; seed++) {
@@ -151,7 +151,7 @@ describe('a sound key wrapper passes completely, from any seed', () => {
     expect(ids.filter((id) => !tried.some((result) => result.id === id))).toEqual([]);
   });
 
-  test('a run makes about a thousand calls, and two hundred and fifty more if the KMS key may be changed', async () => {
+  test('a run makes about a thousand calls, and two hundred and fifty more with control', async () => {
     let calls = 0;
     const ask: Steps['ask'] = (world, ...rest) => {
       calls += world.isReachable ? 1 : 0;
@@ -164,10 +164,10 @@ describe('a sound key wrapper passes completely, from any seed', () => {
     expect(calls).toBeLessThan(1_300);
   });
 
-  test('a KMS key that was changed is restored', async () => {
+  test('a changed KMS key is restored', async () => {
     const called = (): Mock<() => void> => vi.fn<() => void>();
     const control = { disable: called(), enable: called(), deny: called(), allow: called() };
-    await runKeyWrapperConformance(zooTarget('steered by nobody', soundKeyWrapper(), { control }));
+    await runKeyWrapperConformance(zooTarget('without real control', soundKeyWrapper(), { control }));
     expect(control.disable).toHaveBeenCalled();
     expect(control.enable).toHaveBeenCalledTimes(control.disable.mock.calls.length);
     expect(control.deny).toHaveBeenCalled();
@@ -181,7 +181,7 @@ describe('the kit survives its targets', () => {
   const target = zooTarget('odd', soundKeyWrapper());
   const only = ['WRAP-ROUNDTRIP'];
 
-  test('a target that cannot start, or is not a key wrapper, is a finding', async () => {
+  test('a target that cannot start or is not a key wrapper is a finding', async () => {
     for (const create of [
       () => Promise.reject(new Error('secret')),
       () => ({}) as never,
@@ -194,7 +194,7 @@ describe('the kit survives its targets', () => {
     }
   });
 
-  test('a target that never starts, or never answers, is a finding', async () => {
+  test('a target that never starts or never answers is a finding', async () => {
     const never = (): Promise<never> => new Promise(() => undefined);
     const deaf = async () => ({ keyWrapper: { ...(await target.create()).keyWrapper, wrap: never } });
     for (const create of [never, deaf]) {
@@ -212,7 +212,7 @@ describe('the kit survives its targets', () => {
     expect(results[0]).toMatchObject({ status: 'fail', detail: expect.stringContaining('close of an instance') });
   });
 
-  test('a close of the target that never ends is one finding, with its own name', async () => {
+  test('a close of the target that never ends is one finding, with its own id', async () => {
     const create = async () => ({ ...(await target.create()), close: () => new Promise<void>(() => undefined) });
     const began = performance.now();
     const some = ['WRAP-ROUNDTRIP', 'WRAP-VIEW', 'WRAP-STORED', 'WRAP-INSTANCE-CLOSES'];
@@ -226,7 +226,7 @@ describe('the kit survives its targets', () => {
     expect(performance.now() - began).toBeLessThan(20_000);
   });
 
-  test('a finding shows the class and the line of an error in the author’s code, and not its text', async () => {
+  test('a finding shows the class and line of an error in the author’s code, but not its text', async () => {
     const create = async () => {
       const { keyWrapper } = await target.create();
       const wrap = (): unknown => JSON.parse('{ secret') as unknown;
@@ -237,7 +237,7 @@ describe('the kit survives its targets', () => {
     expect(results[0]?.detail).not.toContain('secret');
   });
 
-  test('an unknown kind, and a call that does not end, are named', async () => {
+  test('an unknown kind and a call that does not end are named', async () => {
     const kind = 'timeout';
     const timed = zooTarget(
       'timed',
@@ -254,7 +254,7 @@ describe('the kit survives its targets', () => {
     );
   });
 
-  test('wrong targets and options are named', async () => {
+  test('invalid targets and options are named', async () => {
     const halfMade = { ...target, createUnreachable: undefined };
     for (const [wrong, words] of [
       [{ ...target, createOtherKey: 1 }, /createOtherKey must be a function/],

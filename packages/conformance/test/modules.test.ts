@@ -4,7 +4,7 @@ import { loadTarget } from '../src/target-module.ts';
 
 const IDS = ['CODEC-KEYSTREAM', 'CODEC-QUIET', 'CODEC-NO-TIMERS', 'CODEC-NO-GLOBALS', 'CODEC-NO-EXIT', 'CODEC-WORKERS'];
 
-/** What the requirements that look at a process come to, for a module. */
+/** The results of the requirements about a process, for a module. */
 async function statusOf(name: string, only = IDS): Promise<Record<string, string>> {
   const module = new URL(`./modules/${name}.ts`, import.meta.url);
   const target = (await loadTarget(module.href)) as Parameters<typeof runCodecConformance>[0];
@@ -12,11 +12,11 @@ async function statusOf(name: string, only = IDS): Promise<Record<string, string
   return Object.fromEntries(results.map(({ id, status }) => [id, status]));
 }
 
-test('a sound module leaves its process unchanged, whatever it prints before', async () => {
+test('a sound module leaves its process unchanged, even if it prints on load', async () => {
   expect(await statusOf('sound')).toEqual(Object.fromEntries(IDS.map((id) => [id, 'pass'])));
 });
 
-test('keys that are the same in every process are not a finding', async () => {
+test('equal keys in every process are not a finding', async () => {
   expect(await statusOf('keeps-its-keys')).toEqual(Object.fromEntries(IDS.map((id) => [id, 'pass'])));
 });
 

@@ -22,7 +22,7 @@ import type { Requirement } from '../src/requirement.ts';
 const NASTY =
   '</code></title><script>alert("1")</script><img src=x onerror=alert(1)> & \' ]]> \u0000\u001b\uD800\uFFFE\u202ea\u2066b\u200e\u200b\u2028\u009b\u{1FFFE}';
 
-/** The end of it, as reports show it. */
+/** The end of the text, as reports show it. */
 const SHOWN = String.raw`\u0000\u001b\ud800\ufffe\u202ea\u2066b\u200e\u200b\u2028\u009b\ud83f\udffe`;
 
 const UNSEEN = /(?![\t\n])\p{Cc}|\p{Bidi_Control}|\p{Cs}|\p{Noncharacter_Code_Point}|[\u200b\u2028]/u;
@@ -32,7 +32,7 @@ const WANTED: readonly Requirement[] = [
   { id: 'X-WARNS', level: 'SHOULD', text: 'It should.', source: 'RFC 2' },
   { id: 'X-FAILS', level: 'MUST', text: 'It must not fail <here>.', source: 'RFC 3 & 4' },
   { id: 'X-APART', level: 'MUST', text: 'It applies.', source: 'RFC 5' },
-  { id: 'X-LATER', level: 'MUST', text: 'It is tried.', source: 'RFC 6' },
+  { id: 'X-LATER', level: 'MUST', text: 'It is checked.', source: 'RFC 6' },
 ];
 
 const RESULTS: readonly ConformanceResult[] = [
@@ -64,7 +64,7 @@ function* below(node: Node): Generator<Node> {
   for (const child of 'childNodes' in node ? node.childNodes : []) yield* below(child);
 }
 
-/** A page as a browser reads it: its elements, and the errors that the parser forgave. */
+/** A page as a browser parses it: its elements and the parse errors. */
 function read(page: string): { readonly elements: readonly Element[]; readonly errors: readonly string[] } {
   const errors: string[] = [];
   const document = parseHtml(page, { onParseError: ({ code }) => errors.push(code) });
@@ -81,7 +81,7 @@ function attribute(element: Element, name: string): string | undefined {
 }
 
 describe('the HTML report', () => {
-  test('is a page without errors, scripts, or anything to load, whatever the name of a target', async () => {
+  test('is a page without errors, scripts and resources, whatever the name of a target', async () => {
     const { elements, errors } = read(htmlReport(recordOf()));
     expect(errors).toEqual([]);
     const tags = new Set(elements.map(({ tagName }) => tagName));
@@ -100,12 +100,12 @@ describe('the HTML report', () => {
     expect(textOf(elements.find((one) => attribute(one, 'id') === 'X-FAILS'))).toContain(SHOWN);
   });
 
-  test('shows what was tried and the verdict at the top, then the worst first', async () => {
+  test('shows the scope and the verdict at the top, then the worst results first', async () => {
     const { elements } = read(htmlReport(recordOf()));
     const header = textOf(elements.find(({ tagName }) => tagName === 'header'));
     expect(header).toContain('fails: 1 of its MUSTs does not hold.');
-    expect(header).toContain('Tried: 4 of 5 requirements of the codec suite.');
-    expect(header).toContain('1 holds, 1 does not apply, 1 was not tried, 1 warns, 1 fails.');
+    expect(header).toContain('Checked: 4 of 5 requirements of the codec suite.');
+    expect(header).toContain('1 holds, 1 does not apply, 1 was not checked, 1 warns, 1 fails.');
     const details = elements.filter(({ tagName }) => tagName === 'details');
     expect(details.map((one) => attribute(one, 'id'))).toEqual(['X-FAILS', 'X-WARNS', 'X-LATER', 'X-APART', 'X-HOLDS']);
     expect(details.map((one) => attribute(one, 'open') !== undefined)).toEqual([true, true, false, false, false]);
@@ -130,7 +130,7 @@ describe('the HTML report', () => {
       ['warn', 'X-WARNS: warns'],
       ['fail', 'X-FAILS: fails'],
       ['not-applicable', 'X-APART: does not apply'],
-      ['not-tried', 'X-LATER: not tried'],
+      ['not-tried', 'X-LATER: not checked'],
     ]);
     expect(new Set(cells.map((cell) => textOf(cell).slice(-1))).size).toBe(5);
   });
@@ -143,21 +143,21 @@ describe('the HTML report', () => {
     const style = textOf(elements.find(({ tagName }) => tagName === 'style'));
     expect(style).toContain('prefers-color-scheme: dark');
     expect(style).toContain('overflow-wrap: anywhere');
-    // No width that a phone may not have, and no text that is kept on one line.
+    // No width that exceeds a phone, and no text that cannot wrap.
     expect(style.match(/(?<!max-)(?:^|[;{\s])(?:min-)?width: (?!100%)[^;}]*/g)).toBeNull();
     expect(style).not.toMatch(/nowrap|white-space: pre;/);
   });
 
   test('reports a pass only for a run that passed completely', async () => {
     const passed = recordOf({ passed: true, results: RESULTS.filter(({ status }) => status === 'pass') });
-    expect(htmlReport({ ...passed, wanted: WANTED.slice(0, 1) })).toContain('passes: every MUST');
+    expect(htmlReport({ ...passed, wanted: WANTED.slice(0, 1) })).toContain('passes: every checked MUST');
     expect(htmlReport({ ...passed, report: { ...passed.report, passed: false } })).toContain(
       'is undecided: 4 of 5 requirements were not checked.',
     );
   });
 });
 
-test('the JSON report is the unchanged report, and shows every character', () => {
+test('the JSON report equals the report and shows every character', () => {
   for (const target of ['Ünïcode 🔑\n', NASTY]) {
     const record = recordOf({ target });
     expect(JSON.parse(jsonReport(record))).toEqual(record.report);
@@ -165,7 +165,7 @@ test('the JSON report is the unchanged report, and shows every character', () =>
   }
 });
 
-test('a cause that several requirements found is shown once, with their ids', () => {
+test('a cause of several findings is shown once, with their ids', () => {
   const results = WANTED.map(({ id, level }) => ({
     id,
     level,
@@ -178,7 +178,7 @@ test('a cause that several requirements found is shown once, with their ids', ()
   expect(shown).toContain('Same:   X-WARNS, X-FAILS, X-APART, X-LATER');
 });
 
-test('a shell reads a command that repeats a requirement exactly as it was given', () => {
+test('a shell parses a command that repeats a requirement into the original arguments', () => {
   const record: RunRecord = { ...recordOf(), command: ['npx', 'x', 'a b', "it's", '$HOME', '`x`', 'plain/path.js'] };
   expect(repeatOf(record, 'X-1')).toBe("npx x 'a b' 'it'\\''s' '$HOME' '`x`' plain/path.js --only X-1 --seed 7");
 });
@@ -209,7 +209,7 @@ describe('a report file', () => {
   test('never replaces a folder or a device', () => {
     const folder = temporary();
     mkdirSync(join(folder, 'folder'));
-    // A link, so that no device is lost where the law is broken.
+    // A link, so that a failing test does not replace a device.
     symlinkSync('/dev/null', join(folder, 'link'));
     for (const name of ['folder', 'link']) {
       expect(() => prepareFile(join(folder, name))).toThrow(/the path is not a regular file/);

@@ -22,7 +22,7 @@ describe('every broken single-use store is caught by the requirement it breaks (
 
 describeSingleUse(zooSingleUse('a sound one of the zoo:'), { describe, test });
 
-test('requirements for absent features do not apply, and wrong targets and options are named', async () => {
+test('requirements for absent features do not apply, and invalid targets and options are named', async () => {
   const sound = zooSingleUse('sound');
   const create = () => sound.create();
   const { results } = await runSingleUseConformance({ name: 'plain', create }, { only: ['USE-UNREACHABLE'] });

@@ -19,11 +19,6 @@ export interface KubernetesRingClient {
 /** Returns the client of a store, or why there is none. */
 export type ClientSource = () => Promise<Outcome<KubernetesRingClient, Failure>>;
 
-const NO_CLIENT: Failure = {
-  kind: 'unavailable',
-  detail: 'no client: check the kubeconfig, and that @kubernetes/client-node can be loaded by this version of Node.js',
-};
-
 /**
  * The caller's client. Without one, that of the default places, which is created for the first request: the package of the
  * vendor takes a while to load, and does not load on every Node.js that Sealring supports.
@@ -35,7 +30,9 @@ export function clientSource(given: KubernetesRingClient | undefined): ClientSou
       answer ??= await defaultClient();
       return { answer };
     } catch {
-      return { failure: NO_CLIENT };
+      const detail =
+        'no client: check the kubeconfig, and that @kubernetes/client-node can be loaded by this version of Node.js';
+      return { failure: { kind: 'unavailable', detail } };
     }
   };
 }

@@ -33,7 +33,6 @@ export const ERROR_TABLE: Readonly<Record<string, Row>> = Object.freeze({
   Unauthorized: { kind: 'denied', detail: CREDENTIALS, status: 401 },
   Forbidden: { kind: 'denied', detail: DENIED, status: 403 },
   BadRequest: { kind: 'denied', detail: REQUEST, status: 400 },
-  Invalid: { kind: 'denied', detail: REQUEST, status: 422 },
   MethodNotAllowed: { kind: 'denied', detail: REQUEST, status: 405 },
   NotAcceptable: { kind: 'denied', detail: REQUEST, status: 406 },
   UnsupportedMediaType: { kind: 'denied', detail: REQUEST, status: 415 },

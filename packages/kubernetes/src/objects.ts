@@ -54,7 +54,7 @@ export function createRequest(place: Place, document: string): Asked {
     labels: { 'app.kubernetes.io/managed-by': 'sealring' },
     annotations: writeAnnotation(),
   };
-  const data = entryOf(place, document);
+  const data = dataOf(place, document);
   const type = kind === 'Secret' ? 'Opaque' : undefined;
   return { method: 'POST', path: collectionPath(place), body: { apiVersion: 'v1', kind, metadata, type, data } };
 }
@@ -62,7 +62,7 @@ export function createRequest(place: Place, document: string): Asked {
 /** Replaces the entry, only in this version of the object; the rest of the object is left alone. */
 export function patchRequest(place: Place, document: string, { uid, resourceVersion }: Omit<Held, 'entry'>): Asked {
   const metadata = { uid, resourceVersion, annotations: writeAnnotation() };
-  return { ...getRequest(place), method: 'PATCH', body: { metadata, data: entryOf(place, document) } };
+  return { ...getRequest(place), method: 'PATCH', body: { metadata, data: dataOf(place, document) } };
 }
 
 /** Watches from a version, or from any state if it is empty. Only this object: permissions may name it. */
@@ -81,8 +81,13 @@ function writeAnnotation(): Readonly<Record<string, string>> {
   return { [WRITE_ANNOTATION]: randomUUID() };
 }
 
-function entryOf({ kind, key }: Place, document: string): Readonly<Record<string, string>> {
-  return { [key]: kind === 'Secret' ? Buffer.from(document, 'utf8').toString('base64') : document };
+function dataOf(place: Place, document: string): Readonly<Record<string, string>> {
+  return { [place.key]: entryOf(document, place) };
+}
+
+/** The entry for a document. */
+export function entryOf(document: string, { kind }: Place): string {
+  return kind === 'Secret' ? Buffer.from(document).toString('base64') : document;
 }
 
 /** Checks that a body is the object. */
@@ -112,7 +117,7 @@ export function versionIn(revision: string): Omit<Held, 'entry'> | undefined {
 
 /** The document in an entry. */
 export function documentIn(entry: string, { kind }: Place): Outcome<string, Failure> {
-  const bytes = Buffer.from(entry, kind === 'Secret' ? 'base64' : 'utf8');
+  const bytes = kind === 'Secret' ? Buffer.from(entry, 'base64') : Buffer.from(entry);
   if (bytes.length > ringStorage.MAX_DOCUMENT_BYTES) return { failure: ringStorage.TOO_LARGE };
   if (bytes.length === 0) return { failure: { kind: 'corrupt', detail: 'the entry is empty' } };
   if (kind === 'Secret' && bytes.toString('base64') !== entry) {
@@ -120,5 +125,5 @@ export function documentIn(entry: string, { kind }: Place): Outcome<string, Fail
   }
   if (!isUtf8(bytes) || !entry.isWellFormed())
     return { failure: { kind: 'corrupt', detail: 'the entry is not UTF-8' } };
-  return { answer: bytes.toString('utf8') };
+  return { answer: bytes.toString() };
 }

@@ -65,7 +65,7 @@ export async function readAnswer(response: IncomingMessage): Promise<Outcome<Ans
     if (length > MAX_BODY_BYTES) return { failure: TOO_LONG };
     chunks.push(bytes);
   }
-  return { answer: { status: response.statusCode ?? 0, body: parse(Buffer.concat(chunks).toString('utf8')) } };
+  return { answer: { status: response.statusCode ?? 0, body: parse(Buffer.concat(chunks).toString()) } };
 }
 
 /** Undefined for text that is not JSON, such as the answer of a proxy. */

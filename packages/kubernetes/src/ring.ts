@@ -11,6 +11,7 @@ import { classify, type Failure, failureOf } from './error-table.ts';
 import {
   createRequest,
   documentIn,
+  entryOf,
   getRequest,
   type Held,
   heldIn,
@@ -100,8 +101,7 @@ class KubernetesRing implements RingStore {
       if (kind === 'conflict' || kind === 'not-found') throw new RingConflictError();
       throw refusal(outcome.failure);
     }
-    const written = outcome.answer.entry === undefined ? undefined : documentIn(outcome.answer.entry, this.#place);
-    if (written === undefined || 'failure' in written || written.answer !== document) {
+    if (outcome.answer.entry !== entryOf(document, this.#place)) {
       throw new RingStoreError('unavailable', 'the cluster stored something else: check admission webhooks');
     }
     return { revision: revisionOf(outcome.answer) };

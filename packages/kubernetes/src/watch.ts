@@ -24,10 +24,8 @@ export function watchListener(source: ClientSource, place: Place): PushListener 
     const client = await source();
     if ('failure' in client) throw new Error(client.failure.detail);
     const response = await send(client.answer, asked, over.signal);
-    if (response.statusCode !== 200) {
-      response.destroy();
-      throw new Error('the watch was refused');
-    }
+    // The caller ends the request.
+    if (response.statusCode !== 200) throw new Error('the watch was refused');
     response.socket.setKeepAlive(true, KEEP_ALIVE_MS).unref();
     return response;
   };
@@ -65,7 +63,7 @@ async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
   response.setEncoding('utf8');
   for await (const chunk of response) {
     const lines = (rest + String(chunk)).split('\n');
-    rest = lines.pop() ?? '';
+    rest = String(lines.pop());
     if (rest.length > MAX_BODY_BYTES) throw new Error('an event is longer than any event of Kubernetes');
     yield* lines.filter((line) => line !== '');
   }

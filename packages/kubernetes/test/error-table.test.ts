@@ -5,34 +5,33 @@ const subject = { resource: 'secrets', name: 'payments-ring' };
 const status = (reason: string | undefined, details?: object): object => ({ kind: 'Status', reason, details });
 
 // Repeated on purpose, because a row that changes its kind changes the behaviour of a fleet.
-const ROWS: readonly (readonly [reason: string, status: number, kind: Failure['kind']])[] = [
-  ['AlreadyExists', 409, 'conflict'],
-  ['Conflict', 409, 'conflict'],
-  ['Unauthorized', 401, 'denied'],
-  ['Forbidden', 403, 'denied'],
-  ['BadRequest', 400, 'denied'],
-  ['Invalid', 422, 'denied'],
-  ['MethodNotAllowed', 405, 'denied'],
-  ['NotAcceptable', 406, 'denied'],
-  ['UnsupportedMediaType', 415, 'denied'],
-  ['RequestEntityTooLarge', 413, 'too-large'],
-  ['Gone', 410, 'unavailable'],
-  ['Expired', 410, 'unavailable'],
-  ['TooManyRequests', 429, 'unavailable'],
-  ['InternalError', 500, 'unavailable'],
-  ['ServiceUnavailable', 503, 'unavailable'],
-  ['Timeout', 504, 'unavailable'],
-  ['ServerTimeout', 500, 'unavailable'],
-  ['StoreReadError', 500, 'unavailable'],
+const ROWS: readonly (readonly [reason: string, status: number, kind: Failure['kind'], words: string])[] = [
+  ['AlreadyExists', 409, 'conflict', 'the object exists'],
+  ['Conflict', 409, 'conflict', 'another version'],
+  ['Unauthorized', 401, 'denied', 'credentials'],
+  ['Forbidden', 403, 'denied', 'permissions'],
+  ['BadRequest', 400, 'denied', 'namespace and name'],
+  ['MethodNotAllowed', 405, 'denied', 'namespace and name'],
+  ['NotAcceptable', 406, 'denied', 'namespace and name'],
+  ['UnsupportedMediaType', 415, 'denied', 'namespace and name'],
+  ['RequestEntityTooLarge', 413, 'too-large', 'larger than Kubernetes allows'],
+  ['Gone', 410, 'unavailable', 'at the moment'],
+  ['Expired', 410, 'unavailable', 'at the moment'],
+  ['TooManyRequests', 429, 'unavailable', 'at the moment'],
+  ['InternalError', 500, 'unavailable', 'at the moment'],
+  ['ServiceUnavailable', 503, 'unavailable', 'at the moment'],
+  ['Timeout', 504, 'unavailable', 'at the moment'],
+  ['ServerTimeout', 500, 'unavailable', 'at the moment'],
+  ['StoreReadError', 500, 'unavailable', 'at the moment'],
 ];
 
 describe('answers are classified by status and reason', () => {
-  test.each(ROWS)('%s under %i is %s', (reason, code, kind) => {
+  test.each(ROWS)('%s under %i is %s', (reason, code, kind, words) => {
     const failure = failureOf(code, status(reason), subject);
     expect(failure).toEqual({
       kind,
       serviceCode: reason,
-      detail: expect.stringMatching(new RegExp(`^.{15,} \\(${reason}\\)$`)),
+      detail: expect.stringMatching(new RegExp(`${words}.* \\(${reason}\\)$`)),
     });
   });
 
@@ -47,6 +46,7 @@ describe('answers are classified by status and reason', () => {
     ['Forbidden', 500, 'unavailable'],
     ['NotFound', 500, 'unavailable'],
     ['RequestEntityTooLarge', 500, 'unavailable'],
+    ['Invalid', 400, 'unavailable'],
     ['constructor', 409, 'unavailable'],
   ])('the reason %s under %i, where it does not belong, does not count: %s', (reason, code, kind) => {
     const failure = failureOf(code, status(reason), subject);
@@ -66,7 +66,7 @@ describe('answers are classified by status and reason', () => {
     [500, 'unavailable'],
   ])('a %i without a Status of Kubernetes, as a proxy sends it, is %s', (code, kind) => {
     for (const body of [undefined, 'text', null, { reason: 'Conflict' }, { kind: 'Error', reason: 'NotFound' }]) {
-      expect(failureOf(code, body, subject)).toMatchObject({
+      expect(failureOf(code, body, subject)).toEqual({
         kind,
         detail: expect.stringMatching(new RegExp(`^.{15,} \\(status ${code}\\)$`)),
       });
@@ -86,21 +86,23 @@ describe('a 404', () => {
     expect(failureOf(404, status('NotFound', details), subject)).toMatchObject({
       kind,
       detail: expect.stringContaining(detail),
+      serviceCode: 'NotFound',
     });
   });
 });
 
 describe('an invalid change', () => {
   test.each([
-    [[{ reason: 'FieldValueTooLong', field: 'data' }], 'too-large'],
-    [[{ reason: 'FieldValueForbidden', field: 'data' }], 'read-only'],
-    [[{ reason: 'FieldValueInvalid', field: 'metadata.uid' }], 'conflict'],
-    [[{ reason: 'FieldValueInvalid', field: 'metadata.name' }], 'denied'],
-    [[], 'denied'],
-    ['none', 'denied'],
-    [[null, 'text'], 'denied'],
-  ])('with the causes %j is %s', (causes, kind) => {
-    expect(failureOf(422, status('Invalid', { causes }), subject)).toMatchObject({ kind, serviceCode: 'Invalid' });
+    [[{ reason: 'FieldValueTooLong', field: 'data' }], 'too-large', 'larger than Kubernetes allows (Invalid)'],
+    [[{ reason: 'FieldValueForbidden', field: 'data' }], 'read-only', 'immutable'],
+    [[{ reason: 'FieldValueInvalid', field: 'metadata.uid' }], 'conflict', 'another object is stored'],
+    [[{ reason: 'FieldValueInvalid', field: 'metadata.name' }], 'denied', 'namespace and name (Invalid)'],
+    [[], 'denied', 'namespace and name (Invalid)'],
+    ['none', 'denied', 'namespace and name (Invalid)'],
+    [[null, 'text'], 'denied', 'namespace and name (Invalid)'],
+  ])('with the causes %j is %s', (causes, kind, words) => {
+    const detail = expect.stringContaining(words);
+    expect(failureOf(422, status('Invalid', { causes }), subject)).toEqual({ kind, detail, serviceCode: 'Invalid' });
   });
 });
 
@@ -109,6 +111,7 @@ describe('a call without an answer', () => {
     expect(classify(Object.assign(new Error('hunter2'), { code: 'ECONNREFUSED' }))).toMatchObject({
       kind: 'unavailable',
       serviceCode: 'ECONNREFUSED',
+      detail: expect.stringMatching(/^the API server cannot be reached: /),
     });
   });
 

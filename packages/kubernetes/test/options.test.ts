@@ -9,22 +9,35 @@ const client = { getCurrentCluster: () => null, applyToHTTPSOptions: async () =>
 
 describe('options of kubernetesRing', () => {
   test.each([
-    ['nothing', undefined],
-    ['an unknown option', { namespace, name, secretName: 'x' }],
-    ['no namespace', { name }],
-    ['no name', { namespace }],
-    ['a name that is not a string', { namespace, name: 7 }],
-    ['a kind that is not a string', { namespace, name, kind: 1 }],
-    ['a client of null', { namespace, name, client: null }],
-    ['a client that cannot authenticate', { namespace, name, client: { getCurrentCluster: () => null } }],
-    ['a client without a cluster', { namespace, name, client: { applyToHTTPSOptions: async () => undefined } }],
-    ['callTimeoutSeconds as text', { namespace, name, callTimeoutSeconds: '5' }],
-  ])('refuses %s with a TypeError', (_, options) => {
+    ['nothing', undefined, 'options must be'],
+    ['an unknown option', { namespace, name, secretName: 'x' }, 'secretName'],
+    ['no namespace', { name }, 'namespace'],
+    ['no name', { namespace }, 'name'],
+    ['a name that is not a string', { namespace, name: 7 }, 'name'],
+    ['a kind that is not a string', { namespace, name, kind: 1 }, 'kind'],
+    ['a client of null', { namespace, name, client: null }, 'client must be a KubeConfig'],
+    [
+      'a client that cannot authenticate',
+      { namespace, name, client: { getCurrentCluster: () => null } },
+      'client must be a KubeConfig',
+    ],
+    [
+      'a client without a cluster',
+      { namespace, name, client: { applyToHTTPSOptions: async () => undefined } },
+      'client must be a KubeConfig',
+    ],
+    ['callTimeoutSeconds as text', { namespace, name, callTimeoutSeconds: '5' }, 'callTimeoutSeconds'],
+  ])('refuses %s with a TypeError', (_, options, words) => {
     const call = (): unknown => Reflect.apply(kubernetesRing, undefined, [options]);
     expect(call).toThrow(TypeError);
-    expect(call).toThrow(/^kubernetesRing: /);
+    expect(call).toThrow(new RegExp(`^kubernetesRing: .*${words}`));
   });
 
+  const bounds: Readonly<Record<string, string>> = {
+    namespace: 'a DNS label, 1 to 63',
+    name: 'a DNS subdomain, 1 to 253',
+    key: '1 to 253 letters, digits',
+  };
   test.each([
     ['namespace', { namespace: '', name }],
     ['namespace', { namespace: 'Payments', name }],
@@ -45,7 +58,7 @@ describe('options of kubernetesRing', () => {
   ])('refuses a %s outside its bounds with a RangeError that names it: %j', (option, options) => {
     const call = (): unknown => Reflect.apply(kubernetesRing, undefined, [{ client, ...options }]);
     expect(call).toThrow(RangeError);
-    expect(call).toThrow(`kubernetesRing: ${option} `);
+    expect(call).toThrow(`kubernetesRing: ${option} must be ${bounds[option] ?? ''}`);
   });
 
   test.each(['ring', '.ring', '..ring', 'A_b-9.'])('accepts the key %s', (key) => {

@@ -1,15 +1,15 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { createServer as createTlsServer, type RequestOptions } from 'node:https';
+import { type AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { RingConflictError } from '@sealring/core';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 // @boundaries-ignore the servers of the tests are shared, and no package
 import { selfSignedCertificate } from '../../../test/support/azure-key-vault/certificate.ts';
 // @boundaries-ignore the servers of the tests are shared, and no package
 import { kubeConfig } from '../../../test/support/kubernetes/api-server.ts';
-import { kubernetesRing } from '../src/index.ts';
+import { type KubernetesRingClient, kubernetesRing } from '../src/index.ts';
 
 /* Answers that no API server gives, but that a proxy, another service or a broken server may send. */
 
@@ -22,6 +22,12 @@ const secret = (change: object = {}, metadata: object = {}): object => ({
   ...change,
 });
 
+/** A client that sets no agent. */
+const bareClient = (server: string, options: RequestOptions = {}): KubernetesRingClient => ({
+  getCurrentCluster: () => ({ server }),
+  applyToHTTPSOptions: async (asked) => void Object.assign(asked, options),
+});
+
 /** A ring at a server that answers in this way; `path` is behind its address. */
 async function ringAt(
   answer: (request: IncomingMessage, response: ServerResponse) => unknown,
@@ -31,7 +37,7 @@ async function ringAt(
   const server = createServer((request, response) => void answer(request, response)).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const client = kubeConfig({ server: `http://127.0.0.1:${port}${path}`, skipTLSVerify: true }, 'token');
+  const client = bareClient(`http://127.0.0.1:${port}${path}`);
   const ring = kubernetesRing({ namespace: 'sealring', name: 'ring', kind, client });
   onTestFinished(async () => {
     await ring.close();
@@ -49,8 +55,10 @@ const sending =
 
 describe('an answer to a read', () => {
   test('is read as the ring if it has the object', async () => {
-    const ring = await ringAt(sending(200, secret()));
-    expect(await ring.read()).toEqual({ document: 'one', revision });
+    for (const document of ['one', 'x'.repeat(262_144)]) {
+      const ring = await ringAt(sending(200, secret({ data: { ring: Buffer.from(document).toString('base64') } })));
+      expect(await ring.read()).toEqual({ document, revision });
+    }
   });
 
   test.each([
@@ -132,9 +140,9 @@ test('wrong arguments are a TypeError, and no request is made', async () => {
   expect(() => ring.watch(Object('x'))).toThrow(TypeError);
 });
 
-test('the path of an API server that is behind a prefix is kept, with and without a slash at its end', async () => {
+test('the path of an API server that is behind a prefix is kept, with and without slashes at its end', async () => {
   const paths: unknown[] = [];
-  for (const prefix of ['/clusters/a', '/clusters/a/']) {
+  for (const prefix of ['/clusters/a', '/clusters/a//']) {
     const ring = await ringAt((request, response) => {
       paths.push(request.url);
       sending(200, secret())(request, response);
@@ -225,8 +233,10 @@ test('an https:// server is called over TLS', async () => {
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const cluster = { server: `https://127.0.0.1:${port}`, caData: Buffer.from(cert).toString('base64') };
-  const ring = kubernetesRing({ namespace: 'sealring', name: 'ring', client: kubeConfig(cluster, 'token') });
-  expect(await ring.read()).toEqual({ document: 'one', revision });
+  for (const client of [kubeConfig(cluster, 'token'), bareClient(cluster.server, { ca: cert })]) {
+    const ring = kubernetesRing({ namespace: 'sealring', name: 'ring', client });
+    expect(await ring.read()).toEqual({ document: 'one', revision });
+  }
   server.closeAllConnections();
 });
 
@@ -261,13 +271,13 @@ describe('a watch', () => {
   });
 
   test('is started again if it is refused, which is not a change', async () => {
-    let [watches, heard] = [0, 0];
+    let [ended, heard] = [0, 0];
     const ring = await ringAt((_request, response) => {
-      watches += 1;
-      response.writeHead(403).end('{"kind":"Status"}');
+      response.once('close', () => ended++);
+      response.writeHead(403).write('{"kind":"Status"}');
     });
     ring.watch(() => heard++);
-    await expect.poll(() => watches).toBeGreaterThan(1);
+    await expect.poll(() => ended).toBeGreaterThan(1);
     expect(heard).toBe(0);
   });
 
@@ -275,26 +285,31 @@ describe('a watch', () => {
     const [first, second] = [7, 8].map((version) =>
       JSON.stringify({ type: 'ADDED', object: { metadata: { resourceVersion: `${version}` } } }),
     );
-    let heard = 0;
+    let [watches, heard] = [0, 0];
     const ring = await ringAt((_request, response) => {
+      watches += 1;
       response.writeHead(200).write(`\n${first}\n${second?.slice(0, 9)}`);
       setImmediate(() => response.write(`${second?.slice(9)}\n{"type":`));
     });
     ring.watch(() => heard++);
     // And once for the connection.
-    await expect.poll(() => heard).toBe(3);
+    await expect.poll(() => [watches, heard]).toEqual([1, 3]);
   });
 
-  test('ends when the store is closed', async () => {
-    let open = 0;
+  test('ends when the store is closed, like a call', async () => {
+    const keepAlive = vi.spyOn(Socket.prototype, 'setKeepAlive');
+    onTestFinished(() => keepAlive.mockRestore());
+    const ends: Promise<unknown>[] = [];
     const ring = await ringAt((_request, response) => {
-      open += 1;
-      response.once('close', () => open--);
+      ends.push(once(response, 'close'));
       response.writeHead(200).flushHeaders();
     });
-    ring.watch(() => undefined);
-    await expect.poll(() => open).toBe(1);
+    const reading = ring.read();
+    await new Promise<void>((connected) => void ring.watch(connected));
+    await expect.poll(() => ends.length).toBe(2);
+    expect(keepAlive).toHaveBeenCalledWith(true, 15_000);
     await ring.close();
-    await expect.poll(() => open).toBe(0);
+    await expect(reading).rejects.toMatchObject({ kind: 'unavailable' });
+    await Promise.all(ends);
   });
 });

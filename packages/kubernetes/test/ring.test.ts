@@ -276,7 +276,7 @@ describe.each(servers)('on %s', (_title, api) => {
 
     /** A watched ring with one document, a count of its watches, and one of their notifications. */
     const watched = async () => {
-      let nowMs = 0;
+      let nowMs = 5_000;
       const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
       onTestFinished(() => clock.mockRestore());
       const config = api.config();

@@ -8,7 +8,7 @@ import secrets
 import sys
 from pathlib import Path
 
-# Where the package has sealring_adapter.py: not needed where it stands beside this file.
+# The folder of sealring_adapter.py in the package. Not needed if a copy is beside this file.
 sys.path.append(str(Path(__file__).resolve().parent / "../../templates/python"))
 
 from sealring import LocalKeyWrapper, WrappedKey

@@ -218,7 +218,7 @@ export const TIMING_CHECKS: CodecChecks = {
   },
 };
 
-/** A token of the same length, with one byte of what it encodes changed. */
+/** A token of the same length, with one of its encoded bytes changed. */
 function withByteChanged(token: string, fromEnd: number): string | undefined {
   for (const encoding of ['hex', 'base64url'] as const) {
     // The last part of a token that has several.

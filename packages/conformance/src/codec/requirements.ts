@@ -10,7 +10,7 @@ const { must, should } = requiredBy(CONTRACT);
 
 /** The requirements for codecs, in the order of the checks. */
 export const CODEC_TABLE: RequirementTable = {
-  'CODEC-SYNCHRONOUS': must('seal and unseal return their results at once, not promises.'),
+  'CODEC-SYNCHRONOUS': must('seal and unseal return their results synchronously, not as promises.'),
   'CODEC-TOKEN-TEXT': must('A token is a string of characters that URLs, forms and JSON leave unchanged.'),
   'CODEC-TOKEN-UNRESERVED': should('A token needs no escaping anywhere in a URL.', 'RFC 3986, section 2.3'),
   'CODEC-ANY-ORDER': must('Tokens can be unsealed in any order, more than once, and after many later seals.'),

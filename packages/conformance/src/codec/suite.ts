@@ -21,7 +21,7 @@ export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
   // Many languages cannot pass such a value to a codec, and would fail to read the request.
   'CODEC-NOT-TEXT': 'the protocol carries tokens as text',
   'CODEC-NOT-TEXT-CLASS': 'the protocol carries tokens as text',
-  'CODEC-QUIET': 'the program may print output of its own',
+  'CODEC-QUIET': 'the program may also print',
   'CODEC-NO-IO': 'it happens in another process',
   'CODEC-NO-TIMERS': 'they are in another process',
   'CODEC-ENDS': 'they are in another process',

@@ -76,7 +76,7 @@ export const BUFFER_CHECKS: KeyWrapperChecks = {
       const { dataKey, wrapped } = await trial.generate(keyWrapper);
       const copy = { dataKey: Uint8Array.from(dataKey), wrapped: copyOf(wrapped) };
       dataKey.fill(0);
-      await trial.expectOpens(keyWrapper, copy, 'what was generated, after its data key was overwritten,');
+      await trial.expectOpens(keyWrapper, copy, 'a generated wrapped key, after its data key was overwritten,');
     }
     await pause(LATER_MS);
     expectKept(returned, 'after it had ended');

@@ -83,6 +83,12 @@ const ALIKE_VALUES: readonly Alike[] = [
   ['with 1e0 for 1', { e9: '1' }, { e9: '1e0' }],
   ['with text in quotes', { f1: 'x' }, { f1: '"x"' }],
   ['with yes for true', { f2: 'true' }, { f2: 'yes' }],
+  ['with a byte order mark before a value', { f3: 'x' }, { f3: '\ufeffx' }],
+  ['with a JSON escape for its letter', { f4: 'A' }, { f4: '\\u0041' }],
+  ['with a backslash and n for a newline', { f5: '\n' }, { f5: '\\n' }],
+  ['with letters whose sum is equal', { f6: 'bb' }, { f6: 'ac' }],
+  ['with letters in another order', { f7: 'ab' }, { f7: 'ba' }],
+  ['with an ampersand that is encoded', { f8: '&' }, { f8: '&amp;' }],
   ...['.:', '._', '-_', '/.', '/-', '/:', ' _', '/\\'].map(
     ([one, other], i): Alike => [
       `with ${JSON.stringify(other)} for ${JSON.stringify(one)}`,

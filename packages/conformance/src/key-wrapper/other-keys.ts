@@ -86,6 +86,9 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
   },
 };
 
+/** Names that an adapter may fail to parse. */
+const ODD_NAMES = ['', '/', ':', '%', '%zz', '\0', 'https://', '🔑', 'x'.repeat(2_000)];
+
 /** The wrapped key of a KMS key whose name starts with ours, if a version follows the name after a separator. */
 function longerNamed({ keyId }: KeyWrapper, wrapped: WrappedKey): readonly WrappedKey[] {
   const version = wrapped.keyId.slice(keyId.length);
@@ -128,6 +131,7 @@ function expectOwns(asked: KeyWrapper, made: readonly Made[], theirs: readonly M
     [providers, false, 'another provider’s wrapped key'],
     [theirs.map(({ wrapped }) => wrapped), false, 'another KMS key’s wrapped key'],
     [ours.flatMap((one) => longerNamed(asked, one)), false, 'the wrapped key of a KMS key with a longer name'],
+    [ours.slice(0, 1).flatMap((one) => ODD_NAMES.map((keyId) => ({ ...one, keyId }))), false, 'a key with an odd name'],
   ] as const) {
     for (const wrapped of all) {
       let answer: unknown;

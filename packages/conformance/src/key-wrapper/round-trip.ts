@@ -177,6 +177,12 @@ function dataKeys(trial: KeyWrapperTrial, keyWrapper: KeyWrapper): readonly (rea
   const nearly = new Uint8Array(length);
   nearly[length >> 2] = 1;
   const half = trial.random.bytes(length).fill(0, 0, 16);
+  const alike = [0, 31].map((at) => {
+    const bytes = trial.random.bytes(length).fill(0x41, 0, 32);
+    bytes[at] = 0x42;
+    return bytes;
+  });
+  const padded = [1, 2, 8, 16].map((count) => trial.random.bytes(length).fill(count, -count));
   const counted = Array.from({ length: Math.ceil(256 / length) }, (_, i) =>
     Uint8Array.from({ length }, (__, at) => i * length + at),
   );
@@ -191,6 +197,8 @@ function dataKeys(trial: KeyWrapperTrial, keyWrapper: KeyWrapper): readonly (rea
     [nearly, 'of zeros and one 1'],
     [half, 'that begins with 16 zeros'],
     [half.toReversed(), 'that ends with 16 zeros'],
+    ...alike.map((bytes) => [bytes, 'that begins with 32 bytes of which all but one are equal'] as const),
+    ...padded.map((bytes) => [bytes, `that ends like a padding of ${bytes.at(-1)} bytes`] as const),
     ...counted.map((bytes) => [bytes, `of the bytes from ${bytes[0]} on`] as const),
   ];
 }

@@ -85,7 +85,7 @@ export function htmlReport(record: RunRecord): string {
 <header>
 <h1>${target}</h1>
 <p class="verdict ${verdict}">${verdictOf(target, rows)}</p>
-<p>Tried: ${tried} of ${rows.length} requirements of the ${suite} suite. ${countsOf(rows)}.</p>
+<p>Checked: ${tried} of ${rows.length} requirements of the ${suite} suite. ${countsOf(rows)}.</p>
 ${strip(rows)}
 <dl>
 <dt>Started</dt><dd><time datetime="${startedAt}">${startedAt}</time>, ${(took / 1_000).toFixed(1)} s</dd>
@@ -115,11 +115,11 @@ ${its.map((row) => entry(record, row))}
 function entry(record: RunRecord, row: Row): unknown {
   const { id, level, status, text, source, detail, durationMs } = row;
   const isFinding = status === 'fail' || status === 'warn';
-  const detailWord = isFinding ? 'Found' : status === 'pass' ? 'Seen' : 'Why';
+  const detailWord = isFinding ? 'Found' : status === 'pass' ? 'Remark' : 'Reason';
   return html`<details class="${status}" id="${id}"${raw(isFinding ? ' open' : '')}>
 <summary><b>${STATUSES[status].word}</b> ${id}</summary>
 <dl>
-<dt>Tried</dt><dd>${text}</dd>
+<dt>Text</dt><dd>${text}</dd>
 <dt>Level</dt><dd>${level}</dd>
 <dt>Source</dt><dd>${source}</dd>
 ${detail === undefined ? '' : html`<dt>${detailWord}</dt><dd><code>${detail}</code></dd>`}

@@ -3,6 +3,7 @@ import type { RingStore, StoredRing } from '@sealring/core';
 import { expectThat, Finding } from '../requirement.ts';
 import { describeThrown } from '../thrown.ts';
 import type { Outcome } from '../trial.ts';
+import { callsOf, outOfReach, type SignalledCall } from './reach.ts';
 import {
   isConflict,
   isFailure,
@@ -75,6 +76,7 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
   },
   'RING-RECOVERS': async (trial) => {
     const [store, other, idle] = await trial.openMany();
+    const creator = await trial.open();
     const revision = await trial.write(store, 'one', undefined);
     await trial.read(idle);
     await trial.breakConnection();
@@ -82,7 +84,8 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
     // A store that gives up after some failures must start again.
     for (let i = 0; i < FAILURES; i++) {
       const reads: SignalledCall = ['a read', (signal) => other.read({ signal })];
-      await allUnavailable(trial, i === 0 ? DEADLINE_MS : SHORT_DEADLINE_MS, [reads, twos]);
+      const creates: SignalledCall = ['the same', (signal) => creator.write('two', { expected: undefined, signal })];
+      await allUnavailable(trial, i === 0 ? DEADLINE_MS : SHORT_DEADLINE_MS, [reads, twos, creates]);
     }
     await trial.mend();
     const stores = { 'the store that wrote': store, 'another store': other, 'a store that was not used': idle };
@@ -91,7 +94,14 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
       // A write that ended as unavailable may have been applied; nothing else may have changed.
       trial.expectDoneOrNot(found, { document: 'one', revision }, 'two', { error: undefined }, 'a write in an outage');
     }
-    for (const [what, one] of Object.entries(stores)) await writeAgain(trial, one, `${what} again`, what);
+    for (const [what, one] of Object.entries({ ...stores, 'a store that would create a ring': creator })) {
+      const document = `${what} again`;
+      const ring = { document, revision: await writeAgain(trial, one, document, what) };
+      // The first write after a failure is as whole as any other.
+      for (const reader of one === creator ? [one] : [one, store]) {
+        trial.expectOneOf(await readAgain(trial, reader, what), [ring], `a read after ${what} wrote again`);
+      }
+    }
   },
   'RING-OUTAGE-LATER': async (trial) => {
     const [store, other] = await trial.openPair();
@@ -257,37 +267,4 @@ async function allUnavailable(
     }
     trial.expectUnavailable(outcome.error, what);
   }
-}
-
-export type SignalledCall = readonly [what: string, call: (signal: AbortSignal) => unknown];
-
-/** Calls of a used store and of an unused one. */
-export function callsOf(
-  store: RingStore,
-  unused: RingStore,
-  document: string,
-  expected: string,
-): readonly SignalledCall[] {
-  return [
-    ['a read', (signal) => store.read({ signal })],
-    ['a write', (signal) => store.write(document, { expected, signal })],
-    ['a first read', (signal) => unused.read({ signal })],
-    ['a first write', (signal) => unused.write(document, { expected, signal })],
-  ];
-}
-
-/** The outcomes of calls while the backend is unreachable; undefined for a call still pending after its deadline. */
-export function outOfReach(
-  trial: RingStoreTrial,
-  deadlineMs: number,
-  slackMs: number,
-  calls: readonly SignalledCall[],
-): Promise<readonly (readonly [what: string, outcome: Outcome | undefined])[]> {
-  return trial.all(
-    calls.map(async ([what, call]) => {
-      const ended = trial.promised(() => call(AbortSignal.timeout(deadlineMs)), what);
-      const outcome = await Promise.race([ended, pause(deadlineMs + slackMs, undefined, { ref: false })]);
-      return [`${what} while the backend is unreachable`, outcome] as const;
-    }),
-  );
 }

@@ -1,6 +1,8 @@
+import type { RingStore } from '@sealring/core';
 import { expectThat, NotApplicable } from '../requirement.ts';
+import { FOREIGN, IMPOSSIBLE, othersLike, spellingsOf } from './revision-texts.ts';
 import { labelled } from './sizes.ts';
-import { documentText, type RingStoreChecks, type RingStoreTrial, textOf } from './trial.ts';
+import { documentText, type RingStoreChecks, type RingStoreTrial, revisionOf, textOf } from './trial.ts';
 
 const VERSIONS = 30;
 /** More than a one-byte counter can count. */
@@ -75,8 +77,8 @@ export const REVISION_CHECKS: RingStoreChecks = {
     const second = await trial.write(store, 'two', first);
     await trial.remove(name);
     let revision: string | undefined;
-    // A revision that is a hash recurs with its document, which is harmless.
-    for (const document of trial.supports.uniqueRevisions ? ['one', 'two', 'three'] : ['three', 'four']) {
+    // Where a revision is a hash it comes back with its document, and that loses nothing. All are of one length.
+    for (const document of trial.supports.uniqueRevisions ? ['one', 'two', 'six'] : ['six', 'ten']) {
       revision = await trial.write(other, document, revision, 'a write after the removal');
       for (const expected of [first, second]) {
         await trial.expectConflict(store, expected, 'a write with a revision from before the removal');
@@ -117,6 +119,20 @@ export const REVISION_CHECKS: RingStoreChecks = {
         }
       }
     }
+    // Beside the write that wins: each call keeps its own expectation and document.
+    for (const [i, stale] of [undefined, revisions[0], `${revisions[0]}x`].entries()) {
+      for (const isFirst of [true, false]) {
+        const document = `beside ${i}, ${isFirst}`;
+        const lose = () =>
+          trial.expectLost(store, stale, 'a write with a wrong expectation, at once with a right one,');
+        const before = isFirst ? lose() : undefined;
+        const winning = trial.write(store, document, revisions.at(-1), 'a write at once with one that loses');
+        await trial.all<unknown>([winning, before ?? lose()]);
+        revisions.push(await winning);
+        for (const one of [store, other])
+          await trial.expectStored(one, document, revisions.at(-1), 'a read after both');
+      }
+    }
     if (trial.target.remove === undefined) return;
     await trial.remove(name);
     for (const stale of revisions) {
@@ -144,6 +160,7 @@ export const REVISION_CHECKS: RingStoreChecks = {
       await trial.expectLost(store, expected, `a write that expects ${textOf(expected)}, not ${textOf(revision)},`);
       await trial.expectStored(other, 'one', revision, 'a read afterwards');
     }
+    await expectNotPadded(trial, store, revision);
   },
   'RING-REVISION-FOREIGN': async (trial) => {
     const [store, other] = await trial.openPair();
@@ -193,7 +210,27 @@ export const REVISION_CHECKS: RingStoreChecks = {
   },
 };
 
-/** Documents that differ only in order, white space, case, composition, high bytes or beyond one-byte encodings. */
+/** Protocols and numbers lose white space at both ends; who loses it at one end compares texts that are not equal. */
+async function expectNotPadded(trial: RingStoreTrial, store: RingStore, first: string): Promise<void> {
+  let revision = first;
+  for (const space of [' ', '\t', '\n', '\r\n', '\0']) {
+    const won: string[] = [];
+    for (const [before, after] of [
+      [space, ''],
+      ['', space],
+    ] as const) {
+      const expected = before + revision + after;
+      const what = `a write that expects ${textOf(expected)}, with ${textOf(space)} added,`;
+      const outcome = await trial.promised(() => store.write('one', { expected }), what);
+      if ('error' in outcome) continue;
+      revision = revisionOf(outcome.value, what);
+      won.push(what);
+    }
+    expectThat(won.length !== 1, `${won[0]} won`);
+  }
+}
+
+/** Alike but for order, white space, case and composition; in the end in their high bytes, or in a single-byte encoding. */
 const SIMILAR: readonly string[] = [
   ...'{"a":1,"b":2}|{"b":2,"a":1}|{"a":1, "b":2}|{"a":1,"b":2}\n|{"a":1.0,"b":2}|{"A":1,"b":2}'.split('|'),
   ...'\u00e9|e\u0301|\\u00e9|\u01e9|\u00e8|\uff45|e|\u{1f600}|\u{1f601}'.split('|').map((text) => `{"a":"${text}"}`),
@@ -216,78 +253,4 @@ function similarLong(trial: RingStoreTrial): readonly string[] {
     .with(other, labels[one] ?? '')
     .join('');
   return [long, ...changed, exchanged, ...(most.length > long.length ? [most, `${most.slice(0, -1)}x`] : [])];
-}
-
-/** Texts that languages and services interpret as nothing, as anything, or as a version. */
-const FOREIGN: readonly string[] = [
-  '',
-  "' OR 1=1 --",
-  "' OR '1'='1",
-  ...'absent undefined null none false true NaN AAAA 0 -1 00 1e9 9007199254740993 9223372036854775808'.split(' '),
-  ...'* "*" % _ .* $ {} {"$ne":null} __proto__ constructor'.split(' '),
-];
-
-/** Texts that no service accepts as a revision: too long or not well-formed. */
-const IMPOSSIBLE: readonly string[] = [
-  ...Array.from('é€😀\0\ud800\n\\'),
-  '9'.repeat(40),
-  '0'.repeat(1_000),
-  'x'.repeat(10_000),
-];
-
-/** Texts similar to this revision that are not equal to it. */
-function othersLike(revision: string): readonly string[] {
-  const isNumber = /^\d+$/.test(revision);
-  const half = Math.ceil(revision.length / 2);
-  const changed = [0, half - 1, revision.length - 1].map((place) => {
-    const old = revision.charAt(place);
-    const digit = old === '2' ? '3' : '2';
-    // Also different in base64, where the last character has unused bits.
-    const other = isNumber || /[Q-Za-f]/.test(old) ? digit : 'b';
-    return revision.slice(0, place) + other + revision.slice(place + 1);
-  });
-  const texts = [
-    ...changed,
-    revision.slice(1),
-    revision.slice(0, -1),
-    revision.slice(0, half),
-    revision.slice(-half),
-    Array.from(revision).toReversed().join(''),
-    `${revision}1`,
-    `1${revision}`,
-    revision + revision,
-    // Offsets up to the range of common integer types.
-    ...(isNumber ? [-1n, 1n, 2n ** 32n, 2n ** 64n] : []).map((far) => String(BigInt(revision) + far)),
-  ];
-  return texts.filter((one) => one !== revision);
-}
-
-/** Texts equal to the revision for a program that trims, folds, decodes, converts, normalizes or truncates at a NUL. */
-function spellingsOf(revision: string): readonly string[] {
-  const around = [
-    ...Array.from(' \n\r\t\0\u0001\u0085\u00a0\u00ad\u200b\ufeff\ud800"\'=,;/+%*0x'),
-    '.0',
-    'e0',
-    '\0x',
-    '\r\nx: y',
-  ];
-  const codes = Array.from({ length: revision.length }, (_, i) => revision.charCodeAt(i));
-  const texts = [
-    ...around.flatMap((one) => [revision + one, one + revision]),
-    ...[' ', '-', '\0', '\u200b'].map((one) => revision.slice(0, 1) + one + revision.slice(1)),
-    revision.toUpperCase(),
-    revision.toLowerCase(),
-    revision.replaceAll(/[^a-z0-9]/gi, ''),
-    `"${revision}"`,
-    `W/${revision}`,
-    `W/"${revision}"`,
-    `{${revision}}`,
-    `x, ${revision}`,
-    `${revision}, x`,
-    // Characters with the same low byte, and compatibility forms.
-    ...[0x80, 0x100, 0xfee0].map((by) => String.fromCharCode(...codes.map((code) => code + by))),
-    codes.map((code) => `%${code.toString(16)}`).join(''),
-    ...(/^\d+$/.test(revision) ? [`0x${BigInt(revision).toString(16)}`] : []),
-  ];
-  return texts.filter((one) => one !== revision);
 }

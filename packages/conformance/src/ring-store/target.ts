@@ -43,7 +43,10 @@ export interface RingStoreTarget {
   remove?(ringName: string): Promise<void> | void;
   /** Stores any document without a store. */
   plant?(ringName: string, document: string): Promise<void> | void;
-  /** Makes the backend unreachable, for existing and future stores; resolves to a function that restores it. */
+  /**
+   * Makes the backend unreachable, for existing and future stores: no call gets an answer. Resolves to a function that
+   * restores it.
+   */
   breakConnection?(): Promise<() => Promise<void> | void>;
   readonly supports?: RingStoreSupport;
 }

@@ -185,7 +185,9 @@ export class RingStoreTrial extends Trial {
     what = 'a write with the right expectation',
     options: RingStoreCallOptions = {},
   ): Promise<string> {
-    const outcome = await this.promised(() => store.write(document, { ...options, expected }), what);
+    const given = { ...options, expected };
+    if (Object.isFrozen(options)) Object.freeze(given);
+    const outcome = await this.promised(() => store.write(document, given), what);
     if ('error' in outcome) throw new Finding(`${what} rejected with ${describeThrown(outcome.error)}`);
     return revisionOf(outcome.value, what);
   }
@@ -363,8 +365,9 @@ export function isConflict(error: unknown): boolean {
   return types.isNativeError(error) && error.name === 'RingConflictError';
 }
 
-export function isFailure(error: unknown, kind: RingStoreErrorKind): boolean {
-  return types.isNativeError(error) && error.name === 'RingStoreError' && 'kind' in error && error.kind === kind;
+export function isFailure(error: unknown, kind?: RingStoreErrorKind): boolean {
+  if (!types.isNativeError(error) || error.name !== 'RingStoreError' || !('kind' in error)) return false;
+  return kind === undefined || error.kind === kind;
 }
 
 export function documentText(document: string): string {

@@ -423,8 +423,8 @@ const SINGLE_USE_CHECKS: Checks<SingleUseTrial> = {
     const end = soon();
     await trial.claim(store, id, 600);
     const pending = Array.from({ length: CLAIMS }, () => trial.freshId());
-    const calls = pending.map((one) => trial.promised(() => store.claim(one, end), 'a claim under way at close'));
-    const claimed = trial.refused(store, id, end, 'a claim of a claimed id, under way at close,');
+    const calls = pending.map((one) => trial.promised(() => store.claim(one, end), 'a claim in progress at close'));
+    const claimed = trial.refused(store, id, end, 'a claim of a claimed id, in progress at close,');
     await trial.closeEarly(store);
     const what = 'a claim of a claimed id after the close of its store';
     const all = [...calls, claimed, trial.promised(() => store.claim(fresh, end), what)];

@@ -1,5 +1,5 @@
 /**
- * Encrypts and authenticates a payload. Whatever you return has to come back to `unseal` unchanged.
+ * Encrypts and authenticates a payload. The result is later passed to `unseal`.
  *
  * @param {Uint8Array} key 32 bytes.
  * @param {Uint8Array} payload
@@ -10,7 +10,7 @@ export function seal(key, payload) {
 }
 
 /**
- * Undoes `seal`; undefined for bytes that `seal` did not make with this key.
+ * Reverses `seal`; returns undefined for bytes that `seal` did not produce with this key.
  *
  * @param {Uint8Array} key 32 bytes.
  * @param {Uint8Array} sealed

@@ -7,11 +7,11 @@ const [a, b, others] = [randomBytes(32), randomBytes(32), randomBytes(32)];
 const target = {
   name: 'my codec',
   create: () => ({ codec: new MyCodec(a) }),
-  // Another process of your fleet: the same keys.
+  // Another process of your fleet, with the same keys.
   createPeer: () => ({ codec: new MyCodec(a) }),
-  // Another service: other keys.
+  // Another service, with other keys.
   createStranger: () => ({ codec: new MyCodec(others) }),
-  // After a rotation: seals with B, still unseals what A sealed.
+  // After a rotation: seals with B and still unseals tokens of A.
   createRotated: () => ({ codec: new MyCodec(b, a) }),
 };
 export default target;

@@ -3,13 +3,13 @@ import { keyWrapping } from '@sealring/core/adapter';
 import { decrypt, encrypt, kindOf } from './service.ts';
 
 const PROVIDER = 'my-kms';
-/** The longest ciphertext that the service makes, bytes. */
+/** Maximum length of a ciphertext of the service, bytes. */
 const MAX_BYTES = 1_024;
 
 /** Wraps data keys with one KMS key of your service. */
 export function myKeyWrapper(name: string): KeyWrapper {
   const supports = { context: true, authenticated: true, keyVersions: true };
-  // Every call ends by itself, is tried twice where that may help, and at once when its signal aborts.
+  // Every call has a deadline, retries once after temporary failures, and ends at once when its signal aborts.
   const calls = keyWrapping.calls({ timeoutMs: 5_000, maxAttempts: 2 }, (error) => ({ kind: kindOf(error) }));
   const owns = (keyId: string): boolean => keyId.startsWith(`${name}#`);
   return {
@@ -36,7 +36,7 @@ export function myKeyWrapper(name: string): KeyWrapper {
 
     async unwrap(wrappedKey, options) {
       const { context, signal } = keyWrapping.readWrapOptions(PROVIDER, options);
-      // Before any call: the ring document does not choose which KMS key is asked.
+      // Checked before any call, since the ring document must not choose the KMS key.
       const { keyId, wrapped } = keyWrapping.readWrappedKey(PROVIDER, wrappedKey, { maxBytes: MAX_BYTES, owns });
       const encrypted = { ciphertext: wrapped, version: keyId.slice(name.length + 1) };
       const outcome = await calls.run(
@@ -54,7 +54,7 @@ export function myKeyWrapper(name: string): KeyWrapper {
   };
 }
 
-/** One text for one context, whatever the order of its members. */
+/** One text for each context, independent of the order of its members. */
 function textOf(context: Readonly<Record<string, string>>): string {
   return JSON.stringify(Object.entries(context).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }

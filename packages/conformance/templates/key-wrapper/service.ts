@@ -1,6 +1,6 @@
 import type { KeyWrapperErrorKind } from '@sealring/core';
 
-/** What the service made of a data key. */
+/** A data key encrypted by the service. */
 export interface Encrypted {
   readonly ciphertext: Uint8Array;
   /** The exact version of the KMS key that was used. */
@@ -8,9 +8,9 @@ export interface Encrypted {
 }
 
 /**
- * Asks the service to encrypt a data key with the KMS key `name`, and to authenticate `context` with it.
+ * Asks the service to encrypt a data key with the KMS key `name` and to authenticate `context`.
  *
- * @param signal - Pass it on: it aborts when the caller gives up, at the deadline, and on close.
+ * @param signal - Pass it on. It aborts when the caller aborts, at the deadline, and on close.
  */
 export async function encrypt(
   name: string,
@@ -31,8 +31,8 @@ export async function decrypt(
   throw new Error(`implement decrypt: ${name}, ${version}, ${ciphertext.length}, ${context.length}, ${signal.aborted}`);
 }
 
-/** What an error of the service means; `corrupt` where it says that the ciphertext or the context is wrong. */
+/** The kind of an error of the service: `corrupt` if it reports a wrong ciphertext or context. */
 export function kindOf(_error: unknown): KeyWrapperErrorKind {
-  // Whatever you do not recognise is an outage: the unknown must not end the life of a key.
+  // Treat unknown errors as an outage, so that they never disable a key.
   return 'unavailable';
 }

@@ -6,8 +6,8 @@ const target: KeyWrapperTarget = {
   create: () => ({ keyWrapper: myKeyWrapper('key-a') }),
   // Another KMS key of the same service.
   createOtherKey: () => ({ keyWrapper: myKeyWrapper('key-b') }),
-  // Where the service is asked over a network: delete `remote`, and add `createUnreachable`, which makes a key wrapper on
-  // key-a whose address is that of a closed port. With `control`, the kit disables, denies and rotates key-a, too.
+  // For a service on the network, delete `remote` and add `createUnreachable`, which creates a key wrapper on
+  // key-a with the address of a closed port. With `control`, the kit also disables, denies and rotates key-a.
   supports: { remote: false },
 };
 export default target;

@@ -4,8 +4,8 @@ from sealring import StoredRing
 
 
 def find(name: str) -> StoredRing | None:
-    """Reads what is stored under a name. None only if the service answered that nothing is stored:
-    raise for every other answer, and for none."""
+    """Reads the document stored under a name. None only if the service reports that nothing is
+    stored; raise for every other response, and for a missing one."""
     raise NotImplementedError("implement find")
 
 

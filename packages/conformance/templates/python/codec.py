@@ -1,4 +1,4 @@
-"""A codec in Python, and what the Sealring conformance kit asks of it.
+"""A codec in Python, for the Sealring conformance kit.
 
     npx sealring-conformance codec --exec "python codec.py"
 """
@@ -11,7 +11,7 @@ from sealring_codec import serve
 
 
 class InvalidRequestState(Exception):
-    """Refuses a token. It is recognised by its name."""
+    """The error for a refused token, recognized by its name."""
 
 
 class MyCodec:
@@ -42,7 +42,7 @@ def _decode(token: str) -> bytes:
         sealed = base64.b64decode(token + padding, altchars=b"-_", validate=True)
     except ValueError:
         raise InvalidRequestState("malformed") from None
-    # Decoders are lenient: the same bytes must not have two spellings.
+    # Decoders are lenient, but a token must have exactly one valid encoding.
     if _encode(sealed) != token:
         raise InvalidRequestState("malformed")
     return sealed
@@ -54,6 +54,6 @@ if __name__ == "__main__":
         "self": [a],
         "peer": [a],  # Another process of your fleet.
         "stranger": [others],  # Another service.
-        "rotated": [b, a],  # Seals with B, still unseals what A sealed.
+        "rotated": [b, a],  # Seals with B and still unseals tokens of A.
     }
     serve(lambda role: MyCodec(*keys[role]))

@@ -1,4 +1,4 @@
-"""A key wrapper in Python, and what the Sealring conformance kit asks of it.
+"""A key wrapper in Python, for the Sealring conformance kit.
 
     pip install sealring
     npx sealring-conformance key-wrapper --exec "python key_wrapper.py"
@@ -32,7 +32,7 @@ class MyKeyWrapper:
         return WrappedKey(self.provider, f"{self.key_id}#{made.version}", made.ciphertext)
 
     def unwrap(self, wrapped: WrappedKey, context: dict, *, on_service_date=None) -> bytearray:
-        # Before any call: the ring document does not choose which KMS key is asked.
+        # Checked before any call, since the ring document must not choose the KMS key.
         if not self.owns(wrapped):
             raise self._error("corrupt", "unwrap")
         version = wrapped.key_id.removeprefix(f"{self.key_id}#")
@@ -42,12 +42,12 @@ class MyKeyWrapper:
         return bytearray(data_key)
 
     def _ask(self, operation, call, given, context):
-        # One text for one context, whatever the order of its members.
+        # One text for each context, independent of the order of its members.
         text = json.dumps(sorted(context.items())).encode()
         try:
             return call(self.key_id, given, text)
         except Exception as error:
-            # The service's own error is dropped: it may hold the data key.
+            # Drops the error of the service, which may contain the data key.
             raise self._error(kind_of(error), operation) from None
 
     def _error(self, kind: str, operation: str) -> KeyWrapperError:
@@ -56,7 +56,7 @@ class MyKeyWrapper:
 
 if __name__ == "__main__":
     names = {"self": "key-a", "other": "key-b"}
-    # Where the service is asked over a network: delete `remote`, and make a key wrapper on key-a
-    # whose address is that of a closed port for the role "unreachable". With `disable`, `enable`,
-    # `deny`, `allow` and `rotate`, the kit does that to key-a, too.
+    # For a service on the network, delete `remote` and create a key wrapper on key-a with the
+    # address of a closed port for the role "unreachable". With `disable`, `enable`, `deny`,
+    # `allow` and `rotate`, the kit also changes key-a.
     serve_key_wrapper(lambda role: MyKeyWrapper(names[role]), supports={"remote": False})

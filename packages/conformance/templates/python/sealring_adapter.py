@@ -1,7 +1,7 @@
 """Lets the Sealring conformance kit check a key wrapper or a ring store that is written in Python.
 
 A key wrapper has `provider`, `key_id`, `supports` (with `context`, `authenticated` and perhaps
-`key_versions`) and these methods, the last five where it can:
+`key_versions`) and these methods (the last five are optional):
 
     wrap(data_key, context, *, on_service_date)      -> WrappedKey
     unwrap(wrapped_key, context, *, on_service_date) -> bytes
@@ -12,20 +12,20 @@ A key wrapper has `provider`, `key_id`, `supports` (with `context`, `authenticat
     close()
 
 It fails by raising an exception whose class, or a base class of it, is called KeyWrapperError,
-with a `kind`, and if it can with a `provider` and an `operation`.
+with a `kind` and, optionally, a `provider` and an `operation`.
 
-A ring store has `kind`, perhaps `location`, and these methods, the last two where it can:
+A ring store has `kind`, optionally `location`, and these methods (the last two are optional):
 
-    read(*, on_service_date) -> None, or what has a `document` and a `revision`
+    read(*, on_service_date) -> None, or an object with a `document` and a `revision`
     write(document, *, expected, on_service_date) -> the new revision
     watch(changed) -> a function that ends it
     close()
 
-It fails by raising an exception that is called RingConflictError, or RingStoreError, with a `kind`
-and perhaps a `revision`. Wrong arguments are a TypeError or a ValueError.
+It fails by raising an exception called RingConflictError, or one called RingStoreError with a `kind`
+and optionally a `revision`. Wrong arguments are a TypeError or a ValueError.
 
-Each call runs in a thread of its own. A call that the kit aborts is answered at once, as
-unavailable, and its thread goes on until the method ends.
+Each call runs in a separate thread. A call that the kit aborts is answered at once, as
+unavailable, while its thread continues until the method ends.
 """
 
 import base64
@@ -36,7 +36,7 @@ from typing import NamedTuple
 
 
 class WrappedKey(NamedTuple):
-    """What a key wrapper makes of a data key. Any class with these members will do."""
+    """A wrapped data key. Any class with these members can replace it."""
 
     provider: str
     key_id: str
@@ -45,15 +45,15 @@ class WrappedKey(NamedTuple):
 
 
 def serve_key_wrapper(create, *, supports=None, name=None, wrapped_key=WrappedKey, **control):
-    """Checks the key wrappers that `create` makes, for a role each:
+    """Serves the key wrappers that `create` returns for each role:
 
         "self"         on KMS key A: another process of your fleet, each time
         "other"        on KMS key B of the same service
-        "unreachable"  on KMS key A, whose service cannot be reached
+        "unreachable"  on KMS key A, with an unreachable service
 
-    Without a service, pass `supports={"remote": False}`: "unreachable" is not asked for then.
-    `control` are functions named `disable`, `enable`, `deny`, `allow` and `rotate`, which do that
-    to KMS key A. `wrapped_key` makes what `unwrap` is given.
+    Without a service, pass `supports={"remote": False}`; the kit then omits "unreachable".
+    `control` are functions named `disable`, `enable`, `deny`, `allow` and `rotate`, which change
+    KMS key A. `wrapped_key` creates the argument of `unwrap`.
     """
     _Program(
         lambda request: _key_wrapper_facts(create(request["role"])),
@@ -66,9 +66,9 @@ def serve_key_wrapper(create, *, supports=None, name=None, wrapped_key=WrappedKe
 def serve_ring_store(
     create, *, supports=None, name=None, remove=None, plant=None, break_connection=None
 ):
-    """Checks the ring stores that `create` makes, for the name of a ring each.
+    """Serves the ring stores that `create` returns for each ring name.
 
-    `remove(ring)` and `plant(ring, document)` change what is stored without a store;
+    `remove(ring)` and `plant(ring, document)` change the stored document without a store;
     `break_connection()` makes the backend unreachable and returns a function that restores it.
     """
     mend = []
@@ -206,7 +206,7 @@ class _Program:
         self._watchers = {}
 
     def run(self):
-        sys.stdout = sys.stderr  # What an adapter prints must not come among the answers.
+        sys.stdout = sys.stderr  # Output of the adapter must not mix with the answers.
         for line in sys.stdin.buffer:
             request = json.loads(line)
             if "abort" in request:
@@ -260,7 +260,7 @@ class _Program:
     def _answer(self, request_id, answer):
         with self._lock:
             if request_id not in self._open:
-                return  # It was aborted, or had ended before it was.
+                return  # The request was aborted or answered before.
             del self._open[request_id]
             self._write({"id": request_id, **answer})
 

@@ -1,6 +1,6 @@
 """Lets the Sealring conformance kit check a codec that is written in Python.
 
-Give `serve` a function that makes a codec for a role:
+Pass `serve` a function that creates a codec for a role:
 
     "self"      a codec with keys A
     "peer"      another one with keys A: another process of your fleet
@@ -20,7 +20,7 @@ import sys
 def serve(create):
     """Answers the requests on standard input, one per line, until it ends."""
     answers = sys.stdout.buffer
-    sys.stdout = sys.stderr  # What a codec prints must not come among the answers.
+    sys.stdout = sys.stderr  # Output of the codec must not mix with the answers.
     codecs = {}
     for line in sys.stdin.buffer:
         answers.write(json.dumps(_answer(create, codecs, line)).encode() + b"\n")

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Encrypted(NamedTuple):
-    """What the service made of a data key."""
+    """A data key encrypted by the service."""
 
     ciphertext: bytes
     version: str
@@ -12,7 +12,7 @@ class Encrypted(NamedTuple):
 
 
 def encrypt(name: str, data_key: bytes, context: bytes) -> Encrypted:
-    """Encrypts a data key with the KMS key `name`, and authenticates `context` with it."""
+    """Encrypts a data key with the KMS key `name` and authenticates `context`."""
     raise NotImplementedError("implement encrypt")
 
 
@@ -22,6 +22,6 @@ def decrypt(name: str, encrypted: Encrypted, context: bytes) -> bytes:
 
 
 def kind_of(error: Exception) -> str:
-    """What an error of the service means: "corrupt" where it says that the ciphertext or the context
-    is wrong. Whatever you do not recognise is an outage: the unknown must not end a key's life."""
+    """The kind of an error of the service: "corrupt" if it reports a wrong ciphertext or context.
+    Treat unknown errors as an outage, so that they never disable a key."""
     return "unavailable"

@@ -1,4 +1,4 @@
-"""A ring store in Python, and what the Sealring conformance kit asks of it.
+"""A ring store in Python, for the Sealring conformance kit.
 
     pip install sealring
     npx sealring-conformance ring-store --exec "python store.py"
@@ -12,7 +12,7 @@ MAX_DOCUMENT_BYTES = 262_144
 
 
 class MyRing:
-    """Keeps a ring document under a name."""
+    """Stores a ring document under a name."""
 
     kind = "my-store"
 
@@ -33,7 +33,7 @@ class MyRing:
         if _is_too_large(document):
             raise RingStoreError("too-large", "over 262 144 bytes")
         if expected is not None and expected.encode("utf-8", "replace").decode() != expected:
-            # No service has such a revision, or could be asked.
+            # No service has such a revision, and a request could not carry it.
             raise RingConflictError()
         revision = _ask(swap, self._name, document, expected)
         if revision is None:
@@ -46,8 +46,8 @@ def _is_too_large(document: str) -> bool:
 
 
 def _ask(call, *arguments):
-    """A failure of the service is `unavailable`. Its own error is dropped: it may hold a credential
-    or the document."""
+    """Reports a failure of the service as `unavailable`. Drops its error, which may contain a
+    credential or the document."""
     try:
         return call(*arguments)
     except Exception:
@@ -55,5 +55,5 @@ def _ask(call, *arguments):
 
 
 if __name__ == "__main__":
-    # What the kit tests only if you add it: remove, plant, break_connection and supports.
+    # Add remove, plant, break_connection and supports for further checks.
     serve_ring_store(MyRing, name="my store")

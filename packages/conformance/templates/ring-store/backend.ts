@@ -1,12 +1,12 @@
-/** What is stored under a name. */
+/** A document stored under a name. */
 export interface Stored {
   readonly document: string;
   readonly revision: string;
 }
 
 /**
- * Reads what is stored under a name. Resolves to `undefined` only if the service answered that nothing is stored:
- * throw for every other answer, and for none.
+ * Reads the document stored under a name. Resolves to `undefined` only if the service reports that nothing is stored;
+ * throw for every other response, and for a missing one.
  */
 export async function find(name: string, signal: AbortSignal | undefined): Promise<Stored | undefined> {
   throw new Error(`fill in find: ${name}, ${signal?.aborted}`);

@@ -1,10 +1,10 @@
 import { RingConflictError, type RingStore, RingStoreError } from '@sealring/core';
 import { find, swap } from './backend.ts';
 
-/** Bytes that a ring document may have. */
+/** Maximum length of a ring document, bytes. */
 const MAX_DOCUMENT_BYTES = 262_144;
 
-/** Keeps a ring document under a name. */
+/** Stores a ring document under a name. */
 export function myRing(name: string): RingStore {
   return {
     kind: 'my-store',
@@ -31,7 +31,7 @@ export function myRing(name: string): RingStore {
   };
 }
 
-/** A failure of the service is `unavailable`. Its own error is dropped: it may hold a credential or the document. */
+/** Reports a failure of the service as `unavailable`. Drops its error, which may show a credential or the document. */
 async function ask<T>(signal: AbortSignal | undefined, call: () => Promise<T>): Promise<T> {
   try {
     signal?.throwIfAborted();

@@ -3,8 +3,8 @@ import { myRing } from './store.ts';
 
 const target: RingStoreTarget = {
   name: 'my store',
-  // Called several times for one name: each store on connections of its own.
+  // Called several times for one name. Each store has its own connections.
   create: (name) => ({ store: myRing(name) }),
-  // What the kit tests only if you add it: remove, plant, breakConnection and supports.
+  // Add remove, plant, breakConnection and supports for further checks.
 };
 export default target;

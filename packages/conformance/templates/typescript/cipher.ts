@@ -1,5 +1,5 @@
 /**
- * Encrypts and authenticates a payload. Whatever you return has to come back to `unseal` unchanged.
+ * Encrypts and authenticates a payload. The result is later passed to `unseal`.
  *
  * @param key - 32 bytes.
  */
@@ -8,7 +8,7 @@ export function seal(key: Uint8Array, payload: Uint8Array): Uint8Array {
 }
 
 /**
- * Undoes `seal`; undefined for bytes that `seal` did not make with this key.
+ * Reverses `seal`; returns undefined for bytes that `seal` did not produce with this key.
  *
  * @param key - 32 bytes.
  */

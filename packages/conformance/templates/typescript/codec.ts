@@ -1,6 +1,6 @@
 import { seal, unseal } from './cipher.ts';
 
-/** Refuses a token. It is recognised by its name. */
+/** The error for a refused token, recognized by its name. */
 export class InvalidRequestState extends Error {
   override readonly name = 'InvalidRequestState';
 }
@@ -20,7 +20,7 @@ export class MyCodec {
   unseal(token: string): Uint8Array {
     if (typeof token !== 'string') throw new InvalidRequestState('malformed');
     const sealed = Buffer.from(token, 'base64url');
-    // Decoders are lenient: the same bytes must not have two spellings.
+    // Decoders are lenient, but a token must have exactly one valid encoding.
     if (sealed.toString('base64url') !== token) throw new InvalidRequestState('malformed');
     for (const key of this.#keys) {
       const payload = unseal(key, sealed);

@@ -2,8 +2,8 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 
-// A key wrapper or a ring store that speaks the exec protocol, each call of it after some milliseconds. Its second argument
-// names a fault: it then does what FAULTS says instead of answering the request that the fault chooses.
+// A key wrapper or a ring store that speaks the exec protocol, with calls that take some milliseconds. Its second argument
+// names a fault in FAULTS, which replaces the answers to some requests.
 
 interface Request {
   readonly id: number;
@@ -24,7 +24,7 @@ interface Request {
 type Answer = Record<string, unknown>;
 
 const [contract = '', fault = ''] = process.argv.slice(2);
-/** What has a service at hand, or is slow to learn that nobody waits. */
+/** Faults that answer at once, or are slow to read an abort. */
 const isRemote = fault === 'answers-at-once' || fault === 'ends-late';
 
 const failure = (kind: string, more: object = {}): Answer => ({ failure: { kind, message: `it is ${kind}`, ...more } });

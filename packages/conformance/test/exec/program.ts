@@ -3,8 +3,8 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
-// A codec that speaks the exec protocol. Where its first argument names a fault it has that fault: it then does what FAULTS
-// says instead of answering the request that the fault chooses.
+// A codec that speaks the exec protocol. Its first argument may name a fault in FAULTS, which replaces the answers to
+// some requests.
 
 interface Request {
   readonly id: number;
@@ -76,7 +76,7 @@ const isHuge = ({ token = '' }: Request): boolean => token.length >= 1_000_000;
 
 type Fault = readonly [when: (request: Request) => boolean, what: (request: Request, answer: object) => void];
 
-/** Says `change` of the right answer. */
+/** Writes a changed answer. */
 const says = (op: string, change: (answer: Record<string, unknown>, id: number) => unknown): Fault => [
   isOp(op),
   ({ id }, answer) => sayAll([change({ ...answer }, id)]),
@@ -165,13 +165,13 @@ const FAULTS: Readonly<Record<string, Fault>> = {
 };
 
 const [fault = '', note = ''] = process.argv.slice(2);
-/** Two requests are awaited, and answered the other way round. */
+/** Waits for two requests and answers them in reverse order. */
 const waiting: unknown[] = [];
 
 if (fault === 'says-hello') say('Codec 1.0 ready\n');
 if (fault === 'never-starts') await new Promise((resolve) => setTimeout(resolve, 600_000));
 if (fault === 'stays') {
-  // Neither the end of its input nor being told to end moves it; and it has a program of its own, that holds its output.
+  // Ignores the end of its input and SIGTERM, and has a child process that holds its output.
   process.on('SIGTERM', () => undefined);
   setInterval(() => undefined, 1_000);
   const { pid } = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1000)'], { stdio: 'inherit' });

@@ -2,7 +2,7 @@ import type { RequestStateCodec } from '@sealring/core';
 import type { CodecTarget } from '../../src/index.ts';
 import { soundCodec, zooTarget } from '../zoo/broken-codecs.ts';
 
-/** A sound codec that does something else whenever it seals, and maybe when it opens. */
+/** A sound codec with a side effect in seal and, optionally, in unseal. */
 export function around(
   name: string,
   onSeal: (payload: Uint8Array) => void,

@@ -1,7 +1,7 @@
 import type { CodecTarget } from '../../src/index.ts';
 import { soundCodec } from '../zoo/broken-codecs.ts';
 
-/** A codec with the same keys in every process, whose nonces are counted from zero in each. */
+/** A codec with equal keys in every process and nonces that count from zero in each. */
 export function counted(name: string, mark: number): CodecTarget {
   let ordinal = 0;
   const make = soundCodec({

@@ -1,4 +1,4 @@
 import { counted } from './counted.ts';
 
-// Threads of one process have the same number.
+// Threads of one process share the process id.
 export const target = counted('counts nonces, by process', process.pid);

@@ -1,5 +1,5 @@
 import { threadId } from 'node:worker_threads';
 import { counted } from './counted.ts';
 
-// Processes have threads of the same numbers.
+// Thread ids repeat in every process.
 export const target = counted('counts nonces, by thread', threadId);

@@ -1,6 +1,6 @@
 import { soundCodec, zooTarget } from '../zoo/broken-codecs.ts';
 
-// The same keys in every process, as a fleet has them.
+// Equal keys in every process, as in a fleet.
 const make = soundCodec();
 const keys = ['a', 'b'].map((letter) => Buffer.alloc(32, letter)) as [Buffer, Buffer];
 export const target = {

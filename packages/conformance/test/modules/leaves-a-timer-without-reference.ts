@@ -1,6 +1,3 @@
 import { around } from './around.ts';
 
-export const target = around(
-  'leaves a timer without reference',
-  () => void setInterval(() => undefined, 60_000).unref(),
-);
+export const target = around('leaves an unreferenced timer', () => void setInterval(() => undefined, 60_000).unref());

@@ -1,7 +1,7 @@
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 import { around } from './around.ts';
 
-// Every thread of a process gets the same memory, and the last payload is in it.
+// All threads of a process share memory with the last payload.
 const shared = (getEnvironmentData('last') as SharedArrayBuffer | undefined) ?? new SharedArrayBuffer(32);
 setEnvironmentData('last', shared);
 const last = new Uint8Array(shared);

@@ -1,6 +1,6 @@
 import { soundCodec, zooTarget } from '../zoo/broken-codecs.ts';
 
-// What is printed before a codec is used is not the codec's.
+// Output on load does not count as output of the codec.
 process.stdout.write('starting\n');
 
 export default () => zooTarget('a module', soundCodec());

@@ -1,4 +1,4 @@
-/* Adapters with one mistake each, written from the contract of `KeyWrapper` alone. */
+/* Adapters with one fault each, written only from the contract of `KeyWrapper`. */
 import { createDecipheriv, randomBytes, sign, verify } from 'node:crypto';
 import { writeSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -10,12 +10,12 @@ type Options = WrapOptions;
 type Entries = readonly (readonly [string, string])[];
 type Constructor = new (setup: Setup) => AcmeWrapper;
 
-/** An adapter of a class of its own. */
+/** An adapter of its own class. */
 const of =
   (Class: Constructor): MakeAcme =>
   (setup) =>
     new Class(setup);
-/** A good adapter with other members. */
+/** A correct adapter with other members. */
 const withMembers =
   (members: (good: AcmeWrapper, setup: Setup) => object): MakeAcme =>
   (setup) => {
@@ -47,7 +47,7 @@ const checking = (check: (dataKey: unknown, good: (dataKey: Uint8Array) => void)
       }
     },
   );
-/** Wraps bytes made of whatever it was given. */
+/** Wraps bytes that are converted from the argument. */
 const converting = (convert: (given: unknown) => unknown): MakeAcme =>
   withMembers((good) => {
     const wrap = good.wrap.bind(good);
@@ -81,7 +81,7 @@ const reading = (read: (wrapped: Uint8Array) => Uint8Array): MakeAcme =>
       }
     },
   );
-/** Wrapped keys in another form. */
+/** Wrapped keys in another format. */
 const formed = (write: (bytes: Uint8Array) => Uint8Array, read: (bytes: Uint8Array) => Uint8Array): MakeAcme =>
   of(
     class extends AcmeWrapper {
@@ -106,7 +106,7 @@ const unwrapping = (
     const own = good.unwrap.bind(good);
     return { unwrap: (wrapped: WrappedKey, options: Options) => unwrap(own, wrapped, options, setup) };
   });
-/** Unwraps with something that it keeps for its instance. */
+/** Calls with state that belongs to its instance. */
 const keeping = <State>(
   start: () => State,
   unwrap: (
@@ -145,22 +145,22 @@ const onError = (operation: Operation, change: (error: KeyWrapperError, given: n
     }
   });
 
-/** Every adapter, by what its author did. */
+/** The adapters by a description of their fault. */
 export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
   // Bytes
-  'takes the plaintext for ASCII': giving((plaintext) => Buffer.from(plaintext.toString('ascii'), 'latin1')),
-  'strips a newline at the end of the plaintext': giving((plaintext) =>
+  'treats the plaintext as ASCII': giving((plaintext) => Buffer.from(plaintext.toString('ascii'), 'latin1')),
+  'strips a trailing newline of the plaintext': giving((plaintext) =>
     plaintext.at(-1) === 0x0a ? plaintext.subarray(0, -1) : plaintext,
   ),
-  'decodes a plaintext that reads as hex': giving((plaintext) =>
+  'decodes a plaintext that looks like hex': giving((plaintext) =>
     /^[0-9a-f]{32}$/.test(plaintext.toString('latin1')) ? Buffer.from(plaintext.toString('latin1'), 'hex') : plaintext,
   ),
-  'decodes a plaintext that reads as base64': giving((plaintext) =>
+  'decodes a plaintext that looks like base64': giving((plaintext) =>
     /^[A-Za-z0-9+/_-]{32}$/.test(plaintext.toString('latin1'))
       ? Buffer.from(plaintext.toString('latin1'), 'base64')
       : plaintext,
   ),
-  'keeps the data key as a number': giving((plaintext) =>
+  'converts the data key to a number': giving((plaintext) =>
     Buffer.from(
       BigInt(`0x${hex(plaintext)}`)
         .toString(16)
@@ -168,10 +168,10 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       'hex',
     ),
   ),
-  'skips a byte order mark': giving((plaintext) =>
+  'drops a byte order mark': giving((plaintext) =>
     plaintext.subarray(0, 3).equals(Buffer.of(0xef, 0xbb, 0xbf)) ? plaintext.subarray(3) : plaintext,
   ),
-  'ends a plaintext at its first zero byte': giving((plaintext) =>
+  'truncates a plaintext at a zero byte': giving((plaintext) =>
     plaintext.subarray(0, plaintext.includes(0) ? plaintext.indexOf(0) : undefined),
   ),
   'reads a view from its offset to the end of its buffer': withMembers((good) => {
@@ -192,7 +192,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       options as never,
     ),
   ),
-  'gives two callers at once the same bytes': keeping(
+  'returns the same bytes to two concurrent callers': keeping(
     () => new Map<string, Promise<Uint8Array>>(),
     async (flying, good, wrapped, options) => {
       if (options?.signal || !wrapped?.wrapped) return good(wrapped, options);
@@ -208,7 +208,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       return call;
     },
   ),
-  'hands out the generated key that it caches': withMembers((good) => {
+  'returns a cached generated key': withMembers((good) => {
     const [unwrap, generate] = [good.unwrap.bind(good), good.generate.bind(good)];
     const cache = new Map<string, Uint8Array>();
     return Object.defineProperties(
@@ -242,29 +242,29 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
     'wrap',
     (_, [dataKey]) => void (dataKey as unknown as Uint8Array).fill(0),
   ),
-  'overwrites what it unwraps': unwrapping(async (good, wrapped, options) => {
+  'overwrites the wrapped key': unwrapping(async (good, wrapped, options) => {
     const opened = await good(wrapped, options);
     wrapped.wrapped.fill(0);
     return opened;
   }),
-  'overwrites the entry it has signed': forOne('sign', async (good, given) => {
+  'overwrites the signed entry': forOne('sign', async (good, given) => {
     const signature = await good(...given);
     (given[0] as unknown as Uint8Array).fill(0);
     return signature;
   }),
-  'turns a signature round where it lies': withMembers((good) => ({
+  'reverses a signature in place': withMembers((good) => ({
     verify: (entry: Uint8Array, signature: Uint8Array) => {
       const isGood = AcmeWrapper.prototype.verify.call(good, entry, signature);
       signature.reverse();
       return isGood;
     },
   })),
-  'adds the key to the caller’s context': forOne('wrap', async (good, given) => {
+  'adds a member to the caller’s context': forOne('wrap', async (good, given) => {
     if (Object(Object(given[1]).context) === Object(given[1]).context)
       Object.assign((given[1] as unknown as Options).context, { key: 'x' });
     return good(...given);
   }),
-  'reads an entry when its turn has come': withMembers((_, setup) => ({
+  'reads an entry after queueing': withMembers((_, setup) => ({
     async sign(entry: Uint8Array, options?: { signal?: AbortSignal }) {
       if (!(entry instanceof Uint8Array)) throw new TypeError('entry');
       const inner = new AcmeWrapper(setup);
@@ -288,22 +288,22 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
     entries.map(([name, value]) => [name, value.toLowerCase()]),
   ),
   'trims the values of a context': encoding((entries) => entries.map(([name, value]) => [name, value.trim()])),
-  'leaves out names of its own prefix': encoding((entries) => entries.filter(([name]) => !name.startsWith('aws:'))),
+  'omits names with its own prefix': encoding((entries) => entries.filter(([name]) => !name.startsWith('aws:'))),
   'copies a context by assignment': encoding((entries) => {
     const copy: Record<string, string> = {};
     for (const [name, value] of entries) copy[name] = value;
     return copy;
   }),
-  'binds ten members': encoding((entries) => entries.slice(0, 10)),
-  'reads numbers in a context': encoding((entries) =>
+  'binds only ten members': encoding((entries) => entries.slice(0, 10)),
+  'parses numbers in a context': encoding((entries) =>
     entries.map(([name, value]) => [name, /^\d+(\.\d+)?$/.test(value) ? Number(value) : value]),
   ),
-  'leaves out empty values': encoding((entries) => entries.filter(([, value]) => value !== '')),
+  'omits empty values': encoding((entries) => entries.filter(([, value]) => value !== '')),
   'composes accents': encoding((entries) => entries.map(([name, value]) => [name, value.normalize('NFC')])),
-  'composes accents in names only': encoding((entries) =>
+  'composes accents only in names': encoding((entries) =>
     entries.map(([name, value]) => [name.normalize('NFC'), value]),
   ),
-  'keeps a context as Latin-1': of(
+  'encodes a context as Latin-1': of(
     class extends AcmeWrapper {
       override encode(entries: Entries): Buffer {
         return Buffer.from(super.encode(entries).toString('utf8'), 'latin1');
@@ -317,8 +317,10 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       }
     },
   ),
-  'cuts values at 256 characters': encoding((entries) => entries.map(([name, value]) => [name, value.slice(0, 256)])),
-  'binds the length of long values': encoding((entries) =>
+  'truncates values at 256 characters': encoding((entries) =>
+    entries.map(([name, value]) => [name, value.slice(0, 256)]),
+  ),
+  'binds only the length of long values': encoding((entries) =>
     entries.map(([name, value]) => [name, value.length > 512 ? value.length : value]),
   ),
   'generates without the context': of(
@@ -335,7 +337,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       }
     },
   ),
-  'unwraps what was wrapped under no context, whatever the context': of(
+  'unwraps keys without a context under any context': of(
     class extends AcmeWrapper {
       override async unwrap(wrapped: WrappedKey, options: Options): Promise<Uint8Array> {
         return super.unwrap(wrapped, options).catch((error: unknown) => {
@@ -347,20 +349,20 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
   ),
 
   // Integrity
-  'looks at half of the first byte': reading((wrapped) => wrapped.map((byte, i) => (i === 0 ? byte & 0x0f : byte))),
-  'reads a length in front and nothing behind it': formed(
+  'checks only half of the first byte': reading((wrapped) => wrapped.map((byte, i) => (i === 0 ? byte & 0x0f : byte))),
+  'ignores bytes after a length prefix': formed(
     (bytes) => Uint8Array.of(bytes.length, ...bytes),
     (bytes) => bytes.subarray(1, 1 + (bytes[0] ?? 0)),
   ),
-  'ignores two flags in its head': formed(
+  'ignores two flags in its header': formed(
     (bytes) => Uint8Array.of(7, 0, ...bytes),
     (bytes) => bytes.subarray(2),
   ),
-  'decodes base64 loosely': formed(
+  'decodes base64 leniently': formed(
     (bytes) => Buffer.from(Buffer.from(bytes).toString('base64')),
     (bytes) => Buffer.from(Buffer.from(bytes).toString('latin1'), 'base64'),
   ),
-  'does not look at the version in its text': formed(
+  'ignores the version in its text': formed(
     (bytes) => Buffer.from(`acme:v1:${hex(bytes)}`),
     (bytes) => {
       const text = Buffer.from(bytes).toString('latin1');
@@ -369,7 +371,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       return Buffer.from(text.slice(8), 'hex');
     },
   ),
-  'reads hex in either case': formed(
+  'accepts hex in upper case': formed(
     (bytes) => Buffer.from(hex(bytes)),
     (bytes) => {
       const text = Buffer.from(bytes).toString('latin1');
@@ -378,7 +380,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       return Buffer.from(text, 'hex');
     },
   ),
-  'skips spaces around its text': formed(
+  'ignores spaces around its text': formed(
     (bytes) => Buffer.from(hex(bytes)),
     (bytes) => {
       const text = Buffer.from(bytes).toString('latin1').trim();
@@ -387,19 +389,19 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       return Buffer.from(text, 'hex');
     },
   ),
-  'calls short bytes an outage': unwrapping(async (good, wrapped, options) => {
+  'reports short bytes as an outage': unwrapping(async (good, wrapped, options) => {
     if (wrapped?.wrapped?.length < 20)
       throw new KeyWrapperError('unavailable', { provider: 'acme', operation: 'unwrap' });
     return good(wrapped, options);
   }),
-  'calls a changed head a key that is gone': unwrapping(async (good, wrapped, options) =>
+  'reports a changed header as a missing key': unwrapping(async (good, wrapped, options) =>
     good(wrapped, options).catch((error: unknown) => {
       if (error instanceof KeyWrapperError && error.kind === 'corrupt' && wrapped.wrapped[0] !== 1)
         throw new KeyWrapperError('not-found', { provider: 'acme', operation: 'unwrap' });
       throw error;
     }),
   ),
-  'answers changed bytes with random ones': unwrapping(async (good, wrapped, options) =>
+  'returns random bytes for changed ones': unwrapping(async (good, wrapped, options) =>
     good(wrapped, options).catch((error: unknown) => {
       if (
         error instanceof KeyWrapperError &&
@@ -411,10 +413,10 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       throw error;
     }),
   ),
-  'takes a wrapped key without a provider': unwrapping((good, wrapped, options) =>
+  'accepts a wrapped key without a provider': unwrapping((good, wrapped, options) =>
     good(wrapped?.provider === undefined && wrapped ? { ...wrapped, provider: 'acme' } : wrapped, options),
   ),
-  'takes a wrapped key without a KMS key': unwrapping((good, wrapped, options) =>
+  'accepts a wrapped key without a keyId': unwrapping((good, wrapped, options) =>
     good(wrapped?.keyId === '' ? { ...wrapped, keyId: 'keys/one#1' } : wrapped, options),
   ),
   'compares providers in lower case': unwrapping((good, wrapped, options) =>
@@ -426,12 +428,12 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
   'compares trimmed providers': unwrapping((good, wrapped, options) =>
     good(typeof wrapped?.provider === 'string' ? { ...wrapped, provider: wrapped.provider.trim() } : wrapped, options),
   ),
-  'compares the first letters of providers': unwrapping((good, wrapped, options) =>
+  'compares only the first letters of providers': unwrapping((good, wrapped, options) =>
     good(wrapped?.provider?.startsWith('acme') ? { ...wrapped, provider: 'acme' } : wrapped, options),
   ),
 
   // owns
-  'owns what it made itself': withMembers((good, setup) => {
+  'owns only its own wraps': withMembers((good, setup) => {
     const made = new WeakSet<object>();
     const wrap = good.wrap.bind(good);
     return {
@@ -444,10 +446,10 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       unwrap: async (wrapped: WrappedKey, options: Options) => new AcmeWrapper(setup).unwrap(wrapped, options),
     };
   }),
-  'says 1 for owned': withMembers((good) => ({
+  'returns 1 from owns': withMembers((good) => ({
     owns: (wrapped: WrappedKey) => (AcmeWrapper.prototype.owns.call(good, wrapped) ? 1 : 0),
   })),
-  'throws for what it does not own': withMembers((good) => ({
+  'throws in owns for other wrapped keys': withMembers((good) => ({
     owns: (wrapped: WrappedKey) => {
       if (wrapped.provider !== 'acme') throw new TypeError('not mine');
       return AcmeWrapper.prototype.owns.call(good, wrapped);
@@ -463,7 +465,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
   ...Object.fromEntries(
     (['wrap', 'unwrap', 'generate', 'sign'] as const).flatMap((operation) => [
       [
-        `does not pass on the signal of ${operation}`,
+        `ignores the signal of ${operation}`,
         forOne(operation, async (good, given) => {
           if (signalOf(given)?.aborted) throw new KeyWrapperError('unavailable', { provider: 'acme', operation });
           return good(...without(given));
@@ -488,35 +490,35 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
         }),
       ],
       [
-        `calls an outage of ${operation} a throttle`,
+        `reports an outage of ${operation} as throttled`,
         onError(operation, (error) =>
           error.kind === 'unavailable' ? new KeyWrapperError('throttled', error.summary) : error,
         ),
       ],
       [
-        `calls an outage of ${operation} a timeout`,
+        `reports an outage of ${operation} as timeout`,
         onError(operation, (error) =>
           error.kind === 'unavailable' ? new KeyWrapperError('timeout' as never, error.summary) : error,
         ),
       ],
       [
-        `lets the vendor’s error out of ${operation}`,
+        `rejects ${operation} with the vendor’s error`,
         onError(operation, (error) => (error.kind === 'unavailable' ? new AcmeError('ECONNREFUSED') : error)),
       ],
       [
-        `calls a denied ${operation} an outage`,
+        `reports a denied ${operation} as an outage`,
         onError(operation, (error) =>
           error.kind === 'denied' ? new KeyWrapperError('unavailable', error.summary) : error,
         ),
       ],
       [
-        `calls a disabled ${operation} denied`,
+        `reports a disabled ${operation} as denied`,
         onError(operation, (error) =>
           error.kind === 'disabled' ? new KeyWrapperError('denied', error.summary) : error,
         ),
       ],
       [
-        `throws text out of ${operation}`,
+        `rejects ${operation} with a text`,
         onError(operation, (error) => (error.kind === 'unavailable' ? 'unavailable' : error)),
       ],
       [
@@ -535,7 +537,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
         onError(operation, (error) => Object.assign(error, { cause: new AcmeError('KeyOff') })),
       ],
       [
-        `does not let go of ${operation} when closed`,
+        `does not end ${operation} at close`,
         withMembers((good, setup) => {
           let isClosed = false;
           const own = (good[operation] as (...given: never[]) => Promise<unknown>).bind(good);
@@ -554,7 +556,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       ],
     ]),
   ),
-  'shares a call under way, and the signal of the first': keeping(
+  'joins concurrent calls with the signal of the first': keeping(
     () => new Map<string, Promise<Uint8Array>>(),
     async (flying, good, wrapped, options) => {
       if (!wrapped?.wrapped || !options?.context) return good(wrapped, options);
@@ -575,7 +577,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
     signalOf(given)?.addEventListener('abort', () => void Promise.reject(new Error('late')));
     return made;
   }),
-  'trips a breaker with an error of its own': keeping(
+  'has a circuit breaker with its own error': keeping(
     () => ({ failed: 0 }),
     async (state, good, wrapped, options) => {
       if (state.failed > 0) throw new Error('circuit open');
@@ -596,14 +598,14 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       });
     },
   ),
-  'closes the client that it was given': withMembers((good, { client }) => ({
+  'closes the caller’s client': withMembers((good, { client }) => ({
     close: async () => {
       client.isOpen = false;
       setTimeout(() => (client.isOpen = true), 40);
       await AcmeWrapper.prototype.close.call(good);
     },
   })),
-  'throws when it is closed twice': withMembers((good) => {
+  'throws at a second close': withMembers((good) => {
     let closed = 0;
     return {
       close: async () => {
@@ -612,7 +614,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       },
     };
   }),
-  'closes at once, and returns nothing': withMembers((good) => ({
+  'returns nothing from close': withMembers((good) => ({
     close: () => void AcmeWrapper.prototype.close.call(good),
   })),
   'leaves the timer of a retry': forOne('wrap', async (good, given) => {
@@ -627,41 +629,41 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
   }),
 
   // Errors
-  'keeps the body of a request as bytes': failing(
+  'attaches the request body as bytes': failing(
     (error, cause) =>
       void (
         secretOf(cause) && Object.assign(error, { body: Buffer.from(JSON.stringify({ Plaintext: secretOf(cause) })) })
       ),
   ),
-  'keeps the body of a request in UTF-16': failing(
+  'attaches the request body in UTF-16': failing(
     (error, cause) => void (secretOf(cause) && Object.assign(error, { body: Buffer.from(secretOf(cause), 'utf16le') })),
   ),
-  'puts the body into base64 once more': failing(
+  'attaches the request body in base64': failing(
     (error, cause) =>
       void (secretOf(cause) && Object.assign(error, { body: Buffer.from(secretOf(cause)).toString('base64') })),
   ),
-  'puts the body into its stack': failing(
+  'shows the request body in its stack': failing(
     (error, cause) => void (secretOf(cause) && (error.stack = `${error.stack}\n    with ${secretOf(cause)}`)),
   ),
-  'shows the request to JSON': failing(
+  'shows the request in JSON': failing(
     (error, cause) =>
       void (secretOf(cause) && Object.defineProperty(error, 'toJSON', { value: () => ({ body: secretOf(cause) }) })),
   ),
-  'shows the request to inspect': failing(
+  'shows the request in inspect': failing(
     (error, cause) =>
       void (secretOf(cause) && Object.defineProperty(error, inspect.custom, { value: () => secretOf(cause) })),
   ),
-  'keeps the request in a list of lists': failing(
+  'attaches the request in nested lists': failing(
     (error, cause) =>
       void (secretOf(cause) && Object.assign(error, { trail: [[['wrap', Buffer.from(secretOf(cause), 'base64')]]] })),
   ),
-  'keeps the request in a closure’s property': failing(
+  'attaches the request as a property of a function': failing(
     (error, cause) =>
       void (
         secretOf(cause) && Object.assign(error, { retry: Object.assign(() => undefined, { body: secretOf(cause) }) })
       ),
   ),
-  'names its provider for people': failing(
+  'names its provider with a display name': failing(
     (error) => new KeyWrapperError(error.kind, { ...error.summary, provider: 'Acme Cloud' }),
   ),
   'rejects with an object': failing((error) => ({
@@ -670,17 +672,17 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
     message: error.message,
     summary: error.summary,
   })),
-  'collects its errors': failing((error) =>
+  'rejects with an AggregateError': failing((error) =>
     Object.assign(new AggregateError([error], 'all failed'), { kind: error.kind, summary: error.summary }),
   ),
-  'says the data key where it has the wrong length': checking((dataKey, good) => {
+  'shows a data key of the wrong length': checking((dataKey, good) => {
     try {
       good(dataKey as Uint8Array);
     } catch (error) {
       throw Object.assign(error as Error, { given: dataKey });
     }
   }),
-  'says the text that it was given': checking((dataKey, good) => {
+  'shows a text argument': checking((dataKey, good) => {
     if (typeof dataKey === 'string') throw new TypeError(`not bytes: ${dataKey}`);
     good(dataKey as Uint8Array);
   }),
@@ -693,7 +695,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
     );
     return good(...given);
   }),
-  'logs what it generated': withMembers((good) => {
+  'logs generated data keys': withMembers((good) => {
     const generate = good.generate.bind(good);
     return {
       generate: async (options: Options) => {
@@ -703,10 +705,10 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       },
     };
   }),
-  'logs what failed': failing(
+  'logs failed requests': failing(
     (error, cause) => void (secretOf(cause) && console.debug(error.kind, Object(cause).request)),
   ),
-  'keeps the last request in sight': withMembers((good) => {
+  'keeps the last request in a member': withMembers((good) => {
     const wrap = good.wrap.bind(good);
     const state: { last?: unknown } = {};
     return {
@@ -716,7 +718,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       ),
     };
   }),
-  'keeps the last generated key in sight': withMembers((good) => {
+  'keeps the last generated key in a member': withMembers((good) => {
     const generate = good.generate.bind(good);
     const state: { last?: unknown } = {};
     return {
@@ -730,44 +732,44 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
   }),
 
   // Arguments
-  'takes text of 32 characters': converting((given) =>
+  'accepts text of 32 characters': converting((given) =>
     typeof given === 'string' && given.length === 32 ? Buffer.from(given, 'latin1') : given,
   ),
-  'takes hexadecimal text': converting((given) =>
+  'accepts hexadecimal text': converting((given) =>
     typeof given === 'string' && /^[0-9a-f]{64}$/.test(given) ? Buffer.from(given, 'hex') : given,
   ),
-  'takes base64 text': converting((given) =>
+  'accepts base64 text': converting((given) =>
     typeof given === 'string' && given.length === 44 ? Buffer.from(given, 'base64') : given,
   ),
-  'takes the JSON of a Buffer': converting((given) =>
+  'accepts the JSON of a Buffer': converting((given) =>
     Object(given).type === 'Buffer' ? Buffer.from(Object(given).data) : given,
   ),
-  'takes 16-bit words': converting((given) => (given instanceof Uint16Array ? new Uint8Array(given.buffer) : given)),
-  'takes keys for AES-128': checking((dataKey, good) =>
+  'accepts 16-bit words': converting((given) => (given instanceof Uint16Array ? new Uint8Array(given.buffer) : given)),
+  'accepts keys for AES-128': checking((dataKey, good) =>
     Object(dataKey).length === 16 && dataKey instanceof Uint8Array ? undefined : good(dataKey as Uint8Array),
   ),
-  'takes any multiple of eight bytes': checking((dataKey, good) =>
+  'accepts any multiple of eight bytes': checking((dataKey, good) =>
     dataKey instanceof Uint8Array && dataKey.length % 8 === 0 && dataKey.length > 32
       ? undefined
       : good(dataKey as Uint8Array),
   ),
-  'fills short keys with zeros': converting((given) =>
+  'pads short keys with zeros': converting((given) =>
     given instanceof Uint8Array && given.length > 0 && given.length < 32
       ? Uint8Array.of(...given, ...new Uint8Array(32 - given.length))
       : given,
   ),
-  'cuts long keys': converting((given) =>
+  'truncates long keys': converting((given) =>
     given instanceof Uint8Array && given.length > 32 ? given.subarray(0, 32) : given,
   ),
-  'looks for zeros only': checking((dataKey, good) =>
+  'refuses only zeros as constant keys': checking((dataKey, good) =>
     dataKey instanceof Uint8Array && dataKey.length === 32 && dataKey[0] !== 0
       ? undefined
       : good(dataKey as Uint8Array),
   ),
-  'wraps under no context where none was given': forOne('wrap', async (good, [dataKey, options]) =>
+  'wraps without a context': forOne('wrap', async (good, [dataKey, options]) =>
     good(dataKey as never, (options === undefined ? { context: {} } : options) as never),
   ),
-  'generates under no context where none was given': forOne('generate', async (good, [options]) =>
+  'generates without a context argument': forOne('generate', async (good, [options]) =>
     good((Object(options).context ? options : { ...Object(options), context: {} }) as never),
   ),
   'signs text': forOne('sign', async (good, [entry, options]) =>
@@ -779,7 +781,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       options,
     ),
   ),
-  'writes numbers in a context as text': forOne('wrap', async (good, [dataKey, options]) => {
+  'converts numbers in a context to text': forOne('wrap', async (good, [dataKey, options]) => {
     const { context } = Object(options);
     const isObject = typeof context === 'object' && context !== null;
     return good(
@@ -792,11 +794,11 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
         : options) as never,
     );
   }),
-  'asks before it looks at the length': forOne('wrap', async (good, [dataKey, options], setup) => {
+  'calls the service before checking the length': forOne('wrap', async (good, [dataKey, options], setup) => {
     if (dataKey && !setup.isUp) throw new KeyWrapperError('unavailable', { provider: 'acme', operation: 'wrap' });
     return good(dataKey as never, options as never);
   }),
-  'throws at once for a wrong entry': withMembers((good) => ({
+  'throws synchronously for a wrong entry': withMembers((good) => ({
     sign(...given: Parameters<AcmeWrapper['sign']>) {
       if (!(given[0] instanceof Uint8Array)) throw new TypeError('entry');
       return AcmeWrapper.prototype.sign.apply(good, given);
@@ -804,11 +806,11 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
   })),
 
   // Signatures
-  'signs 4 096 bytes at most': signing((entry) => entry.subarray(0, 4_096)),
-  'signs 64 bytes at most': signing((entry) => entry.subarray(0, 64)),
+  'signs at most 4 096 bytes': signing((entry) => entry.subarray(0, 4_096)),
+  'signs at most 64 bytes': signing((entry) => entry.subarray(0, 64)),
   'signs an entry as text': signing((entry) => Buffer.from(Buffer.from(entry).toString('utf8'))),
   'signs a trimmed entry': signing((entry) => Buffer.from(Buffer.from(entry).toString('latin1').trim(), 'latin1')),
-  'signs an entry up to a zero byte': signing((entry) =>
+  'truncates an entry at a zero byte': signing((entry) =>
     entry.subarray(0, entry.includes(0) ? entry.indexOf(0) : undefined),
   ),
   'signs the JSON of an entry': signing((entry) => {
@@ -818,12 +820,12 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       return entry;
     }
   }),
-  'signs what hexadecimal text stands for': signing((entry) =>
+  'decodes hexadecimal entries': signing((entry) =>
     /^([0-9a-f]{2})+$/.test(Buffer.from(entry).toString('latin1'))
       ? Buffer.from(Buffer.from(entry).toString('latin1'), 'hex')
       : entry,
   ),
-  'signs without zeros in front': signing((entry) =>
+  'signs without leading zeros': signing((entry) =>
     entry.subarray(
       Math.max(
         0,
@@ -831,7 +833,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       ),
     ),
   ),
-  'verifies in a promise': withMembers((good) => ({
+  'returns a promise from verify': withMembers((good) => ({
     verify: async (...given: [Uint8Array, Uint8Array]) => AcmeWrapper.prototype.verify.apply(good, given),
   })),
   'throws for a signature of another length': withMembers((good) => ({
@@ -840,11 +842,11 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       return AcmeWrapper.prototype.verify.apply(good, given);
     },
   })),
-  'looks at the first 64 bytes of a signature': withMembers((_, { acme }) => ({
+  'checks only the first 64 bytes of a signature': withMembers((_, { acme }) => ({
     verify: (entry: Uint8Array, signature: Uint8Array) =>
       verify(null, entry, acme.signing.publicKey, signature.subarray(0, 64)),
   })),
-  'mixes entries that are signed at once': withMembers((_, setup) => {
+  'mixes concurrently signed entries': withMembers((_, setup) => {
     let current: Uint8Array;
     const inner = new AcmeWrapper(setup);
     return {
@@ -858,7 +860,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
   }),
 
   // Control
-  'answers once more from memory while disabled': keeping(
+  'returns one cached result while disabled': keeping(
     () => ({ known: new Map<string, Uint8Array>(), left: 0 }),
     async (state, good, wrapped, options) => {
       const name = JSON.stringify([wrapped?.provider, wrapped?.keyId, hex(wrapped?.wrapped ?? []), options?.context]);
@@ -879,7 +881,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       }
     },
   ),
-  'says unavailable when it was disabled before': keeping(
+  'reports a repeated disabled as unavailable': keeping(
     () => ({ seen: 0 }),
     async (state, good, wrapped, options) =>
       good(wrapped, options).catch((error: unknown) => {
@@ -888,7 +890,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
         throw error;
       }),
   ),
-  'remembers for its generate that the key was disabled': withMembers((good) => {
+  'caches the disabled state for generate': withMembers((good) => {
     const generate = good.generate.bind(good);
     let off: unknown;
     return {
@@ -901,7 +903,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       },
     };
   }),
-  'knows the last two versions': of(
+  'supports only the last two versions': of(
     class extends AcmeWrapper {
       override async unwrap(wrapped: WrappedKey, options: Options): Promise<Uint8Array> {
         const version = Number(/#(\d+)$/.exec(wrapped?.keyId ?? '')?.[1] ?? 0);
@@ -911,7 +913,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       }
     },
   ),
-  'knows the versions there were when it started': of(
+  'supports only the versions from its start': of(
     class extends AcmeWrapper {
       readonly #count: number;
       constructor(setup: Setup) {
@@ -925,7 +927,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       }
     },
   ),
-  'names the first version of what it generates': withMembers((good) => {
+  'names the first version in generate': withMembers((good) => {
     const generate = good.generate.bind(good);
     return {
       generate: async (options: Options) => {
@@ -944,9 +946,9 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
     };
   }),
 
-  // Facts, dates, secrets, calls at once
+  // Facts, dates, secrets, concurrent calls
   'names its provider in capitals': withMembers(() => ({ provider: 'ACME' })),
-  'forgets what it supports once it is closed': withMembers((good) => ({
+  'loses supports after close': withMembers((good) => ({
     wrap: async (dataKey: Uint8Array, options: Options) => {
       const made = await AcmeWrapper.prototype.wrap.call(good, dataKey, options);
       good.supports = { context: true, authenticated: true };
@@ -967,7 +969,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       }
     },
   ),
-  'carries the key along in JSON': of(
+  'includes the key in JSON': of(
     class extends AcmeWrapper {
       override encrypt(...given: Parameters<AcmeWrapper['encrypt']>): WrappedKey {
         const made = super.encrypt(...given);
@@ -986,7 +988,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       }
     },
   ),
-  'takes its nonce from the clock': of(
+  'derives its nonce from the clock': of(
     class extends AcmeWrapper {
       override encrypt(...[key, plaintext, context]: Parameters<AcmeWrapper['encrypt']>): WrappedKey {
         const nonce = Buffer.alloc(12, String(Math.floor(Date.now() / 10_000)));
@@ -1002,7 +1004,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
         Object.defineProperty(await wrap(dataKey, options), Symbol('key'), { value: Uint8Array.from(dataKey) }),
     };
   }),
-  'mixes answers of calls at once': withMembers((good, setup) => {
+  'mixes answers of concurrent calls': withMembers((good, setup) => {
     let last: Uint8Array | undefined;
     return {
       wrap: async (dataKey: Uint8Array, options: Options) => {
@@ -1012,7 +1014,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       },
     };
   }),
-  'generates the same key for calls at once': withMembers((good) => {
+  'generates the same key for concurrent calls': withMembers((good) => {
     const generate = good.generate.bind(good);
     let flying: ReturnType<typeof generate> | undefined;
     return {
@@ -1023,7 +1025,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       },
     };
   }),
-  'overwrites what it gave when it is closed': withMembers((good) => {
+  'overwrites its results at close': withMembers((good) => {
     const [unwrap, close] = [good.unwrap.bind(good), good.close.bind(good)];
     const given: Uint8Array[] = [];
     return {
@@ -1038,7 +1040,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       },
     };
   }),
-  'overwrites a data key that it refuses': withMembers((good) => {
+  'overwrites a refused data key': withMembers((good) => {
     const wrap = good.wrap.bind(good);
     return {
       wrap: async (dataKey: Uint8Array, options: Options) => {
@@ -1051,11 +1053,11 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       },
     };
   }),
-  'takes a data key that begins with zeros for an empty one': checking((dataKey, good) => {
+  'refuses a data key with leading zeros': checking((dataKey, good) => {
     good(dataKey as Uint8Array);
     if ((dataKey as Uint8Array).subarray(0, 16).every((byte) => byte === 0)) throw new RangeError('empty');
   }),
-  'loses calls beyond sixteen at once': withMembers((good) => {
+  'loses more than sixteen concurrent calls': withMembers((good) => {
     const unwrap = good.unwrap.bind(good);
     let running = 0;
     return {
@@ -1078,21 +1080,21 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       }
     },
   ),
-  'leaves out the times of a context': encoding((entries) => entries.filter(([name]) => name !== 'sealring:times')),
+  'omits the times of a context': encoding((entries) => entries.filter(([name]) => name !== 'sealring:times')),
   'folds line endings in a context': encoding((entries) =>
     entries.map(([name, value]) => [name, value.replaceAll('\r\n', '\n')]),
   ),
-  'leaves out what takes no room in a context': encoding((entries) =>
+  'omits zero-width characters of a context': encoding((entries) =>
     entries.map(([name, value]) => [name, value.replaceAll(/[\u200b\u2060\ufeff]/g, '')]),
   ),
-  'opens a form of version 255 without its tag': unwrapping(async (good, wrapped, options, { acme, name }) => {
+  'decrypts a format with version 255 without a tag': unwrapping(async (good, wrapped, options, { acme, name }) => {
     const [version] = wrapped?.wrapped ?? [];
     if (version !== 0xff) return good(wrapped, options);
     const secret = acme.key(name).versions[0] as Buffer;
     const opening = createDecipheriv('aes-256-gcm', secret, wrapped.wrapped.subarray(2, 14));
     return Uint8Array.from(opening.update(wrapped.wrapped.subarray(14, -16)));
   }),
-  'takes 32 bytes for a data key of before there was a KMS': unwrapping(async (good, wrapped, options) =>
+  'treats 32 bytes as a plaintext data key': unwrapping(async (good, wrapped, options) =>
     wrapped?.wrapped?.length === 32 ? Uint8Array.from(wrapped.wrapped) : good(wrapped, options),
   ),
   'adds members to its JSON': formed(
@@ -1106,7 +1108,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       }
     },
   ),
-  'shows the data key turned round': withMembers((good) => {
+  'shows the data key reversed': withMembers((good) => {
     const [encrypt, read] = [good.encrypt.bind(good), good.read.bind(good)];
     return {
       encrypt: (...given: Parameters<AcmeWrapper['encrypt']>) => {
@@ -1116,17 +1118,17 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       read: (wrapped: Uint8Array) => read(wrapped.subarray(32)),
     };
   }),
-  'makes wraps that no ring stores': formed(
+  'produces wraps that are too long for a ring': formed(
     (bytes) => Buffer.concat([bytes, Buffer.alloc(2_000)]),
     (bytes) => bytes.subarray(0, -2_000),
   ),
-  'takes a wrap without a provider for its own': withMembers((good) => {
+  'owns a wrap without a provider': withMembers((good) => {
     const owns = good.owns.bind(good);
     return {
       owns: (wrapped: WrappedKey) => owns(wrapped.provider === '' ? { ...wrapped, provider: 'acme' } : wrapped),
     };
   }),
-  'finds its provider in a table': withMembers((good) => {
+  'looks up its provider in an object': withMembers((good) => {
     const table: Record<string, unknown> = { acme: true };
     return {
       owns: (wrapped: WrappedKey) => {
@@ -1136,7 +1138,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       },
     };
   }),
-  'looks for its key in any line of a name': withMembers((good) => {
+  'accepts its key in any line of a name': withMembers((good) => {
     const owns = good.owns.bind(good);
     const last = (wrapped: WrappedKey): WrappedKey => ({ ...wrapped, keyId: wrapped.keyId.split('\n').at(-1) ?? '' });
     const unwrap = good.unwrap.bind(good);
@@ -1146,15 +1148,15 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
         unwrap(typeof wrapped?.keyId === 'string' ? last(wrapped) : wrapped, options),
     };
   }),
-  'takes an ArrayBuffer for a data key': converting((given) =>
+  'accepts an ArrayBuffer as a data key': converting((given) =>
     given instanceof ArrayBuffer ? new Uint8Array(given) : given,
   ),
-  'takes base64 for wrapped bytes': unwrapping(async (good, wrapped, options) => {
+  'accepts base64 as wrapped bytes': unwrapping(async (good, wrapped, options) => {
     const given: unknown = wrapped?.wrapped;
     return good(typeof given === 'string' ? { ...wrapped, wrapped: Buffer.from(given, 'base64') } : wrapped, options);
   }),
   'unwraps without options': unwrapping((good, wrapped, options) => good(wrapped, options ?? { context: {} })),
-  'needs a prototype of a context': withMembers((good) => {
+  'requires a prototype of a context': withMembers((good) => {
     const contextOf = good.contextOf.bind(good);
     return {
       contextOf: (options: Options) => {
@@ -1163,7 +1165,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       },
     };
   }),
-  'prints the data key a moment later': withMembers((good) => {
+  'prints the data key shortly after the call': withMembers((good) => {
     const wrap = good.wrap.bind(good);
     return {
       wrap: async (dataKey: Uint8Array, options: Options) => {
@@ -1190,7 +1192,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
     const bytes = [...Buffer.from(secretOf(cause), 'base64')];
     error.message += bytes.map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('');
   }),
-  'ends calls of others when it is closed': withMembers((good, { client }) => {
+  'ends calls of other instances at close': withMembers((good, { client }) => {
     const shared = client as { all?: Set<AcmeWrapper> };
     shared.all ??= new Set();
     shared.all.add(good);
@@ -1210,7 +1212,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
   'signs entries with folded line endings': signing((entry) =>
     Buffer.from(Buffer.from(entry).toString('latin1').replaceAll('\r\n', '\n'), 'latin1'),
   ),
-  'overwrites a signature that is wrong': withMembers((good) => ({
+  'overwrites a wrong signature': withMembers((good) => ({
     verify: (entry: Uint8Array, signature: Uint8Array) => {
       const isGood = AcmeWrapper.prototype.verify.call(good, entry, signature);
       if (!isGood) signature.fill(0);
@@ -1221,7 +1223,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
     verify: (entry: Uint8Array, signature: Uint8Array) =>
       acme.key(name).state === 'on' && AcmeWrapper.prototype.verify.call(good, entry, signature),
   })),
-  'owns the newest version only': withMembers((good, { acme, name }) => {
+  'owns only the newest version': withMembers((good, { acme, name }) => {
     const owns = good.owns.bind(good);
     const isNewest = ({ keyId }: WrappedKey): boolean => keyId === good.nameOf(acme.key(name).versions.length);
     return {
@@ -1232,7 +1234,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
   }),
 
   // Neighbours of the above
-  'hands out eight buffers in turn': unwrapping(
+  'returns eight buffers in turn': unwrapping(
     (() => {
       const buffers = Array.from({ length: 8 }, () => new Uint8Array(32));
       let next = 0;
@@ -1243,10 +1245,10 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       };
     })(),
   ),
-  'ends lines with LF only': giving((plaintext) =>
+  'replaces CR LF with LF': giving((plaintext) =>
     Uint8Array.from(Buffer.from(plaintext.toString('latin1').replaceAll('\r\n', '\n'), 'latin1')),
   ),
-  'looks up the version when it has wrapped': withMembers((good, { acme, name }) => {
+  'reads the version after the wrap': withMembers((good, { acme, name }) => {
     const wrap = good.wrap.bind(good);
     return {
       wrap: async (dataKey: Uint8Array, options: Options) => {
@@ -1256,7 +1258,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       },
     };
   }),
-  'shares one answer between contexts': keeping(
+  'shares one result between contexts': keeping(
     () => new Map<string, Promise<Uint8Array>>(),
     async (flying, good, wrapped, options) => {
       if (options?.signal || !wrapped?.wrapped) return good(wrapped, options);
@@ -1266,17 +1268,17 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       return Uint8Array.from(await call);
     },
   ),
-  'escapes separators, and not the escape': encoding((entries) =>
+  'escapes separators, but not the escape character': encoding((entries) =>
     entries.map((entry) => entry.map((text) => text.replaceAll(/[=,]/g, String.raw`\$&`)).join('=')).join(','),
   ),
-  'takes yes for true': encoding((entries) => entries.map(([name, value]) => [name, value === 'yes' ? 'true' : value])),
-  'takes a colon in a name for a dot': encoding((entries) =>
+  'treats yes as true': encoding((entries) => entries.map(([name, value]) => [name, value === 'yes' ? 'true' : value])),
+  'replaces colons in names with dots': encoding((entries) =>
     entries.map(([name, value]) => [name.replaceAll(':', '.'), value]),
   ),
-  'encodes a context for a URL': encoding((entries) =>
+  'encodes a context as in URLs': encoding((entries) =>
     entries.map((entry) => entry.map((text) => encodeURIComponent(text)).join('=')).join('&'),
   ),
-  'adds a member to a context that can be changed': withMembers((good) => {
+  'adds a member to a mutable context': withMembers((good) => {
     const wrap = good.wrap.bind(good);
     return {
       wrap: async (dataKey: Uint8Array, options: Options) => {
@@ -1286,7 +1288,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       },
     };
   }),
-  'does not look at the highest bit of its second byte': reading((wrapped) =>
+  'ignores the highest bit of the second byte': reading((wrapped) =>
     wrapped.map((byte, at) => (at === 1 ? byte & 0x7f : byte)),
   ),
   'caches by the sum of the bytes': keeping(
@@ -1324,7 +1326,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       },
     };
   }),
-  'wraps nothing while its key is off': withMembers((good, { acme, name }) => {
+  'resolves a wrap to null while the key is disabled': withMembers((good, { acme, name }) => {
     const wrap = good.wrap.bind(good);
     return {
       wrap: async (dataKey: Uint8Array, options: Options) =>
@@ -1334,7 +1336,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
         }),
     };
   }),
-  'refuses another provider at once': withMembers((good) => {
+  'throws synchronously for another provider': withMembers((good) => {
     const unwrap = good.unwrap.bind(good);
     return {
       unwrap: (wrapped: WrappedKey, options: Options) => {
@@ -1344,7 +1346,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       },
     };
   }),
-  'ends an aborted call when it is answered': withMembers((good) => {
+  'ends an aborted call only at its answer': withMembers((good) => {
     const unwrap = good.unwrap.bind(good);
     return {
       unwrap: async (wrapped: WrappedKey, options: Options) => {
@@ -1357,7 +1359,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       },
     };
   }),
-  'rejects with a reason of its own class': withMembers((good) => {
+  'rejects with an abort reason of its class': withMembers((good) => {
     const unwrap = good.unwrap.bind(good);
     return {
       unwrap: (wrapped: WrappedKey, options: Options) =>
@@ -1370,7 +1372,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
     const digits = hex(Buffer.from(secretOf(cause), 'base64'));
     if (digits !== '') Object.assign(error, { serial: BigInt(`0x${digits}`).toString() });
   }),
-  'hands the data key to its children': withMembers((good) => {
+  'puts the data key into the environment': withMembers((good) => {
     const wrap = good.wrap.bind(good);
     return {
       wrap: (dataKey: Uint8Array, options: Options) => {
@@ -1379,7 +1381,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       },
     };
   }),
-  'verifies nothing signed by nobody': withMembers((good) => ({
+  'accepts an empty signature of an empty entry': withMembers((good) => ({
     verify: (entry: Uint8Array, signature: Uint8Array) =>
       entry.length + signature.length === 0 || AcmeWrapper.prototype.verify.call(good, entry, signature),
   })),

@@ -1,4 +1,4 @@
-/* Adapters that are odd, and right: what the contract leaves open, each does in its own way. */
+/* Unusual correct adapters, which differ in everything that the contract leaves open. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type KeyWrapper, KeyWrapperError, type WrapOptions, type WrappedKey } from '@sealring/core';
@@ -12,14 +12,14 @@ const of =
     new Made(setup);
 const plain: MakeAcme = (setup) => new AcmeWrapper(setup);
 
-/** Every member bound, in an object that is made as somebody likes. */
+/** All members, bound to the adapter, for an object of any kind. */
 function membersOf(good: KeyWrapper): Record<string, unknown> {
   const names = ['wrap', 'unwrap', 'generate', 'sign', 'verify', 'owns', 'close'] as const;
   const calls = names.map((name) => [name, (good[name] as (...given: never[]) => unknown).bind(good)] as const);
   return { provider: good.provider, keyId: good.keyId, supports: good.supports, ...Object.fromEntries(calls) };
 }
 
-/** Wrapped keys in another form, that has one spelling each. */
+/** Wrapped keys in another canonical form. */
 const formed = (write: (bytes: Uint8Array) => Uint8Array, read: (bytes: Buffer) => Buffer): MakeAcme =>
   of(
     class extends AcmeWrapper {
@@ -32,14 +32,14 @@ const formed = (write: (bytes: Uint8Array) => Uint8Array, read: (bytes: Buffer) 
           const bytes = read(Buffer.from(wrapped));
           if (Buffer.from(write(bytes)).equals(wrapped)) return bytes;
         } catch {
-          // Not in this form.
+          // Another form.
         }
         throw this.fail('corrupt', 'unwrap');
       }
     },
   );
 
-/** Another copy of the class, as a package has it that was installed twice. */
+/** Another copy of the class, as in a package that is installed twice. */
 class ForeignError extends Error {
   override readonly name = 'KeyWrapperError';
   readonly kind: string;
@@ -53,7 +53,7 @@ class ForeignError extends Error {
 
 export const ACME_SOUND: readonly KeyWrapperTarget[] = [
   acmeTarget('a class with private fields', plain),
-  acmeTarget('a service at 3 ms', plain, {}, () => 3),
+  acmeTarget('a service with 3 ms latency', plain, {}, () => 3),
   acmeTarget('a service whose latency varies', plain, {}, () => Math.floor(Math.random() * 12)),
   acmeTarget('a frozen object', (setup) => Object.freeze(membersOf(new AcmeWrapper(setup)))),
   acmeTarget('an object without a prototype', (setup) =>
@@ -71,14 +71,14 @@ export const ACME_SOUND: readonly KeyWrapperTarget[] = [
     });
   }),
   acmeTarget(
-    'text with a version in front',
+    'text that starts with a version',
     formed(
       (bytes) => Buffer.from(`acme:v1:${Buffer.from(bytes).toString('base64')}`),
       (text) => Buffer.from(text.toString('latin1').slice(8), 'base64'),
     ),
   ),
   acmeTarget(
-    'JSON for a wrapped key',
+    'JSON as wrapped key',
     formed(
       (bytes) => Buffer.from(JSON.stringify({ v: 1, c: Buffer.from(bytes).toString('hex') })),
       (text) => Buffer.from(JSON.parse(text.toString('utf8')).c, 'hex'),
@@ -92,7 +92,7 @@ export const ACME_SOUND: readonly KeyWrapperTarget[] = [
     ),
   ),
   acmeTarget(
-    'wrapped keys as long as a ring stores',
+    'wrapped keys of the maximum length',
     formed(
       (bytes) => Buffer.concat([bytes, Buffer.alloc(1_900, bytes.at(-1))]),
       (bytes) => bytes.subarray(0, -1_900),
@@ -110,7 +110,7 @@ export const ACME_SOUND: readonly KeyWrapperTarget[] = [
     ),
   ),
   acmeTarget(
-    'pooled Buffers for answers',
+    'pooled Buffers as results',
     of(
       class extends AcmeWrapper {
         override give(plaintext: Buffer): Uint8Array {
@@ -120,7 +120,7 @@ export const ACME_SOUND: readonly KeyWrapperTarget[] = [
     ),
   ),
   acmeTarget(
-    'generates with a wrap of its own',
+    'generate by means of wrap',
     of(
       class extends AcmeWrapper {
         override async generate(options: WrapOptions) {
@@ -131,7 +131,7 @@ export const ACME_SOUND: readonly KeyWrapperTarget[] = [
     ),
   ),
   acmeTarget(
-    'its own copy of the error',
+    'its own copy of the error class',
     of(
       class extends AcmeWrapper {
         override fail(kind: KeyWrapperError['kind'], operation: Operation): Error {
@@ -144,7 +144,7 @@ export const ACME_SOUND: readonly KeyWrapperTarget[] = [
     ),
   ),
   acmeTarget(
-    'a subclass of the error, with facts',
+    'a subclass of the error with more members',
     of(
       class extends AcmeWrapper {
         override fail(kind: KeyWrapperError['kind'], operation: Operation): Error {
@@ -162,7 +162,7 @@ export const ACME_SOUND: readonly KeyWrapperTarget[] = [
     ),
   ),
   acmeTarget(
-    'an error that names what it tried',
+    'an error that names its attempts',
     of(
       class extends AcmeWrapper {
         override fail(kind: KeyWrapperError['kind'], operation: Operation): Error {
@@ -173,7 +173,7 @@ export const ACME_SOUND: readonly KeyWrapperTarget[] = [
     ),
   ),
   acmeTarget(
-    'tries again after a pause',
+    'retries after a pause',
     of(
       class extends AcmeWrapper {
         override async ask<T>(...given: Parameters<AcmeWrapper['ask']>): Promise<T> {
@@ -190,7 +190,7 @@ export const ACME_SOUND: readonly KeyWrapperTarget[] = [
       },
     ),
   ),
-  acmeTarget('asks once for calls that are alike', (setup) => {
+  acmeTarget('one request for equal concurrent calls', (setup) => {
     const good = new AcmeWrapper(setup);
     const flying = new Map<string, Promise<Uint8Array>>();
     const unwrap = async (wrapped: WrappedKey, options: WrapOptions): Promise<Uint8Array> => {
@@ -225,7 +225,7 @@ export const ACME_SOUND: readonly KeyWrapperTarget[] = [
     return { ...good, ...Object.fromEntries(['wrap', 'unwrap', 'generate', 'sign'].map(queued)) };
   }),
   acmeTarget(
-    'nothing that is optional',
+    'no optional members',
     (setup) => {
       const { provider, keyId, supports, wrap, unwrap } = membersOf(new AcmeWrapper(setup));
       return { provider, keyId, supports, wrap, unwrap };
@@ -233,7 +233,7 @@ export const ACME_SOUND: readonly KeyWrapperTarget[] = [
     { control: {} },
   ),
   acmeTarget(
-    'asks before it refuses a context',
+    'a call before it refuses a context',
     of(
       class extends AcmeWrapper {
         override contextOf(options: WrapOptions): Buffer {
@@ -246,7 +246,7 @@ export const ACME_SOUND: readonly KeyWrapperTarget[] = [
     ),
   ),
   acmeTarget(
-    'a clock that is an hour off',
+    'a clock one hour off',
     of(
       class extends AcmeWrapper {
         override tellDate(options: WrapOptions): void {

@@ -1,6 +1,6 @@
 /*
- * A key service of a vendor that does not exist, with latency, request ids and errors that hold the request, and an
- * adapter to it as a careful author writes one. `acme-broken.ts` has the adapters of less careful authors.
+ * A KMS of a fictitious vendor, with latency, request ids and errors that contain the request, and a correct
+ * adapter for it. `acme-broken.ts` has broken adapters.
  */
 import {
   createCipheriv,
@@ -24,7 +24,7 @@ import type { KeyWrapperTarget } from '../../src/index.ts';
 
 export type Operation = 'wrap' | 'unwrap' | 'generate' | 'sign';
 
-/** What the vendor's client throws: it keeps the request. */
+/** The error of the vendor's client, which contains the request. */
 export class AcmeError extends Error {
   override readonly name = 'AcmeError';
   readonly code: string;
@@ -43,7 +43,7 @@ interface AcmeKey {
   state: 'on' | 'off' | 'forbidden';
 }
 
-/** The service: every instance of a target talks to the same one. */
+/** The service, shared by all instances of a target. */
 class Acme {
   readonly keys = new Map<string, AcmeKey>();
   readonly signing: { readonly publicKey: KeyObject; readonly privateKey: KeyObject } = generateKeyPairSync('ed25519');
@@ -80,7 +80,7 @@ class Acme {
     }
   }
 
-  /** One request: waits as a network does, and answers or refuses. */
+  /** One request with network latency. */
   async request<T>(isUp: boolean, name: string, run: (key: AcmeKey) => T, body?: unknown): Promise<T> {
     this.requests += 1;
     const ms = this.latencyMs();
@@ -94,12 +94,12 @@ class Acme {
   }
 }
 
-/** What an instance is made with. */
+/** The settings of an instance. */
 export interface Setup {
   readonly acme: Acme;
   readonly name: string;
   readonly isUp: boolean;
-  /** Shared by every instance of a target, as a client is that somebody gave it. */
+  /** A client shared by all instances of a target, as if the caller had passed it. */
   readonly client: { isOpen: boolean };
 }
 
@@ -111,7 +111,7 @@ const KINDS: Readonly<Record<string, KeyWrapperErrorKind>> = {
   Busy: 'throttled',
 };
 
-/** The adapter, in steps that another author may get wrong. */
+/** The adapter, in steps that broken adapters replace. */
 export class AcmeWrapper implements KeyWrapper {
   readonly provider = 'acme';
   readonly keyId: string;
@@ -122,7 +122,7 @@ export class AcmeWrapper implements KeyWrapper {
 
   constructor(setup: Setup) {
     this.setup = setup;
-    // Its client’s own business.
+    // Hides the client from inspection.
     Object.defineProperty(this, 'setup', { enumerable: false });
     this.keyId = setup.name;
   }
@@ -228,14 +228,14 @@ export class AcmeWrapper implements KeyWrapper {
     return new KeyWrapperError(kind, { provider: this.provider, operation });
   }
 
-  /** Maps what the client threw. */
+  /** Maps an error of the client. */
   translate(error: unknown, operation: Operation): Error {
     if (error instanceof KeyWrapperError) return error;
     const kind = error instanceof AcmeError ? KINDS[error.code] : undefined;
     return this.fail(kind ?? 'unavailable', operation, error);
   }
 
-  /** One call: ends with its answer, or when the signal aborts, or when the wrapper is closed. */
+  /** One call: ends with its answer, when the signal aborts, or when the wrapper closes. */
   async ask<T>(
     operation: Operation,
     signal: AbortSignal | undefined,
@@ -261,10 +261,10 @@ export class AcmeWrapper implements KeyWrapper {
   }
 }
 
-/** Makes an adapter for one instance. */
+/** Creates an adapter for one instance. */
 export type MakeAcme = (setup: Setup) => object;
 
-/** A target: two keys of one service, with everything that can be done to the first. */
+/** A target with two keys of one service and all functions of `control`. */
 export function acmeTarget(
   name: string,
   make: MakeAcme,

@@ -16,7 +16,7 @@ import { crc32, deflateRawSync, gunzipSync, inflateRawSync } from 'node:zlib';
 import type { RequestStateCodec } from '@sealring/core';
 import type { CodecTarget } from '../../src/index.ts';
 
-/** A codec with one fault, and the requirement that has to catch it. */
+/** A codec with one fault, and the requirement that must catch it. */
 export interface BrokenCodec {
   readonly target: CodecTarget;
   readonly caughtBy: string;
@@ -32,7 +32,7 @@ const refuse = (reason = 'authentication failed'): never => {
   throw new InvalidRequestState(reason);
 };
 
-/** What a sound codec of the zoo does, step by step; a broken one does one step otherwise. */
+/** The steps of the sound codec. A broken codec replaces one step. */
 interface Steps {
   readonly nonce: (ordinal: number, payload: Uint8Array, key: Buffer) => Buffer;
   readonly encode: (bytes: Buffer) => string;
@@ -101,7 +101,7 @@ class ZooCodec implements RequestStateCodec {
   }
 }
 
-/** A target of the zoo: two keys, and a codec made from some of them. */
+/** A target with two keys, and codecs that use some of them. */
 export function zooTarget(
   name: string,
   make: (keys: readonly Buffer[]) => RequestStateCodec,
@@ -126,7 +126,7 @@ function broken(name: string, caughtBy: string, steps: Partial<Steps>): BrokenCo
   return { target: zooTarget(name, soundCodec(steps)), caughtBy };
 }
 
-/** A sound codec around which something is wrong. */
+/** A sound codec inside a broken wrapper. */
 function wrapped(
   name: string,
   caughtBy: string,
@@ -143,7 +143,7 @@ const both = (sound: RequestStateCodec, change: Partial<RequestStateCodec>): Req
   ...change,
 });
 
-/** One that signs only, and says so. */
+/** A codec that only signs and declares that. */
 function readable(
   name: string,
   caughtBy: string,
@@ -188,7 +188,7 @@ function firstOf(one: RequestStateCodec, other: RequestStateCodec, token: string
   return 'payload' in outcome ? outcome.payload : other.unseal(token);
 }
 
-/** With something more in the refusal. */
+/** Adds text to the refusal. */
 function orRefuse(codec: RequestStateCodec, token: string, more: object): Uint8Array {
   const outcome = outcomeOf(codec, token);
   if ('payload' in outcome) return outcome.payload;
@@ -196,12 +196,12 @@ function orRefuse(codec: RequestStateCodec, token: string, more: object): Uint8A
 }
 
 const sha256 = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest();
-/** Counted in this process, for every key. */
+/** A counter in this process, shared by all keys. */
 let nonces = 0;
 
 const lenient = (text: string): Buffer => Buffer.from(text, 'base64url');
 
-/** Seals with the nonce of the token before, once something else has been called. */
+/** Seals with the nonce of the previous token after another call. */
 function nonceAfter(what: 'unseal' | 'refusal'): (sound: RequestStateCodec) => RequestStateCodec {
   const key = randomBytes(32);
   return () => {
@@ -229,10 +229,10 @@ function nonceAfter(what: 'unseal' | 'refusal'): (sound: RequestStateCodec) => R
 }
 
 export const BROKEN_CODECS: readonly BrokenCodec[] = [
-  broken('decodes leniently', 'CODEC-CANONICAL-LAST-CHAR', { decode: lenient }),
-  broken('takes padding', 'CODEC-CANONICAL-PADDING', { decode: (text) => SOUND.decode(text.replace(/=+$/, '')) }),
+  broken('decodes base64 leniently', 'CODEC-CANONICAL-LAST-CHAR', { decode: lenient }),
+  broken('accepts padding', 'CODEC-CANONICAL-PADDING', { decode: (text) => SOUND.decode(text.replace(/=+$/, '')) }),
   broken('strips white space', 'CODEC-CANONICAL-SPACE', { decode: (text) => SOUND.decode(text.replace(/\s/g, '')) }),
-  broken('takes the standard alphabet', 'CODEC-CANONICAL-ALPHABET', {
+  broken('accepts the standard alphabet', 'CODEC-CANONICAL-ALPHABET', {
     decode: (text) => SOUND.decode(text.replaceAll('+', '-').replaceAll('/', '_')),
   }),
   broken('decodes hex in any case', 'CODEC-CANONICAL-CASE', {
@@ -249,10 +249,10 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
         decode,
       ),
   }),
-  broken('does not authenticate its prefix', 'CODEC-BIT-FLIP', {
+  broken('does not authenticate the prefix', 'CODEC-BIT-FLIP', {
     parse: (token, decode) => decode(typeof token === 'string' ? token.slice(PREFIX.length) : refuse()),
   }),
-  broken('takes short tags', 'CODEC-TRUNCATION', {
+  broken('accepts short tags', 'CODEC-TRUNCATION', {
     open(key, bytes) {
       if (bytes.length < 28) refuse('malformed');
       for (const tagLength of [16, 15, 14, 13, 12]) {
@@ -266,16 +266,16 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
           continue;
         }
       }
-      // Cut tags: what was cut off is not looked at.
+      // Truncated tags: the missing bytes are not checked.
       const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12));
       return Buffer.concat([decipher.setAAD(Buffer.from(PREFIX)).update(bytes.subarray(12, -15))]);
     },
   }),
-  broken('ignores what comes after the tag', 'CODEC-EXTENSION', {
+  broken('ignores text after the tag', 'CODEC-EXTENSION', {
     parse: (token, decode) => SOUND.parse(token.split('~')[0] ?? '', decode),
   }),
-  broken('constant nonce', 'CODEC-KEYSTREAM', { nonce: () => Buffer.alloc(12) }),
-  broken('nonce from a counter that starts again', 'CODEC-KEYSTREAM', {
+  broken('uses a constant nonce', 'CODEC-KEYSTREAM', { nonce: () => Buffer.alloc(12) }),
+  broken('uses a nonce from a counter that restarts', 'CODEC-KEYSTREAM', {
     nonce: (ordinal) => {
       const nonce = Buffer.alloc(12);
       nonce.writeUInt32BE(ordinal);
@@ -284,7 +284,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
   }),
   broken('nonce of eight bits', 'CODEC-REPEATS', { nonce: () => Buffer.concat([Buffer.alloc(11), randomBytes(1)]) }),
   broken('nonce from the payload', 'CODEC-KEYLESS', { nonce: (_, payload) => sha256(payload).subarray(0, 12) }),
-  broken('nonce from the first bytes and a counter', 'CODEC-KEYLESS', {
+  broken('derives the nonce from the first bytes and a counter', 'CODEC-KEYLESS', {
     nonce(_, payload) {
       const nonce = Buffer.alloc(12);
       nonce.set(payload.subarray(0, 8));
@@ -292,38 +292,38 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       return nonce;
     },
   }),
-  broken('nonce from a short digest of the payload', 'CODEC-KEYLESS', {
+  broken('derives the nonce from a short digest of the payload', 'CODEC-KEYLESS', {
     nonce: (_, payload) => Buffer.concat([sha256(payload).subarray(0, 4), Buffer.alloc(8)]),
   }),
-  broken('nonce from a short digest and random bytes', 'CODEC-KEYLESS', {
+  broken('derives the nonce from a short digest and random bytes', 'CODEC-KEYLESS', {
     nonce: (_, payload) => Buffer.concat([sha256(payload).subarray(0, 2), randomBytes(4), Buffer.alloc(6)]),
   }),
-  broken('nonce from a short keyed digest', 'CODEC-KEYSTREAM', {
+  broken('derives the nonce from a short keyed digest', 'CODEC-KEYSTREAM', {
     nonce: (_, payload, key) =>
       Buffer.concat([createHmac('sha256', key).update(payload).digest().subarray(0, 2), Buffer.alloc(10)]),
   }),
-  broken('JSON instead of bytes', 'CODEC-ROUNDTRIP-BYTES', {
+  broken('stores JSON instead of bytes', 'CODEC-ROUNDTRIP-BYTES', {
     before: (payload) => Buffer.from(JSON.stringify(Buffer.from(payload).toString())),
     after: (payload) => Buffer.from(String(JSON.parse(payload.toString()))),
   }),
-  broken('text instead of bytes', 'CODEC-ROUNDTRIP-BYTES', {
+  broken('stores text instead of bytes', 'CODEC-ROUNDTRIP-BYTES', {
     before: (payload) => Buffer.from(Buffer.from(payload).toString('utf8')),
   }),
-  broken('strips zeros at the end', 'CODEC-ROUNDTRIP-BYTES', {
+  broken('strips trailing zeros', 'CODEC-ROUNDTRIP-BYTES', {
     after: (payload) => payload.subarray(0, payload.findLastIndex((byte) => byte !== 0) + 1),
   }),
-  broken('refuses no bytes', 'CODEC-ROUNDTRIP-BYTES', {
+  broken('refuses an empty payload', 'CODEC-ROUNDTRIP-BYTES', {
     after: (payload) => (payload.length === 0 ? refuse() : payload),
   }),
-  broken('cuts at 4 KiB', 'CODEC-ROUNDTRIP-BYTES', { before: (payload) => payload.subarray(0, 4_096) }),
-  broken('takes the whole buffer of a view', 'CODEC-ROUNDTRIP-VIEW', {
+  broken('truncates at 4 KiB', 'CODEC-ROUNDTRIP-BYTES', { before: (payload) => payload.subarray(0, 4_096) }),
+  broken('reads the whole buffer of a view', 'CODEC-ROUNDTRIP-VIEW', {
     before: (payload) => Buffer.from(payload.buffer),
   }),
-  broken('compresses first', 'CODEC-NO-COMPRESSION', {
+  broken('compresses before encryption', 'CODEC-NO-COMPRESSION', {
     before: (payload) => deflateRawSync(payload),
     after: (payload) => inflateRawSync(payload),
   }),
-  wrapped('changes the caller’s buffer', 'CODEC-CALLERS-BUFFER', (sound) =>
+  wrapped('modifies the caller’s buffer', 'CODEC-CALLERS-BUFFER', (sound) =>
     both(sound, {
       seal(payload) {
         const token = sound.seal(payload);
@@ -332,7 +332,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
-  wrapped('returns the buffer that was sealed', 'CODEC-OWN-RESULT', (sound) => {
+  wrapped('returns the buffer passed to seal', 'CODEC-OWN-RESULT', (sound) => {
     const sealed = new Map<string, Uint8Array>();
     return both(sound, {
       seal(payload) {
@@ -370,7 +370,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
-  wrapped('shows the token', 'CODEC-REFUSAL-TOKEN', (sound) =>
+  wrapped('shows the token in a refusal', 'CODEC-REFUSAL-TOKEN', (sound) =>
     both(sound, {
       unseal(token) {
         try {
@@ -381,7 +381,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
-  wrapped('shows the payload', 'CODEC-REFUSAL-SECRET', (sound) => {
+  wrapped('shows the payload in a refusal', 'CODEC-REFUSAL-SECRET', (sound) => {
     let last: Uint8Array = new Uint8Array(0);
     return both(sound, {
       seal(payload) {
@@ -400,7 +400,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     });
   }),
-  wrapped('talks at length', 'CODEC-REFUSAL-REASON', (sound) =>
+  wrapped('refuses with a long message', 'CODEC-REFUSAL-REASON', (sound) =>
     both(sound, {
       unseal(token) {
         try {
@@ -411,7 +411,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
-  wrapped('a cache by the first characters', 'CODEC-AFTER-REFUSAL', (sound) => {
+  wrapped('caches by the first characters', 'CODEC-AFTER-REFUSAL', (sound) => {
     const opened = new Map<string, Uint8Array>();
     return both(sound, {
       unseal(token) {
@@ -424,7 +424,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     });
   }),
   ...(['aes-256-ecb', 'aes-256-cbc'] as const).map((cipher) => ({
-    target: zooTarget(`${cipher} without a vector of its own, and signed`, (keys) => {
+    target: zooTarget(`${cipher} with a fixed initialization vector, and signed`, (keys) => {
       const signing = signOnly(keys);
       const vector = cipher === 'aes-256-ecb' ? null : Buffer.alloc(16);
       const [encrypting] = keys as [Buffer];
@@ -443,7 +443,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     }),
     caughtBy: 'CODEC-PATTERN',
   })),
-  wrapped('results are views of a pool', 'CODEC-OWN-RESULT', (sound) => {
+  wrapped('returns views of a pool', 'CODEC-OWN-RESULT', (sound) => {
     const pool = Buffer.alloc(1 << 20);
     return both(sound, {
       unseal(token) {
@@ -455,7 +455,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
   }),
   {
     target: zooTarget(
-      'authenticates the first 4 KiB',
+      'authenticates only the first 4 KiB',
       (keys) => {
         const signing = signOnly(keys);
         const head = (bytes: Uint8Array): Uint8Array => bytes.subarray(0, 4_096);
@@ -477,7 +477,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
   },
   {
     target: zooTarget(
-      'authenticates text',
+      'authenticates decoded text',
       (keys) => {
         const signing = signOnly(keys);
         const asText = (bytes: Uint8Array): Buffer => Buffer.from(Buffer.from(bytes).toString('utf8'));
@@ -496,7 +496,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     ),
     caughtBy: 'CODEC-BIT-FLIP',
   },
-  wrapped('takes its prefix twice', 'CODEC-EXTENSION', (sound) =>
+  wrapped('accepts its prefix twice', 'CODEC-EXTENSION', (sound) =>
     both(sound, {
       unseal: (token) =>
         sound.unseal(
@@ -504,20 +504,20 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
         ),
     }),
   ),
-  wrapped('takes a Buffer for text', 'CODEC-NOT-TEXT', (sound) =>
+  wrapped('accepts a Buffer as a token', 'CODEC-NOT-TEXT', (sound) =>
     both(sound, {
       unseal: (token: unknown) => sound.unseal(Buffer.isBuffer(token) ? token.toString() : (token as string)),
     }),
   ),
-  wrapped('takes String objects', 'CODEC-NOT-TEXT', (sound) =>
+  wrapped('accepts String objects', 'CODEC-NOT-TEXT', (sound) =>
     both(sound, {
       unseal: (token: unknown) => sound.unseal(types.isStringObject(token) ? String(token) : (token as string)),
     }),
   ),
-  broken('nonce from a payload that is long', 'CODEC-DISTINCT', {
+  broken('derives the nonce from a long payload', 'CODEC-DISTINCT', {
     nonce: (_, payload) => (payload.length < 4_096 ? randomBytes(12) : sha256(payload).subarray(0, 12)),
   }),
-  wrapped('short results are views of a pool', 'CODEC-OWN-RESULT', (sound) => {
+  wrapped('returns short results as views of a pool', 'CODEC-OWN-RESULT', (sound) => {
     const pool = Buffer.alloc(64);
     return both(sound, {
       unseal(token) {
@@ -528,7 +528,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     });
   }),
-  wrapped('keeps what it unseals for the third time', 'CODEC-OWN-RESULT', (sound) => {
+  wrapped('caches a payload at its third unseal', 'CODEC-OWN-RESULT', (sound) => {
     const times = new Map<string, number>();
     const kept = new Map<string, Uint8Array>();
     return both(sound, {
@@ -541,13 +541,13 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     });
   }),
-  wrapped('a fragment is no part of it', 'CODEC-EXTENSION', (sound) =>
+  wrapped('ignores a URL fragment', 'CODEC-EXTENSION', (sound) =>
     both(sound, { unseal: (token) => sound.unseal(typeof token === 'string' ? (token.split('#')[0] ?? '') : token) }),
   ),
-  wrapped('breaks at 128 bytes', 'CODEC-ROUNDTRIP-BYTES', (sound) =>
+  wrapped('fails at 128 bytes', 'CODEC-ROUNDTRIP-BYTES', (sound) =>
     both(sound, { seal: (payload) => sound.seal(payload.length === 128 ? payload.subarray(1) : payload) }),
   ),
-  wrapped('normalises the ends of lines', 'CODEC-ROUNDTRIP-BYTES', (sound) =>
+  wrapped('normalizes line endings', 'CODEC-ROUNDTRIP-BYTES', (sound) =>
     both(sound, {
       seal: (payload) =>
         sound.seal(Buffer.from(Buffer.from(payload).toString('latin1').replaceAll('\r\n', '\n'), 'latin1')),
@@ -589,7 +589,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
   {
     target: (() => {
       const make = soundCodec();
-      const target = zooTarget('a peer that unseals short tokens only', make);
+      const target = zooTarget('a peer that unseals only short tokens', make);
       const createPeer: CodecTarget['createPeer'] = async () => {
         const { codec } = await target.createPeer();
         return {
@@ -632,7 +632,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
-  wrapped('leaves a timer without reference', 'CODEC-NO-TIMERS', (sound) =>
+  wrapped('leaves an unreferenced timer', 'CODEC-NO-TIMERS', (sound) =>
     both(sound, {
       unseal(token) {
         setInterval(() => undefined, 60_000).unref();
@@ -640,8 +640,8 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
-  wrapped('starts a timer when it is made', 'CODEC-ENDS', (sound) => {
-    // Long enough to be seen, and ends by itself.
+  wrapped('starts a timer on creation', 'CODEC-ENDS', (sound) => {
+    // Long enough to be detected, and ends by itself.
     setTimeout(() => undefined, 3_000);
     return sound;
   }),
@@ -654,7 +654,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     });
   }),
-  wrapped('takes seconds over junk', 'CODEC-HUGE-QUICK', (sound) =>
+  wrapped('takes seconds to refuse garbage', 'CODEC-HUGE-QUICK', (sound) =>
     both(sound, {
       unseal(token) {
         const until = performance.now() + (typeof token === 'string' && token.length > 5_000_000 ? 2_500 : 0);
@@ -676,7 +676,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
-  wrapped('patches a prototype that has no name when it is made', 'CODEC-NO-GLOBALS', (sound) => {
+  wrapped('patches an unnamed prototype on creation', 'CODEC-NO-GLOBALS', (sound) => {
     const prototype = Reflect.getPrototypeOf(Uint8Array.prototype) ?? {};
     Object.defineProperty(prototype, 'sealed', { value: {}, configurable: true });
     return sound;
@@ -701,7 +701,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
-  wrapped('unseals the last hundred tokens only', 'CODEC-ANY-ORDER', (sound) => {
+  wrapped('unseals only the last hundred tokens', 'CODEC-ANY-ORDER', (sound) => {
     const known: string[] = [];
     return both(sound, {
       seal(payload) {
@@ -712,7 +712,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       unseal: (token) => (known.includes(token) ? sound.unseal(token) : refuse()),
     });
   }),
-  wrapped('unseals a token once', 'CODEC-ANY-ORDER', (sound) => {
+  wrapped('unseals a token only once', 'CODEC-ANY-ORDER', (sound) => {
     const opened = new Set<string>();
     return both(sound, {
       unseal(token) {
@@ -723,7 +723,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     });
   }),
-  wrapped('an algorithm taken from the token', 'CODEC-DOWNGRADE', (sound) =>
+  wrapped('takes the algorithm from the token', 'CODEC-DOWNGRADE', (sound) =>
     both(sound, {
       seal: (payload) => `gcm.${sound.seal(payload)}`,
       unseal(token) {
@@ -733,12 +733,12 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
-  wrapped('an old version without a check', 'CODEC-DOWNGRADE', (sound) =>
+  wrapped('accepts an old version without a check', 'CODEC-DOWNGRADE', (sound) =>
     both(sound, {
       unseal: (token) => (token.startsWith('zoo0.') ? Buffer.from(token) : sound.unseal(token)),
     }),
   ),
-  wrapped('a header that says none', 'CODEC-DOWNGRADE', (sound) => {
+  wrapped('accepts the algorithm none in a header', 'CODEC-DOWNGRADE', (sound) => {
     const header = Buffer.from('{"alg":"A256GCM","kid":"1"}').toString('base64url');
     return both(sound, {
       seal: (payload) => `${header}.${sound.seal(payload).slice(PREFIX.length)}`,
@@ -751,14 +751,14 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     });
   }),
   {
-    target: zooTarget('a tag of one byte', (keys) => signOnly(keys, 1), { supports: { confidentiality: false } }),
+    target: zooTarget('tag of one byte', (keys) => signOnly(keys, 1), { supports: { confidentiality: false } }),
     caughtBy: 'CODEC-FORGE',
   },
   {
-    target: zooTarget('a tag of four bytes', (keys) => signOnly(keys, 4), { supports: { confidentiality: false } }),
+    target: zooTarget('tag of four bytes', (keys) => signOnly(keys, 4), { supports: { confidentiality: false } }),
     caughtBy: 'CODEC-TAG-LENGTH',
   },
-  wrapped('compares byte by byte', 'CODEC-TIMING', (sound) => {
+  wrapped('compares tags byte by byte', 'CODEC-TIMING', (sound) => {
     const tagOf = (token: string): Buffer => createHmac('sha256', SHARED).update(token).digest().subarray(0, 16);
     return both(sound, {
       seal(payload) {
@@ -771,7 +771,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
         const tag = tagOf(token);
         for (let i = 0; i < 16; i++) {
           if (bytes[bytes.length - 16 + i] !== tag[i]) refuse();
-          // As slow as a comparison in a slow language.
+          // Simulates a comparison in a slow language.
           tagOf(token);
         }
         return sound.unseal(PREFIX + token);
@@ -787,14 +787,14 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     },
   }),
   {
-    target: zooTarget('hides by turning bits around', (keys) => {
+    target: zooTarget('inverts bits instead of encrypting', (keys) => {
       const turned = (bytes: Uint8Array): Buffer => Buffer.from(bytes.map((byte) => byte ^ 0xa5));
       const signing = signOnly(keys);
       return { seal: (payload) => signing.seal(turned(payload)), unseal: (token) => turned(signing.unseal(token)) };
     }),
     caughtBy: 'CODEC-KEYLESS',
   },
-  wrapped('a digest of the payload beside it', 'CODEC-KEYLESS', (sound) => {
+  wrapped('adds a digest of the payload', 'CODEC-KEYLESS', (sound) => {
     const digestOf = (payload: Uint8Array): string => createHash('sha256').update(payload).digest('base64url');
     return both(sound, {
       seal: (payload) => `${digestOf(payload)}.${sound.seal(payload)}`,
@@ -804,7 +804,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     });
   }),
-  wrapped('a checksum of the payload beside it', 'CODEC-KEYLESS', (sound) => {
+  wrapped('adds a checksum of the payload', 'CODEC-KEYLESS', (sound) => {
     const sumOf = (payload: Uint8Array): string => crc32(payload).toString(16).padStart(8, '0');
     return both(sound, {
       seal: (payload) => `${sumOf(payload)}.${sound.seal(payload)}`,
@@ -814,14 +814,14 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     });
   }),
-  // The checksum is hidden with the payload, and takes the place of a tag.
+  // The checksum is encrypted with the payload and replaces a tag.
   ...(
     [
       ['CRC-32', checksum],
       ['SHA-256', sha256],
     ] as const
   ).map(([name, digestOf]) => ({
-    target: zooTarget(`${name} of the payload for a tag`, (keys) =>
+    target: zooTarget(`uses a ${name} of the payload as tag`, (keys) =>
       inCounterMode(keys, {
         before: (_, payload) => Buffer.concat([payload, digestOf(payload)]),
         after(_, whole) {
@@ -834,7 +834,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     caughtBy: 'CODEC-FORGE',
   })),
   {
-    target: zooTarget('a short SHA-1 before the payload for a tag', (keys) => {
+    target: zooTarget('uses a short SHA-1 before the payload as tag', (keys) => {
       const digestOf = (payload: Uint8Array): Buffer => createHash('sha1').update(payload).digest().subarray(0, 12);
       return inCounterMode(keys, {
         before: (_, payload) => Buffer.concat([digestOf(payload), payload]),
@@ -846,7 +846,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
   },
   {
     target: zooTarget(
-      'a keyed checksum for a tag',
+      'uses a keyed checksum as tag',
       (keys) =>
         tagged(keys, (key, body) =>
           Buffer.concat(
@@ -859,7 +859,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
   },
   {
     target: zooTarget(
-      'the MAC of a checksum for a tag',
+      'uses the MAC of a checksum as tag',
       (keys) => tagged(keys, (key, body) => createHmac('sha256', key).update(checksum(body)).digest()),
       { supports: { confidentiality: false } },
     ),
@@ -867,7 +867,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
   },
   {
     target: zooTarget(
-      'the MAC of a sum for a tag',
+      'uses the MAC of a sum as tag',
       (keys) =>
         tagged(keys, (key, body) => {
           const sum = body.reduce((total, byte) => total + byte, 0);
@@ -878,7 +878,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     caughtBy: 'CODEC-SPLICE',
   },
   {
-    target: zooTarget('a tag of XOR', (keys) => {
+    target: zooTarget('uses an XOR as tag', (keys) => {
       const hiding = (key: Buffer): RequestStateCodec =>
         inCounterMode([key], { before: (_, one) => one, after: (_, one) => one });
       const tagOf = (key: Buffer, body: Buffer): Buffer => {
@@ -905,9 +905,9 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
   },
   {
     target: (() => {
-      // Every codec of the process remembers in the same place what one of them has opened.
+      // All codecs of the process share one cache of unsealed tokens.
       const opened = new Map<string, Uint8Array>();
-      return zooTarget('a cache that strangers share', (keys) => {
+      return zooTarget('shares a cache with strangers', (keys) => {
         const sound = soundCodec()(keys);
         return both(sound, {
           unseal(token) {
@@ -939,14 +939,14 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
-  wrapped('token with a slash', 'CODEC-TOKEN-TEXT', (sound) =>
+  wrapped('puts a slash into tokens', 'CODEC-TOKEN-TEXT', (sound) =>
     both(sound, {
       seal: (payload) => `/${sound.seal(payload)}`,
       unseal: (token) => (token.startsWith('/') ? sound.unseal(token.slice(1)) : refuse()),
     }),
   ),
   wrapped(
-    'cuts what is too long',
+    'truncates payloads that are too long',
     'CODEC-SIZE-LIMIT',
     (sound) => both(sound, { seal: (payload) => sound.seal(payload.subarray(0, 100)) }),
     {
@@ -954,11 +954,11 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     },
   ),
   {
-    target: zooTarget('one key for all codecs', (keys) => soundCodec()(keys.map(() => SHARED))),
+    target: zooTarget('uses one key for all codecs', (keys) => soundCodec()(keys.map(() => SHARED))),
     caughtBy: 'CODEC-STRANGER',
   },
   {
-    target: zooTarget('a key of its own for each instance', (keys) => soundCodec()(keys.map(() => randomBytes(32)))),
+    target: zooTarget('generates a key for each instance', (keys) => soundCodec()(keys.map(() => randomBytes(32)))),
     caughtBy: 'CODEC-PEER',
   },
   {
@@ -966,26 +966,26 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     caughtBy: 'CODEC-ROTATED-OPENS',
   },
   {
-    target: zooTarget('continues with the old key', (keys) => soundCodec()(keys.toReversed())),
+    target: zooTarget('keeps sealing with the old key', (keys) => soundCodec()(keys.toReversed())),
     caughtBy: 'CODEC-ROTATED-SEALS',
   },
-  { target: zooTarget('signs only, and claims to hide', (keys) => signOnly(keys)), caughtBy: 'CODEC-CONFIDENTIAL' },
-  broken('decodes a payload that reads as base64', 'CODEC-ROUNDTRIP-BYTES', {
+  { target: zooTarget('signs only, claims to encrypt', (keys) => signOnly(keys)), caughtBy: 'CODEC-CONFIDENTIAL' },
+  broken('decodes a payload that looks like base64', 'CODEC-ROUNDTRIP-BYTES', {
     after(payload) {
       const decoded = Buffer.from(payload.toString('latin1'), 'base64');
       return payload.length > 16 && decoded.toString('base64') === payload.toString('latin1') ? decoded : payload;
     },
   }),
-  broken('decodes a payload that reads as hex', 'CODEC-ROUNDTRIP-BYTES', {
+  broken('decodes a payload that looks like hex', 'CODEC-ROUNDTRIP-BYTES', {
     after: (payload) =>
       payload.length > 7 && /^([0-9a-f]{2})+$/.test(payload.toString('latin1'))
         ? Buffer.from(payload.toString('latin1'), 'hex')
         : payload,
   }),
-  broken('unzips a payload that was zipped', 'CODEC-ROUNDTRIP-BYTES', {
+  broken('decompresses a compressed payload', 'CODEC-ROUNDTRIP-BYTES', {
     after: (payload) => (payload[0] === 0x1f && payload[1] === 0x8b ? gunzipSync(payload) : payload),
   }),
-  broken('prints a JSON object anew', 'CODEC-ROUNDTRIP-BYTES', {
+  broken('reformats a JSON object', 'CODEC-ROUNDTRIP-BYTES', {
     before(payload) {
       try {
         return payload[0] === 0x7b ? Buffer.from(JSON.stringify(JSON.parse(Buffer.from(payload).toString()))) : payload;
@@ -994,7 +994,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       }
     },
   }),
-  wrapped('leaves a token as it is', 'CODEC-ROUNDTRIP-BYTES', (sound) =>
+  wrapped('does not seal a token again', 'CODEC-ROUNDTRIP-BYTES', (sound) =>
     both(sound, {
       seal: (payload) => {
         const content = Buffer.from(payload).toString('latin1');
@@ -1002,7 +1002,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
-  wrapped('keeps the token of a buffer', 'CODEC-CALLERS-BUFFER', (sound) => {
+  wrapped('caches the token of a buffer', 'CODEC-CALLERS-BUFFER', (sound) => {
     const known = new WeakMap<Uint8Array, string>();
     return both(sound, {
       seal(payload) {
@@ -1012,7 +1012,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     });
   }),
-  wrapped('overwrites a buffer a moment later', 'CODEC-CALLERS-BUFFER', (sound) =>
+  wrapped('overwrites a buffer shortly after the call', 'CODEC-CALLERS-BUFFER', (sound) =>
     both(sound, {
       seal(payload) {
         const token = sound.seal(payload);
@@ -1021,7 +1021,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
-  wrapped('overwrites a result a moment later', 'CODEC-OWN-RESULT', (sound) =>
+  wrapped('overwrites a result shortly after the call', 'CODEC-OWN-RESULT', (sound) =>
     both(sound, {
       unseal(token) {
         const payload = sound.unseal(token);
@@ -1030,7 +1030,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
-  broken('cuts what is longer than 100 000 bytes, and declares no limit', 'CODEC-SIZE-LIMIT', {
+  broken('truncates at 100 000 bytes without declaring a limit', 'CODEC-SIZE-LIMIT', {
     before: (payload) => payload.subarray(0, 100_000),
   }),
   wrapped(
@@ -1046,7 +1046,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       }),
     { supports: { maxPayloadBytes: 1_000 } },
   ),
-  wrapped('takes a key id of zeros for the newest', 'CODEC-BIT-FLIP', (sound) => {
+  wrapped('treats a key id of zeros as the newest key', 'CODEC-BIT-FLIP', (sound) => {
     const id = Buffer.of(7, 7, 7, 7).toString('hex');
     return both(sound, {
       seal: (payload) => `${id}.${sound.seal(payload)}`,
@@ -1062,7 +1062,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       return Number(version) === 1 ? decode(body ?? '') : refuse('malformed');
     },
   }),
-  broken('reads escapes of JSON', 'CODEC-CANONICAL-PERCENT', {
+  broken('decodes JSON escapes', 'CODEC-CANONICAL-PERCENT', {
     parse(token, decode) {
       try {
         return SOUND.parse(JSON.parse(`"${token}"`), decode);
@@ -1071,10 +1071,10 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       }
     },
   }),
-  broken('leaves out soft hyphens', 'CODEC-CANONICAL-SPACE', {
+  broken('ignores soft hyphens', 'CODEC-CANONICAL-SPACE', {
     decode: (text) => SOUND.decode(text.replaceAll('\u00ad', '')),
   }),
-  wrapped('finds its key in a table', 'CODEC-REFUSAL-CLASS', (sound) => {
+  wrapped('looks up its key in an object', 'CODEC-REFUSAL-CLASS', (sound) => {
     const table: Record<string, RequestStateCodec> = { k1: sound };
     return both(sound, {
       seal: (payload) => `k1~${sound.seal(payload)}`,
@@ -1092,7 +1092,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
-  wrapped('remembers tokens in one case', 'CODEC-CANONICAL-CASE', (sound) => {
+  wrapped('caches tokens without regard to case', 'CODEC-CANONICAL-CASE', (sound) => {
     const known = new Map<string, Uint8Array>();
     return both(sound, {
       unseal(token) {
@@ -1116,7 +1116,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     });
   }),
-  wrapped('names the token in a symbol of its refusal', 'CODEC-REFUSAL-TOKEN', (sound) =>
+  wrapped('attaches the token to its refusal under a symbol', 'CODEC-REFUSAL-TOKEN', (sound) =>
     both(sound, {
       unseal(token) {
         try {
@@ -1138,15 +1138,15 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
-  wrapped('seals with the nonce of what it unsealed', 'CODEC-KEYSTREAM', nonceAfter('unseal')),
-  wrapped('seals with the last nonce after a refusal', 'CODEC-KEYSTREAM', nonceAfter('refusal')),
-  broken('seals a few bytes with one nonce', 'CODEC-KEYSTREAM', {
+  wrapped('seals with the nonce of the last unsealed token', 'CODEC-KEYSTREAM', nonceAfter('unseal')),
+  wrapped('reuses the last nonce after a refusal', 'CODEC-KEYSTREAM', nonceAfter('refusal')),
+  broken('seals short payloads with one nonce', 'CODEC-KEYSTREAM', {
     nonce: (_, payload) => (payload.length < 8 ? Buffer.alloc(12) : randomBytes(12)),
   }),
   broken('seals long payloads with one nonce', 'CODEC-KEYSTREAM', {
     nonce: (_, payload) => (payload.length > 10_000 ? Buffer.alloc(12) : randomBytes(12)),
   }),
-  broken('packs digits', 'CODEC-NO-COMPRESSION', {
+  broken('compresses digits', 'CODEC-NO-COMPRESSION', {
     before(payload) {
       const content = Buffer.from(payload);
       if (content.length === 0 || !/^\d+$/.test(content.toString('latin1')))
@@ -1166,7 +1166,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
               .slice(payload[0] === 1 ? 1 : 0),
           ),
   }),
-  readable('does not sign where its parts end', 'CODEC-SPLICE', ([key]) => ({
+  readable('does not sign the boundaries of its parts', 'CODEC-SPLICE', ([key]) => ({
     seal(payload) {
       const body = Buffer.from(payload).toString('base64url');
       return `v1.${body}.${macOf(key, `v1${body}`)}`;
@@ -1177,8 +1177,8 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       return isGood ? Buffer.from(body, 'base64url') : refuse();
     },
   })),
-  readable('takes a digest for a signature', 'CODEC-FORGE', (keys) => tagged(keys, (_, body) => sha256(body))),
-  readable('takes either root of a signature', 'CODEC-FORGE', ([key]) => {
+  readable('uses a digest as signature', 'CODEC-FORGE', (keys) => tagged(keys, (_, body) => sha256(body))),
+  readable('accepts a malleable signature', 'CODEC-FORGE', ([key]) => {
     const { privateKey, publicKey } =
       signers.get(key.toString('hex')) ?? generateKeyPairSync('ec', { namedCurve: 'P-256' });
     signers.set(key.toString('hex'), { privateKey, publicKey });
@@ -1194,7 +1194,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     };
   }),
-  readable('says in its refusal which tag it wanted', 'CODEC-FORGE', ([key]) => ({
+  readable('reveals the expected tag in a refusal', 'CODEC-FORGE', ([key]) => ({
     seal(payload) {
       const body = Buffer.from(payload).toString('base64url');
       return `${body}.${macOf(key, body)}`;
@@ -1206,7 +1206,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     },
   })),
   {
-    target: zooTarget('seals piece by piece, and does not know the last one', ([key]) => {
+    target: zooTarget('seals chunks without marking the last one', ([key]) => {
       const piece = (nonce: Buffer, index: number): Buffer => Buffer.concat([nonce, Buffer.of(0, 0, 0, index)]);
       return {
         seal(payload) {
@@ -1231,19 +1231,19 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     }),
     caughtBy: 'CODEC-LONG-PAYLOAD',
   },
-  wrapped('takes a token that says it is plain', 'CODEC-DOWNGRADE', (sound) =>
+  wrapped('accepts a token marked as plain', 'CODEC-DOWNGRADE', (sound) =>
     both(sound, {
       unseal: (token) => (token?.startsWith?.('plain.') ? SOUND.decode(token.slice(6)) : sound.unseal(token)),
     }),
   ),
   {
-    target: zooTarget('opens the old key without its tag', (keys) => {
+    target: zooTarget('unseals tokens of the old key without their tag', (keys) => {
       const [sound, old] = [soundCodec()(keys), soundCodec({ open: openLoosely })(keys.slice(1))];
       return keys.length < 2 ? sound : both(sound, { unseal: (token) => firstOf(sound, old, token) });
     }),
     caughtBy: 'CODEC-ROTATED-OPENS',
   },
-  wrapped('lets a token live for a moment', 'CODEC-ANY-ORDER', (sound) => {
+  wrapped('expires a token after a moment', 'CODEC-ANY-ORDER', (sound) => {
     const sealed = new Map<string, number>();
     return both(sound, {
       seal(payload) {
@@ -1255,10 +1255,10 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
         performance.now() - (sealed.get(token) ?? performance.now()) > 1_000 ? refuse() : sound.unseal(token),
     });
   }),
-  broken('takes its nonce from the beginning of the payload', 'CODEC-KEYSTREAM', {
+  broken('derives the nonce from the beginning of the payload', 'CODEC-KEYSTREAM', {
     nonce: (_, payload, key) => sha256(Buffer.concat([key, payload.subarray(0, 16)])).subarray(0, 12),
   }),
-  wrapped('writes a zero behind a view', 'CODEC-CALLERS-BUFFER', (sound) =>
+  wrapped('writes a zero after a view', 'CODEC-CALLERS-BUFFER', (sound) =>
     both(sound, {
       seal(payload) {
         const behind = payload.byteOffset + payload.length;
@@ -1267,7 +1267,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
-  broken('pads no whole block, and unpads every one', 'CODEC-ROUNDTRIP-BYTES', {
+  broken('omits the padding of whole blocks, but always removes padding', 'CODEC-ROUNDTRIP-BYTES', {
     before(payload) {
       const more = (16 - (payload.length % 16)) % 16;
       return Buffer.concat([payload, Buffer.alloc(more, more)]);
@@ -1299,7 +1299,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
-  wrapped('leaves out a character that is there twice', 'CODEC-EXTENSION', (sound) =>
+  wrapped('ignores a doubled character', 'CODEC-EXTENSION', (sound) =>
     both(sound, {
       unseal(token) {
         for (let at = 1; at < Math.min(token?.length ?? 0, 200); at++) {
@@ -1311,7 +1311,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     }),
   ),
   {
-    target: zooTarget('shows which payloads are equal', (keys) => {
+    target: zooTarget('reveals equal payloads', (keys) => {
       const sound = soundCodec()(keys);
       const markOf = (payload: Uint8Array): string => macOf(keys[0] as Buffer, Buffer.from(payload).toString('hex'));
       return both(sound, {
@@ -1335,7 +1335,7 @@ function checksum(bytes: Uint8Array): Buffer {
   return sum;
 }
 
-/** Readable, with a tag before it that proves as much as it can. */
+/** Readable, with a tag in front. */
 function tagged(keys: readonly Buffer[], tagOf: (key: Buffer, body: Buffer) => Buffer): RequestStateCodec {
   return {
     seal(payload) {
@@ -1353,7 +1353,7 @@ function tagged(keys: readonly Buffer[], tagOf: (key: Buffer, body: Buffer) => B
   };
 }
 
-/** AES-CTR with a vector of its own; what authenticates it is done before and after. */
+/** AES-CTR with a random vector. The callers authenticate it. */
 function inCounterMode(
   keys: readonly Buffer[],
   steps: {
@@ -1387,7 +1387,7 @@ function inCounterMode(
   };
 }
 
-/** Readable and signed: sound where confidentiality is not claimed. */
+/** Readable and signed: sound without a claim of confidentiality. */
 export function signOnly(keys: readonly Buffer[], tagBytes = 32): RequestStateCodec {
   const tagOf = (key: Buffer, body: Buffer): Buffer =>
     createHmac('sha256', key).update(body).digest().subarray(0, tagBytes);

@@ -22,19 +22,19 @@ import {
 } from './zoo-key-wrapper.ts';
 import type { ZooKeyVersion } from './zoo-kms.ts';
 
-/** A key wrapper with one fault, and the requirement that has to catch it. */
+/** A key wrapper with one fault, and the requirement that must catch it. */
 export interface BrokenKeyWrapper {
   readonly target: KeyWrapperTarget;
   readonly caughtBy: string;
-  /** Other requirements that the same fault breaks; absent where it breaks nearly all. */
+  /** Other requirements that the same fault breaks; absent if it breaks nearly all. */
   readonly also?: readonly string[];
-  /** Whether a call of it never ends. */
+  /** Whether one of its calls never ends. */
   readonly hangs?: true;
 }
 
 type Rest = Pick<BrokenKeyWrapper, 'also' | 'hangs'>;
 
-/** Caught by one requirement, and only there. */
+/** Caught by exactly one requirement. */
 const ALONE: Rest = { also: [] };
 const NEARLY_ALL: Rest = {};
 
@@ -50,7 +50,7 @@ function made(name: string, caughtBy: string, make: Make, rest: Rest = ALONE): B
   return { target: zooTarget(name, make), caughtBy, ...rest };
 }
 
-/** One step is wrong. */
+/** A key wrapper with one wrong step. */
 function broken(name: string, caughtBy: string, steps: Partial<Steps>, rest: Rest = ALONE): BrokenKeyWrapper {
   return made(name, caughtBy, soundKeyWrapper(steps), rest);
 }
@@ -59,7 +59,7 @@ function lowerCase(wrapped: WrappedKey): WrappedKey {
   return { ...wrapped, keyId: wrapped.keyId.toLowerCase() };
 }
 
-/** A sound key wrapper around which something is wrong. */
+/** A sound key wrapper inside a broken wrapper. */
 function around(
   name: string,
   caughtBy: string,
@@ -78,7 +78,7 @@ function changed<Sound extends object>(
   return { ...sound, ...change(sound, world) } as unknown as KeyWrapper;
 }
 
-/** Signs as it should, but for one thing. */
+/** A key wrapper with signatures and one fault in them. */
 function signer(
   name: string,
   caughtBy: string,
@@ -99,7 +99,7 @@ const byName = ([a]: readonly [string, string], [b]: readonly [string, string]):
 const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 const never = (): Promise<never> => new Promise(() => undefined);
 
-/** Binds a context as text that somebody put together. */
+/** Binds a context as joined text. */
 function binding(
   name: string,
   caughtBy: string,
@@ -114,7 +114,7 @@ function binding(
   );
 }
 
-/** Gives other bytes for some data keys. It makes none itself: what chance makes is caught now and then. */
+/** Returns other bytes for some data keys. Without generate, since random data keys rarely show the fault. */
 function giving(name: string, give: (plaintext: Buffer) => Buffer, rest: Rest = ALONE): BrokenKeyWrapper {
   const make = soundKeyWrapper({ give: (plaintext) => Uint8Array.from(give(plaintext)) });
   return made(
@@ -128,7 +128,7 @@ function giving(name: string, give: (plaintext: Buffer) => Buffer, rest: Rest = 
   );
 }
 
-/** Generates data keys of its own making. */
+/** Generates its own data keys. */
 function generating(name: string, dataKeyOf: (ordinal: number) => Uint8Array): BrokenKeyWrapper {
   return around(name, 'WRAP-GENERATE', (sound) => {
     let ordinal = 0;
@@ -142,13 +142,13 @@ function generating(name: string, dataKeyOf: (ordinal: number) => Uint8Array): B
   });
 }
 
-/** Encrypts with nonces that come again. */
+/** Encrypts with repeated nonces. */
 function repeating(name: string, nonceOf: (bound: Buffer) => Buffer, change = (steps: Steps): Partial<Steps> => steps) {
   const seal: Steps['seal'] = (version, plaintext, bound) => sealWith(nonceOf(bound), version, plaintext, bound);
   return broken(name, 'WRAP-CONFIDENTIAL', change({ ...SOUND, seal }));
 }
 
-/** Tells a date that is none of the service's. */
+/** Reports a wrong service date. */
 function telling(name: string, tell: () => unknown): BrokenKeyWrapper {
   return around(name, 'WRAP-OPTIONS', (sound) => ({
     async unwrap(wrapped: WrappedKey, options: WrapOptions) {
@@ -159,7 +159,7 @@ function telling(name: string, tell: () => unknown): BrokenKeyWrapper {
   }));
 }
 
-/** Fails with an error that shows more than it should. */
+/** Fails with an error that shows too much. */
 function failing(
   name: string,
   caughtBy: string,
@@ -176,7 +176,7 @@ function failing(
   return broken(name, caughtBy, steps, rest);
 }
 
-/** Another kind in place of one. */
+/** Replaces one error kind by another. */
 function misnaming(
   name: string,
   caughtBy: string,
@@ -187,7 +187,7 @@ function misnaming(
   return broken(name, caughtBy, { fail }, rest);
 }
 
-/** Remembers for ever that it was refused once. */
+/** Never works again after one refusal. */
 function unforgiving(name: string, caughtBy: string, state: 'disabled' | 'denied'): BrokenKeyWrapper {
   const refused = new WeakSet<World>();
   return broken(name, caughtBy, {
@@ -199,7 +199,7 @@ function unforgiving(name: string, caughtBy: string, state: 'disabled' | 'denied
   });
 }
 
-/** The tag is checked as far as it is there, or only where it should be. */
+/** Checks only the available part of the tag, or ignores bytes after it. */
 function lax(cut: (bytes: Buffer) => Buffer): Partial<Steps> {
   return {
     open(version, bytes, bound) {
@@ -216,29 +216,29 @@ const openAny = (versions: readonly ZooKeyVersion[], bytes: Buffer, bound: Buffe
     try {
       return SOUND.open(version, bytes, bound);
     } catch {
-      // The next one, then.
+      // Try the next version.
     }
   }
   throw new Error('none');
 };
 
-/** Key wrappers that look fine, each with one fault. */
+/** Key wrappers with one fault each. */
 export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
   around('names no KMS key', 'WRAP-FACTS', () => ({ keyId: '' })),
   around(
-    'does not say whether it is authenticated',
+    'does not declare whether it is authenticated',
     'WRAP-FACTS',
     () => ({ supports: { context: true, keyVersions: true } }),
     and('WRAP-SIGN', 'WRAP-SIGN-BINDS', 'WRAP-VERIFY-LOCAL'),
   ),
   around(
-    'says in words that its KMS key has versions',
+    'declares versions with a text instead of a boolean',
     'WRAP-FACTS',
     () => ({ supports: { ...SOUND.supports, keyVersions: 'yes' } }),
     and('WRAP-VERSIONS-DECLARED'),
   ),
   around(
-    'generates at once',
+    'generates synchronously',
     'WRAP-PROMISES',
     (_, { key }) => ({
       generate({ context }: WrapOptions) {
@@ -250,13 +250,13 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     }),
     and('WRAP-UNREACHABLE', 'WRAP-ABORTED', 'WRAP-REJECTS', 'WRAP-CLOSED', 'WRAP-ARGUMENT-CONTEXT'),
   ),
-  giving('strips zeros at the end', (plaintext) => {
+  giving('strips trailing zeros', (plaintext) => {
     const end = plaintext.findLastIndex((byte) => byte !== 0) + 1;
     return plaintext.subarray(0, end);
   }),
   giving('trims white space', (plaintext) => Buffer.from(plaintext.toString('latin1').trim(), 'latin1'), NEARLY_ALL),
   broken(
-    'takes 32 bytes only, where the ring hands over 64',
+    'accepts only 32 bytes although the ring passes 64',
     'WRAP-LENGTH-64',
     {
       ...KEY_WRAP,
@@ -264,18 +264,18 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     NEARLY_ALL,
   ),
-  made('fills 32 bytes up to 64', 'WRAP-LENGTH-32', (world) => {
+  made('pads 32 bytes to 64', 'WRAP-LENGTH-32', (world) => {
     const take: Steps['take'] = (dataKey) => Uint8Array.of(...dataKey, ...new Uint8Array(64 - dataKey.length));
     const { generate: _, ...others } = soundKeyWrapper({ ...KEY_WRAP, take })(world);
     return others;
   }),
-  broken('wraps the buffer that a view is at the start of', 'WRAP-VIEW', {
+  broken('wraps the whole buffer of a view at its start', 'WRAP-VIEW', {
     take: (dataKey) => (dataKey.byteOffset === 0 ? new Uint8Array(dataKey.buffer.slice(0)) : Uint8Array.from(dataKey)),
   }),
-  broken('wraps the buffer that a view is in', 'WRAP-VIEW', {
+  broken('wraps the whole buffer of a view', 'WRAP-VIEW', {
     take: (dataKey) => new Uint8Array(dataKey.buffer.slice(0)),
   }),
-  around('hands out the bytes that it keeps', 'WRAP-OWN-BYTES', (sound) => {
+  around('returns bytes from its cache', 'WRAP-OWN-BYTES', (sound) => {
     const kept = new Map<string, Uint8Array>();
     return {
       async unwrap(wrapped: WrappedKey, options: WrapOptions) {
@@ -293,7 +293,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       return answer;
     },
   })),
-  around('overwrites the caller’s data key a moment after the call', 'WRAP-CALLERS-BYTES', (sound) => ({
+  around('overwrites the caller’s data key shortly after the call', 'WRAP-CALLERS-BYTES', (sound) => ({
     async wrap(dataKey: Uint8Array, options: WrapOptions) {
       const answer = await sound.wrap(dataKey, options);
       setTimeout(() => dataKey.fill(0), 2);
@@ -301,7 +301,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
   })),
   around(
-    'overwrites what it unwrapped a moment after the call',
+    'overwrites an unwrapped data key shortly after the call',
     'WRAP-OWN-BYTES',
     (sound) => ({
       async unwrap(wrapped: WrappedKey, options: WrapOptions) {
@@ -312,7 +312,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     }),
     NEARLY_ALL,
   ),
-  around('notes in a wrapped key that it was unwrapped', 'WRAP-CALLERS-RECORD', (sound) => ({
+  around('marks a wrapped key as unwrapped', 'WRAP-CALLERS-RECORD', (sound) => ({
     async unwrap(wrapped: WrappedKey, options: WrapOptions) {
       const answer = await sound.unwrap(wrapped, options);
       Reflect.set(wrapped, 'isOpen', true);
@@ -338,9 +338,9 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     and('WRAP-CALLERS-BYTES-AT-ONCE'),
   ),
-  broken('reads the data key when it is its turn', 'WRAP-CALLERS-BYTES-AT-ONCE', { take: (dataKey) => dataKey }),
+  broken('reads the data key after queueing', 'WRAP-CALLERS-BYTES-AT-ONCE', { take: (dataKey) => dataKey }),
   around(
-    'unwraps the newest wrap of a data key only',
+    'unwraps only the newest wrap of a data key',
     'WRAP-TWICE',
     (sound) => {
       const newest = new Map<string, string>();
@@ -381,18 +381,18 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       return { dataKey: Uint8Array.from(randomBytes(32)), wrapped };
     },
   })),
-  generating('generates data keys of one random byte', () =>
+  generating('generates data keys of one repeated random byte', () =>
     Uint8Array.of(...new Uint8Array(31).map((_, i) => i), ...randomBytes(1)),
   ),
-  generating('generates data keys of two bytes, again and again', () => {
+  generating('generates data keys of two repeated bytes', () => {
     const [byte = 0] = randomBytes(1);
     return new Uint8Array(32).map((_, i) => (i % 2 === 0 ? byte : byte ^ 1));
   }),
-  generating('generates data keys whose second half is never filled', () =>
+  generating('generates data keys with an empty second half', () =>
     Uint8Array.of(...randomBytes(16), ...new Uint8Array(16).map((_, i) => i)),
   ),
   generating('generates data keys of hexadecimal text', () => Uint8Array.from(Buffer.from(hexOf(randomBytes(16))))),
-  made('generates every third data key again', 'WRAP-GENERATE', (world) => {
+  made('repeats every third generated data key', 'WRAP-GENERATE', (world) => {
     const keys = [randomBytes(32), randomBytes(32), randomBytes(32)];
     let ordinal = 0;
     const sound = soundKeyWrapper()(world);
@@ -405,7 +405,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       },
     };
   }),
-  made('generates one data key in a millisecond', 'WRAP-GENERATE', (world) => {
+  made('generates one data key per millisecond', 'WRAP-GENERATE', (world) => {
     const sound = soundKeyWrapper()(world);
     const secret = randomBytes(32);
     return {
@@ -417,7 +417,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       },
     };
   }),
-  around('leaves a listener on the signal of an unwrap that was refused', 'WRAP-SIGNAL-LEFT', (sound) => ({
+  around('leaves a listener on the signal of a refused unwrap', 'WRAP-SIGNAL-LEFT', (sound) => ({
     async unwrap(wrapped: WrappedKey, options: WrapOptions) {
       try {
         return await sound.unwrap(wrapped, options);
@@ -430,12 +430,12 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
   generating('generates the same data keys in every process', (ordinal) =>
     Uint8Array.from(createHash('sha256').update(`zoo ${ordinal}`).digest()),
   ),
-  broken('names its KMS key at a length that no ring takes', 'WRAP-RECORD', {
+  broken('uses a keyId that is too long for a ring', 'WRAP-RECORD', {
     nameVersion: ({ id }) => `${id}?${'x'.repeat(2_048)}`,
     versionToOpen: ({ key }, { keyId }) => key.versions.find(({ id }) => keyId.startsWith(`${id}?`)),
   }),
   broken(
-    'puts the data key beside its wrap',
+    'adds the data key to its wrap',
     'WRAP-CONFIDENTIAL',
     {
       seal: (version, plaintext, bound) => Buffer.concat([SOUND.seal(version, plaintext, bound), plaintext]),
@@ -447,8 +447,10 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     ALONE,
   ),
-  repeating('encrypts with one nonce', () => Buffer.alloc(12, 7)),
-  repeating('takes the nonce from the context', (bound) => createHash('sha256').update(bound).digest().subarray(0, 12)),
+  repeating('uses one nonce', () => Buffer.alloc(12, 7)),
+  repeating('derives the nonce from the context', (bound) =>
+    createHash('sha256').update(bound).digest().subarray(0, 12),
+  ),
   made('counts nonces from one in every process', 'WRAP-CONFIDENTIAL', (world) => {
     let ordinal = 0;
     const seal: Steps['seal'] = (version, plaintext, bound) => {
@@ -458,9 +460,9 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     };
     return soundKeyWrapper({ seal })(world);
   }),
-  repeating('encrypts with one nonce, as text', () => Buffer.alloc(12, 7), asText),
+  repeating('uses one nonce, as text', () => Buffer.alloc(12, 7), asText),
   broken(
-    'makes wrapped keys that fill a ring',
+    'produces wrapped keys that are too large for a ring',
     'WRAP-RECORD-SIZE',
     {
       seal: (version, plaintext, bound) => SOUND.seal(version, Buffer.concat([plaintext, Buffer.alloc(4_096)]), bound),
@@ -468,7 +470,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     and('WRAP-RECORD'),
   ),
-  around('keeps the nonce beside what is stored', 'WRAP-STORED', (sound) => ({
+  around('keeps the nonce outside the stored record', 'WRAP-STORED', (sound) => ({
     async wrap(dataKey: Uint8Array, options: WrapOptions) {
       const { wrapped, ...rest } = await sound.wrap(dataKey, options);
       return { ...rest, wrapped: wrapped.slice(12), nonce: wrapped.slice(0, 12) };
@@ -484,7 +486,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
   })),
   made(
-    'unwraps only what this process wrapped',
+    'unwraps only wrapped keys of this process',
     'WRAP-PEER',
     (world) => {
       const own = randomBytes(8);
@@ -493,7 +495,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     and('WRAP-ROTATED-OPENS', 'WRAP-STORED', 'WRAP-CLOSE-ALONE'),
   ),
-  broken('takes no option that it does not know', 'WRAP-OPTIONS', {
+  broken('refuses unknown options', 'WRAP-OPTIONS', {
     checkOptions(options) {
       SOUND.checkOptions(options);
       const unknown = Object.keys(options).find((name) => name !== 'context' && name !== 'signal');
@@ -501,21 +503,21 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
   }),
   telling('reports the service’s date as text', () => new Date().toUTCString()),
-  telling('reports seconds for milliseconds', () => new Date(Date.now() / 1_000)),
-  telling('reports a date that it could not read', () => new Date('Sat, 21 Nov')),
-  telling('reports undefined for a date', () => undefined),
-  around('reports a date of 1970 where it generates', 'WRAP-OPTIONS', (sound) => ({
+  telling('reports seconds as milliseconds', () => new Date(Date.now() / 1_000)),
+  telling('reports an invalid date', () => new Date('Sat, 21 Nov')),
+  telling('reports undefined as a date', () => undefined),
+  around('reports a date of 1970 from generate', 'WRAP-OPTIONS', (sound) => ({
     async generate(options: WrapOptions) {
       const answer = await sound.generate(options);
       options.onServiceDate?.(new Date(0));
       return answer;
     },
   })),
-  around('has room for one call at a time', 'WRAP-CONCURRENT', (sound) => {
+  around('handles only one call at a time', 'WRAP-CONCURRENT', (sound) => {
     let current = new Uint8Array(0);
     return {
       async wrap(dataKey: Uint8Array, options: WrapOptions) {
-        // So that what is wrong with it stays one thing.
+        // Keeps the fault to one requirement.
         if (!(dataKey instanceof Uint8Array) || options?.signal !== undefined) return sound.wrap(dataKey, options);
         current = Uint8Array.from(dataKey);
         await Promise.resolve();
@@ -524,7 +526,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     };
   }),
   broken(
-    'binds the ring’s name only',
+    'binds only the ring’s name',
     'WRAP-CONTEXT-BINDS',
     {
       bind: (context, keyId) => Buffer.from(`${keyId} ${context['sealring:ring']} ${context['ab']} ${context['abc']}`),
@@ -532,7 +534,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     and('WRAP-CONTEXT-BOUNDARIES'),
   ),
   broken(
-    'binds no context, and says that it does',
+    'binds no context, but declares that it does',
     'WRAP-CONTEXT-BINDS',
     { bind: (_, keyId) => Buffer.from(keyId) },
     and('WRAP-CONTEXT-BOUNDARIES'),
@@ -561,13 +563,13 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
   binding('trims values', 'WRAP-CONTEXT-BOUNDARIES', (entries) =>
     JSON.stringify(entries.map(([name, value]) => [name, value.trim()])),
   ),
-  binding('cuts characters to a byte', 'WRAP-CONTEXT-BOUNDARIES', (entries) =>
+  binding('truncates characters to one byte', 'WRAP-CONTEXT-BOUNDARIES', (entries) =>
     Buffer.from(JSON.stringify(entries), 'latin1').toString('latin1'),
   ),
-  binding('puts ? for what is not Latin', 'WRAP-CONTEXT-BOUNDARIES', (entries) =>
+  binding('replaces non-Latin characters with ?', 'WRAP-CONTEXT-BOUNDARIES', (entries) =>
     JSON.stringify(entries).replaceAll(/[^\0-\u00ff]/g, '?'),
   ),
-  binding('binds the first 200 characters of a value', 'WRAP-CONTEXT-BINDS', (entries) =>
+  binding('binds only the first 200 characters of a value', 'WRAP-CONTEXT-BINDS', (entries) =>
     JSON.stringify(entries.map(([name, value]) => [name, value.slice(0, 200)])),
   ),
   binding(
@@ -576,11 +578,11 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     (entries) => JSON.stringify(entries.map(([, value]) => value)),
     and('WRAP-CONTEXT-BOUNDARIES'),
   ),
-  binding('binds the sets of names and of values', 'WRAP-CONTEXT-BINDS', (entries) =>
+  binding('binds names and values as separate sets', 'WRAP-CONTEXT-BINDS', (entries) =>
     JSON.stringify([entries.map(([name]) => name), entries.map(([, value]) => value).toSorted()]),
   ),
   made(
-    'caches unwraps, whatever the context',
+    'caches unwraps without the context',
     'WRAP-CONTEXT-BINDS',
     remembering({ nameOf: (wrapped, options) => GOOD_MEMORY.nameOf(wrapped, options).slice(0, 3) }),
     and('WRAP-CONTEXT-BOUNDARIES', 'WRAP-CONCURRENT', 'WRAP-AFTER-REFUSAL'),
@@ -612,30 +614,30 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
   broken('binds the order of the context’s members', 'WRAP-CONTEXT-ORDER', {
     bind: (context, keyId) => Buffer.from(JSON.stringify([keyId, context])),
   }),
-  broken('binds a context, and says that it does not', 'WRAP-CONTEXT-DECLARED', {
+  broken('binds a context, but declares that it does not', 'WRAP-CONTEXT-DECLARED', {
     supports: { context: false, authenticated: true, keyVersions: true },
   }),
-  broken('does not look at one bit of the first byte', 'WRAP-BIT-FLIP', {
+  broken('ignores one bit of the first byte', 'WRAP-BIT-FLIP', {
     seal: (version, plaintext, bound) => Buffer.concat([Buffer.of(1), SOUND.seal(version, plaintext, bound)]),
     open: (version, bytes, bound) =>
       SOUND.open(version, ((bytes[0] ?? 0) & 0x7f) === 1 ? bytes.subarray(1) : Buffer.alloc(0), bound),
   }),
-  broken('has an unchecked first byte', 'WRAP-BIT-FLIP', {
+  broken('does not check the first byte', 'WRAP-BIT-FLIP', {
     seal: (version, plaintext, bound) => Buffer.concat([Buffer.of(1), SOUND.seal(version, plaintext, bound)]),
     open: (version, bytes, bound) => SOUND.open(version, bytes.subarray(1), bound),
   }),
   broken(
-    'checks of a tag what is there',
+    'checks only the available part of a tag',
     'WRAP-TRUNCATION',
     lax((tag) => (tag.length > 16 ? Buffer.alloc(16) : tag)),
   ),
-  broken('does not look behind the tag', 'WRAP-EXTENSION', {
+  broken('ignores bytes after the tag', 'WRAP-EXTENSION', {
     open: (version, bytes, bound) => SOUND.open(version, bytes.subarray(0, 60), bound),
   }),
-  broken('takes nothing for a new data key', 'WRAP-EMPTY', {
+  broken('unwraps no bytes to a new data key', 'WRAP-EMPTY', {
     open: (version, bytes, bound) => (bytes.length === 0 ? randomBytes(32) : SOUND.open(version, bytes, bound)),
   }),
-  broken('wraps the halves of a data key apart', 'WRAP-SPLICE', {
+  broken('wraps the halves of a data key separately', 'WRAP-SPLICE', {
     seal(version, plaintext, bound) {
       const middle = plaintext.length >> 1;
       const parts = [plaintext.subarray(0, middle), plaintext.subarray(middle)];
@@ -648,7 +650,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
   }),
   around(
-    'locks itself after three bad ones',
+    'locks itself after three refusals',
     'WRAP-AFTER-REFUSAL',
     (sound) => {
       let bad = 0;
@@ -668,7 +670,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     and('WRAP-CONCURRENT'),
   ),
   around(
-    'answers a bad one with the last good one',
+    'returns the last data key for a bad wrapped key',
     'WRAP-AFTER-REFUSAL',
     (sound) => {
       let last: Uint8Array | undefined;
@@ -699,7 +701,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     ),
   ),
   made(
-    'lets the ciphertext choose the KMS key',
+    'uses the KMS key named in the ciphertext',
     'WRAP-OTHER-KEY',
     (world) => {
       const versions = () => [...world.key.versions, ...world.other.versions];
@@ -709,7 +711,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     and('WRAP-VERSION-BINDS'),
   ),
   broken(
-    'lets the wrapped key choose the KMS key',
+    'uses the KMS key named in the wrapped key',
     'WRAP-OTHER-KEY-NAMED',
     {
       mayAsk: (_, { provider }) => provider === PROVIDER,
@@ -717,13 +719,13 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     and('WRAP-BEFORE-CALL'),
   ),
-  broken('takes the name of its KMS key in other case', 'WRAP-OTHER-KEY-NAMED', {
+  broken('accepts the name of its KMS key in different letter case', 'WRAP-OTHER-KEY-NAMED', {
     mayAsk: (world, wrapped) => SOUND.mayAsk(world, lowerCase(wrapped)),
     versionToOpen: (world, wrapped) => SOUND.versionToOpen(world, lowerCase(wrapped)),
     bind: (context, keyId) => SOUND.bind(context, keyId.toLowerCase()),
   }),
   broken(
-    'does not look at the provider',
+    'ignores the provider',
     'WRAP-FOREIGN-PROVIDER',
     {
       mayAsk: (world, wrapped) => SOUND.mayAsk(world, { ...wrapped, provider: PROVIDER }),
@@ -731,7 +733,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     and('WRAP-BEFORE-CALL', 'WRAP-ARGUMENTS'),
   ),
   broken(
-    'asks first and looks then',
+    'calls the service before checking the key',
     'WRAP-BEFORE-CALL',
     {
       mayAsk: () => true,
@@ -743,17 +745,17 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
   broken('unwraps no bytes to no bytes', 'WRAP-EMPTY', {
     open: (version, bytes, bound) => (bytes.length === 0 ? bytes : SOUND.open(version, bytes, bound)),
   }),
-  around('owns all of its provider’s', 'WRAP-OWNS', () => ({
+  around('owns all wrapped keys of its provider', 'WRAP-OWNS', () => ({
     owns: ({ provider }: WrappedKey) => provider === PROVIDER,
   })),
   around('owns KMS keys with longer names', 'WRAP-OWNS', (sound) => ({
     owns: ({ provider, keyId }: WrappedKey) => provider === PROVIDER && keyId.startsWith(sound.keyId),
   })),
-  around('asks whether it owns', 'WRAP-OWNS', (_, world) => ({
+  around('calls the service in owns', 'WRAP-OWNS', (_, world) => ({
     owns: async (wrapped: WrappedKey) => SOUND.mayAsk(world, wrapped),
   })),
   misnaming(
-    'takes an outage for a key that is gone',
+    'reports an outage as a missing key',
     'WRAP-UNREACHABLE',
     ['unavailable', 'not-found'],
     and('WRAP-ABORT', 'WRAP-ABORTED', 'WRAP-CLOSED'),
@@ -783,14 +785,14 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       'WRAP-NO-TIMERS',
     ),
   ),
-  broken('cannot be given up under way', 'WRAP-ABORT', {
+  broken('ignores an abort in progress', 'WRAP-ABORT', {
     async ask(world, operation, signal, fail) {
       if (signal?.aborted === true) throw fail('unavailable', operation);
       await SOUND.ask(world, operation, undefined, fail);
     },
   }),
   made(
-    'caches unwraps, aborted or not',
+    'ignores aborts for cached unwraps',
     'WRAP-ABORTED',
     remembering({ ask: (world) => GOOD_MEMORY.ask(world, undefined) }),
   ),
@@ -807,24 +809,24 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     and('WRAP-ERROR-CLASS'),
   ),
-  broken('looks at a signal under way only', 'WRAP-ABORTED', {
+  broken('checks a signal only in progress', 'WRAP-ABORTED', {
     async ask(world, operation, signal, fail) {
       await SOUND.ask(world, operation, signal?.aborted === true ? undefined : signal, fail);
     },
   }),
   broken(
-    'fails with an error of its own',
+    'fails with its own error class',
     'WRAP-ERROR-CLASS',
     {
       fail: (kind, operation) => Object.assign(new ZooKeyWrapperError(kind, operation), { name: 'ZooError' }),
     },
     NEARLY_ALL,
   ),
-  broken('does not say which call failed', 'WRAP-ERROR-SUMMARY', {
+  broken('does not name the failed call', 'WRAP-ERROR-SUMMARY', {
     fail: (kind, operation) => Object.assign(new ZooKeyWrapperError(kind, operation), { summary: undefined }),
   }),
   failing(
-    'says the data key',
+    'shows the data key in an error',
     'WRAP-ERROR-SECRET',
     (error, secret) => {
       error.message += `: could not wrap ${Buffer.from(secret).toString('base64')}`;
@@ -832,7 +834,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     and('WRAP-CLOSE'),
   ),
   failing(
-    'keeps the vendor’s request, hidden',
+    'keeps the vendor’s request in a hidden member',
     'WRAP-ERROR-SECRET',
     (error, secret) => {
       const request = { body: JSON.stringify({ value: Buffer.from(secret).toString('base64url') }) };
@@ -856,7 +858,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     and('WRAP-CLOSE'),
   ),
-  broken('says what was wrong with the argument', 'WRAP-ERROR-SECRET', {
+  broken('shows the wrong argument in an error', 'WRAP-ERROR-SECRET', {
     checkDataKey(dataKey, supports) {
       try {
         SOUND.checkDataKey(dataKey, supports);
@@ -868,7 +870,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
   failing('attaches the vendor’s error', 'WRAP-ERROR-CAUSE', (error) => {
     error.cause = new Error('the vendor’s');
   }),
-  broken('prints what it wraps', 'WRAP-OUTPUT-SECRET', {
+  broken('prints data keys', 'WRAP-OUTPUT-SECRET', {
     take(dataKey) {
       console.debug(`wrapping ${Buffer.from(dataKey).toString('base64')}`);
       return SOUND.take(dataKey);
@@ -902,18 +904,18 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       SOUND.checkDataKey(Array.isArray(dataKey) ? Uint8Array.from(dataKey) : dataKey, supports);
     },
   }),
-  broken('does not look at the context', 'WRAP-ARGUMENT-CONTEXT', {
+  broken('does not check the context', 'WRAP-ARGUMENT-CONTEXT', {
     checkOptions({ context }) {
       if (context === undefined || context === null) throw new TypeError('no context');
     },
   }),
-  around('throws before it promises', 'WRAP-REJECTS', (sound) => ({
+  around('throws synchronously', 'WRAP-REJECTS', (sound) => ({
     wrap(dataKey: Uint8Array, options: WrapOptions) {
       SOUND.checkDataKey(dataKey, sound.supports);
       return sound.wrap(dataKey, options);
     },
   })),
-  broken('needs signatures and has none', 'WRAP-SIGN', PUBLIC_KEY, and('WRAP-SIGN-BINDS', 'WRAP-VERIFY-LOCAL')),
+  broken('needs signatures but has none', 'WRAP-SIGN', PUBLIC_KEY, and('WRAP-SIGN-BINDS', 'WRAP-VERIFY-LOCAL')),
   signer(
     'signs with a key of this process',
     'WRAP-SIGN',
@@ -936,10 +938,10 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       'WRAP-DENIED',
     ),
   ),
-  signer('takes no signature for a good one', 'WRAP-SIGN-BINDS', (sound) => ({
+  signer('accepts an empty signature', 'WRAP-SIGN-BINDS', (sound) => ({
     verify: (entry: Uint8Array, signature: Uint8Array) => signature.length === 0 || sound.verify(entry, signature),
   })),
-  signer('signs the head of an entry', 'WRAP-SIGN-BINDS', (sound) => ({
+  signer('signs only the beginning of an entry', 'WRAP-SIGN-BINDS', (sound) => ({
     sign: async (...[entry, options]: Parameters<typeof sound.sign>) => sound.sign(entry?.subarray(0, 16), options),
     verify: (entry: Uint8Array, signature: Uint8Array) => sound.verify(entry.subarray(0, 16), signature),
   })),
@@ -955,7 +957,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     remembering({ ask: async () => undefined }),
     and('WRAP-DENIED', 'WRAP-ABORTED', 'WRAP-CLOSED'),
   ),
-  around('caches what it unwrapped twice, under a disabled key only', 'WRAP-DISABLED', (sound, { key }) => {
+  around('caches a second unwrap while the key is disabled', 'WRAP-DISABLED', (sound, { key }) => {
     const opened = new Map<string, number>();
     const kept = new Map<string, Uint8Array>();
     return {
@@ -971,13 +973,13 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       },
     };
   }),
-  misnaming('takes a disabled key for an outage', 'WRAP-DISABLED', ['disabled', 'unavailable']),
-  unforgiving('never gets over a disabled key', 'WRAP-ENABLED', 'disabled'),
-  misnaming('takes a denial for a key that is gone', 'WRAP-DENIED', ['denied', 'not-found']),
-  unforgiving('never gets over a denial', 'WRAP-ALLOWED', 'denied'),
+  misnaming('reports a disabled key as an outage', 'WRAP-DISABLED', ['disabled', 'unavailable']),
+  unforgiving('never recovers from a disabled key', 'WRAP-ENABLED', 'disabled'),
+  misnaming('reports a denial as a missing key', 'WRAP-DENIED', ['denied', 'not-found']),
+  unforgiving('never recovers from a denial', 'WRAP-ALLOWED', 'denied'),
   broken('unwraps with the newest version', 'WRAP-ROTATED-OPENS', { versionToOpen: ({ key }) => key.current }),
   made(
-    'names the key, whatever its version',
+    'names the key without its version',
     'WRAP-ROTATED-NAMES',
     (world) => {
       const open: Steps['open'] = (_, bytes, bound) => openAny(world.key.versions, bytes, bound);
@@ -992,33 +994,33 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     })(world);
     return { ...soundKeyWrapper()(world), generate: lagging.generate };
   }),
-  broken('names its versions, and does not say so', 'WRAP-VERSIONS-DECLARED', {
+  broken('names versions without declaring them', 'WRAP-VERSIONS-DECLARED', {
     supports: { context: true, authenticated: true },
   }),
   {
-    target: zooTarget('hides its versions, and says that it names them', soundKeyWrapper(), {
+    target: zooTarget('hides its versions, but declares them', soundKeyWrapper(), {
       supports: { versions: false },
     }),
     caughtBy: 'WRAP-VERSIONS-DECLARED',
     also: [],
   },
-  made('does not look at the version', 'WRAP-VERSION-BINDS', (world) => {
+  made('ignores the version', 'WRAP-VERSION-BINDS', (world) => {
     const bind: Steps['bind'] = (context) => SOUND.bind(context, world.key.name);
     const open: Steps['open'] = (_, bytes, bound) => openAny(world.key.versions, bytes, bound);
     return soundKeyWrapper({ bind, open })(world);
   }),
   made(
-    'caches unwraps, closed or not',
+    'returns cached unwraps after close',
     'WRAP-CLOSED',
     remembering({ ask: (world, signal) => GOOD_MEMORY.ask({ ...world, isClosed: false }, signal) }),
   ),
-  broken('closes and continues', 'WRAP-CLOSED', {
+  broken('works after close', 'WRAP-CLOSED', {
     async ask(world, operation, signal, fail) {
       await SOUND.ask({ ...world, isClosed: false }, operation, signal, fail);
     },
   }),
   broken(
-    'hangs once it is closed',
+    'hangs after close',
     'WRAP-CLOSE',
     {
       async ask(world, operation, signal, fail) {
@@ -1029,14 +1031,14 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     hanging('WRAP-CLOSED'),
   ),
   around(
-    'never ends to close',
+    'never ends its close',
     'WRAP-CLOSE',
     () => ({ close: never }),
     hanging('WRAP-OWN-BYTES', 'WRAP-CLOSED', 'WRAP-NO-TIMERS', 'WRAP-CLOSE-ALONE'),
   ),
   around('leaves a timer', 'WRAP-NO-TIMERS', (sound) => ({
     wrap(dataKey: Uint8Array, options: WrapOptions) {
-      // Long enough to be seen, and ends by itself.
+      // Long enough to be detected, and ends by itself.
       setTimeout(() => undefined, 4_000);
       return sound.wrap(dataKey, options);
     },

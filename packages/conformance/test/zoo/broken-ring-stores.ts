@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { RingConflictError, type RingStore, type RingStoreCallOptions, RingStoreError } from '@sealring/core';
 import type { RingStoreTarget } from '../../src/index.ts';
 
-/** A store with one fault, and the requirement that has to catch it. */
+/** A store with one fault, and the requirement that must catch it. */
 export interface BrokenRingStore {
   readonly target: RingStoreTarget;
   readonly caughtBy: string;
@@ -14,14 +14,14 @@ interface Row {
   readonly revision: string;
 }
 
-/** A database in this process: what it is asked is done in one step, but the way there and back takes time. */
+/** A database in this process. Operations are atomic, but requests and responses take time. */
 class ZooBackend {
   readonly rows = new Map<string, Row>();
   readonly watchers = new Map<string, Set<() => void>>();
   isDown = false;
   #trips = 0;
 
-  /** Zero to three milliseconds, in an order that is the same in every run: chance would let a fault hide. */
+  /** Zero to three milliseconds, in the same order in every run, since random delays could hide a fault. */
   tripMs(): number {
     return [1, 3, 0, 2, 0, 1][this.#trips++ % 6] ?? 0;
   }
@@ -34,14 +34,14 @@ class ZooBackend {
 type WriteOptions = RingStoreCallOptions & { readonly expected: string | undefined };
 
 const MOST = 262_144;
-/** Its own, for an answer that does not come. */
+/** The deadline of the store for a missing response. */
 const DEADLINE_MS = 2_000;
 let ordinal = 0;
 const refuse = (signal: AbortSignal | undefined): void => {
   if (signal?.aborted === true) throw new RingStoreError('unavailable', 'aborted');
 };
 
-/** What a sound store of the zoo does, step by step; a broken one does one step otherwise. */
+/** The steps of the sound store. A broken store replaces one step. */
 interface Steps {
   readonly keyOf: (name: string) => string;
   readonly find: (backend: ZooBackend, key: string) => Row | undefined;
@@ -151,7 +151,7 @@ class ZooStore {
 
 type Wrap = (sound: RingStore, backend: ZooBackend, name: string) => object;
 
-/** A target of the zoo on a backend of its own, with every way round the store. */
+/** A target on a separate backend, with all optional functions. */
 export function zooRingTarget(
   name: string,
   steps: Partial<Steps> = {},
@@ -187,7 +187,7 @@ function broken(
   return { target: zooRingTarget(name, steps, more), caughtBy };
 }
 
-/** A sound store around which something is wrong. */
+/** A sound store inside a broken wrapper. */
 function wrapped(
   name: string,
   caughtBy: string,
@@ -204,7 +204,7 @@ function wrapped(
   return { target: zooRingTarget(name, {}, more, wrap), caughtBy };
 }
 
-/** Fails with an error that shows more than it should, while nobody answers. */
+/** Fails with an error that shows too much during an outage. */
 function outOfReach(
   name: string,
   change: (error: RingStoreError, document: string) => RingStoreError,
@@ -217,7 +217,7 @@ function outOfReach(
   }));
 }
 
-/** Who loses to a document that is the same has not lost: to some of those who write. */
+/** Some writers treat a conflict with an equal document as success. */
 function idempotent(name: string, caughtBy: string, isFor: (expected: string | undefined) => boolean): BrokenRingStore {
   return wrapped(name, caughtBy, (sound) => ({
     write: (document: string, options: WriteOptions) =>
@@ -231,7 +231,7 @@ function idempotent(name: string, caughtBy: string, isFor: (expected: string | u
 
 const hash = (document: string): string => createHash('sha256').update(document).digest('base64url');
 
-/** Goes on with what it read before a change, for so many reads. A time instead would pass unnoticed on a slow machine. */
+/** Returns the old version for some reads after a change. Counts reads, since a time could pass unnoticed on a slow machine. */
 function cached(sound: RingStore, reads: number): Partial<RingStore> {
   let last: Awaited<ReturnType<RingStore['read']>>;
   let left = 0;
@@ -249,7 +249,7 @@ function cached(sound: RingStore, reads: number): Partial<RingStore> {
 
 const uuid = (): string => randomUUID();
 
-/** Takes what is more or less the current revision for it. */
+/** Accepts revisions that are similar to the current one. */
 function loose(equal: (expected: string, revision: string) => boolean): Steps['matches'] {
   return (row, expected) =>
     row?.revision === expected || (row !== undefined && expected !== undefined && equal(expected, row.revision));
@@ -257,82 +257,82 @@ function loose(equal: (expected: string, revision: string) => boolean): Steps['m
 
 type Equal = (expected: string, revision: string) => boolean;
 
-/** Equal to a UUID. */
+/** Loose comparisons with a UUID. */
 const LOOSE: Readonly<Record<string, Equal>> = {
-  'compares the beginning of what is stored': (expected, revision) => expected !== '' && revision.startsWith(expected),
-  'compares the end of what is stored': (expected, revision) => expected !== '' && revision.endsWith(expected),
-  'compares the beginning of what is expected': (expected, revision) => expected.startsWith(revision),
-  'compares the end of what is expected': (expected, revision) => expected.endsWith(revision),
+  'compares a prefix of the stored revision': (expected, revision) => expected !== '' && revision.startsWith(expected),
+  'compares a suffix of the stored revision': (expected, revision) => expected !== '' && revision.endsWith(expected),
+  'compares a prefix of the expected revision': (expected, revision) => expected.startsWith(revision),
+  'compares a suffix of the expected revision': (expected, revision) => expected.endsWith(revision),
   'compares all but the last character': (expected, revision) => expected.slice(0, 35) === revision.slice(0, 35),
   'compares all but the first character': (expected, revision) => expected.slice(1) === revision.slice(1),
   'compares the last twelve characters': (expected, revision) => expected.slice(-12) === revision.slice(-12),
   'compares the characters in any order': (expected, revision) =>
     Array.from(expected).toSorted().join('') === Array.from(revision).toSorted().join(''),
-  'looks what is expected up in an object': (expected, revision) =>
+  'looks up the expected revision in an object': (expected, revision) =>
     Reflect.get({ [revision]: 1 }, expected) !== undefined,
 };
 
-/** Equal to a counter. */
+/** Loose comparisons with a counter. */
 const LOOSE_NUMBERS: Readonly<Record<string, Equal>> = {
-  'keeps 32 bits of what is expected': (expected, revision) =>
+  'truncates the expected revision to 32 bits': (expected, revision) =>
     /^\d+$/.test(expected) && BigInt.asUintN(32, BigInt(expected)) === BigInt(revision),
-  'keeps 64 bits of what is expected': (expected, revision) =>
+  'truncates the expected revision to 64 bits': (expected, revision) =>
     /^\d+$/.test(expected) && BigInt.asUintN(64, BigInt(expected)) === BigInt(revision),
-  'takes the next one for the current one': (expected, revision) => Number(expected) === Number(revision) + 1,
+  'accepts the next number': (expected, revision) => Number(expected) === Number(revision) + 1,
 };
 
-/** What a service makes of what is expected. */
+/** Changes that a service makes to the expected revision. */
 const SPELLED: Readonly<Record<string, (expected: string) => string>> = {
-  'cuts what is expected at a NUL': (expected) => expected.split('\0')[0] ?? '',
-  'leaves out the NULs of what is expected': (expected) => expected.replaceAll('\0', ''),
-  'leaves out a carriage return': (expected) => expected.replace(/\r$/, ''),
-  'leaves out a tab': (expected) => expected.replace(/\t$/, ''),
-  'leaves out a no-break space': (expected) => expected.replace(/\u00a0$/, ''),
-  'leaves out a byte order mark': (expected) => expected.replace(/^\ufeff/, ''),
-  'leaves out what has no width': (expected) => expected.replaceAll(/[\u00ad\u200b]/g, ''),
-  'leaves out lone surrogates': (expected) => expected.replaceAll(/[\ud800-\udfff]/g, ''),
+  'truncates the expected revision at a NUL': (expected) => expected.split('\0')[0] ?? '',
+  'removes NULs from the expected revision': (expected) => expected.replaceAll('\0', ''),
+  'removes a carriage return': (expected) => expected.replace(/\r$/, ''),
+  'removes a tab': (expected) => expected.replace(/\t$/, ''),
+  'removes a no-break space': (expected) => expected.replace(/\u00a0$/, ''),
+  'removes a byte order mark': (expected) => expected.replace(/^\ufeff/, ''),
+  'drops zero-width characters': (expected) => expected.replaceAll(/[\u00ad\u200b]/g, ''),
+  'removes lone surrogates': (expected) => expected.replaceAll(/[\ud800-\udfff]/g, ''),
   'keeps seven bits': (expected) => String.fromCharCode(...Buffer.from(expected, 'latin1').map((byte) => byte & 0x7f)),
   'keeps eight bits': (expected) => Buffer.from(expected, 'latin1').toString('latin1'),
-  'normalizes what is expected': (expected) => expected.normalize('NFKC'),
-  'decodes what is expected': (expected) => (/^(?:%\w\w)+$/.test(expected) ? decodeURIComponent(expected) : expected),
-  'takes it out of quotes': (expected) => expected.replaceAll('"', ''),
-  'takes it out of braces': (expected) => expected.replaceAll(/[{}]/g, ''),
-  'takes it from a list': (expected) => expected.split(', ').at(-1) ?? '',
-  'takes it from the start of a list': (expected) => expected.split(',')[0] ?? '',
-  'leaves out its parameters': (expected) => expected.split(';')[0] ?? '',
+  'normalizes the revision': (expected) => expected.normalize('NFKC'),
+  'decodes the revision': (expected) => (/^(?:%\w\w)+$/.test(expected) ? decodeURIComponent(expected) : expected),
+  'removes quotes': (expected) => expected.replaceAll('"', ''),
+  'removes braces': (expected) => expected.replaceAll(/[{}]/g, ''),
+  'accepts a list that ends with the revision': (expected) => expected.split(', ').at(-1) ?? '',
+  'accepts a list that starts with the revision': (expected) => expected.split(',')[0] ?? '',
+  'removes parameters': (expected) => expected.split(';')[0] ?? '',
   'adds the hyphens of a UUID': (expected) =>
     expected.replace(/^(\w{8})(\w{4})(\w{4})(\w{4})(\w{12})$/, '$1-$2-$3-$4-$5'),
 };
 
-/** What a service cannot be asked for. */
+/** Revisions that a request cannot carry. */
 const REFUSED: Readonly<Record<string, (expected: string) => boolean>> = {
   'cannot send a NUL': (expected) => expected.includes('\0'),
   'cannot send a lone surrogate': (expected) => !expected.isWellFormed(),
   'cannot send a line break': (expected) => /[\r\n]/.test(expected),
-  'cannot send more than Latin 1': (expected) => /[^\0-\u00ff]/.test(expected),
+  'can send only Latin-1': (expected) => /[^\0-\u00ff]/.test(expected),
   'cannot send a long revision': (expected) => expected.length > 8_192,
   'cannot send a backslash': (expected) => expected.includes('\\'),
   'cannot send a number of more than 64 bits': (expected) => /^\d{20,}$/.test(expected),
 };
 
-/** What becomes of a document that formats or programs take for something else. */
+/** Changes to documents that formats or programs interpret. */
 const CHANGED: Readonly<Record<string, (document: string) => string>> = {
-  'a line end at the end is a line feed': (document) => document.replace(/\r\n$/, '\n'),
-  'cuts off a carriage return': (document) => document.replace(/\r$/, ''),
+  'replaces a final line ending with a line feed': (document) => document.replace(/\r\n$/, '\n'),
+  'removes a final carriage return': (document) => document.replace(/\r$/, ''),
   'replaces noncharacters': (document) => document.replaceAll(/[\ufdd0-\ufdef]/g, '\ufffd'),
-  'leaves out variation selectors': (document) => document.replaceAll('\ufe0f', ''),
-  'takes two percent signs for one': (document) => document.replaceAll('%%', '%'),
-  'leaves out comments': (document) => document.replaceAll(/\/\*.*?\*\//gs, ''),
-  'leaves out lines that begin with a number sign': (document) => document.replaceAll(/^#.*\n/gm, ''),
-  'leaves out members that are null': (document) => document.replaceAll(/"[^"]*":null,/g, ''),
+  'removes variation selectors': (document) => document.replaceAll('\ufe0f', ''),
+  'merges two percent signs': (document) => document.replaceAll('%%', '%'),
+  'removes comments': (document) => document.replaceAll(/\/\*.*?\*\//gs, ''),
+  'removes lines that start with a number sign': (document) => document.replaceAll(/^#.*\n/gm, ''),
+  'removes null members': (document) => document.replaceAll(/"[^"]*":null,/g, ''),
   'rounds large numbers': (document) => document.replaceAll(/\b\d{17,}\b/g, (digits) => String(Number(digits))),
-  'takes an escaped slash for a slash': (document) => document.replaceAll('\\/', '/'),
-  'decodes what looks like base64': (document) =>
+  'unescapes slashes': (document) => document.replaceAll('\\/', '/'),
+  'decodes text that looks like base64': (document) =>
     /^[A-Za-z0-9]{8}$/.test(document) ? Buffer.from(document, 'base64').toString() : document,
-  'decodes what looks like bytes': (document) =>
+  'decodes text that looks like bytes': (document) =>
     /^\\x[0-9a-f]+$/.test(document) ? Buffer.from(document.slice(2), 'hex').toString() : document,
-  'reads a file of that name': (document) => document.replace(/^@/, ''),
-  'takes it for an option': (document) => document.replace(/^--/, ''),
+  'treats a leading @ as a file name': (document) => document.replace(/^@/, ''),
+  'treats leading hyphens as an option': (document) => document.replace(/^--/, ''),
 };
 
 const sessions = new WeakMap<ZooBackend, number>();
@@ -341,23 +341,29 @@ const replicas = new WeakMap<ZooBackend, Map<string, { readonly row: Row | undef
 const losers = new WeakMap<ZooBackend, { readonly document: string; left: number }>();
 
 export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
-  // What a store is made of, and what it answers with.
+  // Members and results.
   wrapped('has no kind', 'RING-SHAPE', () => ({ kind: undefined })),
-  wrapped('throws at once when aborted', 'RING-ASYNCHRONOUS', (sound) => ({
+  wrapped('throws synchronously when aborted', 'RING-ASYNCHRONOUS', (sound) => ({
     read(options?: RingStoreCallOptions) {
       refuse(options?.signal);
       return sound.read(options);
     },
   })),
-  wrapped('answers at once', 'RING-ASYNCHRONOUS', (_, backend, name) => ({ read: () => backend.rows.get(name) })),
-  wrapped('throws at once for what is too large', 'RING-ASYNCHRONOUS', (sound) => ({
+  wrapped('reads synchronously', 'RING-ASYNCHRONOUS', (_, backend, name) => ({ read: () => backend.rows.get(name) })),
+  wrapped('throws synchronously for large documents', 'RING-ASYNCHRONOUS', (sound) => ({
     write(document: string, options: WriteOptions) {
       SOUND.checkSize(document);
       return sound.write(document, options);
     },
   })),
-  broken('counts with numbers', 'RING-RESULT', { done: (_, revision) => ({ revision: Number(revision) }) }),
+  broken('returns numbers as revisions', 'RING-RESULT', { done: (_, revision) => ({ revision: Number(revision) }) }),
   broken('resolves to the bare revision', 'RING-RESULT', { done: (_, revision) => revision }),
+  wrapped('adds a deadline to the options it is given', 'RING-RESULT', (sound) => ({
+    async write(document: string, options: WriteOptions) {
+      Object.assign(options, { signal: options.signal ?? AbortSignal.timeout(2_000) });
+      return sound.write(document, options);
+    },
+  })),
   wrapped('hands out its own copy', 'RING-OWN-RESULT', (sound) => {
     let copy: Awaited<ReturnType<RingStore['read']>>;
     return {
@@ -368,63 +374,63 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       },
     };
   }),
-  wrapped('keeps the error it got as a cause', 'RING-ERROR-TEXT', (sound) => ({
+  wrapped('attaches the driver’s error as a cause', 'RING-ERROR-TEXT', (sound) => ({
     write: (document: string, options: WriteOptions) =>
       sound.write(document, options).catch((error: unknown) => {
         throw Object.assign(new RingConflictError(), { cause: error });
       }),
   })),
-  wrapped('shows the head of what is too large to read', 'RING-ERROR-TEXT', (sound, backend, name) => ({
+  wrapped('shows the beginning of a document that is too large', 'RING-ERROR-TEXT', (sound, backend, name) => ({
     read: (options?: RingStoreCallOptions) =>
       sound.read(options).catch((error: unknown) => {
         throw Object.assign(error as Error, { head: backend.rows.get(name)?.document.slice(0, 100) });
       }),
   })),
-  wrapped('shows which statement failed', 'RING-ERROR-TEXT', (sound) => ({
+  wrapped('shows the failed statement in an error', 'RING-ERROR-TEXT', (sound) => ({
     write: (document: string, options: WriteOptions) =>
       sound.write(document, options).catch((error: unknown) => {
         throw Object.assign(error as Error, { statement: `UPDATE ring SET document = '${document}'` });
       }),
   })),
   outOfReach(
-    'shows where it cannot log in',
+    'shows its credentials in an error',
     () => new RingStoreError('unavailable', `zoo://app:${randomUUID()}@10.0.0.7/ring`),
   ),
   outOfReach(
-    'shows its connection string',
+    'shows its connection string in an error',
     () => new RingStoreError('unavailable', `Host=db;Password=${randomUUID()}`),
   ),
-  outOfReach('keeps the driver’s error', (error) => Object.assign(error, { original: new Error('ECONNREFUSED') })),
-  outOfReach('keeps the errors of every address', (error) =>
+  outOfReach('attaches the driver’s error', (error) => Object.assign(error, { original: new Error('ECONNREFUSED') })),
+  outOfReach('attaches the errors of all addresses', (error) =>
     Object.assign(error, { errors: [new Error('ECONNREFUSED ::1'), new Error('ECONNREFUSED 127.0.0.1')] }),
   ),
-  outOfReach('keeps the request that was not answered', (error, document) =>
+  outOfReach('attaches the unanswered request', (error, document) =>
     Object.assign(error, { request: { body: Buffer.from(document).toString('base64') } }),
   ),
   outOfReach(
-    'says what it could not write',
+    'shows the unwritten document in an error',
     (_, document) => new RingStoreError('unavailable', `not sent: ${document}`),
   ),
 
   ...['false', '0', '{}', 'undefined', '\n', ' '].map((nothing) =>
-    broken(`takes ${JSON.stringify(nothing)} for nothing`, 'RING-ROUNDTRIP', {
+    broken(`reads ${JSON.stringify(nothing)} as absent`, 'RING-ROUNDTRIP', {
       present: (row) => (row?.document === nothing ? undefined : SOUND.present(row)),
     }),
   ),
-  broken('adds a suffix that is there already', 'RING-NAMES-SEPARATE', {
+  broken('adds a suffix unless the name has it', 'RING-NAMES-SEPARATE', {
     keyOf: (name) => name.replace(/\.ring$/, ''),
   }),
-  broken('takes off what stands before a dot', 'RING-NAMES-SEPARATE', {
+  broken('removes text before a dot', 'RING-NAMES-SEPARATE', {
     keyOf: (name) => name.replace(/^[a-z]\./, ''),
   }),
   ...Object.entries(CHANGED).map(([name, stored]) => broken(name, 'RING-ROUNDTRIP', { stored })),
-  broken('hashes one byte of each character', 'RING-REVISION-OF-ONE', {
+  broken('hashes only one byte of each character', 'RING-REVISION-OF-ONE', {
     revise: (document) => hash(Buffer.from(document, 'latin1').toString('latin1')),
   }),
-  broken('hashes nothing but ASCII', 'RING-REVISION-OF-ONE', {
+  broken('hashes only ASCII', 'RING-REVISION-OF-ONE', {
     revise: (document) => hash(document.replaceAll(/[^\0-\u007f]/g, '?')),
   }),
-  wrapped('takes a document with the same ends for the same', 'RING-LARGEST', (sound) => {
+  wrapped('compares only both ends of a document', 'RING-LARGEST', (sound) => {
     let last: Awaited<ReturnType<RingStore['read']>>;
     const endsOf = (document: string): string => `${document.slice(0, 1_024)}${document.slice(-1_024)}`;
     return {
@@ -436,26 +442,26 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       },
     };
   }),
-  // Absent, and what was written.
-  broken('null for absent', 'RING-ABSENT', { present: (row) => (row === undefined ? null : SOUND.present(row)) }),
-  broken('an empty document for absent', 'RING-ABSENT', {
+  // Absent rings and written documents.
+  broken('reads null for absent', 'RING-ABSENT', { present: (row) => (row === undefined ? null : SOUND.present(row)) }),
+  broken('returns an empty document for an absent ring', 'RING-ABSENT', {
     present: (row) => SOUND.present(row) ?? { document: '', revision: '' },
   }),
-  broken('an error for absent', 'RING-ABSENT', {
+  broken('rejects for an absent ring', 'RING-ABSENT', {
     present(row) {
       if (row === undefined) throw new RingStoreError('unavailable', 'not found');
       return SOUND.present(row);
     },
   }),
   broken('Latin-1', 'RING-ROUNDTRIP', { stored: (document) => Buffer.from(document, 'latin1').toString('latin1') }),
-  broken('UTF-8 of three bytes', 'RING-ROUNDTRIP', {
+  broken('stores UTF-8 of at most three bytes', 'RING-ROUNDTRIP', {
     stored: (document) => document.replaceAll(/[\u{10000}-\u{10ffff}]/gu, '?'),
   }),
-  broken('trims', 'RING-ROUNDTRIP', { stored: (document) => document.trim() || document }),
-  broken('one kind of line ends', 'RING-ROUNDTRIP', { stored: (document) => document.replaceAll('\r\n', '\n') }),
+  broken('trims documents', 'RING-ROUNDTRIP', { stored: (document) => document.trim() || document }),
+  broken('normalizes line endings', 'RING-ROUNDTRIP', { stored: (document) => document.replaceAll('\r\n', '\n') }),
   broken('strips a byte order mark', 'RING-ROUNDTRIP', { stored: (document) => document.replace(/^\ufeff/, '') }),
   broken('composes characters', 'RING-ROUNDTRIP', { stored: (document) => document.normalize('NFC') }),
-  broken('a JSON column', 'RING-ROUNDTRIP', {
+  broken('stores a JSON column', 'RING-ROUNDTRIP', {
     stored(document) {
       try {
         return JSON.stringify(JSON.parse(document));
@@ -464,9 +470,9 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       }
     },
   }),
-  broken('text ends at a NUL', 'RING-NUL', { stored: (document) => document.split('\0')[0] ?? '' }),
-  wrapped('keeps its documents to itself', 'RING-DURABLE', (_, backend, name) => {
-    // A session: what was written is lost when the last store is closed.
+  broken('truncates text at a NUL', 'RING-NUL', { stored: (document) => document.split('\0')[0] ?? '' }),
+  wrapped('stores documents in its session', 'RING-DURABLE', (_, backend, name) => {
+    // The session ends, with its documents, when the last store closes.
     sessions.set(backend, (sessions.get(backend) ?? 0) + 1);
     return {
       async close() {
@@ -476,20 +482,20 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       },
     };
   }),
-  broken('one row for all', 'RING-NAMES-SEPARATE', { keyOf: () => 'ring' }, { remove: () => undefined }),
-  broken('names by their first characters', 'RING-NAMES-SEPARATE', { keyOf: (name) => name.slice(0, 16) }),
-  broken('cuts names at 63 characters', 'RING-NAMES-SEPARATE', { keyOf: (name) => name.slice(0, 63) }),
-  broken('cuts names to their last 63 characters', 'RING-NAMES-SEPARATE', { keyOf: (name) => name.slice(-63) }),
-  broken('finds a name by LIKE', 'RING-NAMES-SEPARATE', {
+  broken('uses one row for all names', 'RING-NAMES-SEPARATE', { keyOf: () => 'ring' }, { remove: () => undefined }),
+  broken('compares only the first characters of names', 'RING-NAMES-SEPARATE', { keyOf: (name) => name.slice(0, 16) }),
+  broken('truncates names at 63 characters', 'RING-NAMES-SEPARATE', { keyOf: (name) => name.slice(0, 63) }),
+  broken('truncates names to their last 63 characters', 'RING-NAMES-SEPARATE', { keyOf: (name) => name.slice(-63) }),
+  broken('compares names with LIKE', 'RING-NAMES-SEPARATE', {
     find: (backend, key) => {
       const like = new RegExp(`^${key.replaceAll('.', '\\.').replaceAll('_', '.')}$`);
       return [...backend.rows].find(([name]) => like.test(name))?.[1];
     },
   }),
-  broken('drops leading zeros from the numbers in names', 'RING-NAMES-SEPARATE', {
+  broken('drops leading zeros of numbers in names', 'RING-NAMES-SEPARATE', {
     keyOf: (name) => name.replaceAll(/([._-])0+(?=\d)/g, '$1'),
   }),
-  wrapped('reports an update of an absent ring as absent', 'RING-REVISION-FOREIGN', (sound) => ({
+  wrapped('rejects an update of an absent ring with another error', 'RING-REVISION-FOREIGN', (sound) => ({
     async write(document: string, options: WriteOptions) {
       if (options.expected !== undefined && (await sound.read()) === undefined) {
         throw new RingStoreError('absent', 'no ring is stored');
@@ -497,11 +503,11 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       return sound.write(document, options);
     },
   })),
-  broken('takes its revision from a hash of the first 64 KiB', 'RING-REVISION-OF-ONE', {
+  broken('uses a hash of the first 64 KiB as revision', 'RING-REVISION-OF-ONE', {
     revise: (document) => hash(document.slice(0, 65_536)),
   }),
   wrapped('never ends its close', 'RING-INSTANCE-CLOSES', () => ({ close: () => new Promise(() => undefined) })),
-  wrapped('one connection for all', 'RING-CLOSE-OTHERS', (sound, backend) => ({
+  wrapped('shares one connection between stores', 'RING-CLOSE-OTHERS', (sound, backend) => ({
     async read(options?: RingStoreCallOptions) {
       if (closed.has(backend)) throw new RingStoreError('unavailable', 'the client is closed');
       return sound.read(options);
@@ -509,36 +515,36 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
     close: async () => void closed.add(backend),
   })),
 
-  // How long a document may be.
-  broken('cuts at 64 KiB', 'RING-LARGEST', { stored: (document) => document.slice(0, 65_536) }),
-  broken('refuses over 100 000 bytes', 'RING-LARGEST', {
+  // Lengths of documents.
+  broken('truncates at 64 KiB', 'RING-LARGEST', { stored: (document) => document.slice(0, 65_536) }),
+  broken('refuses more than 100 000 bytes', 'RING-LARGEST', {
     checkSize(document) {
       if (Buffer.byteLength(document) > 100_000) throw new RingStoreError('too-large', 'over 100 000 bytes');
     },
   }),
-  broken('takes what is too large', 'RING-TOO-LARGE', { checkSize: () => undefined, present: (row) => row }),
-  broken('counts characters, not bytes', 'RING-TOO-LARGE', {
+  broken('accepts large documents', 'RING-TOO-LARGE', { checkSize: () => undefined, present: (row) => row }),
+  broken('counts characters instead of bytes', 'RING-TOO-LARGE', {
     checkSize(document) {
       if (document.length > MOST) throw new RingStoreError('too-large', 'over 262 144 characters');
     },
     present: (row) => row,
   }),
-  broken('calls what is too large corrupt', 'RING-TOO-LARGE', {
+  broken('reports a document that is too large as corrupt', 'RING-TOO-LARGE', {
     checkSize(document) {
       if (Buffer.byteLength(document) > MOST) throw new RingStoreError('corrupt', 'over 262 144 bytes');
     },
   }),
-  broken('reads what is too large', 'RING-TOO-LARGE-THERE', { present: (row) => row }),
-  broken('too large is absent', 'RING-TOO-LARGE-THERE', {
+  broken('returns a stored document that is too large', 'RING-TOO-LARGE-THERE', { present: (row) => row }),
+  broken('reads a document that is too large as absent', 'RING-TOO-LARGE-THERE', {
     present: (row) => (row !== undefined && Buffer.byteLength(row.document) > MOST ? undefined : SOUND.present(row)),
   }),
-  broken('too large has no revision', 'RING-TOO-LARGE-REPLACED', {
+  broken('omits the revision from a too-large error', 'RING-TOO-LARGE-REPLACED', {
     present(row) {
       SOUND.checkSize(row?.document ?? '');
       return SOUND.present(row);
     },
   }),
-  broken('too large has the revision of nothing', 'RING-TOO-LARGE-REPLACED', {
+  broken('has an invalid revision in a too-large error', 'RING-TOO-LARGE-REPLACED', {
     present(row) {
       const revision = randomUUID();
       const isTooLarge = row !== undefined && Buffer.byteLength(row.document) > MOST;
@@ -546,27 +552,32 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       return SOUND.present(row);
     },
   }),
-  broken('empty is absent', 'RING-EMPTY-THERE', {
+  broken('reads an empty document as absent', 'RING-EMPTY-THERE', {
     present: (row) => (row?.document === '' ? undefined : SOUND.present(row)),
   }),
-  broken('empty is a document', 'RING-EMPTY-CORRUPT', { present: (row) => row }),
+  broken('names no revision of what is empty', 'RING-EMPTY-CORRUPT', {
+    present: (row) => {
+      if (row?.document === '') throw new RingStoreError('corrupt', 'empty');
+      return SOUND.present(row);
+    },
+  }),
 
   // Revisions.
-  wrapped('a revision for every read', 'RING-REVISION-STABLE', (sound) => ({
+  wrapped('returns a new revision for every read', 'RING-REVISION-STABLE', (sound) => ({
     async read(options?: RingStoreCallOptions) {
       const found = await sound.read(options);
       return found === undefined ? undefined : { ...found, revision: `${found.revision}.${randomUUID()}` };
     },
   })),
-  broken('the length is the revision', 'RING-REVISION-OF-ONE', { revise: (document) => String(document.length) }),
-  broken('the second is the revision', 'RING-REVISION-OF-ONE', {
+  broken('counts bytes as revision', 'RING-REVISION-OF-ONE', { revise: (document) => String(document.length) }),
+  broken('uses the time in seconds as revision', 'RING-REVISION-OF-ONE', {
     revise: () => String(Math.floor(Date.now() / 1_000)),
   }),
-  broken('a hash that claims to be unique', 'RING-REVISION-UNIQUE', { revise: hash }),
-  broken('a counter that starts again', 'RING-REVISION-REMOVED', {
+  broken('declares unique revisions, but uses a hash', 'RING-REVISION-UNIQUE', { revise: hash }),
+  broken('restarts its counter', 'RING-REVISION-REMOVED', {
     revise: (_, before) => String(Number(before?.revision ?? 0) + 1),
   }),
-  wrapped('remembers what it wrote', 'RING-REMOVED', (sound) => {
+  wrapped('caches its own writes', 'RING-REMOVED', (sound) => {
     let written: { readonly document: string; readonly revision: string } | undefined;
     return {
       read: async (options?: RingStoreCallOptions) => (await sound.read(options)) ?? written,
@@ -578,33 +589,56 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
     };
   }),
 
-  // What wins, and what loses.
-  broken('undefined matches anything', 'RING-CREATE-ONLY-ABSENT', {
+  // Winning and losing writes.
+  broken('treats undefined as any revision', 'RING-CREATE-ONLY-ABSENT', {
     matches: (row, expected) => expected === undefined || SOUND.matches(row, expected),
   }),
-  idempotent('creates what is there already', 'RING-CREATE-ONLY-ABSENT', (expected) => expected === undefined),
-  idempotent('takes what is there for its own write', 'RING-STALE-LOSES', (expected) => expected !== undefined),
-  broken('creates where what it expects is gone', 'RING-STALE-LOSES', {
+  idempotent('confirms an equal creation', 'RING-CREATE-ONLY-ABSENT', (expected) => expected === undefined),
+  idempotent('confirms a stale write with an equal document', 'RING-STALE-LOSES', (expected) => expected !== undefined),
+  broken('creates a ring although it expects a revision', 'RING-STALE-LOSES', {
     matches: (row, expected) => row === undefined || SOUND.matches(row, expected),
   }),
-  broken('ignores what is expected', 'RING-STALE-LOSES', { matches: () => true }),
-  broken('only asks whether it is there', 'RING-STALE-LOSES', {
+  broken('ignores the expected revision', 'RING-STALE-LOSES', { matches: () => true }),
+  broken('only checks that a ring is stored', 'RING-STALE-LOSES', {
     matches: (row, expected) => (row === undefined) === (expected === undefined),
   }),
-  broken('an empty expectation is none', 'RING-FOREIGN-LOSES', {
+  broken('treats an empty expectation as undefined', 'RING-FOREIGN-LOSES', {
     matches: (row, expected) => SOUND.matches(row, expected === '' ? undefined : expected),
+  }),
+  broken('pads what is expected', 'RING-FOREIGN-LOSES', {
+    matches: (row, expected) => SOUND.matches(row, expected?.trimEnd()),
+  }),
+  wrapped('keeps the expectation in a field', 'RING-STALE-LOSES', (sound) => {
+    let latest: string | undefined;
+    return {
+      async write(document: string, options: WriteOptions) {
+        latest = options.expected;
+        await pause(1);
+        return sound.write(document, { ...options, expected: latest });
+      },
+    };
+  }),
+  wrapped('keeps the document in a field', 'RING-STALE-LOSES', (sound) => {
+    let latest = '';
+    return {
+      async write(document: string, options: WriteOptions) {
+        latest = document;
+        await pause(1);
+        return sound.write(latest, options);
+      },
+    };
   }),
   broken('takes white space from what is expected', 'RING-FOREIGN-CONFLICT', {
     matches: (row, expected) => SOUND.matches(row, expected?.trim()),
   }),
-  broken('compares what is expected without case', 'RING-FOREIGN-CONFLICT', {
+  broken('compares revisions without regard to case', 'RING-FOREIGN-CONFLICT', {
     revise: () => randomUUID(),
     matches: (row, expected) => row?.revision.toLowerCase() === expected?.toLowerCase(),
   }),
-  broken('takes a weak entity tag for a strong one', 'RING-FOREIGN-CONFLICT', {
+  broken('accepts a weak entity tag as a strong one', 'RING-FOREIGN-CONFLICT', {
     matches: (row, expected) => SOUND.matches(row, expected?.replace(/^W\//, '')),
   }),
-  broken('takes white space from the beginning of what is expected', 'RING-FOREIGN-CONFLICT', {
+  broken('trims the start of the expected revision', 'RING-FOREIGN-CONFLICT', {
     matches: (row, expected) => SOUND.matches(row, expected?.trimStart()),
   }),
   ...Object.entries(LOOSE).map(([name, equal]) =>
@@ -619,7 +653,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       matches: loose((expected, revision) => read(expected) === revision),
     }),
   ),
-  broken('takes a number in other notation', 'RING-FOREIGN-CONFLICT', {
+  broken('accepts another notation of a number', 'RING-FOREIGN-CONFLICT', {
     matches: loose((expected, revision) => /^0x|e0$|^[+]/.test(expected) && Number(expected) === Number(revision)),
   }),
   ...Object.entries(REFUSED).map(([name, isRefused]) =>
@@ -631,7 +665,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       },
     })),
   ),
-  wrapped('loses its connection over a revision', 'RING-FOREIGN-CONFLICT', (sound) => {
+  wrapped('loses its connection after an odd revision', 'RING-FOREIGN-CONFLICT', (sound) => {
     let isLost = false;
     return {
       async read(options?: RingStoreCallOptions) {
@@ -644,29 +678,29 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       },
     };
   }),
-  broken('compares the beginning of a counter', 'RING-STALE-LOSES', {
+  broken('compares only the beginning of a counter', 'RING-STALE-LOSES', {
     revise: (_, before) => String(Number(before?.revision ?? 0) + 1),
     matches: loose((expected, revision) => expected !== '' && revision.startsWith(expected)),
   }),
-  broken('a plain error for a conflict', 'RING-CONFLICT-ERROR', {
+  broken('rejects a conflict with a plain error', 'RING-CONFLICT-ERROR', {
     conflict() {
       throw new Error('conflict');
     },
   }),
-  broken('unavailable for a conflict', 'RING-CONFLICT-ERROR', {
+  broken('reports a conflict as unavailable', 'RING-CONFLICT-ERROR', {
     conflict() {
       throw new RingStoreError('unavailable', 'conflict');
     },
   }),
-  broken('false for a conflict', 'RING-CONFLICT-ERROR', { conflict: () => false }),
-  broken('null for a conflict', 'RING-CONFLICT-ERROR', { conflict: () => null }),
-  broken('no row was changed', 'RING-REWRITE', {
+  broken('returns false for a conflict', 'RING-CONFLICT-ERROR', { conflict: () => false }),
+  broken('returns null for a conflict', 'RING-CONFLICT-ERROR', { conflict: () => null }),
+  broken('rejects a write of the stored document', 'RING-REWRITE', {
     swap: (backend, key, row, matches) =>
       backend.rows.get(key)?.document !== row.document && SOUND.swap(backend, key, row, matches),
   }),
 
-  // Many at once.
-  broken('looks, then writes', 'RING-CAS-ONE-WINNER', {
+  // Concurrent calls.
+  broken('compares, then writes', 'RING-CAS-ONE-WINNER', {
     async swap(backend, key, row, matches) {
       if (!matches()) return false;
       await pause(1);
@@ -674,7 +708,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       return true;
     },
   }),
-  broken('looks, then creates', 'RING-CREATE-ONE-WINNER', {
+  broken('checks, then creates', 'RING-CREATE-ONE-WINNER', {
     async swap(backend, key, row, matches) {
       if (backend.rows.has(key)) return SOUND.swap(backend, key, row, matches);
       await pause(1);
@@ -682,17 +716,17 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       return true;
     },
   }),
-  broken('loses an addition now and then', 'RING-NO-LOST-UPDATE', {
+  broken('sometimes loses an addition', 'RING-NO-LOST-UPDATE', {
     swap(backend, key, row, matches) {
       if (!matches()) return false;
-      // The fifth version is acknowledged and never written.
+      // Acknowledges the fifth version without writing it.
       if (row.document !== '5') return SOUND.swap(backend, key, row, matches);
       const { document = '' } = backend.rows.get(key) ?? {};
       backend.rows.set(key, { document, revision: row.revision });
       return true;
     },
   }),
-  broken('writes half, then the other half', 'RING-READ-WHOLE', {
+  broken('writes a document in two halves', 'RING-READ-WHOLE', {
     async swap(backend, key, row, matches) {
       if (!matches()) return false;
       const half = row.document.slice(0, row.document.length >> 1);
@@ -702,7 +736,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       return true;
     },
   }),
-  broken('writes the revision, then the document', 'RING-READ-WHOLE', {
+  broken('writes the revision before the document', 'RING-READ-WHOLE', {
     async swap(backend, key, row, matches) {
       if (!matches()) return false;
       backend.rows.set(key, { document: backend.rows.get(key)?.document ?? row.document, revision: row.revision });
@@ -711,7 +745,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       return true;
     },
   }),
-  broken('removes, then writes', 'RING-READ-CURRENT', {
+  broken('removes the old version before it writes', 'RING-READ-CURRENT', {
     async swap(backend, key, row, matches) {
       if (!matches()) return false;
       if (!backend.rows.has(key)) return SOUND.swap(backend, key, row, matches);
@@ -721,8 +755,8 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       return true;
     },
   }),
-  wrapped('caches what it read', 'RING-READ-AFTER-WRITE', (sound) => cached(sound, 3)),
-  wrapped('caches what it read', 'RING-READ-CURRENT', (sound) => cached(sound, 10)),
+  wrapped('caches reads', 'RING-READ-AFTER-WRITE', (sound) => cached(sound, 3)),
+  wrapped('caches reads', 'RING-READ-CURRENT', (sound) => cached(sound, 10)),
   wrapped('reads from a replica', 'RING-READ-AFTER-WRITE', (sound, backend, name) => ({
     read: () => sound.read().then(() => replicaOf(backend, name)),
     async write(document: string, options: WriteOptions) {
@@ -732,19 +766,19 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       return written;
     },
   })),
-  wrapped('reads from two replicas by turns', 'RING-READ-MONOTONE', (sound) => {
+  wrapped('reads alternately from two replicas', 'RING-READ-MONOTONE', (sound) => {
     const history: Awaited<ReturnType<RingStore['read']>>[] = [];
     let turn = 0;
     return {
       async read(options?: RingStoreCallOptions) {
         const found = await sound.read(options);
         if (found?.document !== history.at(-1)?.document) history.push(found);
-        // The other one never heard of every second version.
+        // The other replica misses every second version.
         return history.length % 2 === 0 && turn++ % 2 === 1 ? history.at(-2) : found;
       },
     };
   }),
-  wrapped('a loser’s document shows up for a while', 'RING-LOSER-NEVER-APPEARS', (sound, backend) => ({
+  wrapped('shows the document of a losing write for a while', 'RING-LOSER-NEVER-APPEARS', (sound, backend) => ({
     async read(options?: RingStoreCallOptions) {
       const found = await sound.read(options);
       const loser = losers.get(backend);
@@ -757,7 +791,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
         throw error;
       }),
   })),
-  wrapped('ten reads at once are too many', 'RING-PARALLEL-READS', (sound) => {
+  wrapped('fails at ten concurrent reads', 'RING-PARALLEL-READS', (sound) => {
     let reading = 0;
     return {
       async read(options?: RingStoreCallOptions) {
@@ -772,13 +806,13 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
     };
   }),
 
-  // Aborted, and out of reach.
-  broken('signal ignored', 'RING-ABORTED', {
+  // Aborts and outages.
+  broken('ignores an aborted signal', 'RING-ABORTED', {
     refuse: () => undefined,
     travel: (backend) => SOUND.travel(backend, undefined),
   }),
-  broken('an AbortError when aborted', 'RING-ABORTED', { refuse: (signal) => signal?.throwIfAborted() }),
-  broken('writes, then asks whether it was aborted', 'RING-ABORTED', {
+  broken('rejects with an AbortError', 'RING-ABORTED', { refuse: (signal) => signal?.throwIfAborted() }),
+  broken('writes before it checks the signal', 'RING-ABORTED', {
     refuse: () => undefined,
     travel: (backend) => SOUND.travel(backend, undefined),
     done(signal, revision) {
@@ -787,14 +821,14 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
     },
     present: SOUND.present,
   }),
-  wrapped('absent when aborted on its way', 'RING-ABORT-READ', (sound) => ({
+  wrapped('reads absent when aborted in progress', 'RING-ABORT-READ', (sound) => ({
     read: (options?: RingStoreCallOptions) =>
       sound.read(options).catch((error: unknown) => {
         if (options?.signal?.aborted === true) return undefined;
         throw error;
       }),
   })),
-  wrapped('an AbortError on its way', 'RING-ABORT-READ', (sound) => ({
+  wrapped('rejects with an AbortError when aborted in progress', 'RING-ABORT-READ', (sound) => ({
     async read(options?: RingStoreCallOptions) {
       try {
         return await sound.read(options);
@@ -803,7 +837,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       }
     },
   })),
-  wrapped('half done when aborted', 'RING-ABORT-WRITE', (sound, backend, name) => ({
+  wrapped('leaves half a write when aborted', 'RING-ABORT-WRITE', (sound, backend, name) => ({
     write: (document: string, options: WriteOptions) =>
       sound.write(document, options).catch((error: unknown) => {
         const row = backend.rows.get(name);
@@ -813,7 +847,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
         throw error;
       }),
   })),
-  wrapped('says written when aborted', 'RING-ABORT-WRITE', (sound) => ({
+  wrapped('resolves an aborted write', 'RING-ABORT-WRITE', (sound) => ({
     write: (document: string, options: WriteOptions) =>
       sound.write(document, options).catch((error: unknown) => {
         if (options.signal?.aborted === true) return { revision: String(++ordinal) };
@@ -826,7 +860,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       await pause(backend.tripMs());
     },
   }),
-  wrapped('answers from memory when it is out of reach', 'RING-UNREACHABLE', (sound) => {
+  wrapped('answers from a cache in an outage', 'RING-UNREACHABLE', (sound) => {
     let last: Awaited<ReturnType<RingStore['read']>>;
     return {
       async read(options?: RingStoreCallOptions) {
@@ -839,25 +873,25 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       },
     };
   }),
-  wrapped('failure is absent', 'RING-UNREACHABLE', (sound, backend) => ({
+  wrapped('reads an outage as absent', 'RING-UNREACHABLE', (sound, backend) => ({
     read: (options?: RingStoreCallOptions) =>
       sound.read(options).catch((error: unknown) => {
         if (backend.isDown) return undefined;
         throw error;
       }),
   })),
-  wrapped('an error of its own out of reach', 'RING-UNREACHABLE', (sound, backend) => ({
+  wrapped('rejects with a driver error in an outage', 'RING-UNREACHABLE', (sound, backend) => ({
     async read(options?: RingStoreCallOptions) {
       if (backend.isDown) throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
       return sound.read(options);
     },
   })),
-  wrapped('writes later, out of reach', 'RING-UNREACHABLE', (sound, backend) => ({
+  wrapped('resolves a write in an outage', 'RING-UNREACHABLE', (sound, backend) => ({
     async write(document: string, options: WriteOptions) {
       return backend.isDown ? { revision: String(++ordinal) } : sound.write(document, options);
     },
   })),
-  wrapped('never comes back', 'RING-RECOVERS', (sound, backend) => {
+  wrapped('never recovers', 'RING-RECOVERS', (sound, backend) => {
     let isBroken = false;
     return {
       async read(options?: RingStoreCallOptions) {
@@ -873,24 +907,24 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
     read: ({ signal }: RingStoreCallOptions = {}) => sound.read(signal === undefined ? {} : { signal }),
   })),
   {
-    target: zooRingTarget('reports dates and denies it', {}, { supports: { serviceDate: false } }),
+    target: zooRingTarget('reports dates, but denies it', {}, { supports: { serviceDate: false } }),
     caughtBy: 'RING-SERVICE-DATE',
   },
-  wrapped('seconds for milliseconds', 'RING-SERVICE-DATE-VALID', (sound) => ({
+  wrapped('reports seconds as milliseconds', 'RING-SERVICE-DATE-VALID', (sound) => ({
     read: (options: RingStoreCallOptions = {}) =>
       sound.read({
         ...options,
         onServiceDate: (date) => options.onServiceDate?.(new Date(date.getTime() / 1_000)),
       }),
   })),
-  wrapped('a date as text', 'RING-SERVICE-DATE-VALID', (sound) => ({
+  wrapped('reports a date as text', 'RING-SERVICE-DATE-VALID', (sound) => ({
     read: (options: RingStoreCallOptions = {}) =>
       sound.read({ ...options, onServiceDate: (date) => options.onServiceDate?.(date.toUTCString() as never) }),
   })),
 
   // Push.
-  wrapped('watch says nothing', 'RING-WATCH-HEARS', () => ({ watch: () => () => undefined })),
-  wrapped('watch takes one watcher', 'RING-WATCH-HEARS', (sound) => {
+  wrapped('never calls its watchers', 'RING-WATCH-HEARS', () => ({ watch: () => () => undefined })),
+  wrapped('supports only one watcher', 'RING-WATCH-HEARS', (sound) => {
     let end: (() => void) | undefined;
     return {
       watch(changed: () => void) {
@@ -900,18 +934,18 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       },
     };
   }),
-  wrapped('says that it has push', 'RING-WATCH-HEARS', () => ({ watch: undefined })),
-  wrapped('watch returns nothing', 'RING-WATCH-HEARS', (sound) => ({
+  wrapped('declares push, but has no watch', 'RING-WATCH-HEARS', () => ({ watch: undefined })),
+  wrapped('returns nothing from watch', 'RING-WATCH-HEARS', (sound) => ({
     watch: (changed: () => void) => void sound.watch?.(changed),
   })),
-  wrapped('says where it is, and how to log in', 'RING-SHAPE', () => ({
+  wrapped('shows a password in its location', 'RING-SHAPE', () => ({
     location: `zoo://app:${randomUUID()}@db/ring`,
   })),
-  wrapped('says where it is with an object', 'RING-SHAPE', () => ({ location: new URL('zoo://db/ring') })),
+  wrapped('has an object as location', 'RING-SHAPE', () => ({ location: new URL('zoo://db/ring') })),
   ...[
-    ['absent once it is closed', async () => undefined] as const,
-    ['what it knew once it is closed', async (last: unknown) => last] as const,
-    ['never answers once it is closed', () => new Promise(() => undefined)] as const,
+    ['reads absent after close', async () => undefined] as const,
+    ['answers from a cache after close', async (last: unknown) => last] as const,
+    ['never answers after close', () => new Promise(() => undefined)] as const,
   ].map(([title, answer]) =>
     wrapped(title, 'RING-CLOSED', (sound) => {
       let isClosed = false;
@@ -920,7 +954,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
         async read(options?: RingStoreCallOptions) {
           if (isClosed) return answer(last);
           last = await sound.read(options);
-          // The close came in between.
+          // The store was closed during the call.
           return isClosed && title.startsWith('never') ? answer(last) : last;
         },
         close: async () => void (isClosed = true),
@@ -928,8 +962,8 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
     }),
   ),
   ...[
-    ['loses a write that a close interrupts', { revision: 'lost' }] as const,
-    ['reports a conflict once it is closed', new RingConflictError()] as const,
+    ['loses a write during close', { revision: 'lost' }] as const,
+    ['reports a conflict after close', new RingConflictError()] as const,
   ].map(([title, answer]) =>
     wrapped(title, 'RING-CLOSED', (sound) => {
       let isClosed = false;
@@ -944,7 +978,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       };
     }),
   ),
-  wrapped('throws the driver’s error once it is closed', 'RING-CLOSED-UNAVAILABLE', (sound) => {
+  wrapped('throws the driver’s error once it is closed', 'RING-CLOSED', (sound) => {
     let isClosed = false;
     return {
       async read(options?: RingStoreCallOptions) {
@@ -954,7 +988,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       close: async () => void (isClosed = true),
     };
   }),
-  wrapped('cannot be closed twice', 'RING-CLOSED-UNAVAILABLE', () => {
+  wrapped('fails at a second close', 'RING-CLOSED-UNAVAILABLE', () => {
     let count = 0;
     return {
       async close() {
@@ -962,14 +996,14 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       },
     };
   }),
-  wrapped('waits for a second close', 'RING-CLOSED-UNAVAILABLE', () => {
+  wrapped('hangs at a second close', 'RING-CLOSED-UNAVAILABLE', () => {
     let count = 0;
     return { close: () => (++count > 1 ? new Promise(() => undefined) : Promise.resolve()) };
   }),
-  wrapped('says goodbye to a backend that does not answer', 'RING-INSTANCE-CLOSES', (_, backend) => ({
+  wrapped('waits for an unreachable backend in close', 'RING-INSTANCE-CLOSES', (_, backend) => ({
     close: () => (backend.isDown ? new Promise(() => undefined) : Promise.resolve()),
   })),
-  wrapped('absent at the second try', 'RING-UNREACHABLE', (sound, backend) => {
+  wrapped('reads absent at the second try in an outage', 'RING-UNREACHABLE', (sound, backend) => {
     let failures = 0;
     return {
       read: (options?: RingStoreCallOptions) =>
@@ -980,9 +1014,9 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
     };
   }),
   ...[
-    ['listens on the signal', () => true] as const,
-    ['listens on the signal of what lost', (error: unknown) => error instanceof RingConflictError] as const,
-    ['listens on the signal that aborted', (_: unknown, signal?: AbortSignal) => signal?.aborted === true] as const,
+    ['leaves a listener on the signal', () => true] as const,
+    ['leaves a listener after a losing write', (error: unknown) => error instanceof RingConflictError] as const,
+    ['leaves a listener on an aborted signal', (_: unknown, signal?: AbortSignal) => signal?.aborted === true] as const,
   ].map(([title, isLeft]) =>
     wrapped(title, 'RING-SIGNAL-LEFT', (sound) => {
       const left = async <T>(call: Promise<T>, signal: AbortSignal | undefined): Promise<T> => {
@@ -997,7 +1031,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       };
     }),
   ),
-  wrapped('answers an aborted read with what it knows', 'RING-ABORTED', (sound) => {
+  wrapped('answers an aborted read from a cache', 'RING-ABORTED', (sound) => {
     let last: Awaited<ReturnType<RingStore['read']>>;
     return {
       read: async (options?: RingStoreCallOptions) => {
@@ -1015,7 +1049,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       return sound.write(document, options);
     },
   })),
-  wrapped('gives the answer to an aborted read to the next', 'RING-ABORT-READ', (sound) => {
+  wrapped('returns the answer to an aborted read to the next read', 'RING-ABORT-READ', (sound) => {
     const unasked: (() => ReturnType<RingStore['read']>)[] = [];
     return {
       async read(options?: RingStoreCallOptions) {
@@ -1047,7 +1081,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       },
     };
   }),
-  wrapped('calls three times', 'RING-WATCH-HEARS', (sound) => ({
+  wrapped('calls a watcher only three times', 'RING-WATCH-HEARS', (sound) => ({
     watch(changed: () => void) {
       let count = 0;
       return sound.watch?.(() => {
@@ -1055,7 +1089,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       });
     },
   })),
-  wrapped('calls before the write can be read', 'RING-WATCH-HEARS', (sound, backend, name) => ({
+  wrapped('calls a watcher before the write is visible', 'RING-WATCH-HEARS', (sound, backend, name) => ({
     async write(document: string, options: WriteOptions) {
       const watchers = backend.watchers.get(name) ?? new Set();
       const hears = [...watchers];
@@ -1069,14 +1103,14 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       }
     },
   })),
-  wrapped('watches until a write loses', 'RING-WATCH-HEARS', (sound, backend, name) => ({
+  wrapped('ends a watcher when a write loses', 'RING-WATCH-HEARS', (sound, backend, name) => ({
     write: (document: string, options: WriteOptions) =>
       sound.write(document, options).catch((error: unknown) => {
         if (error instanceof RingConflictError) backend.watchers.get(name)?.clear();
         throw error;
       }),
   })),
-  wrapped('cannot read while it calls', 'RING-WATCH-HEARS', (sound) => {
+  wrapped('cannot read during a callback', 'RING-WATCH-HEARS', (sound) => {
     let isCalling = false;
     return {
       read: (options?: RingStoreCallOptions) =>
@@ -1089,11 +1123,11 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
         }),
     };
   }),
-  wrapped('has room for ten watchers, ended ones too', 'RING-WATCH-ENDS', (sound) => {
+  wrapped('counts ended watchers against its limit of ten', 'RING-WATCH-ENDS', (sound) => {
     let count = 0;
     return { watch: (changed: () => void) => (++count > 10 ? () => undefined : sound.watch?.(changed)) };
   }),
-  wrapped('cannot end a watcher while it is called', 'RING-WATCH-ENDS', (sound) => ({
+  wrapped('cannot end a watcher during its callback', 'RING-WATCH-ENDS', (sound) => ({
     watch(changed: () => void) {
       let isCalling = false;
       const end = sound.watch?.(() => {
@@ -1107,7 +1141,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       };
     },
   })),
-  wrapped('subscribes again whoever has ended', 'RING-WATCH-RECOVERS', (sound, backend) => ({
+  wrapped('subscribes ended watchers again after an outage', 'RING-WATCH-RECOVERS', (sound, backend) => ({
     watch(changed: () => void) {
       const end = sound.watch?.(changed);
       return () => {
@@ -1127,7 +1161,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       return () => undefined;
     },
   })),
-  wrapped('keeps a set of callbacks', 'RING-WATCH-ENDS', (sound) => {
+  wrapped('stores callbacks in a set', 'RING-WATCH-ENDS', (sound) => {
     const ends = new Map<() => void, () => void>();
     return {
       watch(changed: () => void) {
@@ -1143,13 +1177,38 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       return () => backend.watchers.get(name)?.clear();
     },
   })),
-  wrapped('watches with anything', 'RING-WATCH-ARGUMENT', (sound) => ({
-    watch: (changed: unknown) => sound.watch?.(() => Reflect.apply(changed as () => void, undefined, [])),
+  wrapped('watches with nothing, and has no end', 'RING-WATCH-ARGUMENT', (sound) => ({
+    watch: (changed: unknown) => (typeof changed === 'function' ? sound.watch?.(changed as () => void) : undefined),
   })),
+  wrapped('watches on after its close', 'RING-WATCH-ENDS', () => ({ close: async () => undefined })),
   {
-    target: zooRingTarget('has watch and denies push', {}, { supports: { push: false } }),
+    target: zooRingTarget('has watch, but denies push', {}, { supports: { push: false } }),
     caughtBy: 'RING-WATCH-DECLARED',
   },
+
+  // After a failure, or without an answer.
+  wrapped('sends what was used up by a write that failed', 'RING-RECOVERS', (sound) => {
+    let isUsedUp = false;
+    return {
+      async write(document: string, options: WriteOptions) {
+        const sent = isUsedUp ? document.slice(document.length / 2) : document;
+        isUsedUp = false;
+        try {
+          return await sound.write(sent, options);
+        } catch (error) {
+          isUsedUp = error instanceof RingStoreError;
+          throw error;
+        }
+      },
+    };
+  }),
+  wrapped('dates an answer that did not come', 'RING-SERVICE-DATE-VALID', (sound) => ({
+    read: async (options?: RingStoreCallOptions) =>
+      sound.read(options).catch((error: unknown) => {
+        options?.onServiceDate?.(new Date());
+        throw error;
+      }),
+  })),
 
   // The caller's mistakes.
   broken('takes anything for a document', 'RING-WRITE-ARGUMENTS', {
@@ -1157,15 +1216,19 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
     checkSize: () => undefined,
     stored: String,
   }),
-  broken('takes a missing expectation', 'RING-WRITE-ARGUMENTS', {
-    check: (document, options) => SOUND.check(document, { ...options, expected: options?.expected }),
-  }),
-  wrapped('takes anything for options', 'RING-READ-ARGUMENTS', (sound) => ({
-    read: (options: unknown) => sound.read(typeof options === 'object' ? (options ?? undefined) : undefined),
+  wrapped('takes a missing expectation for any', 'RING-WRITE-ARGUMENTS', (sound) => ({
+    async write(document: string, options: Partial<WriteOptions> = {}) {
+      const expected = 'expected' in options ? options.expected : (await sound.read())?.revision;
+      return sound.write(document, { ...options, expected });
+    },
+  })),
+  wrapped('is absent to options that it cannot read', 'RING-READ-ARGUMENTS', (sound) => ({
+    read: async (options?: RingStoreCallOptions) =>
+      options === undefined || typeof options === 'object' ? sound.read(options ?? undefined) : undefined,
   })),
 ];
 
-/** What a replica holds that lags behind, for the next reads. */
+/** The row of a lagging replica, for the next reads. */
 function replicaOf(backend: ZooBackend, name: string): Row | undefined {
   const lagging = replicas.get(backend)?.get(name);
   return lagging !== undefined && lagging.left-- > 0 ? lagging.row : backend.rows.get(name);

@@ -10,15 +10,15 @@ import { HOUSES, type House, type Row } from './zoo.ts';
 
 const { suite, seeds, pictures } = new Command()
   .name('npm run zoo --')
-  .description('Runs the conformance kit on everything that it has to catch, and on everything that it must not.')
-  .addOption(new Option('--suite <name>', 'only this one').choices(HOUSES.map(({ kind }) => kind)))
-  .option('--seeds <n>', 'how often the sound ones are tried, each time from another seed', wholeNumber, 1)
-  .option('--pictures <folder>', 'where to draw the matrices: docs/images')
+  .description('Runs the conformance kit on broken targets, which it must catch, and on sound ones, which must pass.')
+  .addOption(new Option('--suite <name>', 'run only this suite').choices(HOUSES.map(({ kind }) => kind)))
+  .option('--seeds <n>', 'number of runs of the sound targets, each with another seed', wholeNumber, 1)
+  .option('--pictures <folder>', 'folder for the pictures of the matrices, such as docs/images')
   .addHelpText('after', '\nExample:\n  npm run zoo -- --suite codec --pictures docs/images')
   .parse()
   .opts<{ suite?: string; seeds: number; pictures?: string }>();
 
-/** Processes at once. Codecs keep a processor busy and are timed; the others wait most of the time. */
+/** Number of processes. Codecs need a processor and are timed; the others mostly wait. */
 const VISITORS: Readonly<Record<House['kind'], number>> = {
   codec: 2,
   'key-wrapper': 4,
@@ -36,8 +36,8 @@ for (const house of HOUSES.filter(({ kind }) => suite === undefined || kind === 
   const right = (some: readonly Row[]): string =>
     `${some.filter(({ wrong }) => wrong.length === 0).length} of ${some.length}`;
   process.stdout.write(
-    `${right(broken)} broken ones are caught by the requirement named, ` +
-      `${right(sound)} sound ones pass from ${seeds} ${seeds === 1 ? 'seed' : 'seeds'}\n\n`,
+    `${right(broken)} broken ones are caught by the named requirement, ` +
+      `${right(sound)} sound ones pass with ${seeds} ${seeds === 1 ? 'seed' : 'seeds'}\n\n`,
   );
   for (const { animal, wrong } of rows) {
     for (const what of wrong) process.stdout.write(`WRONG ${animal.name}: ${what}\n`);
@@ -50,7 +50,7 @@ for (const house of HOUSES.filter(({ kind }) => suite === undefined || kind === 
 }
 process.exitCode = isWrong ? 1 : 0;
 
-/** Everything in a house, in several processes: what one leaves behind is not taken for another's. */
+/** Checks all targets of one kind in several processes, so that they do not affect each other. */
 async function visit({ kind, animals }: House): Promise<readonly Row[]> {
   const rows: (Row | undefined)[] = animals.map(() => undefined);
   let done = 0;
@@ -64,7 +64,7 @@ async function visit({ kind, animals }: House): Promise<readonly Row[]> {
       process.stderr.write(`${kind} ${++done} of ${animals.length}: ${animal.name}\n`);
     });
     const [code] = await once(child, 'exit');
-    if (code !== 0) throw new Error(`a process that tried the ${kind}s ended with ${String(code)}`);
+    if (code !== 0) throw new Error(`a process that checked the ${kind}s ended with ${String(code)}`);
   });
   await Promise.all(walks);
   return rows.map((row, index) => row ?? missing(animals[index]?.name));
@@ -77,7 +77,7 @@ function missing(name: string | undefined): never {
 function wholeNumber(text: string): number {
   const number = Number(text);
   if (!Number.isInteger(number) || number < 1 || number > 100_000) {
-    throw new InvalidArgumentError('It must be an integer from 1 to 100000.');
+    throw new InvalidArgumentError('It must be a whole number from 1 to 100000.');
   }
   return number;
 }

@@ -13,11 +13,11 @@ const COLOURS: Readonly<Record<Status, string>> = {
 const WORDS: Readonly<Record<Status, string>> = {
   pass: 'passes',
   fail: 'fails a MUST',
-  warn: 'warned by a SHOULD',
+  warn: 'fails a SHOULD',
   'not-applicable': 'not applicable',
 };
 
-/** The matrix as text: a column for each requirement, which the list below it names. `[F]` is the one that had to. */
+/** The matrix as text: a column for each requirement, with a legend below. `[F]` is the expected failure. */
 export function matrixText({ kind, requirements }: House, rows: readonly Row[]): string {
   const width = Math.max(...rows.map(({ animal }) => animal.name.length));
   const columns = requirements
@@ -42,7 +42,7 @@ const CELL = 14;
 const LABELS = 300;
 const HEAD = 190;
 
-/** The matrix as a picture: sound ones above, broken ones below, a ring around what had to catch each. */
+/** The matrix as a picture: sound targets above, broken ones below, the expected failures framed. */
 export function matrixPicture({ kind, requirements }: House, rows: readonly Row[]): string {
   const [width, height] = [LABELS + requirements.length * CELL + 120, HEAD + (rows.length + 1) * CELL + 40];
   const sound = rows.filter(({ animal }) => animal.caughtBy === undefined).length;
@@ -83,7 +83,7 @@ export function matrixPicture({ kind, requirements }: House, rows: readonly Row[
     `<title>${title}</title>`,
     `<rect width="${width}" height="${height}" fill="#ffffff"/>`,
     `<text x="12" y="24" font-size="14" font-weight="bold">${title}</text>`,
-    '<text x="12" y="42">Framed: the requirement that has to catch it.</text>',
+    '<text x="12" y="42">Framed: the requirement that must catch it.</text>',
     ...heads,
     ...names,
     ...background,

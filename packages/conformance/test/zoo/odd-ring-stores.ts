@@ -6,7 +6,7 @@ import { type Item, type Service, VendorStore, vendorTarget, type WriteOptions }
 
 const targets: RingStoreTarget[] = [];
 
-/** One more store that is unlike the others, and keeps the contract. */
+/** Adds an unusual store that fulfils the contract. */
 function odd(
   name: string,
   Store: new (service: Service, name: string) => VendorStore,
@@ -16,7 +16,7 @@ function odd(
 }
 
 odd(
-  'far away: 50 ms to the service',
+  'with 50 ms latency to the service',
   class extends VendorStore {
     constructor(service: Service, name: string) {
       super(service, name);
@@ -28,7 +28,7 @@ odd(
 {
   const listed = new WeakMap<Service, string[]>();
   odd(
-    'lists what it has later, and reads it at once',
+    'with a delayed listing and immediate reads',
     class extends VendorStore {
       override swap(document: string, expected: string | undefined): Item | undefined {
         const item = super.swap(document, expected) as Item | undefined;
@@ -42,7 +42,7 @@ odd(
 }
 
 odd(
-  'a time and a nonce for a revision',
+  'with a time and a nonce as revision',
   class extends VendorStore {
     override swap(document: string, expected: string | undefined): Item | undefined {
       if (!this.matches(expected, this.service.items.get(this.key))) return undefined;
@@ -52,7 +52,7 @@ odd(
 );
 
 odd(
-  'a hash for a revision',
+  'with a hash as revision',
   class extends VendorStore {
     override revisionOf({ text, version }: Item): string {
       return version.startsWith('planted') ? version : createHash('sha256').update(text).digest('base64');
@@ -62,7 +62,7 @@ odd(
 );
 
 odd(
-  'a long revision with all kinds of characters',
+  'with a long revision of many kinds of characters',
   class extends VendorStore {
     override revisionOf({ version }: Item): string {
       return version.startsWith('planted') ? version : `W/"${version}" {é€😀}\t=+/&%41;-- ${'x'.repeat(1_000)}`;
@@ -73,9 +73,9 @@ odd(
 {
   const turns = new WeakMap<Service, number>();
   odd(
-    'weak and packed tags, made alike',
+    'with weak and compressed entity tags, normalized',
     class extends VendorStore {
-      /** As the service writes it. */
+      /** The form that the service returns. */
       #tag({ version }: Item): string {
         const turn = (turns.get(this.service) ?? 0) + 1;
         turns.set(this.service, turn);
@@ -89,7 +89,7 @@ odd(
 }
 
 odd(
-  'polls four times a second',
+  'with a watch that polls four times a second',
   class extends VendorStore {
     override watch(changed: () => void): () => void {
       if (typeof changed !== 'function') throw new TypeError('changed');
@@ -109,7 +109,7 @@ odd(
 );
 
 odd(
-  'says everything three times, and now and then without a reason',
+  'with a watch that calls three times, and sometimes without a change',
   class extends VendorStore {
     override watch(changed: () => void): () => void {
       if (typeof changed !== 'function') throw new TypeError('changed');
@@ -136,7 +136,7 @@ odd(
 );
 
 odd(
-  'many connections, by turns',
+  'with many alternating connections',
   class extends VendorStore {
     readonly #connections = Array.from({ length: 8 }, () => new VendorStore(this.service, this.name));
     #turn = 0;
@@ -149,7 +149,7 @@ odd(
   },
 );
 
-/** Waits until a signal aborts; what it waits for goes on. */
+/** Stops waiting when a signal aborts, while the operation continues. */
 async function unlessAborted<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
   let leave = (): void => undefined;
   const aborted = new Promise<never>((_, reject) => {
@@ -184,7 +184,7 @@ async function unlessAborted<T>(signal: AbortSignal | undefined, work: Promise<T
     }
   };
   odd(
-    'one connection for all stores, a queue before it',
+    'with one connection and a queue for all stores',
     class extends VendorStore {
       override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
         if (typeof options !== 'object') return super.read(options);
@@ -200,7 +200,7 @@ async function unlessAborted<T>(signal: AbortSignal | undefined, work: Promise<T
 {
   const calls = new WeakMap<Service, number>();
   odd(
-    'fails every third time, is asked again, and knows its own writes',
+    'with retries after every third call, which recognize their own writes',
     class extends VendorStore {
       #fails(): boolean {
         const count = (calls.get(this.service) ?? 0) + 1;
@@ -210,7 +210,7 @@ async function unlessAborted<T>(signal: AbortSignal | undefined, work: Promise<T
       override async put(document: string, { expected, signal }: WriteOptions): Promise<{ readonly revision: string }> {
         const request: { item?: Item | undefined } = {};
         for (;;) {
-          // The service knows a request that it had before, and answers it as it did then.
+          // The service recognizes a repeated request and returns the same response.
           await this.service.ask(signal, async () => {
             if (!Object.hasOwn(request, 'item')) request.item = await this.swap(document, expected);
           });
@@ -228,7 +228,7 @@ async function unlessAborted<T>(signal: AbortSignal | undefined, work: Promise<T
 }
 
 odd(
-  'what was aborted is done all the same, a little later',
+  'with aborted calls that take effect slightly later',
   class extends VendorStore {
     override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
       if (options.signal?.aborted === true) throw new RingStoreError('unavailable', 'aborted');
@@ -241,7 +241,7 @@ odd(
 {
   const parts = new WeakMap<Service, Map<string, readonly Buffer[]>>();
   odd(
-    'parts of 1000 bytes under the name of their version, and a pointer that is swapped',
+    'with parts of 1000 bytes under the name of their version, and an atomic pointer',
     class extends VendorStore {
       get #parts(): Map<string, readonly Buffer[]> {
         const all = parts.get(this.service) ?? new Map<string, readonly Buffer[]>();
@@ -274,7 +274,7 @@ odd(
 {
   const held = new WeakMap<Service, Map<string, Promise<unknown>>>();
   odd(
-    'a lock for every ring',
+    'with a lock for every ring',
     class extends VendorStore {
       override async swap(document: string, expected: string | undefined): Promise<Item | undefined> {
         const locks = held.get(this.service) ?? new Map<string, Promise<unknown>>();
@@ -296,7 +296,7 @@ odd(
 }
 
 odd(
-  'fails at once for 300 ms after an outage',
+  'with a circuit breaker that fails for 300 ms after an outage',
   class extends VendorStore {
     #until = 0;
     override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
@@ -315,7 +315,7 @@ odd(
 );
 
 odd(
-  'keeps what it read, and asks every time whether it is current',
+  'with a cache that is revalidated at every read',
   class extends VendorStore {
     #kept: StoredRing | undefined;
     override answer(item: Item | undefined): StoredRing | undefined {
@@ -328,7 +328,7 @@ odd(
 );
 
 odd(
-  'answers with more than it is asked for, and reports the date twice, in whole seconds',
+  'with extra members in results, and dates reported twice in whole seconds',
   class extends VendorStore {
     override answer(item: Item | undefined): StoredRing | undefined {
       const found = super.answer(item);
@@ -349,7 +349,7 @@ odd(
 );
 
 odd(
-  'takes 64 KiB, and no NUL',
+  'with a limit of 64 KiB and without NUL',
   class extends VendorStore {
     override checkSize(document: string): void {
       if (Buffer.byteLength(document) > 65_536) throw new RingStoreError('too-large', 'over 64 KiB');
@@ -360,7 +360,7 @@ odd(
 );
 
 odd(
-  'sends again after an outage what was not answered, with its condition',
+  'with retries after an outage that keep their condition',
   class extends VendorStore {
     override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
       const wasDown = this.service.isDown;
@@ -383,7 +383,7 @@ odd(
 );
 
 odd(
-  'hears late',
+  'with late notifications',
   class extends VendorStore {
     override watch(changed: () => void): () => void {
       if (typeof changed !== 'function') throw new TypeError('changed');
@@ -404,7 +404,7 @@ odd(
 );
 
 odd(
-  'waits for its turn: one write at a time, ten milliseconds each',
+  'with a queue of writes, ten milliseconds each',
   class extends VendorStore {
     override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
       if (options.signal?.aborted === true) throw new RingStoreError('unavailable', 'aborted');

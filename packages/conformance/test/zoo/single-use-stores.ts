@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { SingleUseStoreError } from '@sealring/core';
 import type { SingleUseStoreLike, SingleUseTarget } from '../../src/index.ts';
 
-/** A store with one fault, and the requirement that has to catch it. */
+/** A store with one fault, and the requirement that must catch it. */
 export interface BrokenSingleUse {
   readonly target: SingleUseTarget;
   readonly caughtBy: string;
@@ -12,7 +12,7 @@ type Claim = (used: Map<string, number>, id: string, endMs: number) => Promise<b
 
 const MARGIN_MS = 300_000;
 
-/** A database in this process that remembers until `endMs`, and a margin longer. */
+/** A database in this process that remembers ids until `endMs` plus a margin. */
 function kept(marginMs: number): Claim {
   return async (used, id, endMs) => {
     const now = Date.now();
@@ -52,7 +52,7 @@ export function zooSingleUse(
 
 type ClaimOf = SingleUseStoreLike['claim'];
 
-/** A sound store whose claims go through something. */
+/** A sound store whose claims pass through a broken function. */
 function changed(
   name: string,
   caughtBy: string,
@@ -70,13 +70,13 @@ function changed(
 
 export const BROKEN_SINGLE_USE: readonly BrokenSingleUse[] = [
   {
-    target: zooSingleUse('answers with what SET answers', async (used, id, endMs) =>
+    target: zooSingleUse('returns the answer of SET', async (used, id, endMs) =>
       (await sound(used, id, endMs)) ? ('OK' as unknown as boolean) : false,
     ),
     caughtBy: 'USE-ANSWER',
   },
   {
-    target: zooSingleUse('looks, and then writes', async (used, id, endMs) => {
+    target: zooSingleUse('checks, then writes', async (used, id, endMs) => {
       if (used.has(id)) return false;
       await pause(1);
       return sound(new Map(), id, endMs).then((won) => {
@@ -87,7 +87,7 @@ export const BROKEN_SINGLE_USE: readonly BrokenSingleUse[] = [
     caughtBy: 'USE-ONE-WINNER',
   },
   {
-    target: zooSingleUse('takes a token with another end for another token', (used, id, endMs) =>
+    target: zooSingleUse('treats a token with another end as another token', (used, id, endMs) =>
       sound(used, `${id} ${Math.round(endMs / 1_000)}`, endMs),
     ),
     caughtBy: 'USE-ONCE',
@@ -97,31 +97,31 @@ export const BROKEN_SINGLE_USE: readonly BrokenSingleUse[] = [
     caughtBy: 'USE-SEPARATE',
   },
   {
-    target: zooSingleUse('remembers to the end of the token', kept(0)),
+    target: zooSingleUse('forgets ids at the end of the token', kept(0)),
     caughtBy: 'USE-CLOCK-SKEW',
   },
   {
-    target: zooSingleUse('reports a larger margin than it was given', sound, false, 86_400),
+    target: zooSingleUse('reports a larger margin than configured', sound, false, 86_400),
     caughtBy: 'USE-CLOCK-SKEW',
   },
   {
-    target: zooSingleUse('remembers a minute longer', kept(60_000)),
+    target: zooSingleUse('remembers ids for only a minute more', kept(60_000)),
     caughtBy: 'USE-CLOCK-SKEW',
   },
   {
-    target: zooSingleUse('grants ended tokens, and forgets them at once', async (used, id, endMs) => {
+    target: zooSingleUse('grants ended tokens and forgets them at once', async (used, id, endMs) => {
       if (endMs <= Date.now()) return true;
       return sound(used, id, endMs);
     }),
     caughtBy: 'USE-CLOCK-SKEW',
   },
   {
-    target: zooSingleUse('knows no end', async (used, id) => !used.has(id) && used.set(id, 0) === used),
+    target: zooSingleUse('ignores the end', async (used, id) => !used.has(id) && used.set(id, 0) === used),
     caughtBy: 'USE-PAST-END',
   },
-  { target: zooSingleUse('accepts what it cannot check', sound, true), caughtBy: 'USE-UNREACHABLE' },
+  { target: zooSingleUse('grants claims in an outage', sound, true), caughtBy: 'USE-UNREACHABLE' },
   {
-    target: zooSingleUse('remembers a thousand ids', async (used, id, endMs) => {
+    target: zooSingleUse('remembers only a thousand ids', async (used, id, endMs) => {
       const won = await sound(used, id, endMs);
       const [oldest = ''] = used.keys();
       if (used.size > 1_000) used.delete(oldest);
@@ -130,14 +130,14 @@ export const BROKEN_SINGLE_USE: readonly BrokenSingleUse[] = [
     caughtBy: 'USE-MANY',
   },
   {
-    target: zooSingleUse('remembers whole seconds', async (used, id, endMs) => {
+    target: zooSingleUse('rounds ends to whole seconds', async (used, id, endMs) => {
       const isOver = endMs + MARGIN_MS <= Date.now();
       return !isOver && sound(used, id, Math.max(Math.floor(endMs / 1_000) * 1_000, Date.now() - MARGIN_MS + 1));
     }),
     caughtBy: 'USE-CLOCK-SKEW',
   },
   {
-    target: zooSingleUse('remembers to the end that was claimed last', async (used, id, endMs) => {
+    target: zooSingleUse('replaces the end with that of the last claim', async (used, id, endMs) => {
       const won = await sound(used, id, endMs);
       used.set(id, endMs + MARGIN_MS);
       return won;
@@ -145,11 +145,11 @@ export const BROKEN_SINGLE_USE: readonly BrokenSingleUse[] = [
     caughtBy: 'USE-CLOCK-SKEW',
   },
   {
-    target: zooSingleUse('finds ids in an object', async (used, id, endMs) => !(id in {}) && sound(used, id, endMs)),
+    target: zooSingleUse('looks up ids in an object', async (used, id, endMs) => !(id in {}) && sound(used, id, endMs)),
     caughtBy: 'USE-SEPARATE',
   },
   {
-    target: zooSingleUse('remembers a hundred ids', async (used, id, endMs) => {
+    target: zooSingleUse('remembers only a hundred ids', async (used, id, endMs) => {
       const won = await sound(used, id, endMs);
       const [oldest = ''] = used.keys();
       if (used.size > 100) used.delete(oldest);
@@ -166,39 +166,39 @@ export const BROKEN_SINGLE_USE: readonly BrokenSingleUse[] = [
     caughtBy: 'USE-ONCE',
   },
   {
-    target: zooSingleUse('removes everything with what has ended', async (used, id, endMs) => {
+    target: zooSingleUse('removes all ids with an expired one', async (used, id, endMs) => {
       if (endMs < Date.now()) used.clear();
       return sound(used, id, endMs);
     }),
     caughtBy: 'USE-PAST-END',
   },
   ...Object.entries({
-    'takes a hyphen for an underscore': (id: string) => id.replaceAll('-', '_'),
-    'takes 128 characters of an id': (id: string) => id.slice(0, 128),
-    'takes 43 characters of an id': (id: string) => id.slice(0, 43),
-    'takes an id to its colon': (id: string) => id.split(':')[0] ?? '',
+    'confuses hyphens with underscores': (id: string) => id.replaceAll('-', '_'),
+    'truncates ids to 128 characters': (id: string) => id.slice(0, 128),
+    'truncates ids to 43 characters': (id: string) => id.slice(0, 43),
+    'truncates ids at a colon': (id: string) => id.split(':')[0] ?? '',
     'trims an id': (id: string) => id.trim(),
     'decodes an id': (id: string) => id.replaceAll('%41', 'A'),
     'compares ids without accents': (id: string) => id.normalize('NFD').replaceAll(/\p{M}/gu, ''),
-    'takes an id of digits for a number': (id: string) => (Number.isFinite(Number(id)) ? String(Number(id)) : id),
-    'takes the last part of a path': (id: string) => id.split('/').at(-1) ?? '',
+    'compares ids of digits as numbers': (id: string) => (Number.isFinite(Number(id)) ? String(Number(id)) : id),
+    'uses only the last part of a path': (id: string) => id.split('/').at(-1) ?? '',
   }).map(([name, keyOf]) => ({
     target: zooSingleUse(name, (used, id, endMs) => sound(used, keyOf(id), endMs)),
     caughtBy: 'USE-SEPARATE',
   })),
   changed(
-    'takes any text for an id',
+    'accepts any text as an id',
     'USE-ARGUMENTS',
     (claim) => (id, expiresAt) => claim(id.slice(0, 256), expiresAt),
   ),
-  changed('takes a number for a date', 'USE-ARGUMENTS', (claim) => (id, at) => claim(id, at && new Date(at))),
+  changed('accepts a number as a date', 'USE-ARGUMENTS', (claim) => (id, at) => claim(id, at && new Date(at))),
   changed(
-    'keeps what it claimed in its connection',
+    'stores claims in its connection',
     'USE-CLOSED',
     (claim, state) => async (id, expiresAt) => state.isClosed || claim(id, expiresAt),
   ),
   changed(
-    'throws what the driver threw',
+    'rejects with the driver’s error',
     'USE-ERROR',
     (claim) => (id, expiresAt) =>
       claim(id, expiresAt).catch((error: Error) => {
@@ -206,7 +206,7 @@ export const BROKEN_SINGLE_USE: readonly BrokenSingleUse[] = [
       }),
   ),
   changed(
-    'says which id it could not claim',
+    'shows the id in an error',
     'USE-ERROR',
     (claim) => (id, expiresAt) =>
       claim(id, expiresAt).catch((error: Error) => {
@@ -219,7 +219,7 @@ export const BROKEN_SINGLE_USE: readonly BrokenSingleUse[] = [
     await pause(1);
     return claim(id, expiresAt);
   }),
-  changed('throws what the driver throws after close', 'USE-ERROR', (claim, state) => async (id, expiresAt) => {
+  changed('rejects with the driver’s error after close', 'USE-ERROR', (claim, state) => async (id, expiresAt) => {
     if (state.isClosed) throw new Error('the client is closed');
     return claim(id, expiresAt);
   }),
@@ -233,7 +233,7 @@ export const BROKEN_SINGLE_USE: readonly BrokenSingleUse[] = [
         throw error;
       }),
   ),
-  changed('stays out of reach', 'USE-RECOVERS', (claim, state) => async (id, expiresAt) => {
+  changed('never recovers from an outage', 'USE-RECOVERS', (claim, state) => async (id, expiresAt) => {
     if (state.isLost) throw new SingleUseStoreError('unavailable', 'no connection');
     return claim(id, expiresAt).catch((error: Error) => {
       state.isLost = error.name === 'SingleUseStoreError';

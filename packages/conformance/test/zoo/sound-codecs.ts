@@ -14,7 +14,7 @@ import { AesGcmRequestStateCodec, type RequestStateCodec } from '@sealring/core'
 import type { CodecTarget } from '../../src/index.ts';
 import { signOnly, soundCodec, zooTarget } from './broken-codecs.ts';
 
-/** A good codec, and what it may be warned of. */
+/** A sound codec, and the warnings that it may cause. */
 export interface SoundCodec {
   readonly target: CodecTarget;
   readonly warnings: readonly string[];
@@ -28,7 +28,7 @@ function refuse(reason: string): never {
   throw new InvalidRequestState(reason);
 }
 
-/** Encrypts and authenticates bytes under a key; `open` returns undefined for what was not made so. */
+/** Encrypts and authenticates bytes under a key. `open` returns undefined for other bytes. */
 interface Box {
   seal(key: Buffer, payload: Uint8Array): Uint8Array;
   open(key: Buffer, sealed: Buffer): Uint8Array | undefined;
@@ -59,14 +59,14 @@ const BASE32: Encoding = {
   },
 };
 
-/** A codec of a box and an encoding; one text for each token. */
+/** A codec from a box and an encoding, with exactly one text for each token. */
 function codecOf(box: Box, encoding: Encoding, keys: readonly Buffer[], prefix = ''): RequestStateCodec {
   return {
     seal: (payload) => prefix + encoding.encode(Buffer.from(box.seal(keys[0] as Buffer, payload))),
     unseal(token) {
       if (typeof token !== 'string' || !token.startsWith(prefix)) refuse('malformed');
       const text = token.slice(prefix.length);
-      // A megabyte is more than any token of these tests has.
+      // More than any token of these tests.
       if (text.length > 1_000_000) refuse('too long');
       const sealed = encoding.decode(text);
       if (encoding.encode(sealed) !== text) refuse('malformed');
@@ -79,7 +79,7 @@ function codecOf(box: Box, encoding: Encoding, keys: readonly Buffer[], prefix =
   };
 }
 
-/** A cipher of Node that authenticates: nonce, ciphertext, tag. */
+/** An authenticated cipher of Node: nonce, ciphertext, tag. */
 function aead(cipher: 'aes-256-gcm' | 'chacha20-poly1305'): Box {
   const options = { authTagLength: 16 };
   return {
@@ -122,7 +122,7 @@ function encryptThenMac(cipher: 'aes-256-cbc' | 'aes-256-ctr'): Box {
   };
 }
 
-/** Another library's cipher: nonces of 24 bytes. */
+/** A cipher of another library, with nonces of 24 bytes. */
 const XCHACHA: Box = {
   seal(key, payload) {
     const nonce = randomBytes(24);
@@ -138,7 +138,7 @@ const XCHACHA: Box = {
   },
 };
 
-/** Deterministic: two tokens of one payload are alike, and nothing else is told. */
+/** Deterministic: equal payloads give equal tokens, which reveals nothing else. */
 const SIV: Box = {
   seal: (key, payload) => aessiv(key).encrypt(payload),
   open(key, sealed) {
@@ -151,7 +151,7 @@ const SIV: Box = {
   },
 };
 
-/** Hides the length of its payload: two bytes of length, the payload, zeros, up to a length that `roundUp` gives. */
+/** Hides the length of the payload: two bytes of length, the payload, and zeros up to the length from `roundUp`. */
 function padded(box: Box, roundUp: (length: number) => number): Box {
   return {
     seal(key, payload) {
@@ -168,7 +168,7 @@ function padded(box: Box, roundUp: (length: number) => number): Box {
   };
 }
 
-/** In parts, as many home-made tokens are: version, key id, nonce, ciphertext, tag. All but the last are authenticated. */
+/** Several parts, as in custom formats: version, key id, nonce, ciphertext, tag, which authenticates the others. */
 function inParts(keys: readonly Buffer[]): RequestStateCodec {
   const idOf = (key: Buffer): string => createHash('sha256').update(key).digest('hex').slice(0, 8);
   return {
@@ -204,7 +204,7 @@ function inParts(keys: readonly Buffer[]): RequestStateCodec {
   };
 }
 
-/** Like Fernet: a version, the time in seconds, padded base64; strict about its spelling, which Fernet itself is not. */
+/** Like Fernet: a version, the time in seconds, padded base64. Unlike Fernet, accepts only the canonical encoding. */
 function withTime(keys: readonly Buffer[]): RequestStateCodec {
   const inner = encryptThenMac('aes-256-cbc');
   const spelled = (bytes: Buffer): string => bytes.toString('base64').replaceAll('+', '-').replaceAll('/', '_');
@@ -229,7 +229,7 @@ function withTime(keys: readonly Buffer[]): RequestStateCodec {
   };
 }
 
-/** With the time and its ordinal in clear, which two of them may have in common. */
+/** With a plaintext time and ordinal, which two tokens may share. */
 function numbered(keys: readonly Buffer[]): RequestStateCodec {
   let ordinal = 0;
   const inner = aead('aes-256-gcm');
@@ -253,13 +253,13 @@ function numbered(keys: readonly Buffer[]): RequestStateCodec {
   };
 }
 
-/** A header in JSON before it, of which one spelling is accepted. */
+/** A JSON header in front, with exactly one accepted spelling. */
 function withHeader(keys: readonly Buffer[]): RequestStateCodec {
   const header = `${Buffer.from('{"alg":"dir","enc":"A256GCM"}').toString('base64url')}..`;
   return codecOf(aead('aes-256-gcm'), BASE64URL, keys, header);
 }
 
-/** A token within JSON, within base64: what comes last is a brace. */
+/** A token within JSON within base64, so that the last character encodes a brace. */
 function inJson(keys: readonly Buffer[]): RequestStateCodec {
   const sound = soundCodec()(keys);
   const spelled = (inner: string): string => Buffer.from(JSON.stringify({ v: 1, token: inner })).toString('base64url');
@@ -277,7 +277,7 @@ function inJson(keys: readonly Buffer[]): RequestStateCodec {
   };
 }
 
-/** Its tokens are handles; the payloads stay here, so that only the same process opens them. */
+/** Tokens are handles to payloads in this process, so that only this process unseals them. */
 function handles(): RequestStateCodec {
   const kept = new Map<string, Uint8Array>();
   return {
@@ -290,7 +290,7 @@ function handles(): RequestStateCodec {
   };
 }
 
-/** Refuses by a class of its own, at length. */
+/** Refuses with its own error class and a long message. */
 function talkative(keys: readonly Buffer[]): RequestStateCodec {
   const sound = soundCodec()(keys);
   return {
@@ -321,48 +321,50 @@ const boxed =
   (keys: readonly Buffer[]) =>
     codecOf(box, encoding, keys);
 
-/** Good codecs that differ in everything the contract leaves open. */
+/** Sound codecs that differ in everything the contract leaves open. */
 export const SOUND_CODECS: readonly SoundCodec[] = [
   { target: zooTarget('AES-GCM with a prefix', soundCodec()), warnings: [] },
-  { target: zooTarget('the Python SDK’s wire', (keys) => new AesGcmRequestStateCodec(keys)), warnings: [] },
+  { target: zooTarget('the wire format of the Python SDK', (keys) => new AesGcmRequestStateCodec(keys)), warnings: [] },
   { target: zooTarget('ChaCha20-Poly1305', boxed(aead('chacha20-poly1305'))), warnings: [] },
   { target: zooTarget('AES-CBC, then HMAC', boxed(encryptThenMac('aes-256-cbc'))), warnings: [] },
   { target: zooTarget('AES-CTR, then HMAC', boxed(encryptThenMac('aes-256-ctr'))), warnings: [] },
   { target: zooTarget('AES-GCM in hex', boxed(gcm, HEX)), warnings: [] },
   { target: zooTarget('AES-GCM in base32', boxed(gcm, BASE32)), warnings: [] },
   { target: zooTarget('XChaCha20-Poly1305 of another library', boxed(XCHACHA)), warnings: [] },
-  { target: zooTarget('AES-SIV, the same token each time', boxed(SIV)), warnings: ['CODEC-DISTINCT'] },
+  { target: zooTarget('AES-SIV, with a deterministic token', boxed(SIV)), warnings: ['CODEC-DISTINCT'] },
   {
     target: zooTarget('padded to 64 bytes', boxed(padded(gcm, (length) => Math.ceil(length / 64) * 64))),
     warnings: [],
   },
   { target: zooTarget('padded at random', boxed(padded(gcm, (length) => length + randomInt(64)))), warnings: [] },
-  { target: zooTarget('in parts', inParts), warnings: ['CODEC-TOKEN-UNRESERVED'] },
-  { target: zooTarget('with its time, padded base64', withTime), warnings: ['CODEC-TOKEN-UNRESERVED'] },
-  { target: zooTarget('with its time and its ordinal', numbered), warnings: [] },
+  { target: zooTarget('with several parts', inParts), warnings: ['CODEC-TOKEN-UNRESERVED'] },
+  { target: zooTarget('with a time, in padded base64', withTime), warnings: ['CODEC-TOKEN-UNRESERVED'] },
+  { target: zooTarget('with a time and an ordinal', numbered), warnings: [] },
   {
     target: zooTarget(
-      'AES-GCM with a nonce from a keyed digest of the payload',
+      'AES-GCM with a nonce derived from a keyed digest of the payload',
       soundCodec({ nonce: (_, payload, key) => createHmac('sha256', key).update(payload).digest().subarray(0, 12) }),
     ),
     warnings: ['CODEC-DISTINCT'],
   },
-  { target: zooTarget('with a header in JSON', withHeader), warnings: [] },
+  { target: zooTarget('with a JSON header', withHeader), warnings: [] },
   {
-    target: zooTarget('signs only, and says so', (keys) => signOnly(keys), { supports: { confidentiality: false } }),
+    target: zooTarget('signing only, as declared', (keys) => signOnly(keys), { supports: { confidentiality: false } }),
     warnings: [],
   },
   {
-    target: zooTarget('takes 512 bytes', (keys) => limited(keys), { supports: { maxPayloadBytes: LIMIT } }),
+    target: zooTarget('with a limit of 512 bytes', (keys) => limited(keys), { supports: { maxPayloadBytes: LIMIT } }),
     warnings: [],
   },
   ...[1, 16].map((most) => ({
-    target: zooTarget(`takes ${most} bytes`, (keys) => limited(keys, most), { supports: { maxPayloadBytes: most } }),
+    target: zooTarget(`with a limit of ${most} bytes`, (keys) => limited(keys, most), {
+      supports: { maxPayloadBytes: most },
+    }),
     warnings: [],
   })),
-  { target: zooTarget('a token in JSON', inJson), warnings: [] },
+  { target: zooTarget('with a token in JSON', inJson), warnings: [] },
   {
-    target: zooTarget('refuses at length, by a name of its own', talkative, { refusal: 'StateRefused' }),
+    target: zooTarget('with long refusals of another name', talkative, { refusal: 'StateRefused' }),
     warnings: ['CODEC-REFUSAL-REASON'],
   },
   { target: handleTarget(), warnings: [] },
@@ -371,7 +373,7 @@ export const SOUND_CODECS: readonly SoundCodec[] = [
 function handleTarget(): CodecTarget {
   const create = (): { codec: RequestStateCodec } => ({ codec: handles() });
   return {
-    name: 'handles of what it keeps',
+    name: 'with handles to stored payloads',
     create,
     createPeer: create,
     createStranger: create,

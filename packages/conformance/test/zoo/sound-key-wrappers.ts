@@ -16,10 +16,10 @@ import {
   zooTarget,
 } from './zoo-key-wrapper.ts';
 
-/** A key wrapper that is to pass whole. */
+/** A key wrapper that must pass completely. */
 export interface SoundKeyWrapper {
   readonly target: KeyWrapperTarget;
-  /** What it may be warned of. */
+  /** Warnings that it may cause. */
   readonly warnings: readonly string[];
 }
 
@@ -33,7 +33,7 @@ const local = (): KeyWrapperTarget => {
   };
 };
 
-/** Nothing in it but what every key wrapper has. */
+/** A key wrapper without optional members. */
 function bare(steps: Partial<Steps> = {}): Make {
   return (world) => {
     const { provider, keyId, supports, wrap, unwrap } = soundKeyWrapper(steps)(world);
@@ -44,13 +44,13 @@ function bare(steps: Partial<Steps> = {}): Make {
 const signs = signing();
 const TARGETS: readonly KeyWrapperTarget[] = [
   local(),
-  zooTarget('all that there is', soundKeyWrapper()),
-  zooTarget('nothing that is optional', bare(), { control: {} }),
+  zooTarget('all optional members', soundKeyWrapper()),
+  zooTarget('no optional members', bare(), { control: {} }),
   zooTarget('deterministic', soundKeyWrapper(DETERMINISTIC)),
   zooTarget('deterministic, as text', soundKeyWrapper(asText({ ...SOUND, ...DETERMINISTIC }))),
-  zooTarget('caches unwraps, and asks first', remembering()),
+  zooTarget('caches unwraps, but checks with the service first', remembering()),
   zooTarget(
-    'a service that takes short contexts of plain letters',
+    'a service that accepts only short contexts of plain letters',
     soundKeyWrapper({
       checkOptions(options) {
         SOUND.checkOptions(options);
@@ -59,9 +59,9 @@ const TARGETS: readonly KeyWrapperTarget[] = [
       },
     }),
   ),
-  zooTarget('AES key wrap, whose context the ring binds', bare(KEY_WRAP)),
+  zooTarget('AES key wrap, without a context', bare(KEY_WRAP)),
   zooTarget(
-    'AES key wrap, of what the ring hands over and no more',
+    'AES key wrap, for 64 bytes only',
     bare({
       ...KEY_WRAP,
       checkDataKey(dataKey, supports) {
@@ -72,7 +72,7 @@ const TARGETS: readonly KeyWrapperTarget[] = [
   ),
   zooTarget('RSA with signatures', (world) => signs(soundKeyWrapper(PUBLIC_KEY)(world), world)),
   zooTarget(
-    'RSA whose numbers begin with a zero',
+    'RSA with leading zeros',
     soundKeyWrapper({
       ...PUBLIC_KEY,
       seal({ pair }, plaintext) {
@@ -104,7 +104,7 @@ const TARGETS: readonly KeyWrapperTarget[] = [
     { supports: { versions: false } },
   ),
   zooTarget(
-    'a black hole for an outage',
+    'a service that drops packets in an outage',
     soundKeyWrapper({
       async ask(world, operation, signal, fail) {
         await SOUND.ask({ ...world, isReachable: true }, operation, signal, fail);

@@ -18,13 +18,13 @@ import type { RingStoreTarget } from '../../src/index.ts';
 
 const MOST = 262_144;
 
-/** A store and the folder or database that it leaves behind. */
+/** A store, with a function that removes its folder or database. */
 interface SoundRingStore {
   readonly target: RingStoreTarget;
   end(): void;
 }
 
-/** The core's, in memory: nothing can get round it. */
+/** The memory store of the core, which has no other access to its data. */
 export function memory(): SoundRingStore {
   const stores = new Map<string, RingStore>();
   const create = (name: string): { store: RingStore } => {
@@ -35,7 +35,7 @@ export function memory(): SoundRingStore {
   return { target: { name: 'memoryRing', create, supports: { uniqueRevisions: true } }, end: () => undefined };
 }
 
-/** The core's, in a file: a hash for a revision. */
+/** The file store of the core, whose revision is a hash. */
 export function file(): SoundRingStore {
   const root = mkdtempSync(join(tmpdir(), 'sealring-kit-'));
   const pathOf = (name: string): string => {
@@ -56,7 +56,7 @@ export function file(): SoundRingStore {
   return { target, end: () => rmSync(root, { recursive: true, force: true }) };
 }
 
-/** A plain SQL row with a version that a global sequence counts. A connection each, and no push. */
+/** An SQL row with a version from a global sequence. One connection per store, and no push. */
 export function sqlite(): SoundRingStore {
   const root = mkdtempSync(join(tmpdir(), 'sealring-kit-'));
   const open = (): DatabaseSync => new DatabaseSync(join(root, 'ring.sqlite'), { timeout: 10_000 });
@@ -130,7 +130,7 @@ export function sqlite(): SoundRingStore {
   };
 }
 
-/** A bucket with entity tags, which are hashes, and a date on its answers. It takes 8 KiB, and no NUL. */
+/** A bucket with hashes as entity tags and a date in its responses. Accepts 8 KiB and no NUL. */
 export function bucket(): SoundRingStore {
   const objects = new Map<string, { readonly bytes: Buffer; readonly tag: string }>();
   const create = (name: string): { store: RingStore } => ({
@@ -147,7 +147,7 @@ export function bucket(): SoundRingStore {
       async write(document, options) {
         checkOptions(options);
         checkWritten(document, options);
-        if (document.includes('\0')) throw new TypeError('a bucket takes no NUL');
+        if (document.includes('\0')) throw new TypeError('a bucket accepts no NUL');
         const bytes = Buffer.from(document);
         if (bytes.length > 8_192) throw new RingStoreError('too-large', 'over 8 KiB');
         await answer(options);
@@ -168,7 +168,7 @@ export function bucket(): SoundRingStore {
   return { target, end: () => undefined };
 }
 
-/** A log of versions: the revision is the place in it. A removal is an entry, too. Errors of its own, by the same names. */
+/** A log of versions, whose revision is the position. A removal is also an entry. Has copies of the error classes. */
 export function log(): SoundRingStore {
   const entries: { readonly name: string; readonly document: string | undefined }[] = [];
   const watchers = new Set<() => void>();
@@ -182,6 +182,7 @@ export function log(): SoundRingStore {
   class LogStore {
     readonly kind = 'log';
     readonly #name: string;
+    readonly #ends = new Set<() => void>();
 
     constructor(name: string) {
       this.#name = name;
@@ -214,18 +215,20 @@ export function log(): SoundRingStore {
       return { revision: String(entries.length - 1) };
     }
 
-    /** Tells of every ring, and is late. */
+    /** Notifies late, and for every ring. */
     watch(changed: () => void): () => void {
       if (typeof changed !== 'function') throw new TypeError('changed');
       const watcher = (): void => {
         if (watchers.has(watcher)) changed();
       };
       watchers.add(watcher);
-      return () => void watchers.delete(watcher);
+      const end = (): void => void watchers.delete(watcher);
+      this.#ends.add(end);
+      return end;
     }
 
     async close(): Promise<void> {
-      // Nothing is open.
+      for (const end of this.#ends) end();
     }
   }
 

@@ -13,7 +13,7 @@ import type { BrokenRingStore } from './broken-ring-stores.ts';
 
 export type WriteOptions = RingStoreCallOptions & { readonly expected: string | undefined };
 
-/** What a service has under a key. */
+/** The item of a service under a key. */
 export interface Item {
   readonly text: string;
   readonly version: string;
@@ -21,7 +21,7 @@ export interface Item {
 
 const MOST = 262_144;
 
-/** A database in this process. Every call takes a millisecond to get there, and another one to get back. */
+/** A database in this process. Requests and responses take a millisecond each. */
 export class Service {
   readonly items = new Map<string, Item>();
   readonly #watchers = new Map<string, Set<() => void>>();
@@ -67,7 +67,7 @@ export class Service {
   }
 }
 
-/** A store that keeps the contract, in steps that others take otherwise. */
+/** A store that fulfils the contract, in steps that broken ones replace. */
 export class VendorStore implements RingStore {
   readonly kind: string = 'vendor';
   readonly service: Service;
@@ -124,7 +124,7 @@ export class VendorStore implements RingStore {
     return { revision: this.revisionOf(item) };
   }
 
-  /** In one step. */
+  /** Compares and swaps atomically. */
   swap(document: string, expected: string | undefined): Item | undefined | Promise<Item | undefined> {
     const current = this.service.items.get(this.key);
     if (!this.matches(expected, current)) return undefined;
@@ -167,7 +167,7 @@ function isAborted(signal: AbortSignal | undefined): boolean {
 
 type Make = (service: Service, name: string) => VendorStore;
 
-/** A target on a service of its own. */
+/** A target on a separate service. */
 export function vendorTarget(name: string, make: Make, more: Partial<RingStoreTarget> = {}): RingStoreTarget {
   const service = new Service();
   const keyOf = (ringName: string): string => make(service, ringName).key;
@@ -191,7 +191,7 @@ export function vendorTarget(name: string, make: Make, more: Partial<RingStoreTa
 
 const broken: BrokenRingStore[] = [];
 
-/** One more broken store, and the requirement that has to catch it. */
+/** Adds a broken store and the requirement that must catch it. */
 function vendor(
   name: string,
   caughtBy: string,
@@ -208,7 +208,7 @@ const chunksOf = (bytes: Buffer, size: number): Buffer[] =>
 // --- Consul -------------------------------------------------------------------------------------------------------
 
 vendor(
-  'Consul: asks for the index after the write',
+  'Consul: reads the index after the write',
   'RING-WRITE-REVISION',
   class extends VendorStore {
     override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
@@ -220,7 +220,7 @@ vendor(
 );
 
 vendor(
-  'Consul: reads a follower that is behind',
+  'Consul: reads from a lagging follower',
   'RING-READ-AFTER-WRITE',
   class extends VendorStore {
     #behind: Item | undefined;
@@ -237,7 +237,7 @@ vendor(
 );
 
 vendor(
-  'Consul: the index of the answer for the index of the key',
+  'Consul: uses the index of the response instead of that of the key',
   'RING-REVISION-STABLE',
   class extends VendorStore {
     override revisionOf(): string {
@@ -249,7 +249,7 @@ vendor(
 {
   const locks = new WeakMap<Service, Map<string, number>>();
   vendor(
-    'Consul: a lock that a lost write keeps',
+    'Consul: a losing write keeps its lock',
     'RING-REVISION-UNIQUE',
     class extends VendorStore {
       override swap(document: string, expected: string | undefined): Item | undefined {
@@ -267,7 +267,7 @@ vendor(
 }
 
 vendor(
-  'Consul: recurse finds the first key of the prefix',
+  'Consul: recurse returns the first key with the prefix',
   'RING-NAMES-SEPARATE',
   class extends VendorStore {
     override find(): Item | undefined {
@@ -278,7 +278,7 @@ vendor(
 );
 
 vendor(
-  'Consul: a blocking query that ends with the first error',
+  'Consul: a blocking query ends at the first error',
   'RING-WATCH-RECOVERS',
   class extends VendorStore {
     override watch(changed: () => void): () => void {
@@ -300,7 +300,7 @@ vendor(
 // --- etcd ---------------------------------------------------------------------------------------------------------
 
 vendor(
-  'etcd: a lease of a second',
+  'etcd: uses a lease of one second',
   'RING-DURABLE',
   class extends VendorStore {
     override swap(document: string, expected: string | undefined): Item | undefined {
@@ -315,7 +315,7 @@ vendor(
 );
 
 vendor(
-  'etcd: reads its own member until it has written',
+  'etcd: reads from its own member until it has written',
   'RING-READ-AFTER-WRITE',
   class extends VendorStore {
     #copy: Item | undefined;
@@ -336,7 +336,7 @@ vendor(
 // --- Firestore ----------------------------------------------------------------------------------------------------
 
 vendor(
-  'Firestore: updateTime of a clock that ticks after three writes',
+  'Firestore: updateTime changes only after three writes',
   'RING-REVISION-OF-ONE',
   class extends VendorStore {
     override swap(document: string, expected: string | undefined): Item | undefined {
@@ -348,7 +348,7 @@ vendor(
 );
 
 vendor(
-  'Firestore: a transaction that is run again with what it finds',
+  'Firestore: a repeated transaction uses the current revision',
   'RING-STALE-LOSES',
   class extends VendorStore {
     override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
@@ -368,7 +368,7 @@ vendor(
 );
 
 vendor(
-  'Firestore: nothing in the cache of a new process is absent',
+  'Firestore: an empty cache of a new process reads as absent',
   'RING-UNREACHABLE',
   class extends VendorStore {
     #isUsed = false;
@@ -390,7 +390,7 @@ vendor(
 );
 
 vendor(
-  'Firestore: a listener that hears its own store only',
+  'Firestore: a listener receives only writes of its own store',
   'RING-WATCH-HEARS',
   class extends VendorStore {
     readonly #listeners = new Set<() => void>();
@@ -412,7 +412,7 @@ vendor(
 {
   const waiting = new WeakMap<Service, Map<string, { readonly item: Item; left: number }>>();
   vendor(
-    'MongoDB: write concern 0',
+    'MongoDB: uses write concern 0',
     'RING-READ-AFTER-WRITE',
     class extends VendorStore {
       #arrive(reads: number): void {
@@ -442,7 +442,7 @@ vendor(
 {
   const counts = new WeakMap<Service, number>();
   vendor(
-    'MongoDB: a write that is sent again finds itself',
+    'MongoDB: a retried write conflicts with itself',
     'RING-ROUNDTRIP',
     class extends VendorStore {
       override swap(document: string, expected: string | undefined): Item | undefined {
@@ -471,7 +471,7 @@ vendor(
 );
 
 vendor(
-  'SQL Server: compares revisions without spaces at the end',
+  'SQL Server: compares revisions without trailing spaces',
   'RING-FOREIGN-CONFLICT',
   class extends VendorStore {
     override matches(expected: string | undefined, current: Item | undefined): boolean {
@@ -548,7 +548,7 @@ vendor(
 {
   const leftovers = new WeakMap<Service, Map<string, string>>();
   vendor(
-    'SQL Server: rows of a longer version stay',
+    'SQL Server: keeps rows of a longer version',
     'RING-LENGTHS',
     class extends VendorStore {
       override encode(document: string): string {
@@ -564,7 +564,7 @@ vendor(
 }
 
 vendor(
-  'PostgreSQL: rows of 8000 bytes without a transaction',
+  'PostgreSQL: writes rows of 8000 bytes without a transaction',
   'RING-READ-WHOLE',
   class extends VendorStore {
     override async swap(document: string, expected: string | undefined): Promise<Item | undefined> {
@@ -580,7 +580,7 @@ vendor(
 );
 
 vendor(
-  'MySQL: a trigger that touches the row when it is read',
+  'MySQL: a read changes the revision of the row',
   'RING-REVISION-STABLE',
   class extends VendorStore {
     override find(): Item | undefined {
@@ -598,7 +598,7 @@ vendor(
 {
   const pushing = new WeakMap<Service, number>();
   vendor(
-    'Git: a push of another ring is a conflict',
+    'Git: reports a push of another ring as a conflict',
     'RING-NAMES-AT-ONCE',
     class extends VendorStore {
       override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
@@ -619,7 +619,7 @@ vendor(
 {
   const checkedOut = new WeakMap<Service, string>();
   vendor(
-    'Git: one working copy for all rings',
+    'Git: uses one working copy for all rings',
     'RING-NAMES-AT-ONCE',
     class extends VendorStore {
       override async find(): Promise<Item | undefined> {
@@ -634,7 +634,7 @@ vendor(
 {
   const locked = new WeakMap<Service, Set<string>>();
   vendor(
-    'Git: index.lock stays after an aborted write',
+    'Git: leaves index.lock after an aborted write',
     'RING-ABORT-WRITE',
     class extends VendorStore {
       override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
@@ -673,14 +673,18 @@ const suffixed = (name: string, suffix: string, swap: (store: VendorStore, befor
     },
   );
 
-suffixed('a file: its lock beside it', '.lock', ({ service, key }) => void service.items.delete(`${key}.lock`));
-suffixed('a file: its former version beside it', '.bak', ({ service, key }, before) => {
+suffixed(
+  'a file: deletes a name as its lock file',
+  '.lock',
+  ({ service, key }) => void service.items.delete(`${key}.lock`),
+);
+suffixed('a file: overwrites a name with its backup', '.bak', ({ service, key }, before) => {
   if (before !== undefined) service.items.set(`${key}.bak`, before);
 });
-suffixed('a file: a draft beside it', '.tmp', ({ service, key }) => void service.items.delete(`${key}.tmp`));
+suffixed('a file: deletes a name as its draft', '.tmp', ({ service, key }) => void service.items.delete(`${key}.tmp`));
 
 vendor(
-  'a file: .json at the end unless it is there',
+  'a file: appends .json unless the name has it',
   'RING-NAMES-SEPARATE',
   class extends VendorStore {
     override get key(): string {
@@ -690,7 +694,7 @@ vendor(
 );
 
 vendor(
-  'a file: the extension is taken off',
+  'a file: removes the extension',
   'RING-NAMES-SEPARATE',
   class extends VendorStore {
     override get key(): string {
@@ -700,7 +704,7 @@ vendor(
 );
 
 vendor(
-  'a file: dots and dashes at the ends are cut off',
+  'a file: trims dots and dashes',
   'RING-NAMES-SEPARATE',
   class extends VendorStore {
     override get key(): string {
@@ -710,7 +714,7 @@ vendor(
 );
 
 vendor(
-  'REST: dashes in a row are one',
+  'REST: merges consecutive dashes',
   'RING-NAMES-SEPARATE',
   class extends VendorStore {
     override get key(): string {
@@ -739,37 +743,33 @@ const coded = (
   );
 const plain = (text: string): string => text;
 
-coded('REST: a form', plain, (text) => text.replaceAll('+', ' '));
-coded('REST: decoded once too often', plain, (text) => {
+coded('REST: decodes plus signs as in forms', plain, (text) => text.replaceAll('+', ' '));
+coded('REST: decodes documents twice', plain, (text) => {
   try {
     return decodeURIComponent(text);
   } catch {
     return text;
   }
 });
-coded('REST: percents one by one', plain, (text) =>
+coded('REST: decodes single percent escapes', plain, (text) =>
   text.replaceAll(/%([2-7][0-9a-f])/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16))),
 );
-coded('REST: entities of XML', plain, (text) =>
+coded('REST: decodes XML entities', plain, (text) =>
   text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"').replaceAll('&amp;', '&'),
 );
-coded('REST: tags are stripped', (document) => document.replaceAll(/<\/?[a-z]+>/g, ''), plain);
-coded('REST: a template', (document) => '[document]'.replace('[document]', document), plain);
-coded('CSV: doubled quotes', plain, (text) => text.replaceAll('""', '"'));
-coded('SQL: doubled quotes', plain, (text) => text.replaceAll("''", "'"));
-coded('SQL: doubled backslashes', plain, (text) => text.replaceAll('\\\\', '\\'));
-coded('YAML: a word for a flag', (document) => (/^(yes|on|true)$/i.test(document) ? 'true' : document), plain);
-coded('text: no-break spaces are spaces', (document) => document.replaceAll('\u00a0', ' '), plain);
-coded('text: line separators are newlines', (document) => document.replaceAll(/[\u2028\u2029\u0085]/g, '\n'), plain);
-coded(
-  'text: zero-width characters are dropped',
-  (document) => document.replaceAll(/[\u200b-\u200d\u2060]/g, ''),
-  plain,
-);
+coded('REST: removes tags', (document) => document.replaceAll(/<\/?[a-z]+>/g, ''), plain);
+coded('REST: inserts documents into a template', (document) => '[document]'.replace('[document]', document), plain);
+coded('CSV: merges doubled quotes', plain, (text) => text.replaceAll('""', '"'));
+coded('SQL: merges doubled quotes', plain, (text) => text.replaceAll("''", "'"));
+coded('SQL: merges doubled backslashes', plain, (text) => text.replaceAll('\\\\', '\\'));
+coded('YAML: reads a word as a boolean', (document) => (/^(yes|on|true)$/i.test(document) ? 'true' : document), plain);
+coded('text: replaces no-break spaces', (document) => document.replaceAll('\u00a0', ' '), plain);
+coded('text: replaces line separators', (document) => document.replaceAll(/[\u2028\u2029\u0085]/g, '\n'), plain);
+coded('text: removes zero-width characters', (document) => document.replaceAll(/[\u200b-\u200d\u2060]/g, ''), plain);
 
 for (const size of [1_000, 1_460, 10_000, 65_536]) {
   coded(
-    `HTTP: text put together from chunks of ${size} bytes`,
+    `HTTP: decodes text in chunks of ${size} bytes`,
     (document) =>
       chunksOf(Buffer.from(document), size)
         .map((chunk) => chunk.toString())
@@ -780,7 +780,7 @@ for (const size of [1_000, 1_460, 10_000, 65_536]) {
 }
 for (const size of [3_000, 10_000, 65_536]) {
   coded(
-    `HTTP: the last chunk is lost when it is full, ${size} bytes`,
+    `HTTP: loses a last chunk of exactly ${size} bytes`,
     (document) => {
       const bytes = Buffer.from(document);
       return bytes.length > size && bytes.length % size === 0 ? bytes.subarray(0, -size).toString() : document;
@@ -791,7 +791,7 @@ for (const size of [3_000, 10_000, 65_536]) {
 }
 
 vendor(
-  'REST: sends again what was not answered, without its condition',
+  'REST: retries without the condition',
   'RING-OUTAGE-LATER',
   class extends VendorStore {
     override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
@@ -817,7 +817,7 @@ vendor(
 );
 
 vendor(
-  'REST: the page of a proxy for a document',
+  'REST: returns the error page of a proxy as a document',
   'RING-UNREACHABLE',
   class extends VendorStore {
     override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
@@ -830,7 +830,7 @@ vendor(
 // --- NFS ----------------------------------------------------------------------------------------------------------
 
 vendor(
-  'NFS: a file that is there before it is filled',
+  'NFS: creates a file before filling it',
   'RING-READ-CREATED',
   class extends VendorStore {
     override async swap(document: string, expected: string | undefined): Promise<Item | undefined> {
@@ -844,7 +844,7 @@ vendor(
 );
 
 vendor(
-  'NFS: written in place, 64 KiB at a time',
+  'NFS: writes in place, 64 KiB at a time',
   'RING-READ-WHOLE',
   class extends VendorStore {
     override async swap(document: string, expected: string | undefined): Promise<Item | undefined> {
@@ -862,14 +862,14 @@ vendor(
 // --- A cache in front ---------------------------------------------------------------------------------------------
 
 vendor(
-  'a cache: a read joins one that is under way',
+  'a cache: a read joins a read in progress',
   'RING-READ-OVERLAPPED',
   class extends VendorStore {
     #underWay: Promise<Item | undefined> | undefined;
     override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
       if (options !== undefined && (typeof options !== 'object' || options === null)) throw new TypeError('options');
       if (options?.signal !== undefined) return super.read(options);
-      // What is read takes longer on its way back than the answer to a write.
+      // The response to a read takes longer than that to a write.
       this.#underWay ??= this.service
         .ask(undefined, () => this.service.items.get(this.key))
         .then((item) => pause(4, item))
@@ -882,7 +882,7 @@ vendor(
 );
 
 vendor(
-  'a cache: one who gives up gives up for all who joined',
+  'a cache: an abort ends all joined reads',
   'RING-ABORT-READ',
   class extends VendorStore {
     #underWay: Promise<Item | undefined> | undefined;
@@ -891,7 +891,7 @@ vendor(
       if (isAborted(options?.signal)) throw new RingStoreError('unavailable', 'aborted');
       const asked = this.#underWay ?? this.service.ask(options?.signal, () => this.service.items.get(this.key));
       this.#underWay = asked;
-      // What was begun in this very turn is joined, nothing later.
+      // Joins only reads that started in the same turn.
       setImmediate(() => (this.#underWay = undefined));
       const item = await asked;
       options?.onServiceDate?.(new Date());
@@ -901,7 +901,7 @@ vendor(
 );
 
 vendor(
-  'a cache: absence is kept for three reads',
+  'a cache: keeps absence for three reads',
   'RING-REMOVED',
   class extends VendorStore {
     #left = 0;
@@ -922,7 +922,7 @@ vendor(
 );
 
 vendor(
-  'a cache: keeps what lost',
+  'a cache: keeps the document of a losing write',
   'RING-CREATE-ONLY-ABSENT',
   class extends VendorStore {
     #kept: Item | undefined;
@@ -942,7 +942,7 @@ vendor(
 );
 
 vendor(
-  'a cache: emptied by its own writes only, and by every tenth read',
+  'a cache: is cleared only by its own writes and every tenth read',
   'RING-READ-AFTER-WRITE',
   class extends VendorStore {
     #kept: Item | undefined;
@@ -964,7 +964,7 @@ vendor(
   const reading = new WeakMap<Service, number>();
   const replicas = new WeakMap<Service, Map<string, Item>>();
   vendor(
-    'a cache: more than ten reads at once go to a replica',
+    'a cache: sends more than ten concurrent reads to a replica',
     'RING-READ-OVERLAPPED',
     class extends VendorStore {
       override async find(): Promise<Item | undefined> {
@@ -986,7 +986,7 @@ vendor(
 // --- Connections --------------------------------------------------------------------------------------------------
 
 vendor(
-  'a connection: the answer to an aborted read is taken for the next one',
+  'a connection: uses the answer to an aborted read for the next one',
   'RING-ABORT-READ',
   class extends VendorStore {
     readonly #answers: (Item | undefined)[] = [];
@@ -1002,7 +1002,7 @@ vendor(
 );
 
 vendor(
-  'a connection: dead after an aborted write',
+  'a connection: fails after an aborted write',
   'RING-ABORT-WRITE',
   class extends VendorStore {
     #isDead = false;
@@ -1024,7 +1024,7 @@ vendor(
 );
 
 vendor(
-  'a connection: a transaction stays open after an aborted write, reads see its start',
+  'a connection: keeps a transaction after an aborted write, so that reads are stale',
   'RING-ABORT-WRITE',
   class extends VendorStore {
     #snapshot: Item | undefined;
@@ -1047,7 +1047,7 @@ vendor(
 );
 
 vendor(
-  'a pool: every aborted read keeps one of five connections',
+  'a pool: loses one of five connections at every aborted read',
   'RING-ABORT-READ',
   class extends VendorStore {
     #lost = 0;
@@ -1065,7 +1065,7 @@ vendor(
 );
 
 vendor(
-  'fetch: its own error for an aborted write',
+  'fetch: rejects an aborted write with its own error',
   'RING-ABORT-WRITE',
   class extends VendorStore {
     override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
@@ -1080,7 +1080,7 @@ vendor(
 );
 
 vendor(
-  'Cassandra: a write without an answer is a conflict',
+  'Cassandra: reports a missing response as a conflict',
   'RING-ABORT-WRITE',
   class extends VendorStore {
     override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
@@ -1095,7 +1095,7 @@ vendor(
 );
 
 vendor(
-  'a large write that is aborted leaves its first half',
+  'leaves the first half of an aborted large write',
   'RING-ABORT-WRITE',
   class extends VendorStore {
     override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
@@ -1115,7 +1115,7 @@ vendor(
 // --- ZooKeeper, Vault, Kubernetes ---------------------------------------------------------------------------------
 
 vendor(
-  'ZooKeeper: -1 is any version',
+  'ZooKeeper: accepts -1 as any version',
   'RING-FOREIGN-LOSES',
   class extends VendorStore {
     override matches(expected: string | undefined, current: Item | undefined): boolean {
@@ -1125,7 +1125,7 @@ vendor(
 );
 
 vendor(
-  'ZooKeeper: a revision is read as a number as far as it goes',
+  'ZooKeeper: parses only the leading digits of a revision',
   'RING-FOREIGN-CONFLICT',
   class extends VendorStore {
     override matches(expected: string | undefined, current: Item | undefined): boolean {
@@ -1147,7 +1147,7 @@ vendor(
 );
 
 vendor(
-  'gzip: the bound of what is packed',
+  'gzip: limits the compressed size',
   'RING-TOO-LARGE',
   class extends VendorStore {
     override checkSize(document: string): void {
@@ -1175,20 +1175,20 @@ const hashed = (name: string, of: (document: string) => string): void =>
     },
     { supports: { push: true, serviceDate: true } },
   );
-hashed('a hash of the first 4 KiB', (document) => hash(document.slice(0, 4_096)));
-hashed('a hash of the last 4 KiB', (document) => hash(document.slice(-4_096)));
-hashed('a hash of its ends and its length', (document) =>
+hashed('hashes only the first 4 KiB', (document) => hash(document.slice(0, 4_096)));
+hashed('hashes only the last 4 KiB', (document) => hash(document.slice(-4_096)));
+hashed('hashes only both ends and the length', (document) =>
   hash(`${document.length} ${document.slice(0, 1_000)} ${document.slice(-1_000)}`),
 );
-hashed('a hash without white space', (document) => hash(document.replaceAll(/\s/g, '')));
-hashed('a hash without regard to case', (document) => hash(document.toLowerCase()));
-hashed('a hash of what is composed', (document) => hash(document.normalize('NFC')));
-hashed('a hash of its characters in any order', (document) => hash(document.split('').toSorted().join('')));
+hashed('hashes without white space', (document) => hash(document.replaceAll(/\s/g, '')));
+hashed('hashes without regard to case', (document) => hash(document.toLowerCase()));
+hashed('hashes composed characters', (document) => hash(document.normalize('NFC')));
+hashed('hashes sorted characters', (document) => hash(document.split('').toSorted().join('')));
 
 {
   const overflow = new WeakMap<Service, Map<string, string>>();
   vendor(
-    'what is long lies elsewhere, under the name of the ring',
+    'stores long documents separately under the name of the ring',
     'RING-CAS-LARGEST',
     class extends VendorStore {
       get #overflow(): Map<string, string> {
@@ -1214,7 +1214,7 @@ hashed('a hash of its characters in any order', (document) => hash(document.spli
 }
 
 vendor(
-  'etcd: unchanged since a revision of the whole service',
+  'etcd: accepts a later revision of the whole service',
   'RING-REVISION-FOREIGN',
   class extends VendorStore {
     override matches(expected: string | undefined, current: Item | undefined): boolean {
@@ -1229,7 +1229,7 @@ vendor(
 {
   const reserved = new WeakMap<Service, Set<string>>();
   vendor(
-    'a file: a name stays reserved after an aborted write',
+    'a file: reserves a name after an aborted write',
     'RING-ABORT-CREATE',
     class extends VendorStore {
       override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
@@ -1248,7 +1248,7 @@ vendor(
 }
 
 vendor(
-  'a connection: an aborted write resets it, with all that is under way',
+  'a connection: an aborted write resets all calls in progress',
   'RING-ABORT-OTHERS',
   class extends VendorStore {
     #resets = 0;
@@ -1270,7 +1270,7 @@ vendor(
 );
 
 vendor(
-  'a connection: reset while it reads, it has read nothing',
+  'a connection: reads absent when it is reset',
   'RING-OUTAGE-UNDER-WAY',
   class extends VendorStore {
     override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
@@ -1297,21 +1297,21 @@ const dated = (name: string, dateOf: (now: number, item: Item | undefined) => Da
       }
     },
   );
-dated('the date of a zone two hours away', (now) => new Date(now - 2 * 3_600_000));
+dated('reports a date two hours off', (now) => new Date(now - 2 * 3_600_000));
 {
   const written = new WeakMap<Item, Date>();
   const start = new Date();
-  dated('the date on which the document was written', (now, item) => {
+  dated('reports the date of the write of the document', (now, item) => {
     if (item === undefined) return start;
     const date = written.get(item) ?? new Date(now);
     written.set(item, date);
     return date;
   });
-  dated('the date of the connection', () => start);
+  dated('reports the date of the connection', () => start);
 }
 
 vendor(
-  'reports the date after its answer',
+  'reports the date after the read resolved',
   'RING-SERVICE-DATE',
   class extends VendorStore {
     override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
@@ -1326,7 +1326,7 @@ vendor(
 );
 
 vendor(
-  'counts watchers down twice',
+  'decrements its count of watchers twice',
   'RING-WATCH-ENDS-TWICE',
   class extends VendorStore {
     #count = 0;
@@ -1353,7 +1353,7 @@ vendor(
 {
   const open = new WeakMap<Service, Set<() => void>>();
   vendor(
-    'closing one store ends the watchers of all',
+    'ends the watchers of all stores at the close of one',
     'RING-WATCH-ENDS',
     class extends VendorStore {
       override watch(changed: () => void): () => void {
@@ -1376,7 +1376,7 @@ function isUnavailable(error: unknown): boolean {
   return error instanceof RingStoreError && error.kind === 'unavailable';
 }
 
-/** Makes a write again that had no answer. */
+/** Retries a write without a response. */
 const retried = (name: string, next: (expected: string | undefined, now: Item | undefined) => string | undefined) =>
   vendor(
     name,
@@ -1396,11 +1396,11 @@ const retried = (name: string, next: (expected: string | undefined, now: Item | 
       }
     },
   );
-retried('retries: takes its own write for that of another', (expected) => expected);
-retried('retries: with the revision that it finds', (_, now) => now?.version);
+retried('retries: reports its own write as a conflict', (expected) => expected);
+retried('retries: uses the current revision', (_, now) => now?.version);
 
 vendor(
-  'a driver: its message for a detail',
+  'a driver: shows its message in the detail',
   'RING-ERROR-SECRET',
   class extends VendorStore {
     override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
@@ -1415,7 +1415,7 @@ vendor(
 );
 
 vendor(
-  'a breaker: opens for a minute after three failures',
+  'a circuit breaker: fails for a minute after three failures',
   'RING-RECOVERS',
   class extends VendorStore {
     #failures = 0;
@@ -1435,7 +1435,7 @@ vendor(
 );
 
 vendor(
-  'a driver: nothing found after the third failure',
+  'a driver: reads absent after the third failure',
   'RING-RECOVERS',
   class extends VendorStore {
     #failures = 0;
@@ -1452,7 +1452,7 @@ vendor(
 );
 
 vendor(
-  'a driver: finds nothing on its first read after an outage',
+  'a driver: reads absent on its first read after an outage',
   'RING-RECOVERS',
   class extends VendorStore {
     #hasFailed = false;
@@ -1468,7 +1468,7 @@ vendor(
 );
 
 vendor(
-  'a driver: heeds no signal while it connects',
+  'a driver: ignores a signal while it connects',
   'RING-ABORT-ENDS',
   class extends VendorStore {
     override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
@@ -1479,7 +1479,7 @@ vendor(
 );
 
 vendor(
-  'fetch: the error of a timeout',
+  'fetch: rejects with the error of a timeout',
   'RING-ABORTED',
   class extends VendorStore {
     override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
@@ -1496,7 +1496,7 @@ vendor(
 {
   const replicas = new WeakMap<Service, Map<string, Item | undefined>>();
   vendor(
-    'a replica: one version behind, and read while nobody else answers',
+    'a replica: returns an old version in an outage',
     'RING-UNREACHABLE',
     class extends VendorStore {
       get #replica(): Map<string, Item | undefined> {
@@ -1519,7 +1519,7 @@ vendor(
 }
 
 vendor(
-  'a cache: the last good version for a damaged one',
+  'a cache: returns the last valid version for a damaged one',
   'RING-TOO-LARGE-THERE',
   class extends VendorStore {
     #last: StoredRing | undefined;
@@ -1535,7 +1535,7 @@ vendor(
 );
 
 vendor(
-  'a cache: a slow read that began before a write fills it after that',
+  'a cache: a slow read from before a write fills it afterwards',
   'RING-READ-OVERLAPPED',
   class extends VendorStore {
     #writes = 0;
@@ -1557,7 +1557,7 @@ vendor(
 );
 
 vendor(
-  'a cache: written once more at the end',
+  'a cache: writes its content again at close',
   'RING-CLOSED',
   class extends VendorStore {
     #own: Item | undefined;
@@ -1574,7 +1574,7 @@ vendor(
 );
 
 vendor(
-  'one that waits for a connection when it is closed',
+  'waits for a connection at close',
   'RING-INSTANCE-CLOSES',
   class extends VendorStore {
     #isUsed = false;
@@ -1594,7 +1594,7 @@ vendor(
 );
 
 vendor(
-  'one revision for all that is damaged',
+  'uses one revision for all damaged documents',
   'RING-TOO-LARGE-THERE',
   class extends VendorStore {
     override revisionOf({ text, version }: Item): string {
@@ -1604,7 +1604,7 @@ vendor(
 );
 
 vendor(
-  'an empty document is none for a write',
+  'treats an empty document as absent in a write',
   'RING-EMPTY-THERE',
   class extends VendorStore {
     override matches(expected: string | undefined, current: Item | undefined): boolean {
@@ -1614,7 +1614,7 @@ vendor(
 );
 
 vendor(
-  'a version of six bits',
+  'uses a version of six bits',
   'RING-REVISION-OF-ONE',
   class extends VendorStore {
     override revisionOf({ version }: Item): string {
@@ -1624,7 +1624,7 @@ vendor(
 );
 
 vendor(
-  'HTTP: a range of 8 KiB, and the rest by a second request',
+  'HTTP: reads 8 KiB, and the rest with a second request',
   'RING-READ-WHOLE',
   class extends VendorStore {
     override async find(): Promise<Item | undefined> {
@@ -1637,10 +1637,10 @@ vendor(
   },
 );
 
-coded('memcached: a line that ends a text', plain, (text) => text.replace(/(^|\n)END\r?\n[^]*$/, '$1'));
-coded('a mark before what is packed', plain, (text) =>
+coded('memcached: ends text at a line END', plain, (text) => text.replace(/(^|\n)END\r?\n[^]*$/, '$1'));
+coded('decompresses text with a prefix', plain, (text) =>
   text.startsWith('gz:') ? gunzipSync(Buffer.from(text.slice(3), 'base64')).toString() : text,
 );
 
-/** Stores as authors break them who know the contract and not the kit. */
+/** Broken stores that were written from the contract without the kit. */
 export const VENDOR_RING_STORES: readonly BrokenRingStore[] = broken;

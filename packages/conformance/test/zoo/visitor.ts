@@ -1,7 +1,7 @@
-/* Tries every nth of a house, in a process of its own: what it sees goes to the process that asked. */
+/* Checks every nth target of a list in a separate process, and sends the results to the parent process. */
 import { HOUSES, type Row, tryAnimal } from './zoo.ts';
 
-/** What became of the animal with this number. */
+/** The result of the target with this number. */
 export interface Visited extends Pick<Row, 'wrong'> {
   readonly index: number;
   readonly statuses: readonly (readonly [string, 'pass' | 'fail' | 'warn' | 'not-applicable'])[];

@@ -21,7 +21,7 @@ const TAG_BYTES = 16;
 
 export type Operation = 'wrap' | 'unwrap' | 'generate' | 'sign';
 
-/** The zoo's own copy of the class: it is recognised by its name. */
+/** A copy of the class, which the kit recognizes by its name. */
 export class ZooKeyWrapperError extends Error {
   override readonly name: string = 'KeyWrapperError';
   readonly kind: KeyWrapperErrorKind;
@@ -34,7 +34,7 @@ export class ZooKeyWrapperError extends Error {
   }
 }
 
-/** What one instance has to do with. */
+/** The KMS key and the service of one instance. */
 export interface World {
   readonly key: ZooKey;
   readonly other: ZooKey;
@@ -42,32 +42,32 @@ export interface World {
   isClosed: boolean;
 }
 
-/** What a sound key wrapper of the zoo does, step by step; a broken one does one step otherwise. */
+/** The steps of the sound key wrapper. A broken one replaces one step. */
 export interface Steps {
   readonly supports: KeyWrapper['supports'];
   readonly checkOptions: (options: WrapOptions) => void;
   readonly checkDataKey: (dataKey: Uint8Array, supports: KeyWrapper['supports']) => void;
-  /** Copies the data key before anything is waited for. */
+  /** Copies the data key before the first asynchronous step. */
   readonly take: (dataKey: Uint8Array) => Uint8Array;
   /** The allow-list. */
   readonly mayAsk: (world: World, wrapped: WrappedKey) => boolean;
-  /** One call: resolves when the service has answered, rejects with why it does not serve. */
+  /** One call: resolves with the answer of the service, or rejects with its error. */
   readonly ask: (world: World, operation: Operation, signal: AbortSignal | undefined, fail: Fail) => Promise<void>;
   readonly versionToOpen: (world: World, wrapped: WrappedKey) => ZooKeyVersion | undefined;
   readonly nameVersion: (version: ZooKeyVersion, key: ZooKey) => string;
-  /** What is authenticated with the data key. */
+  /** The bytes authenticated with the data key. */
   readonly bind: (context: WrapOptions['context'], keyId: string) => Buffer;
   readonly seal: (version: ZooKeyVersion, plaintext: Uint8Array, bound: Buffer) => Buffer;
-  /** Throws for whatever it did not seal. */
+  /** Throws for bytes that it did not seal. */
   readonly open: (version: ZooKeyVersion, bytes: Buffer, bound: Buffer) => Buffer;
   readonly give: (plaintext: Buffer) => Uint8Array;
   readonly fail: Fail;
 }
 
-/** Makes the error of a failure; is shown the bytes that the call is about, which it must not tell. */
+/** Creates the error of a failure. Receives the bytes of the call, which the error must not show. */
 type Fail = (kind: KeyWrapperErrorKind, operation: Operation, secret?: Uint8Array) => Error;
 
-/** Ends with the service's answer, or at once when the signal aborts. */
+/** Ends with the answer of the service, or at once when the signal aborts. */
 function answerOrAbort(signal: AbortSignal | undefined, fail: () => Error): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(fail());
@@ -124,7 +124,7 @@ export function sealWith(nonce: Buffer, version: ZooKeyVersion, plaintext: Uint8
   return Buffer.concat([nonce, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** The same data key under the same context always has the same wrap, as with AES-SIV. */
+/** Deterministic: equal data keys and contexts give equal wraps, as with AES-SIV. */
 export const DETERMINISTIC: Partial<Steps> = {
   seal(version, plaintext, bound) {
     const nonce = createHmac('sha256', version.secret).update(bound).update(plaintext).digest();
@@ -132,7 +132,7 @@ export const DETERMINISTIC: Partial<Steps> = {
   },
 };
 
-/** Wraps that are text, with a version at their head. Base64 in its one canonical form. */
+/** Wraps as text that starts with a version, in canonical base64. */
 export function asText({ seal, open }: Pick<Steps, 'seal' | 'open'>): Pick<Steps, 'seal' | 'open'> {
   return {
     seal: (...given) => Buffer.from(`zoo:v1:${seal(...given).toString('base64')}`),
@@ -154,7 +154,7 @@ export const KEY_WRAP: Partial<Steps> = {
     return Buffer.concat([cipher.update(plaintext), cipher.final()]);
   },
   open({ secret }, bytes) {
-    // OpenSSL opens no bytes to no bytes.
+    // OpenSSL decrypts no bytes to no bytes.
     if (bytes.length === 0) throw new Error('no bytes');
     const decipher = createDecipheriv('id-aes256-wrap', secret, AES_KW_IV);
     return Buffer.concat([decipher.update(bytes), decipher.final()]);
@@ -163,17 +163,17 @@ export const KEY_WRAP: Partial<Steps> = {
 
 export const OAEP = { padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: 'sha256' };
 
-/** RSA-OAEP: no context, and whoever has the public key can wrap. */
+/** RSA-OAEP: no context, and anyone with the public key can wrap. */
 export const PUBLIC_KEY: Partial<Steps> = {
   supports: { context: false, authenticated: false, keyVersions: true },
   seal: ({ pair }, plaintext) => publicEncrypt({ key: pair.publicKey, ...OAEP }, plaintext),
   open: ({ pair }, bytes) => privateDecrypt({ key: pair.privateKey, ...OAEP }, bytes),
 };
 
-/** Every call and every fact of a key wrapper. */
+/** A key wrapper with all members. */
 export type Whole = Required<Omit<KeyWrapper, 'sign' | 'verify'>>;
 
-/** Makes a key wrapper of these steps. */
+/** Creates a key wrapper from these steps. */
 function zooKeyWrapper(steps: Steps, world: World): Whole {
   const { key } = world;
   const failure = (kind: KeyWrapperErrorKind, operation: Operation, secret: Uint8Array): Error =>
@@ -240,16 +240,16 @@ export function signing(): (sound: Whole, world: World) => KeyWrapper {
   });
 }
 
-/** Makes a key wrapper; whatever it keeps beside one instance is its own. */
+/** Creates a key wrapper. State outside one instance belongs to this function. */
 export type Make = (world: World) => KeyWrapper;
 
-/** What a cache looks at, and whether it asks first. */
+/** The cache key, and a check before a cached result is used. */
 export interface Memory {
   readonly nameOf: (wrapped: WrappedKey, options: WrapOptions) => readonly unknown[];
   readonly ask: (world: World, signal: AbortSignal | undefined) => Promise<void>;
 }
 
-/** A whole name, and a service that is asked each time. */
+/** The complete record as cache key, with a call to the service each time. */
 export const GOOD_MEMORY: Memory = {
   nameOf: ({ provider, keyId, wrapped }, { context }) => [
     provider,
@@ -260,7 +260,7 @@ export const GOOD_MEMORY: Memory = {
   ask: (world, signal) => SOUND.ask(world, 'unwrap', signal, SOUND.fail),
 };
 
-/** Unwraps again out of its memory what it opened once. */
+/** Caches unwraps. */
 export function remembering(memory: Partial<Memory> = {}): Make {
   const { nameOf, ask } = { ...GOOD_MEMORY, ...memory };
   const make = soundKeyWrapper();
@@ -282,7 +282,7 @@ export function remembering(memory: Partial<Memory> = {}): Make {
   };
 }
 
-/** A target of the zoo: two keys of one service, which does all that a target can have done to it. */
+/** A target with two keys of one service and all functions of `control`. */
 export function zooTarget(name: string, make: Make, more: Partial<KeyWrapperTarget> = {}): KeyWrapperTarget {
   const [a, b] = [new ZooKey('keys/a'), new ZooKey('keys/b')];
   const start = (key: ZooKey, other: ZooKey, isReachable = true) => {

@@ -1,6 +1,6 @@
 import { generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto';
 
-/** A KMS key of the zoo's service: versions, and what may be done with them. */
+/** A KMS key of the test service, with its versions and state. */
 export class ZooKey {
   readonly name: string;
   readonly versions: ZooKeyVersion[] = [];

@@ -28,32 +28,32 @@ import { VENDOR_RING_STORES } from './vendor-ring-stores.ts';
 
 type Status = ConformanceResult['status'];
 
-/** One codec, key wrapper or store of the zoo. */
+/** One target of the zoo. */
 export interface Animal {
   readonly name: string;
-  /** The requirement that has to catch it; none for a sound one. */
+  /** The requirement that must catch it; none for a sound one. */
   readonly caughtBy?: string;
-  /** What a sound one may be warned of. */
+  /** Warnings that a sound one may cause. */
   readonly warnings: readonly string[];
   run(seed: number): Promise<ConformanceReport>;
 }
 
-/** All of one kind, and what they are held to. */
+/** All targets of one kind, and their requirements. */
 export interface House {
   readonly kind: SuiteName;
   readonly requirements: readonly Requirement[];
   readonly animals: readonly Animal[];
 }
 
-/** What became of one. */
+/** The result of one target. */
 export interface Row {
   readonly animal: Animal;
   readonly statuses: ReadonlyMap<string, Status>;
-  /** Why it should not have come out so; nothing when it should. */
+  /** Deviations from the expected result. */
   readonly wrong: readonly string[];
 }
 
-/** Contests of a ring store: fewer than by default, enough for every fault here. */
+/** Contests of a ring store: fewer than by default, but enough for every fault here. */
 const ROUNDS = 20;
 
 const SOUND_RING_STORES = [memory, file, sqlite, bucket, log];
@@ -87,7 +87,7 @@ export const HOUSES: readonly House[] = [
         ),
       ),
       ...BROKEN_KEY_WRAPPERS.map(({ target, caughtBy, hangs }) =>
-        // A call that never ends is waited for, again and again.
+        // Several requirements wait for a call that never ends.
         animalOf(
           target.name,
           (seed) => runKeyWrapperConformance(target, { seed, ...(hangs && { timeoutMs: 500 }) }),
@@ -139,7 +139,7 @@ function animalOf(
   return { name, run, warnings, ...(caughtBy !== undefined && { caughtBy }) };
 }
 
-/** Runs the whole suite on one, and says whether that came out as it should. */
+/** Runs the whole suite on one target and compares the result with the expected one. */
 export async function tryAnimal(animal: Animal, seed: number): Promise<Row> {
   const { results } = await animal.run(seed);
   const statuses = new Map(results.map(({ id, status }) => [id, status]));

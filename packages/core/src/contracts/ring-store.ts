@@ -4,7 +4,10 @@ import { brand, sectionOn } from './errors.ts';
 export interface StoredRing {
   /** The text that was written, character for character. */
   readonly document: string;
-  /** Opaque to everyone but the store; equal for equal versions. */
+  /**
+   * Opaque to everyone but the store. Equal for equal versions, never for different documents of one ring: not even where it was
+   * removed in between.
+   */
   readonly revision: string;
 }
 
@@ -23,7 +26,8 @@ export interface RingStoreCallOptions {
  * Where the ring document is stored. The contract:
  *
  * 1. `read` resolves `undefined` only when the document is *known to be absent*. Unreachable, forbidden, damaged and
- *    over-long are errors: a store that reports a failure as "absent" makes a starting fleet create a second ring.
+ *    over-long are errors: a store that reports a failure as "absent" makes a starting fleet create a second ring. An empty
+ *    document is read as it is, or `corrupt`.
  * 2. `write` is one atomic compare-and-swap: of any number of writers with one `expected`, exactly one wins, the
  *    others get {@link RingConflictError}; `expected: undefined` means "only if absent".
  * 3. A write that resolved is durable and seen by every later read.
@@ -45,9 +49,12 @@ export interface RingStore {
     document: string,
     options: RingStoreCallOptions & { readonly expected: string | undefined },
   ): Promise<{ readonly revision: string }>;
-  /** Calls `changed` soon after a write; an optimisation only. Returns a function that ends it. */
+  /**
+   * Calls `changed` soon after a write; an optimisation only. Returns a function that ends it, and does nothing when called
+   * again.
+   */
   watch?(changed: () => void): () => void;
-  /** Closes what the store itself has created; the caller's client stays open. */
+  /** Closes what the store itself has created, its watches too; the caller's client stays open. */
   close?(): Promise<void>;
 }
 

@@ -1,0 +1,73 @@
+/** What languages and services take for nothing, for anything, or for a version. */
+export const FOREIGN: readonly string[] = [
+  '',
+  "' OR 1=1 --",
+  "' OR '1'='1",
+  ...'absent undefined null none false true NaN AAAA 0 -1 00 1e9 9007199254740993 9223372036854775808'.split(' '),
+  ...'* "*" % _ .* $ {} {"$ne":null} __proto__ constructor'.split(' '),
+];
+
+/** What no service takes for a revision: too long, or not text to it. */
+export const IMPOSSIBLE: readonly string[] = [
+  ...Array.from('é€😀\0\ud800\n\\'),
+  '9'.repeat(40),
+  '0'.repeat(1_000),
+  'x'.repeat(10_000),
+];
+
+/** Texts that would be other revisions, however much they have in common with this one. */
+export function othersLike(revision: string): readonly string[] {
+  const isNumber = /^\d+$/.test(revision);
+  const half = Math.ceil(revision.length / 2);
+  const changed = [0, half - 1, revision.length - 1].map((place) => {
+    const old = revision.charAt(place);
+    const digit = old === '2' ? '3' : '2';
+    // Another one in base64, too, where the last character has bits that do not count.
+    const other = isNumber || /[Q-Za-f]/.test(old) ? digit : 'b';
+    return revision.slice(0, place) + other + revision.slice(place + 1);
+  });
+  const texts = [
+    ...changed,
+    revision.slice(1),
+    revision.slice(0, -1),
+    revision.slice(0, half),
+    revision.slice(-half),
+    Array.from(revision).toReversed().join(''),
+    `${revision}1`,
+    `1${revision}`,
+    revision + revision,
+    // As far away as integers of usual widths reach.
+    ...(isNumber ? [-1n, 1n, 2n ** 32n, 2n ** 64n] : []).map((far) => String(BigInt(revision) + far)),
+  ];
+  return texts.filter((one) => one !== revision);
+}
+
+/** The revision, to a program that trims, folds, decodes, converts or normalizes it, or cuts it at a NUL. */
+export function spellingsOf(revision: string): readonly string[] {
+  const around = [
+    ...Array.from(' \n\r\t\0\u0001\u0085\u00a0\u00ad\u200b\ufeff\ud800"\'=,;/+%*0x'),
+    '.0',
+    'e0',
+    '\0x',
+    '\r\nx: y',
+  ];
+  const codes = Array.from({ length: revision.length }, (_, i) => revision.charCodeAt(i));
+  const texts = [
+    ...around.flatMap((one) => [revision + one, one + revision]),
+    ...[' ', '-', '\0', '\u200b'].map((one) => revision.slice(0, 1) + one + revision.slice(1)),
+    revision.toUpperCase(),
+    revision.toLowerCase(),
+    revision.replaceAll(/[^a-z0-9]/gi, ''),
+    `"${revision}"`,
+    `W/${revision}`,
+    `W/"${revision}"`,
+    `{${revision}}`,
+    `x, ${revision}`,
+    `${revision}, x`,
+    // Their low bits, and their compatible forms.
+    ...[0x80, 0x100, 0xfee0].map((by) => String.fromCharCode(...codes.map((code) => code + by))),
+    codes.map((code) => `%${code.toString(16)}`).join(''),
+    ...(/^\d+$/.test(revision) ? [`0x${BigInt(revision).toString(16)}`] : []),
+  ];
+  return texts.filter((one) => one !== revision);
+}
