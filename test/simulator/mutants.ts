@@ -125,8 +125,8 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   mutant('certifies-times-that-are-not-proved', 'no other key revokes a key that was never unwrapped', [
     'ring/written-document.ts',
-    'if (isTombstone(key)) {\n    // Of a key that was never unwrapped',
-    'if (signers.size < 0) {\n    // Of a key that was never unwrapped',
+    'if (isTombstone(key)) {\n    // The times of a key that was never unwrapped',
+    'if (signers.size < 0) {\n    // The times of a key that was never unwrapped',
   ]),
   mutant('judged-oldest-first', 'revocations are checked newest first', [
     'ring/learn.ts',
