@@ -45,10 +45,12 @@ describe('the exit code', () => {
   });
 
   test('is 0 when only a SHOULD warned, with the finding', async () => {
-    const { code, stdout } = await runCli(['codec', 'old-key.ts', '--only', 'CODEC-ROTATED-SEALS', '--seed', '5']);
+    const { code, stdout } = await runCli(['codec', 'colon.ts', '--only', 'CODEC-TOKEN-UNRESERVED', '--seed', '5']);
     expect(code).toBe(0);
-    expect(stdout).toContain('CODEC-ROTATED-SEALS warns (SHOULD)\n  After a rotation');
-    expect(stdout).toContain('Repeat: npx sealring-conformance codec old-key.ts --only CODEC-ROTATED-SEALS --seed 5\n');
+    expect(stdout).toContain('CODEC-TOKEN-UNRESERVED warns (SHOULD)\n  A token');
+    expect(stdout).toContain(
+      'Repeat: npx sealring-conformance codec colon.ts --only CODEC-TOKEN-UNRESERVED --seed 5\n',
+    );
   });
 
   test('is 1 when a MUST failed, with every report', async () => {

@@ -4,6 +4,8 @@ import { type RequirementTable, requiredBy } from '../requirement.ts';
 const CONTRACT = 'RequestStateCodec of the MCP Python SDK 2.3.0 (mcp.server.request_state)';
 const SPEC = 'MCP 2026-07-28, multi round-trip requests: requestState is untrusted when it comes back';
 const RFC4648 = 'RFC 4648, section 3.5: canonical encoding';
+const NO_IO = 'RequestStateCodec of @sealring/core: synchronous, without I/O';
+const REFUSAL = 'InvalidRequestState of @sealring/core: no part of the token is kept';
 const KIT = 'Sealring conformance kit';
 
 const { must, should } = requiredBy(CONTRACT);
@@ -44,13 +46,13 @@ export const CODEC_TABLE: RequirementTable = {
   'CODEC-NOT-TEXT-CLASS': should('For a value that is not a string, unseal throws the error for a bad token.', KIT),
   'CODEC-REFUSAL-CLASS': must('Every refused token throws the same error, InvalidRequestState.'),
   'CODEC-REFUSAL-SECRET': must('A refusal does not reveal the payload in its message, stack or properties.', SPEC),
-  'CODEC-REFUSAL-TOKEN': should('A refusal does not repeat the token.', KIT),
+  'CODEC-REFUSAL-TOKEN': must('A refusal does not repeat the token.', REFUSAL),
   'CODEC-REFUSAL-REASON': should('A refusal gives its reason in at most 32 characters.'),
   'CODEC-AFTER-REFUSAL': must('A refused token does not affect the next valid one.'),
   'CODEC-STRANGER': must('A token from another service with different keys is refused.', SPEC),
   'CODEC-PEER': must('Another process with the same keys unseals the token.'),
   'CODEC-ROTATED-OPENS': must('After a rotation, earlier tokens are still unsealed.'),
-  'CODEC-ROTATED-SEALS': should('After a rotation, new tokens are sealed with the new key.'),
+  'CODEC-ROTATED-SEALS': must('After a rotation, new tokens are sealed with the new key.'),
   'CODEC-REPEATS': must(
     'Among many seals of one payload, no token recurs after a different one.',
     'NIST SP 800-38D, section 8',
@@ -58,7 +60,7 @@ export const CODEC_TABLE: RequirementTable = {
   'CODEC-DISTINCT': should('Two seals of one payload produce different tokens.', KIT),
   'CODEC-CONFIDENTIAL': must('The payload cannot be read from the token in any common encoding.', KIT),
   'CODEC-PATTERN': must('Repetitions in payloads do not show in tokens.', 'NIST SP 800-38A, sections 5.3 and 6.1'),
-  'CODEC-NO-COMPRESSION': must(
+  'CODEC-NO-COMPRESSION': should(
     'Payloads of equal length produce tokens of equal length.',
     'CRIME and BREACH: compression before encryption',
   ),
@@ -67,11 +69,8 @@ export const CODEC_TABLE: RequirementTable = {
     'NIST SP 800-38D, section 8',
   ),
   'CODEC-KEYLESS': must('No part of a token can be derived from the payload without a key.', KIT),
-  'CODEC-QUIET': should('seal and unseal print nothing.', KIT),
-  'CODEC-NO-IO': should(
-    'seal and unseal do not access files, other processes or services.',
-    'RequestStateCodec of @sealring/core: synchronous, without I/O',
-  ),
+  'CODEC-QUIET': must('seal and unseal print nothing.', NO_IO),
+  'CODEC-NO-IO': must('seal and unseal do not access files, other processes or services.', NO_IO),
   'CODEC-NO-TIMERS': should('seal and unseal leave no timers or handles behind.', KIT),
   'CODEC-NO-GLOBALS': should(
     'A codec does not change globals, built-ins, the environment, settings or listeners.',
