@@ -723,7 +723,6 @@ function notText(token: string): readonly (readonly [string, unknown])[] {
     ['a number', 7],
     ['an object', {}],
     ['an array of a token', [token]],
-    ['a String object', Object(token)],
     ['bytes of a token', new TextEncoder().encode(token)],
     ['a Buffer of a token', Buffer.from(token)],
   ];

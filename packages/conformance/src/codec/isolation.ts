@@ -58,8 +58,20 @@ export const ISOLATION_CHECKS: CodecChecks = {
   },
   'CODEC-ROTATED-SEALS': async (trial) => {
     const [before, after] = [await trial.create(), await trial.createRotated()];
-    const what = 'a token from after the rotation, unsealed with only the old key,';
-    trial.refused(before, trial.seal(after, trial.text('state')), what);
+    const sealsWithNewKey = (when: string): void => {
+      for (const length of LENGTHS) {
+        const token = trial.seal(after, trial.bytes(length));
+        trial.refused(before, token, `a token from after the rotation${when}, unsealed with only the old key,`);
+      }
+    };
+    sealsWithNewKey('');
+    // The key of a token must not become the one that seals.
+    const [old, other] = [trial.seal(before, trial.text('state')), trial.seal(before, trial.text('other'))];
+    trial.outcome(after, old);
+    sealsWithNewKey(' and of an old token');
+    const damaged = [...damagedForms(old, other)];
+    for (const [variant] of trial.sample(damaged, () => trial.outcome(after, old))) trial.outcome(after, variant);
+    sealsWithNewKey(' and of a damaged old token');
   },
 };
 

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
+import type { RequestStateCodec } from '@sealring/core';
 import { assert as assertProperty, property as forAll, uint8Array } from 'fast-check';
 import { type Random, sameBytes, text } from '../bytes.ts';
 import { type Check, expectThat, Finding } from '../requirement.ts';
@@ -28,6 +29,9 @@ const PADDINGS: readonly Buffer[] = [
 ];
 /** Lengths around the limits of blocks, padding and length fields. */
 const EVERY_LENGTH = 300;
+
+/** Lengths of payloads that are alike: short, beyond a block, a hash and a buffer, and long. */
+const ALIKE_LENGTHS: readonly number[] = [2, 16, 40, 100, 300, 5_000, LONGEST_PAYLOAD];
 
 export const ROUND_TRIP_CHECKS: CodecChecks = {
   'CODEC-SYNCHRONOUS': async (trial) => {
@@ -67,6 +71,7 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
       () => useOnce(codec),
     );
     for (const length of lengths) comesBack(trial.random.bytes(length));
+    for (const length of ALIKE_LENGTHS) staysApart(trial, codec, trial.random.bytes(length));
     smallest(trial, comesBack);
   },
   'CODEC-ROUNDTRIP-VIEW': async (trial) => {
@@ -145,6 +150,18 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
     }
   },
 };
+
+/** Payloads that a cache under a part, a length or a sum of them confuses. */
+function staysApart(trial: CodecTrial, codec: RequestStateCodec, payload: Uint8Array): void {
+  const changedAt = (at: number): Uint8Array => payload.with(at, (payload[at] ?? 0) ^ 1);
+  const places = [0, payload.length >> 1, payload.length - 1].map(changedAt);
+  const others = [payload.subarray(1), payload.subarray(0, -1), Buffer.concat([payload, Uint8Array.of(0)])];
+  const alike = [payload, ...places, payload.toReversed(), ...others].filter((one) => trial.fits(one));
+  const sealed = alike.map((one) => ({ payload: one, token: trial.seal(codec, one) }));
+  for (const one of [...sealed, ...sealed.toReversed()]) {
+    trial.expectPayload(codec, one.token, one.payload, `one of ${alike.length} payloads that are alike`);
+  }
+}
 
 function tokensWithout(others: RegExp): Check<CodecTrial> {
   return async (trial) => {

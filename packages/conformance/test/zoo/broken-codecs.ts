@@ -11,7 +11,6 @@ import {
   verify,
 } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { types } from 'node:util';
 import { crc32, deflateRawSync, gunzipSync, inflateRawSync } from 'node:zlib';
 import type { RequestStateCodec } from '@sealring/core';
 import type { CodecTarget } from '../../src/index.ts';
@@ -509,11 +508,6 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       unseal: (token: unknown) => sound.unseal(Buffer.isBuffer(token) ? token.toString() : (token as string)),
     }),
   ),
-  wrapped('accepts String objects', 'CODEC-NOT-TEXT', (sound) =>
-    both(sound, {
-      unseal: (token: unknown) => sound.unseal(types.isStringObject(token) ? String(token) : (token as string)),
-    }),
-  ),
   broken('derives the nonce from a long payload', 'CODEC-DISTINCT', {
     nonce: (_, payload) => (payload.length < 4_096 ? randomBytes(12) : sha256(payload).subarray(0, 12)),
   }),
@@ -922,6 +916,39 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     })(),
     caughtBy: 'CODEC-STRANGER',
   },
+  wrapped('caches tokens by the beginning of a payload', 'CODEC-ROUNDTRIP-BYTES', (sound) => {
+    const tokens = new Map<string, string>();
+    return both(sound, {
+      seal(payload) {
+        const key = `${payload.length} ${Buffer.from(payload.subarray(0, 64)).toString('hex')}`;
+        const token = tokens.get(key) ?? sound.seal(payload);
+        tokens.set(key, token);
+        return token;
+      },
+    });
+  }),
+  wrapped('caches tokens by the end of a payload', 'CODEC-ROUNDTRIP-BYTES', (sound) => {
+    const tokens = new Map<string, string>();
+    return both(sound, {
+      seal(payload) {
+        const key = `${payload.length} ${Buffer.from(payload.subarray(-64)).toString('hex')}`;
+        const token = tokens.get(key) ?? sound.seal(payload);
+        tokens.set(key, token);
+        return token;
+      },
+    });
+  }),
+  wrapped('caches tokens by the sum of the bytes', 'CODEC-ROUNDTRIP-BYTES', (sound) => {
+    const tokens = new Map<string, string>();
+    return both(sound, {
+      seal(payload) {
+        const key = `${payload.length} ${payload.reduce((sum, byte) => sum + byte, 0)}`;
+        const token = tokens.get(key) ?? sound.seal(payload);
+        tokens.set(key, token);
+        return token;
+      },
+    });
+  }),
   wrapped('prints', 'CODEC-QUIET', (sound) =>
     both(sound, {
       unseal(token) {
@@ -967,6 +994,47 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
   },
   {
     target: zooTarget('keeps sealing with the old key', (keys) => soundCodec()(keys.toReversed())),
+    caughtBy: 'CODEC-ROTATED-SEALS',
+  },
+  {
+    target: zooTarget('seals with the key of the last token', (keys) => {
+      const [rotated, old] = [soundCodec()(keys), soundCodec()(keys.slice(-1))];
+      let active = rotated;
+      return {
+        seal: (payload) => active.seal(payload),
+        unseal(token) {
+          const payload = rotated.unseal(token);
+          active = 'payload' in outcomeOf(old, token) ? old : rotated;
+          return payload;
+        },
+      };
+    }),
+    caughtBy: 'CODEC-ROTATED-SEALS',
+  },
+  {
+    target: zooTarget('seals with the old key after a refusal', (keys) => {
+      const [rotated, old] = [soundCodec()(keys), soundCodec()(keys.slice(-1))];
+      let active = rotated;
+      return {
+        seal: (payload) => active.seal(payload),
+        unseal(token) {
+          active = old;
+          const payload = rotated.unseal(token);
+          active = rotated;
+          return payload;
+        },
+      };
+    }),
+    caughtBy: 'CODEC-ROTATED-SEALS',
+  },
+  {
+    target: zooTarget('seals long payloads with the old key', (keys) => {
+      const [rotated, old] = [soundCodec()(keys), soundCodec()(keys.slice(-1))];
+      return {
+        seal: (payload) => (payload.length > 1_000 ? old : rotated).seal(payload),
+        unseal: (token) => rotated.unseal(token),
+      };
+    }),
     caughtBy: 'CODEC-ROTATED-SEALS',
   },
   { target: zooTarget('signs only, claims to encrypt', (keys) => signOnly(keys)), caughtBy: 'CODEC-CONFIDENTIAL' },

@@ -8,6 +8,7 @@ import {
   randomInt,
   timingSafeEqual,
 } from 'node:crypto';
+import { types } from 'node:util';
 import { aessiv } from '@noble/ciphers/aes.js';
 import { xchacha20poly1305 } from '@noble/ciphers/chacha.js';
 import { AesGcmRequestStateCodec, type RequestStateCodec } from '@sealring/core';
@@ -363,12 +364,22 @@ export const SOUND_CODECS: readonly SoundCodec[] = [
     warnings: [],
   })),
   { target: zooTarget('with a token in JSON', inJson), warnings: [] },
+  // No client can send a String object.
+  { target: zooTarget('that accepts String objects', acceptingStringObjects), warnings: [] },
   {
     target: zooTarget('with long refusals of another name', talkative, { refusal: 'StateRefused' }),
     warnings: ['CODEC-REFUSAL-REASON'],
   },
   { target: handleTarget(), warnings: [] },
 ];
+
+function acceptingStringObjects(keys: readonly Buffer[]): RequestStateCodec {
+  const sound = soundCodec()(keys);
+  return {
+    seal: (payload) => sound.seal(payload),
+    unseal: (token: unknown) => sound.unseal(types.isStringObject(token) ? String(token) : (token as string)),
+  };
+}
 
 function handleTarget(): CodecTarget {
   const create = (): { codec: RequestStateCodec } => ({ codec: handles() });
