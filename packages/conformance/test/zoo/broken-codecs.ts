@@ -142,6 +142,30 @@ const both = (sound: RequestStateCodec, change: Partial<RequestStateCodec>): Req
   ...change,
 });
 
+/** Seals once for all payloads of one length with an equal part. */
+function cachingBy(what: string, partOf: (payload: Uint8Array) => number | string): BrokenCodec {
+  return wrapped(`caches tokens by ${what}`, 'CODEC-ROUNDTRIP-BYTES', (sound) => {
+    const tokens = new Map<string, string>();
+    return both(sound, {
+      seal(payload) {
+        const key = `${payload.length} ${partOf(payload)}`;
+        const token = tokens.get(key) ?? sound.seal(payload);
+        tokens.set(key, token);
+        return token;
+      },
+    });
+  });
+}
+
+/** After a rotation, returns to the old key. */
+function returning(
+  name: string,
+  make: (codecs: { readonly rotated: RequestStateCodec; readonly old: RequestStateCodec }) => RequestStateCodec,
+): BrokenCodec {
+  const target = zooTarget(name, (keys) => make({ rotated: soundCodec()(keys), old: soundCodec()(keys.slice(-1)) }));
+  return { target, caughtBy: 'CODEC-ROTATED-SEALS' };
+}
+
 /** A codec that only signs and declares that. */
 function readable(
   name: string,
@@ -916,39 +940,9 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     })(),
     caughtBy: 'CODEC-STRANGER',
   },
-  wrapped('caches tokens by the beginning of a payload', 'CODEC-ROUNDTRIP-BYTES', (sound) => {
-    const tokens = new Map<string, string>();
-    return both(sound, {
-      seal(payload) {
-        const key = `${payload.length} ${Buffer.from(payload.subarray(0, 64)).toString('hex')}`;
-        const token = tokens.get(key) ?? sound.seal(payload);
-        tokens.set(key, token);
-        return token;
-      },
-    });
-  }),
-  wrapped('caches tokens by the end of a payload', 'CODEC-ROUNDTRIP-BYTES', (sound) => {
-    const tokens = new Map<string, string>();
-    return both(sound, {
-      seal(payload) {
-        const key = `${payload.length} ${Buffer.from(payload.subarray(-64)).toString('hex')}`;
-        const token = tokens.get(key) ?? sound.seal(payload);
-        tokens.set(key, token);
-        return token;
-      },
-    });
-  }),
-  wrapped('caches tokens by the sum of the bytes', 'CODEC-ROUNDTRIP-BYTES', (sound) => {
-    const tokens = new Map<string, string>();
-    return both(sound, {
-      seal(payload) {
-        const key = `${payload.length} ${payload.reduce((sum, byte) => sum + byte, 0)}`;
-        const token = tokens.get(key) ?? sound.seal(payload);
-        tokens.set(key, token);
-        return token;
-      },
-    });
-  }),
+  cachingBy('the beginning of a payload', (payload) => Buffer.from(payload.subarray(0, 64)).toString('hex')),
+  cachingBy('the end of a payload', (payload) => Buffer.from(payload.subarray(-64)).toString('hex')),
+  cachingBy('the sum of the bytes', (payload) => payload.reduce((sum, byte) => sum + byte, 0)),
   wrapped('prints', 'CODEC-QUIET', (sound) =>
     both(sound, {
       unseal(token) {
@@ -996,47 +990,32 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     target: zooTarget('keeps sealing with the old key', (keys) => soundCodec()(keys.toReversed())),
     caughtBy: 'CODEC-ROTATED-SEALS',
   },
-  {
-    target: zooTarget('seals with the key of the last token', (keys) => {
-      const [rotated, old] = [soundCodec()(keys), soundCodec()(keys.slice(-1))];
-      let active = rotated;
-      return {
-        seal: (payload) => active.seal(payload),
-        unseal(token) {
-          const payload = rotated.unseal(token);
-          active = 'payload' in outcomeOf(old, token) ? old : rotated;
-          return payload;
-        },
-      };
-    }),
-    caughtBy: 'CODEC-ROTATED-SEALS',
-  },
-  {
-    target: zooTarget('seals with the old key after a refusal', (keys) => {
-      const [rotated, old] = [soundCodec()(keys), soundCodec()(keys.slice(-1))];
-      let active = rotated;
-      return {
-        seal: (payload) => active.seal(payload),
-        unseal(token) {
-          active = old;
-          const payload = rotated.unseal(token);
-          active = rotated;
-          return payload;
-        },
-      };
-    }),
-    caughtBy: 'CODEC-ROTATED-SEALS',
-  },
-  {
-    target: zooTarget('seals long payloads with the old key', (keys) => {
-      const [rotated, old] = [soundCodec()(keys), soundCodec()(keys.slice(-1))];
-      return {
-        seal: (payload) => (payload.length > 1_000 ? old : rotated).seal(payload),
-        unseal: (token) => rotated.unseal(token),
-      };
-    }),
-    caughtBy: 'CODEC-ROTATED-SEALS',
-  },
+  returning('seals with the key of the last token', ({ rotated, old }) => {
+    let active = rotated;
+    return {
+      seal: (payload) => active.seal(payload),
+      unseal(token) {
+        const payload = rotated.unseal(token);
+        active = 'payload' in outcomeOf(old, token) ? old : rotated;
+        return payload;
+      },
+    };
+  }),
+  returning('seals with the old key after a refusal', ({ rotated, old }) => {
+    let active = rotated;
+    return {
+      seal: (payload) => active.seal(payload),
+      unseal(token) {
+        active = old;
+        const payload = rotated.unseal(token);
+        active = rotated;
+        return payload;
+      },
+    };
+  }),
+  returning('seals long payloads with the old key', ({ rotated, old }) =>
+    both(rotated, { seal: (payload) => (payload.length > 1_000 ? old : rotated).seal(payload) }),
+  ),
   { target: zooTarget('signs only, claims to encrypt', (keys) => signOnly(keys)), caughtBy: 'CODEC-CONFIDENTIAL' },
   broken('decodes a payload that looks like base64', 'CODEC-ROUNDTRIP-BYTES', {
     after(payload) {
