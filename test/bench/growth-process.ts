@@ -8,11 +8,12 @@ import { type Clock, createKmsCodec, type KmsCodec } from '@sealring/core';
 import { countedServices } from './fleet-costs-counting.ts';
 import { type GrownRing, joinRing, ringOf, tokensOfOthers } from './growth-rings.ts';
 import { payloadOf } from './payload.ts';
+import { medianOf } from './statistics.ts';
 
 const PAYLOAD_BYTES = 358;
 /** Salts that a codec remembers: MAX_TOKEN_KEYS of packages/core/src/keys/envelope-key-cache.ts. */
 const MOST_SALTS = 10_000;
-/** On each ring: all of them share whatever else grows by chance. */
+/** On each ring. */
 const CODECS = 20;
 const WARM_UP_LOOKS = 50;
 const SALT_PAUSE_MS = 2_000;
@@ -39,16 +40,24 @@ async function memory(keys: number, salts: number): Promise<{ readonly perKey: n
   for (const ring of rings) await (await joinRing(ring)).close();
   used();
   const codecs: KmsCodec[] = [];
+  // The median: some other memory of the process may be freed between two looks.
   const join = async (ring: GrownRing): Promise<number> => {
-    const before = used();
-    for (let i = 0; i < CODECS; i++) codecs.push(await joinRing(ring));
-    return (used() - before) / CODECS;
+    const kept: number[] = [];
+    for (let i = 0; i < CODECS; i++) {
+      const before = used();
+      codecs.push(await joinRing(ring));
+      kept.push(used() - before);
+    }
+    return medianOf(kept);
   };
   const [ofOne, ofMany] = [await join(rings[0]), await join(rings[1])];
   if (codecs.at(-1)?.health().keys.length !== keys) throw new Error('a key is missing');
-  const before = used();
-  for (const token of tokens) codecs[0]?.unseal(token);
-  const perSalt = (used() - before) / salts;
+  const ofSalts = codecs.slice(0, CODECS).map((codec) => {
+    const before = used();
+    for (const token of tokens) codec.unseal(token);
+    return used() - before;
+  });
+  const perSalt = medianOf(ofSalts) / salts;
   for (const codec of codecs) await codec.close();
   return { perKey: (ofMany - ofOne) / (keys - 1), perSalt };
 }

@@ -8,7 +8,7 @@ import { kmsCalls } from './fleet-costs-counting.ts';
 import { type GrownRing, joinRing, ringOf, tokensOfOthers } from './growth-rings.ts';
 import { type Slope, slopeOf } from './growth-slope.ts';
 import { payloadOf } from './payload.ts';
-import { type Estimate, estimate, quantile } from './statistics.ts';
+import { type Estimate, estimate, medianOf } from './statistics.ts';
 import type { Verdict } from './verdict.ts';
 
 const PAYLOAD_BYTES = 358;
@@ -303,13 +303,6 @@ function microsecondsOf(count: number, call: (i: number) => unknown): number {
 /** From the same rounds, so that a slow machine affects both. */
 function ratios(of: readonly number[], to: readonly number[]): readonly number[] {
   return of.map((value, round) => value / (to[round] ?? Number.NaN));
-}
-
-function medianOf(values: readonly number[]): number {
-  return quantile(
-    values.toSorted((a, b) => a - b),
-    0.5,
-  );
 }
 
 async function inProcess<T>(...args: readonly (string | number)[]): Promise<T> {

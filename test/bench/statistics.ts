@@ -10,6 +10,13 @@ export function quantile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN;
 }
 
+export function medianOf(values: readonly number[]): number {
+  return quantile(
+    values.toSorted((a, b) => a - b),
+    0.5,
+  );
+}
+
 /** @throws {RangeError} for fewer than six values: no two of them bound a median with 95 % confidence. */
 export function estimate(values: readonly number[]): Estimate {
   if (values.length < 6) throw new RangeError(`a median needs at least six values, got ${values.length}`);
