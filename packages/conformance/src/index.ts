@@ -22,12 +22,6 @@ export type { ConformanceOptions } from './options.ts';
 export type { ConformanceReport, ConformanceResult, Requirement, SuiteName } from './requirement.ts';
 export { describeRingStore, RING_STORE_REQUIREMENTS, runRingStoreConformance } from './ring-store/suite.ts';
 export type { RingStoreInstance, RingStoreOptions, RingStoreSupport, RingStoreTarget } from './ring-store/target.ts';
-export type { TestRunner } from './run.ts';
-export {
-  describeSingleUse,
-  runSingleUseConformance,
-  SINGLE_USE_REQUIREMENTS,
-  type SingleUseInstance,
-  type SingleUseStoreLike,
-  type SingleUseTarget,
-} from './single-use/suite.ts';
+export type { TestRunner } from './runner.ts';
+export { describeSingleUse, runSingleUseConformance, SINGLE_USE_REQUIREMENTS } from './single-use/suite.ts';
+export type { SingleUseInstance, SingleUseStoreLike, SingleUseTarget } from './single-use/target.ts';

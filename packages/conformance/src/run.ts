@@ -14,6 +14,8 @@ import {
   type SuiteName,
   withChecks,
 } from './requirement.ts';
+import { describeOne, type TestRunner } from './runner.ts';
+import { catchStrays } from './strays.ts';
 import { describeThrown } from './thrown.ts';
 import { CLOSE_MS, type Trial, within } from './trial.ts';
 
@@ -22,13 +24,6 @@ const manifest: { readonly version: string } = JSON.parse(
 );
 
 export const kitVersion: string = manifest.version;
-
-/** Functions of a test runner, such as vitest, jest, mocha or node:test. */
-export interface TestRunner {
-  readonly describe: (name: string, body: () => void) => unknown;
-  /** The third argument is the timeout of the test in milliseconds, for runners that accept one there. */
-  readonly test: (name: string, body: () => Promise<void>, timeoutMs?: number) => unknown;
-}
 
 /**
  * Marks a target that runs behind a pipe, so the kit cannot observe its process. A symbol, so that a copy of a
@@ -114,49 +109,6 @@ function unseen(why: string): () => never {
   return () => {
     throw new NotApplicable(`cannot be observed through a pipe: ${why}`);
   };
-}
-
-/**
- * One test. Runners that can skip a running test (node:test, vitest, mocha) skip requirements that do not apply, with
- * the reason; a SHOULD that fails is printed.
- */
-function describeOne(
-  { id, text }: Requirement,
-  runner: TestRunner,
-  timeoutMs: number,
-  run: () => Promise<ConformanceReport>,
-): void {
-  // A runner that sees a declared parameter may wait for a callback: hence rest parameters.
-  const body = async function (this: unknown, ...given: readonly unknown[]): Promise<void> {
-    const contexts = [given[0], this];
-    call(contexts, 'timeout', timeoutMs);
-    const { results } = await run();
-    for (const { status, detail = '' } of results) {
-      if (status === 'fail') throw new Error(`${id}: ${detail}`);
-      if (status === 'warn') process.emitWarning(`${id}: ${detail}`, 'ConformanceWarning');
-      if (status === 'not-applicable') skip(contexts, detail);
-    }
-  };
-  runner.test(`${id}: ${text}`, body, timeoutMs);
-}
-
-/** Mocha has no skip reason, so the title carries it. */
-function skip(contexts: readonly unknown[], reason: string): void {
-  const [, mocha] = contexts;
-  const runnable: unknown = typeof mocha === 'object' && mocha !== null ? Reflect.get(mocha, 'test') : undefined;
-  if (typeof runnable === 'object' && runnable !== null && 'title' in runnable) {
-    runnable.title = `${String(runnable.title)} (${reason})`;
-  }
-  call(contexts, 'skip', reason);
-}
-
-/** Calls a method of the first context that has it: node:test and vitest pass theirs, mocha binds its own. */
-function call(contexts: readonly unknown[], name: string, argument: unknown): void {
-  for (const context of contexts) {
-    if (typeof context !== 'object' || context === null) continue;
-    const method: unknown = Reflect.get(context, name);
-    if (typeof method === 'function') return void Reflect.apply(method, context, [argument]);
-  }
 }
 
 /**
@@ -253,52 +205,4 @@ function outcomeOf(
   const detail = error instanceof Finding ? error.message : `unexpected: ${describeThrown(error)}`;
   const status = level === 'MUST' ? 'fail' : 'warn';
   return { status, detail: `${detail} (seed ${seed})` };
-}
-
-/** Lists of stray errors, one for each requirement in progress. */
-const listeners = new Set<string[]>();
-let stopListening: (() => void) | undefined;
-
-/**
- * Side effects of a target: unhandled rejections (an asynchronous codec causes them by the
- * thousand), errors thrown in timers, and attempts to end the process. Each would end the kit.
- */
-function catchStrays(): { settle(): Promise<void>; first(): unknown; stop(): void } {
-  const seen: string[] = [];
-  listeners.add(seen);
-  stopListening ??= listen();
-  return {
-    settle: () => new Promise((resolve) => setImmediate(resolve)),
-    first: () => (seen[0] === undefined ? undefined : new Finding(seen[0])),
-    stop() {
-      listeners.delete(seen);
-      if (listeners.size > 0) return;
-      stopListening?.();
-      stopListening = undefined;
-    },
-  };
-}
-
-function tell(what: string): void {
-  for (const seen of listeners) seen.push(what);
-}
-
-const rejected = (error: unknown): void => tell(`unhandled rejection: ${describeThrown(error)}`);
-const thrown = (error: unknown): void => tell(`uncaught error: ${describeThrown(error)}`);
-
-function refuseToEnd(): never {
-  tell('process.exit was called');
-  throw new Finding('process.exit was called');
-}
-
-function listen(): () => void {
-  const exit = Object.getOwnPropertyDescriptor(process, 'exit') ?? {};
-  process.on('unhandledRejection', rejected);
-  process.on('uncaughtException', thrown);
-  Object.defineProperty(process, 'exit', { ...exit, value: refuseToEnd });
-  return () => {
-    process.off('unhandledRejection', rejected);
-    process.off('uncaughtException', thrown);
-    Object.defineProperty(process, 'exit', exit);
-  };
 }

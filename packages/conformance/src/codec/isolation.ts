@@ -4,9 +4,9 @@ import { Worker } from 'node:worker_threads';
 import type { RequestStateCodec } from '@sealring/core';
 import { expectThat, NotApplicable } from '../requirement.ts';
 import { scriptBeside } from '../target-module.ts';
-import { damagedForms } from './integrity.ts';
+import { damagedForms } from './damage.ts';
+import { LEAST_BYTES, sharedStream } from './key-stream.ts';
 import { readFirstTokens } from './processes.ts';
-import { LEAST_BYTES, sharedStream } from './secrecy.ts';
 import type { CodecChecks, CodecTrial } from './trial.ts';
 import type { WorkerAnswer } from './worker.ts';
 

@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import type { RequestStateCodec } from '@sealring/core';
 import { Finding } from '../requirement.ts';
 import { scriptBeside } from '../target-module.ts';
+import type { Sealed } from './key-stream.ts';
 import type { LeftBehind } from './observe.ts';
-import type { Sealed } from './secrecy.ts';
 import type { CodecTrial } from './trial.ts';
 
 /** Time limit for a process to start, load the module and do its task, milliseconds. */

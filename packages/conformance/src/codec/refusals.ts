@@ -2,7 +2,8 @@ import type { RequestStateCodec } from '@sealring/core';
 import { text } from '../bytes.ts';
 import { expectThat, NotApplicable } from '../requirement.ts';
 import { contentsOf, shows } from '../secrets.ts';
-import { damagedForms, GARBAGE } from './integrity.ts';
+import { damagedForms } from './damage.ts';
+import { GARBAGE } from './junk.ts';
 import { LONGEST_PAYLOAD } from './target.ts';
 import { BUDGET_MS, type CodecChecks, type CodecTrial, decodings, tokenText } from './trial.ts';
 

@@ -1,14 +1,19 @@
 import * as v from 'valibot';
 import type { ConformanceOptions } from '../options.ts';
 import type { ConformanceReport, Requirement } from '../requirement.ts';
-import { type Suite, suiteOf, type TestRunner } from '../run.ts';
+import { type Suite, suiteOf } from '../run.ts';
+import type { TestRunner } from '../runner.ts';
+import { CANONICAL_CHECKS } from './canonical.ts';
+import { FORGERY_CHECKS } from './forgeries.ts';
 import { INTEGRITY_CHECKS } from './integrity.ts';
 import { ISOLATION_CHECKS, WORKER_CHECKS } from './isolation.ts';
+import { JUNK_CHECKS } from './junk.ts';
+import { KEY_STREAM_CHECKS } from './key-stream.ts';
 import { PURITY_CHECKS } from './purity.ts';
 import { REFUSAL_CHECKS, TIMING_CHECKS } from './refusals.ts';
 import { CODEC_TABLE } from './requirements.ts';
 import { ROUND_TRIP_CHECKS } from './round-trip.ts';
-import { KEY_STREAM_CHECKS, KEYLESS_CHECKS, SECRECY_CHECKS } from './secrecy.ts';
+import { KEYLESS_CHECKS, SECRECY_CHECKS } from './secrecy.ts';
 import { type CodecTarget, checkCodecTarget } from './target.ts';
 import { type CodecChecks, CodecTrial } from './trial.ts';
 
@@ -34,6 +39,9 @@ export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
 const CODEC_CHECKS: CodecChecks = {
   ...ROUND_TRIP_CHECKS,
   ...INTEGRITY_CHECKS,
+  ...FORGERY_CHECKS,
+  ...CANONICAL_CHECKS,
+  ...JUNK_CHECKS,
   ...REFUSAL_CHECKS,
   ...ISOLATION_CHECKS,
   ...SECRECY_CHECKS,

@@ -1,5 +1,16 @@
-import type { KeyWrapper, WrapOptions } from '@sealring/core';
+import type { KeyWrapper } from '@sealring/core';
 import { expectThat, NotApplicable } from '../requirement.ts';
+import {
+  ALIKE_CHARACTERS,
+  type Alike,
+  type Context,
+  CUT_CONTEXTS,
+  ESCAPED_CONTEXTS,
+  MANY_MEMBERS,
+  ODD_NAMES,
+  SHIFTED_CONTEXTS,
+  WRAPPED_LENGTHS,
+} from './alike-contexts.ts';
 import {
   CONTEXT,
   copyOf,
@@ -12,150 +23,10 @@ import {
   wrappedKeyOf,
 } from './trial.ts';
 
-type Context = WrapOptions['context'];
-
-/** Two contexts that an ambiguous encoding confuses: the members of each besides {@link CONTEXT}. */
-type Alike = readonly [what: string, one: Context, other: Context];
-
-/** Separators of names, values and members that an adapter may use to join a context. */
-const PRINTABLE = ['', '=', ':', ',', '&', ';', '"', '":"', '","', ' ', '|', '/', '.', '-', '_'];
-const CONTROL = ['\n', '\0', '\t', '\u001f'];
-
-/** Text moved across a separator: from a name into its value, or from a value into the next name. */
-const SHIFTED_CONTEXTS: readonly (readonly Alike[])[] = [PRINTABLE, CONTROL].map((separators) =>
-  separators.flatMap((separator, i) => {
-    // One separator, and every ordered pair.
-    const letter = String.fromCharCode(0x61 + i);
-    const [name, first, second] = [`b${letter}`, `a${letter}a`, `a${letter}b`];
-    const shown = separator === '' ? 'the boundary' : JSON.stringify(separator);
-    return [
-      [
-        `with ${shown} moved from a name into its value`,
-        { [`${name}${separator}b`]: 'x' },
-        { [name]: `b${separator}x` },
-      ],
-      [
-        `with ${shown} moved from a value into the next name`,
-        { [first]: `x${separator}${second}`, [second]: 'y' },
-        { [first]: 'x', [`${second}${separator}${second}`]: 'y' },
-      ],
-    ] satisfies Alike[];
-  }),
-);
-
-/** Separators escaped by a backslash that is not escaped itself. */
-const ESCAPED_CONTEXTS: readonly Alike[] = [
-  ['=', ','],
-  [':', ';'],
-  ['=', '&'],
-  [': ', '\n'],
-].map(([after, between], i): Alike => {
-  const [name, next] = [`y${i}`, `y${i}z`];
-  const what = `with a backslash that looks like the escape of ${JSON.stringify(between)}`;
-  return [what, { [`${name}${after}x${between}${next}`]: 'x' }, { [`${name}\\`]: 'x\\', [next]: 'x' }];
-});
-
-/** Characters that an adapter may normalize, trim or truncate to one byte. */
-const ALIKE_VALUES: readonly Alike[] = [
-  ['with a space after a value', { c1: 'x' }, { c1: 'x ' }],
-  ['with a space before a value', { c2: 'x' }, { c2: ' x' }],
-  ['with a newline after a value', { c3: 'x' }, { c3: 'x\n' }],
-  ['with a space after a name', { c4: 'x' }, { 'c4 ': 'x' }],
-  ['with a null character after a value', { c5: 'x' }, { c5: 'x\0' }],
-  ['with two spaces instead of one', { c6: 'x y' }, { c6: 'x  y' }],
-  ['with a value in upper case', { c7: 'value' }, { c7: 'VALUE' }],
-  ['with 1.0 for 1', { c8: '1' }, { c8: '1.0' }],
-  ['with 01 for 1', { c9: '1' }, { c9: '01' }],
-  ['with an é of two code points instead of one', { d1: '\u00e9' }, { d1: 'e\u0301' }],
-  ['with the two letters of a ligature', { d2: '\ufb01' }, { d2: 'fi' }],
-  ['with A (U+0041) for Ł (U+0141)', { d3: '\u0141' }, { d3: '\u0041' }],
-  ['with one letter beyond Latin-1 for another', { d4: '\u0141' }, { d4: '\u0143' }],
-  ['with a Cyrillic letter for a Latin one', { d5: 'a' }, { d5: '\u0430' }],
-  ['with one emoji for another', { d6: '\u{1f600}' }, { d6: '\u{1f601}' }],
-  ['with a percent sign that is encoded', { e1: '%' }, { e1: '%25' }],
-  ['with a plus sign for a space', { e2: 'x y' }, { e2: 'x+y' }],
-  ['with a backslash that is doubled', { e3: '\\' }, { e3: '\\\\' }],
-  ['with the text null instead of an empty text', { e4: '' }, { e4: 'null' }],
-  ['with another line ending', { e5: 'x\ny' }, { e5: 'x\r\ny' }],
-  ['with a zero-width space', { e6: 'x' }, { e6: 'x\u200b' }],
-  ['with a no-break space for a space', { e7: 'x y' }, { e7: 'x\u00a0y' }],
-  ['with an asterisk for a value', { e8: 'x' }, { e8: '*' }],
-  ['with 1e0 for 1', { e9: '1' }, { e9: '1e0' }],
-  ['with text in quotes', { f1: 'x' }, { f1: '"x"' }],
-  ['with yes for true', { f2: 'true' }, { f2: 'yes' }],
-  ['with a byte order mark before a value', { f3: 'x' }, { f3: '\ufeffx' }],
-  ['with a JSON escape for its letter', { f4: 'A' }, { f4: '\\u0041' }],
-  ['with a backslash and n for a newline', { f5: '\n' }, { f5: '\\n' }],
-  ['with letters whose sum is equal', { f6: 'bb' }, { f6: 'ac' }],
-  ['with letters in another order', { f7: 'ab' }, { f7: 'ba' }],
-  ['with an ampersand that is encoded', { f8: '&' }, { f8: '&amp;' }],
-  ...['.:', '._', '-_', '/.', '/-', '/:', ' _', '/\\'].map(
-    ([one, other], i): Alike => [
-      `with ${JSON.stringify(other)} for ${JSON.stringify(one)}`,
-      { [`g${i}`]: `x${one}y` },
-      { [`g${i}`]: `x${other}y` },
-    ],
-  ),
-];
-
-/** The values, and the same texts as names. */
-const ALIKE_CHARACTERS: readonly Alike[] = [
-  ...ALIKE_VALUES,
-  ...ALIKE_VALUES.flatMap(([what, one, other]): readonly Alike[] => {
-    const [[name, text] = ['', ''], [, otherText] = ['', '']] = [...Object.entries(one), ...Object.entries(other)];
-    if (!(name in other)) return [];
-    return [[`${what}, in a name`, { [`${name}-${text}`]: 'x' }, { [`${name}-${otherText}`]: 'x' }]];
-  }),
-];
-
-const LONG = 1_000;
-
-/** Values and names that an adapter may truncate. */
-const CUT_CONTEXTS: readonly Alike[] = [
-  ...[LONG - 1, LONG / 2, 300].map((place): Alike => {
-    const valueOf = (char: string): string => 'x'.repeat(place) + char + 'x'.repeat(LONG - place - 1);
-    const name = `at${place}`;
-    const what = `with another character at position ${place + 1} of ${LONG} in a value`;
-    return [what, { [name]: valueOf('1') }, { [name]: valueOf('2') }];
-  }),
-  ['with another last character of a long name', { [`${'n'.repeat(120)}1`]: 'x' }, { [`${'n'.repeat(120)}2`]: 'x' }],
-  ['with a long value extended by one character', { l5: 'x'.repeat(300) }, { l5: 'x'.repeat(301) }],
-  ['with a value shortened by one character', { l6: 'xy' }, { l6: 'x' }],
-];
-
-const many = (last: string): Context =>
-  Object.fromEntries(Array.from({ length: 24 }, (_, i) => [`m${String(i).padStart(2, '0')}`, i === 23 ? last : 'x']));
-
-const MANY_MEMBERS: readonly Alike[] = [['with another value of the last of 24 members', many('1'), many('2')]];
-
-/** A member with a name that every object has, created with JSON since an assignment would set the inherited member. */
-function own(name: string, value: string): Context {
-  return JSON.parse(JSON.stringify({ [`${name}.`]: value }).replace(`${name}.`, name)) as Context;
-}
-
-/** A length stored in one byte, so that the end of a long value looks like the next member. */
-const [NAME, VALUE] = ['n'.repeat(127), 'v'.repeat(127)];
-const WRAPPED_LENGTHS: readonly Alike[] = [
-  ['whose lengths are equal modulo 256', { lm: `x\u007f${NAME}\u007f${VALUE}` }, { lm: 'x', [NAME]: VALUE }],
-];
-
-/** Names of members that every object has, and names that an adapter may omit. */
-const ODD_NAMES: readonly Alike[] = [
-  ...['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'length', '0', ''].map(
-    (name): Alike => [`with another value of ${JSON.stringify(name)}`, own(name, 'x'), own(name, 'y')],
-  ),
-  ['with other times', { 'sealring:times': '1/2/3/4' }, { 'sealring:times': '1/2/3/5' }],
-  ['without times', { 'sealring:times': '1/2/3/4' }, {}],
-  ['with an extra member "__proto__"', {}, own('__proto__', 'x')],
-  ['without its member "__proto__"', own('__proto__', 'x'), {}],
-  ['without a member whose value is empty', { o1: '' }, {}],
-  ['with another value of a name that begins with a dot', { '.o2': 'x' }, { '.o2': 'y' }],
-  ['with another value of a name that begins with aws:', { 'aws:o3': 'x' }, { 'aws:o3': 'y' }],
-];
-
 /** Contexts other than that of the wrapped key. */
 const { 'sealring:ring': ring = '', 'sealring:purpose': purpose = '' } = CONTEXT;
 const [RING, PURPOSE] = [{ 'sealring:ring': ring }, { 'sealring:purpose': purpose }];
+
 const OTHERS: readonly (readonly [what: string, context: Context])[] = [
   ['with another value', { ...CONTEXT, 'sealring:purpose': 'another' }],
   ['with a value in different letter case', { ...CONTEXT, 'sealring:purpose': 'Data-Key' }],
@@ -165,6 +36,7 @@ const OTHERS: readonly (readonly [what: string, context: Context])[] = [
   ['of another ring', { ...CONTEXT, 'sealring:ring': 'another' }],
   ['whose values are swapped', { 'sealring:ring': purpose, 'sealring:purpose': ring }],
 ];
+
 /** Subsets of the context: an adapter may retry with fewer members, or compare only those of one side. */
 const PARTS: readonly (readonly [what: string, context: Context])[] = [
   ['of both members', CONTEXT],
@@ -289,9 +161,10 @@ async function expectApart(trial: KeyWrapperTrial, ...groups: readonly (readonly
   return `not checked, since wrap refused the context: ${leftOut[0]}, and ${leftOut.length - 1} more`;
 }
 
+const namesOf = ([, one, other]: Alike): readonly string[] => Object.keys({ ...one, ...other });
+
 /** Groups pairs so that no two members of a group have the same name. */
 function withoutDoubles(pairs: readonly Alike[]): readonly (readonly Alike[])[] {
-  const namesOf = ([, one, other]: Alike): readonly string[] => Object.keys({ ...one, ...other });
   const groups: Alike[][] = [];
   for (const pair of pairs) {
     const names = new Set(namesOf(pair));

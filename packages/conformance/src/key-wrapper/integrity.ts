@@ -1,5 +1,5 @@
 import { bothWays, flipped, sameBytes, text } from '../bytes.ts';
-import { type Check } from '../requirement.ts';
+import type { Check } from '../requirement.ts';
 import { MOST_STORED } from './signatures.ts';
 import {
   type BadUnwraps,

@@ -118,7 +118,7 @@ export const KEY_WRAPPER_TABLE: RequirementTable = {
   'WRAP-VERSION-BINDS': should('A wrapped key that names another version of its KMS key does not unwrap.', DECISION_9),
   'WRAP-CLOSE-ALONE': must('close does not end other instances or a client that the caller passed in.', 'close'),
   'WRAP-CLOSE': must('close returns a promise that settles, and calls during and after close end.', 5),
-  'WRAP-CLOSED': should('After close, calls are unavailable, and a second close does nothing.', KIT),
+  'WRAP-CLOSED': should('After close, a call succeeds or is unavailable, and a second close does nothing.', KIT),
   'WRAP-INSTANCE-CLOSES': must('Closing an instance of the target completes.', KIT),
   'WRAP-NO-TIMERS': should('A closed key wrapper leaves no timers behind.', KIT),
   'WRAP-SIGNAL-LEFT': should('A finished call leaves no listener on its signal.', 'WrapOptions'),

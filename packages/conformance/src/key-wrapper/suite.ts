@@ -1,6 +1,7 @@
 import type { ConformanceOptions } from '../options.ts';
 import type { ConformanceReport, Requirement } from '../requirement.ts';
-import { type Suite, suiteOf, type TestRunner } from '../run.ts';
+import { type Suite, suiteOf } from '../run.ts';
+import type { TestRunner } from '../runner.ts';
 import { BUFFER_CHECKS } from './buffers.ts';
 import { CONTEXT_CHECKS } from './context.ts';
 import { CONTROL_CHECKS } from './control.ts';

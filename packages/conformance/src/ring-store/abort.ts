@@ -3,8 +3,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { RingStore, StoredRing } from '@sealring/core';
 import { expectThat, Finding } from '../requirement.ts';
 import type { Outcome } from '../trial.ts';
+import { type Moment, moments } from './moments.ts';
 import { labelled } from './sizes.ts';
-import { type Moment, moments, type RingStoreChecks, type RingStoreTrial } from './trial.ts';
+import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
 const MOST_TRIES = 20;
 /** Wait until an aborted write may have arrived anyway, milliseconds. */

@@ -1,16 +1,10 @@
 import type { RingStore, StoredRing } from '@sealring/core';
 import { expectThat } from '../requirement.ts';
 import { describeThrown } from '../thrown.ts';
+import { moments } from './moments.ts';
 import { labelled } from './sizes.ts';
-import {
-  documentText,
-  isConflict,
-  moments,
-  type RingStoreChecks,
-  type RingStoreTrial,
-  revisionOf,
-  textOf,
-} from './trial.ts';
+import { documentText, isConflict, revisionOf, textOf } from './stored-ring.ts';
+import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
 export const CONNECTIONS = 4;
 

@@ -3,7 +3,8 @@ import type { StoredRing } from '@sealring/core';
 import { expectThat, Finding } from '../requirement.ts';
 import { describeThrown } from '../thrown.ts';
 import { CLOSE_MS, type Outcome, within } from '../trial.ts';
-import { documentText, isFailure, type RingStoreChecks, type RingStoreTrial } from './trial.ts';
+import { documentText, isFailure } from './stored-ring.ts';
+import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
 /** Texts that languages, formats and backends change; one for each, since mixed text often passes unchanged. */
 const DOCUMENTS: readonly string[] = [

@@ -3,16 +3,10 @@ import type { RingStore, StoredRing } from '@sealring/core';
 import { expectThat, Finding } from '../requirement.ts';
 import { describeThrown } from '../thrown.ts';
 import type { Outcome } from '../trial.ts';
+import { type Moment, moments } from './moments.ts';
 import { callsOf, outOfReach, type SignalledCall } from './reach.ts';
-import {
-  isConflict,
-  isFailure,
-  type Moment,
-  moments,
-  type RingStoreChecks,
-  type RingStoreTrial,
-  revisionOf,
-} from './trial.ts';
+import { isConflict, isFailure, revisionOf } from './stored-ring.ts';
+import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
 /** The caller's deadline, milliseconds. A store may have a shorter one. */
 const DEADLINE_MS = 8_000;

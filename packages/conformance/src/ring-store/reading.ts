@@ -3,7 +3,8 @@ import type { RingStore, StoredRing } from '@sealring/core';
 import type { Settings } from '../options.ts';
 import { expectThat } from '../requirement.ts';
 import { CONNECTIONS, contest, FEW_WRITERS } from './contests.ts';
-import { documentText, type RingStoreChecks, type RingStoreTrial } from './trial.ts';
+import { documentText } from './stored-ring.ts';
+import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
 const READERS = 3;
 /** Writers of a contest with readers; here the number of versions matters more than that of losers. */

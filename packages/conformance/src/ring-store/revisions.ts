@@ -2,7 +2,8 @@ import type { RingStore } from '@sealring/core';
 import { expectThat, NotApplicable } from '../requirement.ts';
 import { FOREIGN, IMPOSSIBLE, othersLike, spellingsOf } from './revision-texts.ts';
 import { labelled } from './sizes.ts';
-import { documentText, type RingStoreChecks, type RingStoreTrial, revisionOf, textOf } from './trial.ts';
+import { documentText, revisionOf, textOf } from './stored-ring.ts';
+import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
 const VERSIONS = 30;
 /** More than a one-byte counter can count. */

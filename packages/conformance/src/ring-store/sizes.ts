@@ -1,7 +1,8 @@
 import type { RingStore, RingStoreErrorKind } from '@sealring/core';
 import { expectThat, NotApplicable } from '../requirement.ts';
+import { revisionOf } from './stored-ring.ts';
 import { MAX_DOCUMENT_BYTES } from './target.ts';
-import { type RingStoreChecks, type RingStoreTrial, revisionOf } from './trial.ts';
+import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
 /** Common sizes of lines, packets, rows, pages, parts and buffers, bytes. */
 const PART_BYTES: readonly number[] = [

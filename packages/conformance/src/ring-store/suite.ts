@@ -1,7 +1,8 @@
 import * as v from 'valibot';
 import { aWholeNumber } from '../options.ts';
 import type { ConformanceReport, Requirement } from '../requirement.ts';
-import { type Suite, suiteOf, type TestRunner } from '../run.ts';
+import { type Suite, suiteOf } from '../run.ts';
+import type { TestRunner } from '../runner.ts';
 import { ABORT_CHECKS } from './abort.ts';
 import { ANSWER_CHECKS } from './answers.ts';
 import { CONTEST_CHECKS } from './contests.ts';

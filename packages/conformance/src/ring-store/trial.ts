@@ -1,49 +1,14 @@
 import { setImmediate as otherWork, setTimeout as pause } from 'node:timers/promises';
-import { inspect, types } from 'node:util';
 import type { RingStore, RingStoreCallOptions, RingStoreErrorKind, StoredRing } from '@sealring/core';
 import type { Settings } from '../options.ts';
 import { type Checks, expectThat, Finding, NotApplicable } from '../requirement.ts';
-import { describeThrown, difference, isObject, kindOf } from '../thrown.ts';
+import { describeThrown, difference, kindOf } from '../thrown.ts';
 import { CLOSE_MS, type Outcome, Trial, within } from '../trial.ts';
+import type { Stores } from './moments.ts';
+import { documentText, isConflict, isFailure, revisionOf, storedRing, textOf } from './stored-ring.ts';
 import { MAX_DOCUMENT_BYTES, type RingStoreOptions, type RingStoreSupport, type RingStoreTarget } from './target.ts';
 
 export type RingStoreChecks = Checks<RingStoreTrial>;
-
-/** Number of calls that are timed before the first abort. */
-const TIMED = 5;
-/** Moments of an abort, as fractions of the duration of a call; more than 1 is after its end. */
-const PARTS: readonly number[] = [0.05, 0.15, 0.25, 0.35, 0.45, 0.5, 0.55, 0.65, 0.75, 0.85, 0.95, 1.1, 1.5];
-/** Moments in turns of the event loop, for a fast store. */
-const TURNS: readonly number[] = [0, 1, 2, 3, 4, 6, 8];
-
-/** At least two items; a caller that requests more gets more. */
-export type Stores = readonly [RingStore, RingStore, RingStore, RingStore, ...RingStore[]];
-
-export type Moment = (began: number) => Promise<void>;
-
-/** Moments for aborting calls, from the duration of one. `once` makes a call, or prepares it and returns a function. */
-export async function moments(once: () => Promise<void | (() => Promise<unknown>)>): Promise<readonly Moment[]> {
-  const times: number[] = [];
-  for (let i = 0; i < TIMED; i++) {
-    let began = performance.now();
-    const prepared = await once();
-    if (prepared !== undefined) {
-      began = performance.now();
-      await prepared();
-    }
-    times.push(performance.now() - began);
-  }
-  const tookMs = times.toSorted((one, other) => one - other)[Math.floor(TIMED / 2)] ?? 0;
-  return [
-    ...TURNS.map((turns) => async () => {
-      for (let i = 0; i < turns; i++) await otherWork();
-    }),
-    // Timers are too coarse for a call of two milliseconds.
-    ...PARTS.map((part) => async (began: number) => {
-      while (performance.now() - began < part * tookMs) await otherWork();
-    }),
-  ];
-}
 
 /** Time limit for the optional repetitions of one requirement, milliseconds. */
 const REPEATS_MS = 500;
@@ -51,7 +16,6 @@ const REPEATS_MS = 500;
 const PATIENCE_MS = 30_000;
 const LOOK_AGAIN_MS = 20;
 const CLEAN_UP_MS = 10_000;
-
 let names = 0;
 
 /** The tools of a ring store check: new names, stores and findings. */
@@ -342,39 +306,4 @@ export class RingStoreTrial extends Trial {
     this.#names.clear();
     await Promise.race([removed, pause(CLEAN_UP_MS, undefined, { ref: false })]);
   }
-}
-
-function storedRing(value: unknown, what: string): StoredRing | undefined {
-  if (value === undefined) return undefined;
-  expectThat(isObject(value), `${what} resolved to ${kindOf(value)}, neither undefined nor { document, revision }`);
-  const { document, revision } = value;
-  expectThat(typeof document === 'string', `${what} resolved to a document that is ${kindOf(document)}, not a string`);
-  expectThat(typeof revision === 'string', `${what} resolved to a revision that is ${kindOf(revision)}, not a string`);
-  return { document, revision };
-}
-
-export function revisionOf(value: unknown, what: string): string {
-  expectThat(isObject(value), `${what} resolved to ${kindOf(value)}, not { revision }`);
-  const { revision } = value;
-  expectThat(typeof revision === 'string', `${what} resolved to a revision that is ${kindOf(revision)}, not a string`);
-  return revision;
-}
-
-/** Compares the name, since a store may have its own copy of the class. */
-export function isConflict(error: unknown): boolean {
-  return types.isNativeError(error) && error.name === 'RingConflictError';
-}
-
-export function isFailure(error: unknown, kind?: RingStoreErrorKind): boolean {
-  if (!types.isNativeError(error) || error.name !== 'RingStoreError' || !('kind' in error)) return false;
-  return kind === undefined || error.kind === kind;
-}
-
-export function documentText(document: string): string {
-  if (document.length <= 60) return textOf(document);
-  return `${textOf(document.slice(0, 40))}… of ${document.length} characters`;
-}
-
-export function textOf(text: string): string {
-  return inspect(text.length > 80 ? `${text.slice(0, 60)}…` : text);
 }

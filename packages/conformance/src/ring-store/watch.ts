@@ -4,7 +4,8 @@ import { expectThat, NotApplicable } from '../requirement.ts';
 import { THROUGH_PIPE } from '../run.ts';
 import { describeThrown, kindOf } from '../thrown.ts';
 import { labelled } from './sizes.ts';
-import { isConflict, isFailure, type RingStoreChecks, type RingStoreTrial } from './trial.ts';
+import { isConflict, isFailure } from './stored-ring.ts';
+import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
 /** Time for a subscription to start, with at most one initial call, milliseconds. */
 const SETTLING_MS = 500;

@@ -537,14 +537,13 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
         onError(operation, (error) => Object.assign(error, { cause: new AcmeError('KeyOff') })),
       ],
       [
-        `does not end ${operation} at close`,
-        withMembers((good, setup) => {
+        `is denied ${operation} after close`,
+        withMembers((good) => {
           let isClosed = false;
           const own = (good[operation] as (...given: never[]) => Promise<unknown>).bind(good);
           return {
             [operation]: async (...given: never[]) => {
-              if (isClosed)
-                return (new AcmeWrapper(setup)[operation] as (...all: never[]) => Promise<unknown>)(...given);
+              if (isClosed) throw new KeyWrapperError('denied', { provider: 'acme', operation });
               return own(...given);
             },
             close: async () => {

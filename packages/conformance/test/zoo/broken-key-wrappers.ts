@@ -1009,14 +1009,10 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     const open: Steps['open'] = (_, bytes, bound) => openAny(world.key.versions, bytes, bound);
     return soundKeyWrapper({ bind, open })(world);
   }),
-  made(
-    'returns cached unwraps after close',
-    'WRAP-CLOSED',
-    remembering({ ask: (world, signal) => GOOD_MEMORY.ask({ ...world, isClosed: false }, signal) }),
-  ),
-  broken('works after close', 'WRAP-CLOSED', {
+  broken('is throttled after close', 'WRAP-CLOSED', {
     async ask(world, operation, signal, fail) {
-      await SOUND.ask({ ...world, isClosed: false }, operation, signal, fail);
+      if (world.isClosed) throw fail('throttled', operation);
+      await SOUND.ask(world, operation, signal, fail);
     },
   }),
   broken(

@@ -4,6 +4,7 @@ import type { KeyWrapperTarget } from '../../src/index.ts';
 import {
   asText,
   DETERMINISTIC,
+  GOOD_MEMORY,
   KEY_WRAP,
   type Make,
   OAEP,
@@ -49,6 +50,18 @@ const TARGETS: readonly KeyWrapperTarget[] = [
   zooTarget('deterministic', soundKeyWrapper(DETERMINISTIC)),
   zooTarget('deterministic, as text', soundKeyWrapper(asText({ ...SOUND, ...DETERMINISTIC }))),
   zooTarget('caches unwraps, but checks with the service first', remembering()),
+  zooTarget(
+    'works after close',
+    soundKeyWrapper({
+      async ask(world, operation, signal, fail) {
+        await SOUND.ask({ ...world, isClosed: false }, operation, signal, fail);
+      },
+    }),
+  ),
+  zooTarget(
+    'returns cached unwraps after close',
+    remembering({ ask: (world, signal) => GOOD_MEMORY.ask({ ...world, isClosed: false }, signal) }),
+  ),
   zooTarget(
     'a service that accepts only short contexts of plain letters',
     soundKeyWrapper({

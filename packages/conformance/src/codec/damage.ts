@@ -1,0 +1,58 @@
+import type { RequestStateCodec } from '@sealring/core';
+import { text } from '../bytes.ts';
+import { type Check, NotApplicable } from '../requirement.ts';
+import { type CodecTrial, tokenText } from './trial.ts';
+
+/**
+ * Payloads of several lengths, so that the last character of a token has 0, 2 and 4 unused bits. Created for each
+ * trial, since a target may modify them.
+ */
+function payloads(): readonly Uint8Array[] {
+  return [
+    ...['s', 'st', 'sta', 'state of a tool', '{"order":"A1","cents":4990}'].map(text),
+    // Not UTF-8: a tag computed over decoded text would miss a change in it.
+    new Uint8Array(30).fill(0x80),
+  ];
+}
+
+export async function tokensOf(trial: CodecTrial): Promise<{ codec: RequestStateCodec; tokens: readonly string[] }> {
+  const codec = await trial.create();
+  return {
+    codec,
+    tokens: payloads()
+      .filter((one) => trial.fits(one))
+      .map((payload) => trial.seal(codec, payload)),
+  };
+}
+
+type Variants = (token: string, other: string) => Iterable<readonly [string, string]>;
+const DAMAGE: Variants[] = [];
+
+/** Every damaged form of a token, with a description of the damage. */
+export function* damagedForms(token: string, other: string): Iterable<readonly [string, string]> {
+  for (const variantsOf of DAMAGE) {
+    for (const [variant, what] of variantsOf(token, other))
+      if (variant !== token && variant !== other) yield [variant, what];
+  }
+}
+
+/** A check that every variant of every token is refused, followed by the check `also`. */
+export function refuses(variantsOf: Variants, also?: (trial: CodecTrial) => Promise<void>): Check<CodecTrial> {
+  DAMAGE.push(variantsOf);
+  return async (trial) => {
+    const { codec, tokens } = await tokensOf(trial);
+    // A cached token must not make a similar one valid.
+    for (const token of tokens) trial.outcome(codec, token);
+    const variants = tokens.flatMap((token, i) => {
+      const other = tokens[(i + 1) % tokens.length] ?? token;
+      return [...variantsOf(token, other)].map(([variant, what]) => ({ token, variant, what }));
+    });
+    const changed = variants.filter(({ variant }) => !tokens.includes(variant));
+    if (changed.length === 0) throw new NotApplicable('its tokens have no such variant');
+    const any = (): unknown => trial.outcome(codec, trial.random.pick(changed).variant);
+    for (const { token, variant, what } of trial.sample(changed, any)) {
+      trial.refused(codec, variant, `${tokenText(token)} ${what}`);
+    }
+    await also?.(trial);
+  };
+}

@@ -1,0 +1,186 @@
+import type { RequestStateCodec } from '@sealring/core';
+import { xor } from '../bytes.ts';
+import { expectThat, NotApplicable } from '../requirement.ts';
+import { firstSeals, readFirstTokens } from './processes.ts';
+import { confidential, SEALING_MS } from './secrecy.ts';
+import { LONGEST_PAYLOAD } from './target.ts';
+import { answerOf, type CodecChecks, type CodecTrial, decodings } from './trial.ts';
+
+/** Minimum length of payloads, bytes: among many pairs, 96 bits agree by chance once in 2^61. */
+export const LEAST_BYTES = 12;
+
+/** A payload of at least {@link LEAST_BYTES}, and its token. */
+export interface Sealed {
+  readonly payload: Uint8Array;
+  readonly token: string;
+}
+
+/** Bits of an integer that a double represents exactly. */
+const HIGH = 2 ** 21;
+
+/**
+ * Whether two of many tokens use the same key stream: then the XOR of token and payload is the
+ * same for both at some offset. Payloads are random and of equal length.
+ */
+export function sharedStream(sealed: readonly Sealed[]): boolean {
+  const all = sealed.map(({ payload, token }) => ({ payload: Buffer.from(payload), forms: decodings(token) }));
+  return formsOf(sealed[0]).some((form) => {
+    const pairs = all.map(({ payload, forms }) => ({ payload, bytes: Buffer.from(forms[form] ?? []) }));
+    const streamOf = (one: number, at: number): Buffer =>
+      xor(pairs[one]?.payload ?? Buffer.of(), pairs[one]?.bytes.subarray(at) ?? Buffer.of());
+    const most = Math.max(...new Set(pairs.map(({ payload, bytes }) => bytes.length - payload.length)));
+    for (let at = 0; at <= most; at++) {
+      // Numbers as keys take a tenth of the time of bytes.
+      const seen = new Map<number, number>();
+      for (const [i, { payload, bytes }] of pairs.entries()) {
+        if (at + payload.length > bytes.length) continue;
+        const high = (bytes.readUInt32BE(at) ^ payload.readUInt32BE(0)) >>> 0;
+        const stream = high * HIGH + ((bytes.readUInt32BE(at + 4) ^ payload.readUInt32BE(4)) >>> 11);
+        const other = seen.get(stream);
+        if (other !== undefined && streamOf(other, at).equals(streamOf(i, at))) return true;
+        seen.set(stream, i);
+      }
+    }
+    return false;
+  });
+}
+
+/** The decodings of a token that are long enough to contain its payload, without duplicates. */
+function formsOf({ payload, token }: Sealed = { payload: Buffer.of(), token: '' }): readonly number[] {
+  const forms = decodings(token).map((bytes) => Buffer.from(bytes).toString('latin1'));
+  // The output of a stream cipher is not plain text.
+  return forms.flatMap((form, i) =>
+    form.length >= payload.length && forms.indexOf(form) === i && !token.includes(form) ? [i] : [],
+  );
+}
+
+const STREAM_BYTES = 48;
+/** Number of seals of one length, between other calls. */
+const IN_TURN = 12;
+/** Among this many, a nonce of 24 bits recurs about six times. */
+const MANY_PAYLOADS = 14_000;
+const MANY_LENGTH = 24;
+
+export const KEY_STREAM_CHECKS: CodecChecks = {
+  'CODEC-KEYSTREAM': async (trial) => {
+    confidential(trial);
+    if (trial.supports.maxPayloadBytes < LEAST_BYTES) {
+      throw new NotApplicable('its payloads are too short to be recognised');
+    }
+    await betweenInstances(trial);
+    await betweenPayloads(trial);
+    await betweenCalls(trial);
+    return betweenProcesses(trial);
+  },
+};
+
+/** Seals with one instance and with new peers at the same ordinal, which reveal a counter that restarts. */
+async function betweenInstances(trial: CodecTrial): Promise<void> {
+  const alone = await trial.create();
+  const codecs: RequestStateCodec[] = [alone, alone];
+  for (let i = 0; i < 4; i++) {
+    codecs.push(await (i % 2 === 0 ? trial.create() : trial.createPeerOrSelf()));
+  }
+  for (let ordinal = 0; ordinal < 3; ordinal++) {
+    const sealed = codecs.map((codec) => {
+      const payload = trial.bytes(STREAM_BYTES);
+      return { payload, token: trial.seal(codec, payload) };
+    });
+    const what = `two tokens, number ${ordinal + 1} of their codecs,`;
+    expectThat(!sharedStream(sealed) && !overlappingStreams(sealed), `${what} share a key stream`);
+  }
+}
+
+/** Other calls in between, and the beginning, end and length of a payload, must not repeat a nonce. */
+async function betweenCalls(trial: CodecTrial): Promise<void> {
+  const codec = await trial.create();
+  const first = trial.seal(codec, trial.text('state'));
+  let last = first;
+  const calls: readonly (() => unknown)[] = [
+    () => codec.unseal(last),
+    () => codec.unseal(first),
+    () => codec.unseal(`${last}A`),
+    () => codec.seal(new Uint8Array(0)),
+    ...(trial.supports.maxPayloadBytes < LONGEST_PAYLOAD
+      ? [() => codec.seal(new Uint8Array(trial.supports.maxPayloadBytes + 1))]
+      : []),
+  ];
+  const fixed = trial.random.bytes(32);
+  for (const [length, head, tail] of [
+    ...[1, 4, STREAM_BYTES, 20_000, LONGEST_PAYLOAD].map((one) => [one, [], []] as const),
+    [STREAM_BYTES, fixed, []] as const,
+    [STREAM_BYTES, [], fixed] as const,
+  ]) {
+    if (length + head.length + tail.length > trial.supports.maxPayloadBytes) continue;
+    const sealed = Array.from({ length: length > STREAM_BYTES ? calls.length : IN_TURN }, (_, i): Sealed => {
+      answerOf(calls[i % calls.length] as () => unknown);
+      const payload = trial.random.bytes(length);
+      last = trial.seal(codec, Buffer.concat([Uint8Array.from(head), payload, Uint8Array.from(tail)]));
+      return { payload, token: last };
+    });
+    const isShared =
+      length < LEAST_BYTES
+        ? constantStream(sealed)
+        : sharedStream(sealed) || (length === STREAM_BYTES && overlappingStreams(sealed));
+    expectThat(
+      !isShared,
+      `two of ${sealed.length} tokens of ${length} bytes, sealed between other calls, share a key stream`,
+    );
+  }
+}
+
+/** Whether a piece of a key stream encrypts two pieces of payloads at any offsets: overlapping counters. */
+function overlappingStreams(sealed: readonly Sealed[]): boolean {
+  const all = sealed.map(({ payload, token }) => ({ payload, forms: decodings(token) }));
+  return formsOf(sealed[0]).some((form) => {
+    const most = Math.max(...all.map(({ payload, forms }) => (forms[form]?.length ?? 0) - payload.length));
+    return Array.from({ length: Math.max(0, most + 1) }).some((_, at) => {
+      const seen = new Set<string>();
+      return all.some(({ payload, forms }) => {
+        const stream = xor(payload, (forms[form] ?? payload).subarray(at)).toString('latin1');
+        return Array.from({ length: Math.max(0, stream.length - LEAST_BYTES + 1) }).some((__, from) => {
+          const piece = stream.slice(from, from + LEAST_BYTES);
+          return seen.has(piece) || !seen.add(piece);
+        });
+      });
+    });
+  });
+}
+
+/** Whether all tokens encrypt short payloads with one key stream, since two alone agree by chance. */
+function constantStream(sealed: readonly Sealed[]): boolean {
+  const all = sealed.map(({ payload, token }) => decodings(token).map((bytes) => ({ payload, bytes })));
+  return (all[0] ?? []).some(({ bytes: first, payload: { length } }, form) =>
+    Array.from({ length: Math.max(0, first.length - length + 1) }).some((_, at) => {
+      const streams = all.map((forms) => {
+        const { payload, bytes = first } = forms[form] ?? { payload: first };
+        return xor(payload, bytes.subarray(at, at + length)).toString('latin1');
+      });
+      return new Set(streams).size === 1;
+    }),
+  );
+}
+
+/** A nonce that is short or depends on the payload recurs among many seals. */
+async function betweenPayloads(trial: CodecTrial): Promise<void> {
+  const codecs = [await trial.create(), await trial.createPeerOrSelf()];
+  const until = performance.now() + SEALING_MS;
+  const sealed: Sealed[] = [];
+  while (sealed.length < MANY_PAYLOADS && (sealed.length % 64 !== 0 || performance.now() < until)) {
+    const payload = trial.bytes(MANY_LENGTH);
+    sealed.push({ payload, token: trial.seal(codecs[sealed.length % 2] as RequestStateCodec, payload) });
+  }
+  expectThat(!sharedStream(sealed), `two of the tokens of ${sealed.length} payloads share a key stream`);
+}
+
+/** A counter in the module restarts in every process. */
+async function betweenProcesses(trial: CodecTrial): Promise<string | undefined> {
+  const { module } = trial;
+  if (module === undefined) return undefined;
+  const [one, other] = [trial.random.below(2 ** 31), trial.random.below(2 ** 31)];
+  const first = await firstSeals(module, one);
+  const second = await firstSeals(module, other, first.tokens[0]?.token);
+  const isShared = sharedStream([first, second].flatMap(({ tokens }) => readFirstTokens(tokens)));
+  expectThat(!isShared, 'the first tokens of two processes share a key stream');
+  return second.opened ? undefined : 'two processes that load the module have different keys: not compared';
+}

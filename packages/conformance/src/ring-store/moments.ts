@@ -1,0 +1,36 @@
+import { setImmediate as otherWork } from 'node:timers/promises';
+import type { RingStore } from '@sealring/core';
+
+/** Number of calls that are timed before the first abort. */
+const TIMED = 5;
+/** Moments of an abort, as fractions of the duration of a call; more than 1 is after its end. */
+const PARTS: readonly number[] = [0.05, 0.15, 0.25, 0.35, 0.45, 0.5, 0.55, 0.65, 0.75, 0.85, 0.95, 1.1, 1.5];
+/** Moments in turns of the event loop, for a fast store. */
+const TURNS: readonly number[] = [0, 1, 2, 3, 4, 6, 8];
+/** At least two items; a caller that requests more gets more. */
+export type Stores = readonly [RingStore, RingStore, RingStore, RingStore, ...RingStore[]];
+export type Moment = (began: number) => Promise<void>;
+
+/** Moments for aborting calls, from the duration of one. `once` makes a call, or prepares it and returns a function. */
+export async function moments(once: () => Promise<void | (() => Promise<unknown>)>): Promise<readonly Moment[]> {
+  const times: number[] = [];
+  for (let i = 0; i < TIMED; i++) {
+    let began = performance.now();
+    const prepared = await once();
+    if (prepared !== undefined) {
+      began = performance.now();
+      await prepared();
+    }
+    times.push(performance.now() - began);
+  }
+  const tookMs = times.toSorted((one, other) => one - other)[Math.floor(TIMED / 2)] ?? 0;
+  return [
+    ...TURNS.map((turns) => async () => {
+      for (let i = 0; i < turns; i++) await otherWork();
+    }),
+    // Timers are too coarse for a call of two milliseconds.
+    ...PARTS.map((part) => async (began: number) => {
+      while (performance.now() - began < part * tookMs) await otherWork();
+    }),
+  ];
+}

@@ -1,0 +1,39 @@
+import { inspect, types } from 'node:util';
+import type { RingStoreErrorKind, StoredRing } from '@sealring/core';
+import { expectThat } from '../requirement.ts';
+import { isObject, kindOf } from '../thrown.ts';
+
+export function storedRing(value: unknown, what: string): StoredRing | undefined {
+  if (value === undefined) return undefined;
+  expectThat(isObject(value), `${what} resolved to ${kindOf(value)}, neither undefined nor { document, revision }`);
+  const { document, revision } = value;
+  expectThat(typeof document === 'string', `${what} resolved to a document that is ${kindOf(document)}, not a string`);
+  expectThat(typeof revision === 'string', `${what} resolved to a revision that is ${kindOf(revision)}, not a string`);
+  return { document, revision };
+}
+
+export function revisionOf(value: unknown, what: string): string {
+  expectThat(isObject(value), `${what} resolved to ${kindOf(value)}, not { revision }`);
+  const { revision } = value;
+  expectThat(typeof revision === 'string', `${what} resolved to a revision that is ${kindOf(revision)}, not a string`);
+  return revision;
+}
+
+/** Compares the name, since a store may have its own copy of the class. */
+export function isConflict(error: unknown): boolean {
+  return types.isNativeError(error) && error.name === 'RingConflictError';
+}
+
+export function isFailure(error: unknown, kind?: RingStoreErrorKind): boolean {
+  if (!types.isNativeError(error) || error.name !== 'RingStoreError' || !('kind' in error)) return false;
+  return kind === undefined || error.kind === kind;
+}
+
+export function documentText(document: string): string {
+  if (document.length <= 60) return textOf(document);
+  return `${textOf(document.slice(0, 40))}… of ${document.length} characters`;
+}
+
+export function textOf(text: string): string {
+  return inspect(text.length > 80 ? `${text.slice(0, 60)}…` : text);
+}

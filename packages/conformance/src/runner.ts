@@ -1,0 +1,51 @@
+import type { ConformanceReport, Requirement } from './requirement.ts';
+
+/** Functions of a test runner, such as vitest, jest, mocha or node:test. */
+export interface TestRunner {
+  readonly describe: (name: string, body: () => void) => unknown;
+  /** The third argument is the timeout of the test in milliseconds, for runners that accept one there. */
+  readonly test: (name: string, body: () => Promise<void>, timeoutMs?: number) => unknown;
+}
+
+/**
+ * One test. Runners that can skip a running test (node:test, vitest, mocha) skip requirements that do not apply, with
+ * the reason; a SHOULD that fails is printed.
+ */
+export function describeOne(
+  { id, text }: Requirement,
+  runner: TestRunner,
+  timeoutMs: number,
+  run: () => Promise<ConformanceReport>,
+): void {
+  // A runner that sees a declared parameter may wait for a callback: hence rest parameters.
+  const body = async function (this: unknown, ...given: readonly unknown[]): Promise<void> {
+    const contexts = [given[0], this];
+    call(contexts, 'timeout', timeoutMs);
+    const { results } = await run();
+    for (const { status, detail = '' } of results) {
+      if (status === 'fail') throw new Error(`${id}: ${detail}`);
+      if (status === 'warn') process.emitWarning(`${id}: ${detail}`, 'ConformanceWarning');
+      if (status === 'not-applicable') skip(contexts, detail);
+    }
+  };
+  runner.test(`${id}: ${text}`, body, timeoutMs);
+}
+
+/** Mocha has no skip reason, so the title carries it. */
+function skip(contexts: readonly unknown[], reason: string): void {
+  const [, mocha] = contexts;
+  const runnable: unknown = typeof mocha === 'object' && mocha !== null ? Reflect.get(mocha, 'test') : undefined;
+  if (typeof runnable === 'object' && runnable !== null && 'title' in runnable) {
+    runnable.title = `${String(runnable.title)} (${reason})`;
+  }
+  call(contexts, 'skip', reason);
+}
+
+/** Calls a method of the first context that has it: node:test and vitest pass theirs, mocha binds its own. */
+function call(contexts: readonly unknown[], name: string, argument: unknown): void {
+  for (const context of contexts) {
+    if (typeof context !== 'object' || context === null) continue;
+    const method: unknown = Reflect.get(context, name);
+    if (typeof method === 'function') return void Reflect.apply(method, context, [argument]);
+  }
+}
