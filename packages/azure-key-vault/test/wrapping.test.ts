@@ -16,7 +16,7 @@ function signerOf(keyWrapper: KeyWrapper): Required<KeyWrapper> {
 }
 
 describe('requests to Key Vault', () => {
-  test('without a version, the current one is looked up and then named, and an unwrap looks nothing up', async () => {
+  test('a wrap with a key id without a version looks up the current version and names it, and an unwrap looks nothing up', async () => {
     const { rsa, wrapper } = setup();
     const keyWrapper = wrapper();
     const made = await keyWrapper.wrap(samplePlaintext(), { context });
@@ -25,7 +25,7 @@ describe('requests to Key Vault', () => {
     expect(setup().asked()).toEqual(['get current', `wrapKey ${id}`, `unwrapKey ${id}`]);
   });
 
-  test('with a version, nothing is looked up', async () => {
+  test('a key id with a version causes no lookup', async () => {
     const { vault, rsa, wrapper } = setup();
     const keyWrapper = wrapper({ keyId: vault.idOf(rsa, rsa.current) });
     await keyWrapper.unwrap(await keyWrapper.wrap(samplePlaintext(), { context }), { context });

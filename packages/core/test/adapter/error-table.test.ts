@@ -32,7 +32,7 @@ test.each([
   expect(storeFailure(store, undefined, status, codes)).toEqual(failure);
 });
 
-test('without a status the reason is why there was no answer, whatever is thrown (F33)', () => {
+test('a failure without a status reports why no answer came, whatever is thrown (F33)', () => {
   const proxy = new Proxy({}, { getOwnPropertyDescriptor: () => expect.unreachable() });
   const lost = { kind: 'unavailable', serviceCode: 'EPIPE' };
   expect(storeFailure(store, { code: 'EPIPE' }, undefined, [])).toMatchObject(lost);

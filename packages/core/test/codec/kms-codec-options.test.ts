@@ -286,7 +286,7 @@ describe('the rules between the times', () => {
     expect(await refusedWith({ keyWrapper, ring: memoryRing(), policy }, refusal)).toEqual(as(refusal));
   });
 
-  test('are satisfied at their bounds', () => {
+  test('the rules between the times are satisfied at their bounds', () => {
     const bounds: readonly Partial<RingPolicy>[] = [
       { sealOutageSeconds: 2_700, kmsCheckEverySeconds: 900 },
       { storeOutageSeconds: 1_200, refreshEverySeconds: 300 },
@@ -308,7 +308,7 @@ describe('the rules between the times', () => {
 });
 
 describe('the defaults', () => {
-  test('are those of the document, including the derived ones', () => {
+  test('the default policy is that of the document, including the derived times', () => {
     expect(resolvePolicy(undefined, remote)).toEqual({
       clockSkewSeconds: 300,
       refreshEverySeconds: 300,
@@ -352,7 +352,7 @@ describe('the defaults', () => {
     expect(resolvePolicy({ ...policy, storeOutageSeconds: 5_000 }, remote).graceSeconds).toBe(5_000 + 100 + 100 + 20);
   });
 
-  test('are as documented, also those of the codec itself', () => {
+  test('the defaults are as documented, also those of the codec itself', () => {
     const ring = memoryRing();
     expect(checkOptions({ keyWrapper, ring })).toMatchObject({
       keyWrappers: [keyWrapper],
@@ -372,7 +372,7 @@ describe('the defaults', () => {
     expect(checkOptions({ keyWrapper: [keyWrapper, keyWrapper], ring }).wrapQuorum).toBe(2);
   });
 
-  test('are copied, with all options: later changes by the caller have no effect', () => {
+  test('the options and defaults are copied: later changes by the caller have no effect', () => {
     const accept: ('sealring' | 'python')[] = ['sealring'];
     const date = new Date('2026-01-01');
     const policy = { rotateEverySeconds: 90_000 };

@@ -69,7 +69,7 @@ describe('a ring that rotates', () => {
     expect(sealingKey(a)).not.toBe(before);
   });
 
-  test('has its successor unwrapped by all members before any of them seals with it', async () => {
+  test('all members unwrap the next key before any of them seals with that key', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const first = sealingKey(a);
@@ -93,7 +93,7 @@ describe('a ring that rotates', () => {
   });
 });
 
-test('lets a member that has read a new key only after a push publish the next at once', async () => {
+test('a member that has read a new key only after a push may publish the next key at once', async () => {
   const a = await fleet.start();
   const b = await fleet.start();
   await a.codec.rotate();
@@ -393,7 +393,7 @@ describe('a token waits only for facts that prepare can change', () => {
   test.each([
     ['the KMS hangs', () => void (fleet.kms.hanging = true)],
     ['the store hangs', () => void (fleet.store.hanging = true)],
-  ])('does not wait while %s, once that is known (F29)', async (_, hang) => {
+  ])('a token does not wait while %s, once that is known (F29)', async (_, hang) => {
     const a = await fleet.start();
     const token = seal(a);
     hang();
