@@ -43,7 +43,7 @@ describe('a message shows the type of a value, and the value only if it cannot b
     expect(wrong).toThrow(new TypeError(`RequestStateSecurity: audience must be a string, got ${shown}`));
   });
 
-  test('never quotes a string', () => {
+  test('a message never quotes a string', () => {
     const wrong = policy({ codec, bindPrincipal: 'canary' });
     expect(wrong).toThrow(
       new TypeError('RequestStateSecurity: bindPrincipal must be a function or null, got a string'),

@@ -84,7 +84,7 @@ describe('two members whose clocks are 600 s apart, the tolerated skew (F13)', (
     });
   }
 
-  test('accept the last token of the slow one at the fast one for its whole life', async () => {
+  test('the member with the fast clock accepts the last token of the slow one for its whole life', async () => {
     const fast = await start(300, { keyWrapper: withoutNewKeys() });
     const slow = await start(-300, { keyWrapper: withoutNewKeys() });
     // No member can publish a successor: the first key seals until its very end.
@@ -99,7 +99,7 @@ describe('two members whose clocks are 600 s apart, the tolerated skew (F13)', (
     expect([open(fast, token), open(slow, token)]).toEqual(Array(2).fill('InvalidRequestState: unknown key'));
   });
 
-  test('do not write back, at the slow one, a key that has expired at the fast one', async () => {
+  test('the member with the slow clock does not write back a key that has expired for the fast one', async () => {
     const healed: unknown[] = [];
     const listen = (event: unknown): void => void healed.push(event);
     subscribe('sealring:healed', listen);
@@ -158,7 +158,7 @@ function withoutNewKeys(): KeyWrapper {
 }
 
 describe('a wall clock that steps (F13)', () => {
-  test('does not extend sealing, unsealing or readiness if it steps back during a refresh while the KMS is down', async () => {
+  test('a clock that steps back during a refresh while the KMS is down extends neither sealing, unsealing nor readiness', async () => {
     const a = await start(0);
     const reader = await start(0, { role: 'reader' });
     const token = seal(a);
@@ -230,7 +230,7 @@ describe('a wall clock that steps (F13)', () => {
     expect(sealingKeyOf(snapshot, now, 0, second)).toBeUndefined();
   });
 
-  test('does not turn one stray refusal of the KMS into a stop if it steps repeatedly', async () => {
+  test('a clock that steps repeatedly does not turn one stray refusal of the KMS into a stop', async () => {
     const a = await start(0);
     fleet.kms.failing = 'denied';
     // Until the next KMS check is due, and refused.
@@ -246,7 +246,7 @@ describe('a wall clock that steps (F13)', () => {
 });
 
 describe('a machine that was suspended (F13, F28)', () => {
-  test('does not seal after an hour before a new KMS check, which its first call starts', async () => {
+  test('a machine that was suspended for an hour does not seal before a new KMS check, which its first call starts', async () => {
     const a = await start(0);
     const token = seal(a);
     const proofs = fleet.kms.calls.unwrap;
@@ -284,7 +284,7 @@ describe('a machine that was suspended (F13, F28)', () => {
     expect([fleet.store.reads - reads, fleet.kms.calls.unwrap - proofs]).toEqual([1, 1]);
   });
 
-  test('is not ready, as a member or a reader, after so long that others may seal with keys unknown to it', async () => {
+  test('no member or reader is ready after a suspension so long that others may seal with keys unknown to them', async () => {
     await start(0);
     const reader = await start(0, { role: 'reader' });
     expect(reader.codec.health().ready).toBe(true);

@@ -102,7 +102,7 @@ test.each([
 });
 
 describe('a new key', () => {
-  test('is discarded, and another one created, if its id is already in the ring (F16)', async () => {
+  test('a new key whose id is already in the ring is discarded, and another one created (F16)', async () => {
     const wrapsOnly: KeyWrapper = { ...localKeyWrapper({ masterKey: randomBytes(32) }) };
     delete wrapsOnly.generate;
     const first = randomBytes(32);
@@ -117,7 +117,7 @@ describe('a new key', () => {
     expect(new Set(codec.health().keys.map(({ id }) => id)).size).toBe(2);
   });
 
-  test('is not published, and reported as a local failure, if the random source is broken', async () => {
+  test('a new key from a broken random source is not published, and a local failure is reported', async () => {
     const wrapsOnly: KeyWrapper = { ...localKeyWrapper({ masterKey: randomBytes(32) }) };
     delete wrapsOnly.generate;
     let isBroken = false;
@@ -129,7 +129,7 @@ describe('a new key', () => {
     expect((await stored()).entries).toHaveLength(1);
   });
 
-  test('is not even created by a wrong clock (F13)', async () => {
+  test('a member with a wrong clock does not even create a new key (F13)', async () => {
     const { codec } = await fleet.start();
     fleet.store.date = () => new Date(fleet.clock.wallMs() + 3_600_000);
     await expect(codec.rotate()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });
@@ -138,7 +138,7 @@ describe('a new key', () => {
 });
 
 describe('a write', () => {
-  test('has vouchers for a new key of the newest eight that its creator knows, including revoked and expired ones', async () => {
+  test('a new key has vouchers of the newest eight keys that its creator knows, including revoked and expired ones', async () => {
     const { codec } = await fleet.start();
     const made = async () => (await stored()).entries.toSorted((one, other) => one.created - other.created);
     await codec.rotate();
@@ -159,7 +159,7 @@ describe('a write', () => {
     expect(newest.slice(-9)).toContain(id);
   });
 
-  test('does not happen if there is nothing to revoke', async () => {
+  test('nothing is written if there is nothing to revoke', async () => {
     const { codec } = await fleet.start();
     const { writes } = fleet.store;
     await codec.revokeAllBefore(new Date(0));
@@ -167,7 +167,7 @@ describe('a write', () => {
     expect(codec.health().keys).toHaveLength(1);
   });
 
-  test('does not happen while the key wrapper whose wraps are missing is down, and adds no wrap to a revoked key', async () => {
+  test('nothing is written while the key wrapper whose wraps are missing is down, and a revoked key gets no wrap', async () => {
     const first = await fleet.start();
     await first.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000));
     const down = fleet.kms.connect('other-kms');
@@ -185,7 +185,7 @@ describe('a write', () => {
     ]);
   });
 
-  test('is reported as a conflict if another writer was first, and not if the store failed it', async () => {
+  test('a write that another writer preceded is reported as a conflict, and one that the store failed is not', async () => {
     const failures: Error[] = [new RingStoreError('unavailable', 'no'), new RingConflictError()];
     const inner = fleet.store.connectUnwatched();
     let isFailing = false;
@@ -245,13 +245,16 @@ describe('a requested rotation that loses the race to another one (F8)', () => {
     return (await stored()).entries.length;
   }
 
-  test.each([0, 200, 300])('is satisfied by one whose clock is %d s ahead', async (seconds) => {
-    const other = await fleet.start({ ring: fleet.store.connectUnwatched(), clock: ahead(seconds) });
-    const member = await overtaken(() => other.codec.rotate());
-    expect(await rotated(member)).toBe(2);
-  });
+  test.each([0, 200, 300])(
+    'a rotation that lost the race is satisfied by one whose clock is %d s ahead',
+    async (seconds) => {
+      const other = await fleet.start({ ring: fleet.store.connectUnwatched(), clock: ahead(seconds) });
+      const member = await overtaken(() => other.codec.rotate());
+      expect(await rotated(member)).toBe(2);
+    },
+  );
 
-  test('is still made if it was requested to seal sooner', async () => {
+  test('a rotation that lost the race is still made if sealing was requested sooner', async () => {
     const other = await fleet.start({ ring: fleet.store.connectUnwatched() });
     const member = await overtaken(() => other.codec.rotate());
     expect(await rotated(member, { emergency: true })).toBe(3);

@@ -176,7 +176,7 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
 });
 
 describe('a server whose clock steps after the end of a revoked key', () => {
-  test('does not take that key back from a document written before the revocation', async () => {
+  test('a server whose clock stepped takes no revoked key back from a document written before the revocation', async () => {
     const member = await start();
     const [revoked] = await entries();
     const id = revoked?.id ?? '';
@@ -331,7 +331,7 @@ describe('a publisher that was delayed (F41)', () => {
   });
 
   for (const isAnswered of [false, true]) {
-    test(`does not seal with the key before all have it if it was stopped while its write was pending: ${isAnswered ? 'the answer is there when it continues' : 'no answer ever comes'}`, async () => {
+    test(`a publisher that was stopped during its write does not seal before all have the key: ${isAnswered ? 'the answer is there when it continues' : 'no answer ever comes'}`, async () => {
       const { network, ring } = held(fleet.store.connectUnwatched());
       const late = await start({ ring });
       const members = [late];
@@ -389,7 +389,7 @@ describe('a publisher that was delayed (F41)', () => {
     expect(open(late, token)).toBe(UNKNOWN);
   });
 
-  test('does not take a late write for a successful one', async () => {
+  test('a publisher does not take a late write for a successful one', async () => {
     const { network, ring } = held(fleet.store.connect());
     const late = await start({ ring });
     const a = await start();

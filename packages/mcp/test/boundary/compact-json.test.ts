@@ -30,7 +30,7 @@ function outcome(wire: string): string {
 }
 
 describe('compactJson writes what the MCP Python SDK writes', () => {
-  test('has the complete file of vectors', () => {
+  test('the file of vectors is complete', () => {
     expect([vectors.length, rejected.length]).toEqual([276, 19]);
     expect(representable.length).toBeGreaterThan(200);
   });

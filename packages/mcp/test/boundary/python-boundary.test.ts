@@ -12,7 +12,7 @@ import { boundaryVectors, type Echo, ringOf, type VectorPrincipal } from '../sup
 const { mints, vectors, wireError } = boundaryVectors;
 const utf8 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8');
 
-test('has the complete file of vectors', () => {
+test('the file of vectors is complete', () => {
   expect([mints.length, vectors.length]).toEqual([149, 599]);
 });
 
