@@ -166,7 +166,7 @@ export const job: run_v1.Schema$Job = ${JSON.stringify(JOB)};
     },
   );
 
-  test('keep one instance on Cloud Run, with CPU between requests', () => {
+  test('the keeper has one instance on Cloud Run, with CPU between requests', () => {
     expect(at(SERVICE, 'spec', 'template', 'metadata', 'annotations')).toEqual({
       'autoscaling.knative.dev/minScale': '1',
       'autoscaling.knative.dev/maxScale': '1',
@@ -180,7 +180,7 @@ export const job: run_v1.Schema$Job = ${JSON.stringify(JOB)};
     expect(SCHEDULE['ScheduleExpression']).toBe('rate(1 hour)');
   });
 
-  test('name variables that configure the command, and no secret', () => {
+  test('the deployment files name variables that configure the command, and no secret', () => {
     const names = CONTAINERS.flatMap(([, container]) =>
       ((at(container, 'env') ?? []) as readonly { readonly name: string }[]).map(({ name }) => name),
     );

@@ -133,7 +133,7 @@ describe.each(NAMINGS)('with the names of $naming:', ({ suffix, named }) => {
       expect(await runProgram(programs?.promtool ?? '', ['check', 'rules', RULES])).toMatchObject({ code: 0 });
     });
 
-    test('fire when they must, and not for a healthy fleet', async () => {
+    test('the alerts fire when they must, and not for a healthy fleet', async () => {
       const folder = mkdtempSync(join(tmpdir(), 'sealring-rules-'));
       try {
         cpSync(RULES, join(folder, 'alerts.yml'));

@@ -91,7 +91,7 @@ describe('the figures that the command line gives for a policy', () => {
     { keyVersionEverySeconds: 300, kmsCheckEverySeconds: 600 },
     { keyVersionEverySeconds: 0, refreshEverySeconds: 120 },
   ];
-  test.each(policies)('match the calls within a tenth: %j', async (policy) => {
+  test.each(policies)('the figures match the calls within a tenth: %j', async (policy) => {
     const world = await fleet(policy);
     const { kms, store, timeline } = world;
     const before = { kms: kms.total - kms.looks, looks: kms.looks, reads: store.calls.read };

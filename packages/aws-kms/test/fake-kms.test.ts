@@ -63,7 +63,7 @@ describe('the fake behaves like KMS', () => {
     expect(kms.requests).toHaveLength(7);
   });
 
-  test('hangs until it is aborted or, if it ignores aborts, until it is made to answer', async () => {
+  test('a call to a fake that hangs ends with the abort or, if aborts are ignored, when the fake is made to answer', async () => {
     const kms = new FakeKms();
     const KeyId = kms.createKey(ID);
     const controller = new AbortController();

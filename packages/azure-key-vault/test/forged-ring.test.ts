@@ -171,7 +171,7 @@ describe('a starting server refuses a genuine ring document that was tampered wi
         ),
     ],
     ['another ring’s name', (text: string) => text.replace('"ring":"default"', '"ring":"refunds"')],
-  ])('%s', async (_, change) => {
+  ])('a starting server refuses a genuine ring document that was given %s', async (_, change) => {
     const genuine = memoryRing();
     await server(genuine);
     const document = (await genuine.read())?.document ?? '';
@@ -182,7 +182,7 @@ describe('a starting server refuses a genuine ring document that was tampered wi
     await expect(server(ring)).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('the complete ring of another name with the same keys (F25)', async () => {
+  test('a starting server refuses the complete ring of another name with the same keys (F25)', async () => {
     const refunds = memoryRing();
     await server(refunds, { ringName: 'refunds' });
     await expect(server(refunds, { ringName: 'payments' })).rejects.toMatchObject({ kind: 'corrupt' });

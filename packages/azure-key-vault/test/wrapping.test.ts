@@ -128,7 +128,7 @@ describe('adapter rule 6: a wrapped key never chooses the vault or key of a call
     ['the key without a version', (id: string) => ({ keyId: id.replace(/\/[0-9a-f]{32}$/, '') })],
     ['a path behind the version', (id: string) => ({ keyId: `${id}/wrapkey` })],
     ['nothing', () => ({ keyId: '' })],
-  ])('contract 3: one that names %s is corrupt, and no request is made', async (_, change) => {
+  ])('contract 3: a wrapped key that names %s is corrupt, and no request is made', async (_, change) => {
     const { vault, wrapper } = setup();
     const keyWrapper = wrapper();
     const made = await keyWrapper.wrap(samplePlaintext(), { context });
@@ -141,7 +141,7 @@ describe('adapter rule 6: a wrapped key never chooses the vault or key of a call
   });
 
   test.each([0, 513])(
-    'one of %i bytes, a length that no key makes, is corrupt, and no request is made',
+    'a wrapped key of %i bytes, a length that no key makes, is corrupt, and no request is made',
     async (length) => {
       const { vault, rsa, wrapper } = setup();
       const made = {

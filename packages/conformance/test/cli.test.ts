@@ -143,7 +143,7 @@ describe('a wrong command line is reported in one line, with exit code 2', () =>
       /--report and --json name the same file/,
     ],
   ];
-  test.each(cases)('%j', async (args, error) => {
+  test.each(cases)('the wrong command line %j is reported in one line, with exit code 2', async (args, error) => {
     const { code, stdout, stderr } = await runCli(args);
     expect({ code, stdout, stderr }).toEqual({
       code: 2,
@@ -190,16 +190,19 @@ describe('a wrong target module is reported in one line, with exit code 2', () =
       /"x"/,
     ],
   ];
-  test.each(cases)('%s', async (name, content, error) => {
-    const { code, stdout, stderr } = await runCli(['codec', inFolder(name, content), '--quiet', ...ONE]);
-    expect({ code, stdout, stderr }).toEqual({
-      code: 2,
-      stdout: '',
-      stderr: expect.stringMatching(/^error: [^\n]+\n$/),
-    });
-    expect(stderr).toMatch(error);
-    expect(stderr).not.toContain(secret);
-  });
+  test.each(cases)(
+    'the wrong target module %s is reported in one line, with exit code 2',
+    async (name, content, error) => {
+      const { code, stdout, stderr } = await runCli(['codec', inFolder(name, content), '--quiet', ...ONE]);
+      expect({ code, stdout, stderr }).toEqual({
+        code: 2,
+        stdout: '',
+        stderr: expect.stringMatching(/^error: [^\n]+\n$/),
+      });
+      expect(stderr).toMatch(error);
+      expect(stderr).not.toContain(secret);
+    },
+  );
 
   test('a program that does not start is the only finding', async () => {
     writeFileSync(join(folder, 'no-program'), '');
@@ -405,7 +408,7 @@ describe('every suite', () => {
     ]);
   });
 
-  test('key-wrapper exits with 0 for a sound one and 1 for a broken one', async () => {
+  test('key-wrapper exits with 0 for a sound key wrapper and 1 for a broken one', async () => {
     const args = ['--only', 'WRAP-ROUNDTRIP', '--quiet', '--json'];
     const sound = await runCli(['key-wrapper', 'sound-key-wrapper.ts', ...args]);
     expect({ code: sound.code, report: reportOf(sound.stdout) }).toMatchObject({

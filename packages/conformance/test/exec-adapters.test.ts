@@ -206,7 +206,7 @@ const NOT_STARTED: readonly (readonly [
 describe.each(['key-wrapper', 'ring-store'] as const)(
   'a program of a %s that does not start is one finding',
   (contract) => {
-    test.each(NOT_STARTED)('%s', async (what, command, finding) => {
+    test.each(NOT_STARTED)('a program that fails to start is one finding: %s', async (what, command, finding) => {
       const make = contract === 'key-wrapper' ? execKeyWrapperTarget : execRingStoreTarget;
       // Only the hanging one must exceed the limit.
       const timeoutMs = what === 'hangs' ? 2_000 : 20_000;

@@ -58,7 +58,7 @@ describe('the source folders of mcp', () => {
     expect(FILES.some(({ folder, name }) => folder === 'mcpd' && name === 'index.ts')).toBe(true);
   });
 
-  test('import the SDK only where it is expected', () => {
+  test('the source folders import the SDK only where that is expected', () => {
     const knowing = FILES.filter(({ imports }) => imports.some((target) => target.startsWith(SDK)));
     expect([...new Set(knowing.map(({ folder }) => folder))].toSorted()).toEqual(MAY_KNOW_SDK.toSorted());
   });

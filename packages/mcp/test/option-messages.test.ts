@@ -93,19 +93,25 @@ describe('a message names the option', () => {
     ],
     [mcpd({ alsoAccept: KEY }), 'createMcpdRequestStateCodec: alsoAccept requires key or codec'],
   ];
-  test.each(cases.map(([attempt, message]) => [message, attempt] as const))('%s', (message, attempt) => {
-    expect(attempt).toThrow(TypeError);
-    expect(attempt).toThrow(message);
-  });
+  test.each(cases.map(([attempt, message]) => [message, attempt] as const))(
+    'a TypeError names the option: %s',
+    (message, attempt) => {
+      expect(attempt).toThrow(TypeError);
+      expect(attempt).toThrow(message);
+    },
+  );
 
   const outOfRange: readonly (readonly [() => unknown, string])[] = [
     [policy({ codec, onInvalid: 'ignore' }), 'onInvalid must be one of reject, re-elicit, re-elicit-any, got "ignore"'],
     [mcpd({ key: KEY, mode: 'plain' }), 'mode must be one of signed, encrypted, got "plain"'],
   ];
-  test.each(outOfRange.map(([attempt, message]) => [message, attempt] as const))('%s', (message, attempt) => {
-    expect(attempt).toThrow(RangeError);
-    expect(attempt).toThrow(message);
-  });
+  test.each(outOfRange.map(([attempt, message]) => [message, attempt] as const))(
+    'a RangeError names the option: %s',
+    (message, attempt) => {
+      expect(attempt).toThrow(RangeError);
+      expect(attempt).toThrow(message);
+    },
+  );
 });
 
 describe('arguments of protectRequestState and createProtectedMcpServer', () => {

@@ -28,7 +28,7 @@ test.each([
   ['the status', 412, ['C', '409'], { kind: 'conflict', detail: 'another one (status 412)' }],
   ['a status as text', '412', [], { kind: 'unavailable', detail: 'the call failed' }],
   ['a name of Object.prototype', undefined, ['constructor'], { kind: 'unavailable', detail: 'the call failed' }],
-])('%s decides', (_, status, codes, failure) => {
+])('the kind of a store failure follows from %s', (_, status, codes, failure) => {
   expect(storeFailure(store, undefined, status, codes)).toEqual(failure);
 });
 

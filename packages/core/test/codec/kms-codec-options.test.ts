@@ -150,7 +150,7 @@ describe('a wrong option of createKmsCodec is rejected, naming option and value'
     ['an option called __proto__', JSON.parse('{"__proto__":{"role":"reader"}}'), typeError('"__proto__"')],
   ];
 
-  test.each(wrong)('%s', async (_, options, refusal) => {
+  test.each(wrong)('createKmsCodec rejects %s', async (_, options, refusal) => {
     const given = { keyWrapper, ring: memoryRing() };
     for (const [name, value] of Object.entries(options)) {
       Object.defineProperty(given, name, { value, enumerable: true, configurable: true, writable: true });
@@ -297,7 +297,7 @@ describe('the rules between the times', () => {
     for (const policy of bounds) expect(resolvePolicy(policy, remote)).toMatchObject(policy);
   });
 
-  test('limit the number of keys: the longest token life that fits is the one in the document', () => {
+  test('the rules limit the number of keys: the longest token life that fits is the one in the document', () => {
     const keys = (tokenLifetimeSeconds: number) =>
       Math.ceil((4_500 + 86_400 + 23_400 + tokenLifetimeSeconds + 3 * 300) / 86_400) + 9;
     const longest = 55 * 86_400 - 4_500 - 86_400 - 23_400 - 900;
@@ -328,7 +328,7 @@ describe('the defaults', () => {
     });
   });
 
-  test('create a ring at once in memory and with create: now, and elsewhere, including a file, after R + backoffCap', () => {
+  test('a ring is created at once in memory and with create: now, and elsewhere, including a file, after R + backoffCap', () => {
     const after = (storeKind: string, createNow = false, refreshEverySeconds = 300) =>
       resolvePolicy({ refreshEverySeconds }, { storeKind, createNow }).createAfterSeconds;
     expect([after('memory'), after('file', true), after('s3', true)]).toEqual([0, 0, 0]);
@@ -338,7 +338,7 @@ describe('the defaults', () => {
     );
   });
 
-  test('derive propagation and grace from the times they depend on', () => {
+  test('propagation and grace are derived from the times they depend on', () => {
     const policy = {
       sealOutageSeconds: 1_000,
       refreshEverySeconds: 50,

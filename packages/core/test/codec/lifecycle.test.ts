@@ -102,7 +102,7 @@ test('a member that has read a new key only after a push may publish the next ke
   expect((await ring()).entries).toHaveLength(3);
 });
 
-test('keeps the key that sealed when a clock steps back to before its activation, and stops nothing (F13)', async () => {
+test('a key that sealed stays active when a clock steps back to before its activation, and nothing stops (F13)', async () => {
   const a = await fleet.start({ policy: { clockSkewSeconds: 600 } });
   await a.codec.rotate();
   await fleet.clock.advance(4_900);

@@ -61,7 +61,7 @@ describe('two members whose clocks are 600 s apart, the tolerated skew (F13)', (
     ['the fast one', 300, -300],
     ['the slow one', -300, 300],
   ] as const) {
-    test(`unseal each other’s tokens from the start and for three days, in a ring created by ${title}`, async () => {
+    test(`members unseal each other’s tokens from the start and for three days, in a ring created by ${title}`, async () => {
       const a = await start(founder);
       const b = await start(other);
       // One key is enough for both: neither had to wait for the other's clock, or to make a key of its own.
@@ -125,7 +125,7 @@ describe('two members whose clocks are 600 s apart, the tolerated skew (F13)', (
     }
   });
 
-  test('seal with an emergency successor of the slow one at the fast one once all can have read it, not before', async () => {
+  test('the member with the fast clock seals with an emergency key of the slow one once all can have read that key, not before', async () => {
     const slow = await start(-300);
     const fast = await start(300);
     const late = await start(0);

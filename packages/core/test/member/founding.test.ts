@@ -23,7 +23,7 @@ async function ring() {
 }
 
 describe('a store that other processes share', () => {
-  test('costs fifty members with separate connections one data key, its KMS check, and one unwrap for each other member (F6, F8)', async () => {
+  test('fifty members with separate connections need one data key, its KMS check, and one unwrap for each other member (F6, F8)', async () => {
     const members = await fleet.startAll(50, AT_ONCE);
     expect((await ring()).entries).toHaveLength(1);
     expect(fleet.kms.calls).toEqual({ generate: 1, wrap: 0, unwrap: 50 });
@@ -72,7 +72,7 @@ describe('a store that other processes share', () => {
     expect(fleet.clock.wallMs() - at).toBeLessThan(10_000);
   });
 
-  test('makes a presumably dead creator lose the race and adopt the ring', async () => {
+  test('a creator that was presumed dead loses the race and adopts the ring', async () => {
     let patient: (() => void) | undefined;
     fleet.kms.latency = () =>
       new Promise((resolve) => {

@@ -88,18 +88,21 @@ describe('a ring of many live keys (F23)', () => {
 test.each([
   [59, 60],
   [60, 60],
-])('fills the sixtieth place by schedule, and none after it: of %i keys, a day later %i', async (many, later) => {
-  const { codec } = await fleet.start();
-  for (let i = 1; i < 48; i++) await codec.rotate();
-  // Each of these makes a successor.
-  for (let i = 48; i < many; i++) await codec.revoke(codec.health().sealingKey ?? '');
-  expect((await stored()).entries).toHaveLength(many);
-  await fleet.clock.advance(25 * 3_600);
-  expect((await stored()).entries).toHaveLength(later);
-  expect(log.of('rotation').filter((event) => 'reason' in event && event['reason'] === 'scheduled')).toHaveLength(
-    later - many,
-  );
-});
+])(
+  'a scheduled rotation fills the sixtieth place, and none after that: of %i keys, a day later %i',
+  async (many, later) => {
+    const { codec } = await fleet.start();
+    for (let i = 1; i < 48; i++) await codec.rotate();
+    // Each of these makes a successor.
+    for (let i = 48; i < many; i++) await codec.revoke(codec.health().sealingKey ?? '');
+    expect((await stored()).entries).toHaveLength(many);
+    await fleet.clock.advance(25 * 3_600);
+    expect((await stored()).entries).toHaveLength(later);
+    expect(log.of('rotation').filter((event) => 'reason' in event && event['reason'] === 'scheduled')).toHaveLength(
+      later - many,
+    );
+  },
+);
 
 describe('a new key', () => {
   test('a new key whose id is already in the ring is discarded, and another one created (F16)', async () => {

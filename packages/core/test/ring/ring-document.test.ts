@@ -620,7 +620,7 @@ describe('a document that a member must refuse', () => {
     ['an escape that is not needed', (text) => text.replace('"local"', '"loc\\u0061l"')],
     ['an escaped slash', (text) => text.replace('ring/1', 'ring\\/1')],
     ['an escaped name', (text) => text.replace('"keys"', '"k\\u0065ys"')],
-  ])('spelled with %s', (_, respell) => {
+  ])('a document spelled with %s is refused', (_, respell) => {
     const text = textOf(entryOf(idOf(1), { vouchers: macsOf(1) }));
     expect(() => parseDocument(text, RING)).not.toThrow();
     expect(respell(text)).not.toBe(text);

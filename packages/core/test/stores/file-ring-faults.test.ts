@@ -449,7 +449,7 @@ describe('codes of the system', () => {
     [new Error('x'), undefined],
     ['ENOENT', undefined],
     [undefined, undefined],
-  ])('%o: %s', (error, code) => {
+  ])('the code of the error %o is %s', (error, code) => {
     expect(codeOf(error)).toBe(code);
   });
 

@@ -54,7 +54,7 @@ function repeats(tokens: readonly string[]): number {
 }
 
 describe('with a constant random source and stopped clocks (F1)', () => {
-  test('repeats no (salt, nonce) over 2^21 seals of one payload, and uses a salt for 2^20 tokens', () => {
+  test('no (salt, nonce) repeats over 2^21 seals of one payload, and a salt is used for 2^20 tokens', () => {
     const sealer = sealerOver(stateWith());
     const payload = Buffer.from('x');
     const salts = new Map<string, Set<string>>();
@@ -74,7 +74,7 @@ describe('with a constant random source and stopped clocks (F1)', () => {
     expect(saltOf(sealer.seal(payload, FROZEN))).not.toBe([...salts.keys()].at(-1));
   }, 180_000);
 
-  test('shares the pool, not a token key, between two data keys and two purposes of one instance', () => {
+  test('two data keys and two purposes of one instance share the pool, not a token key', () => {
     const state = stateWith();
     const sealers = [
       sealerOver(state),
@@ -221,7 +221,7 @@ describe('two clones of one machine (F2)', () => {
     expect(repeats([...a, ...b])).toBe(0);
   });
 
-  test('repeat nothing from the second token on with one clock and different payloads', () => {
+  test('clones repeat nothing from the second token on with one clock and different payloads', () => {
     const { a, b } = clones((who) => ({ moment: (i) => after(FROZEN, i % 900), payloads: payloads(who) }));
     // The first token is the documented exception: it shows that the clones are clones.
     expect(useOf(a[0] ?? '')).toBe(useOf(b[0] ?? ''));
@@ -229,7 +229,7 @@ describe('two clones of one machine (F2)', () => {
     expect(repeats([...a, ...b])).toBe(1);
   });
 
-  test('repeat nothing after the first difference with one clock and payloads that differ late', () => {
+  test('clones repeat nothing after the first difference with one clock and payloads that differ late', () => {
     const same = payloads('same');
     const differ = 100;
     const { a, b } = clones((who) => ({
@@ -241,7 +241,7 @@ describe('two clones of one machine (F2)', () => {
     expect(repeats([...a.slice(differ + 1), ...b.slice(differ + 1)])).toBe(0);
   });
 
-  test('repeat nothing after the first differing token if cloned while the machine runs, under the salt they share', () => {
+  test('clones of a running machine repeat nothing after the first differing token, under the salt they share', () => {
     const run = (who: string) => {
       const sealer = sealerOver(stateWith({ random: cloneable('one seed') }));
       const before = payloads('before the clone').map((payload) => sealer.seal(payload, FROZEN));

@@ -269,7 +269,7 @@ describe('prepare', () => {
   });
 });
 
-test('unseals nothing, and reports no refusal, when the client disconnects during prepare', async () => {
+test('nothing is unsealed, and no refusal is reported, when the client disconnects during prepare', async () => {
   const leaving = new AbortController();
   const unsealed: string[] = [];
   const warnings: string[] = [];

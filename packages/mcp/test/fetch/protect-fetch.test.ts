@@ -70,7 +70,7 @@ describe.each(['json', 'sse'] as const)('protectFetch around a handler that answ
       ['a request without a user', 'principal drift', { user: '' }],
       ['an expired token', 'expired', { wallMs: 601_000 }],
       ['a token of another audience', 'audience', { audience: 'another desk' }],
-    ])('%s', async (_name, reason, attack) => {
+    ])('%s is refused like by protectRequestState, and the handler is not called', async (_name, reason, attack) => {
       const { tamper, params, method, user, wallMs, audience } = Object(attack);
       const seen: unknown[] = [];
       let now = 1_795_000_000_000;
@@ -602,7 +602,7 @@ describe('options that protectFetch rejects', () => {
     ],
     ['an unknown option', () => protectFetch(handler, security, Object({ ...required, path: '/' })), 'path'],
     ['a limit of 0', () => protectFetch(handler, security, { ...required, maxRequestBytes: 0 }), 'maxRequestBytes'],
-  ])('%s', (_name, make, message) => {
+  ])('protectFetch rejects %s', (_name, make, message) => {
     expect(make).toThrow(message);
   });
 

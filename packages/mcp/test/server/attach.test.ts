@@ -178,7 +178,7 @@ describe('handlers are guarded however they are registered', () => {
     },
   };
 
-  test.each(Object.entries(ways))('%s', async (_name, register) => {
+  test.each(Object.entries(ways))('a handler that is registered with %s is guarded', async (_name, register) => {
     const { security, events } = watched();
     await using http = await serveHttp(() => {
       const server = protectRequestState(new Server(INFO, { capabilities: { tools: {} } }), security, AUDIENCE);

@@ -198,24 +198,27 @@ describe('createProtectedMcpServer announces the same capabilities as the class'
   const names = ['tools', 'prompts', 'resources'] as const;
   const subsets = Array.from({ length: 8 }, (_, bits) => names.filter((_name, bit) => (bits & (1 << bit)) !== 0));
 
-  test.each(subsets.map((subset) => [subset.join(', ') || 'nothing', subset] as const))('%s', (_name, subset) => {
-    const capabilities = Object.fromEntries(subset.map((name) => [name, all[name]]));
-    const options = { capabilities: { ...capabilities, logging: {} } };
-    const plain = new McpServer(INFO, options).server;
-    const warned = vi.spyOn(console, 'warn').mockImplementation(() => {});
-    const ours = createProtectedMcpServer({ McpServer, serverInfo: INFO, security, serverOptions: options }).server;
-    expect(warned).not.toHaveBeenCalled();
-    expect(ours.getCapabilities()).toEqual(plain.getCapabilities());
-    const answered = names.filter((name) => {
-      try {
-        ours.assertCanSetRequestHandler(lists[name]);
-        return false;
-      } catch {
-        return true;
-      }
-    });
-    expect(answered).toEqual(subset);
-  });
+  test.each(subsets.map((subset) => [subset.join(', ') || 'nothing', subset] as const))(
+    'the announced capabilities are those of the class for %s',
+    (_name, subset) => {
+      const capabilities = Object.fromEntries(subset.map((name) => [name, all[name]]));
+      const options = { capabilities: { ...capabilities, logging: {} } };
+      const plain = new McpServer(INFO, options).server;
+      const warned = vi.spyOn(console, 'warn').mockImplementation(() => {});
+      const ours = createProtectedMcpServer({ McpServer, serverInfo: INFO, security, serverOptions: options }).server;
+      expect(warned).not.toHaveBeenCalled();
+      expect(ours.getCapabilities()).toEqual(plain.getCapabilities());
+      const answered = names.filter((name) => {
+        try {
+          ours.assertCanSetRequestHandler(lists[name]);
+          return false;
+        } catch {
+          return true;
+        }
+      });
+      expect(answered).toEqual(subset);
+    },
+  );
 
   test.each([[undefined], [{}], [{ requestState: {} }], [{ requestState: { verify: undefined } }]])(
     'the options %o need no capabilities and no verify',
