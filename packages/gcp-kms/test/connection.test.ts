@@ -86,7 +86,7 @@ describe('the wrapper’s own client', () => {
   });
 });
 
-test('the own client reaches an emulator at an endpoint with http:// over an insecure channel, without credentials', async () => {
+test('the wrapper’s own client reaches an emulator at an endpoint with http:// over an insecure channel, without credentials', async () => {
   vi.stubEnv('GOOGLE_APPLICATION_CREDENTIALS', '/nonexistent');
   onTestFinished(() => void vi.unstubAllEnvs());
   const endpoint = `http://${world.server.host}:${world.server.port}`;
@@ -100,7 +100,7 @@ test.each([
   ['https://kms.example', 'kms.example', 443],
   ['https://kms.example:8443', 'kms.example', 8443],
   ['http://localhost', 'localhost', 80],
-])('the own client for the endpoint %s calls %s at port %i', async (endpoint, host, port) => {
+])('the wrapper’s own client for the endpoint %s calls %s at port %i', async (endpoint, host, port) => {
   const client = await makeClient(endpoint === undefined ? undefined : new URL(endpoint));
   expect(client).toMatchObject({ _opts: { servicePath: host, port } });
 });

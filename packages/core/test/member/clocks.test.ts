@@ -190,7 +190,7 @@ describe('a wall clock that steps (F13)', () => {
     expect(open(a, token)).toBe('InvalidRequestState: unknown key');
   });
 
-  test('revives no expired key if it steps back', async () => {
+  test('a wall clock that steps back revives no expired key', async () => {
     const a = await start(0, { keyWrapper: withoutNewKeys() });
     const { sealingKey } = a.codec.health();
     const { sealsUntil, unsealsUntil } = keyOf(a, sealingKey);
@@ -215,7 +215,7 @@ describe('a wall clock that steps (F13)', () => {
     expectEnded();
   });
 
-  test('leaves a member without a key, rather than with an older one than has sealed, if it steps back', async () => {
+  test('a wall clock that steps back leaves a member without a key, rather than with an older one than has sealed', async () => {
     const a = await start(0);
     await a.codec.rotate({ emergency: true });
     const known = keeperOf(a.codec)?.view.snapshot.keys ?? [];
@@ -260,7 +260,7 @@ describe('a machine that was suspended (F13, F28)', () => {
     expect(open(a, seal(a))).toBe('state');
   });
 
-  test('serves its first request after ten times sealOutage: prepare reads the ring and makes the KMS check', async () => {
+  test('a machine that was suspended serves its first request after ten times sealOutage: prepare reads the ring and makes the KMS check', async () => {
     const a = await start(0);
     const { reads } = fleet.store;
     const checks = fleet.kms.calls.unwrap;
@@ -274,7 +274,7 @@ describe('a machine that was suspended (F13, F28)', () => {
     expect([fleet.store.reads - reads, fleet.kms.calls.unwrap - checks]).toEqual([1, 1]);
   });
 
-  test('continues to seal after eight minutes, and reads and makes a KMS check within two seconds, although none is due', async () => {
+  test('a machine that was suspended continues to seal after eight minutes, and reads and makes a KMS check within two seconds, although none is due', async () => {
     const a = await start(0);
     const proofs = fleet.kms.calls.unwrap;
     const { reads } = fleet.store;
@@ -295,7 +295,7 @@ describe('a machine that was suspended (F13, F28)', () => {
     expect(reader.codec.health()).toMatchObject({ status: 'ok', ready: true });
   });
 
-  test('unseals nothing that has expired after two days, and recovers with its first call', async () => {
+  test('a machine that was suspended unseals nothing that has expired after two days, and recovers with its first call', async () => {
     const a = await start(0);
     const b = await start(0);
     const token = seal(a);
@@ -305,7 +305,7 @@ describe('a machine that was suspended (F13, F28)', () => {
     expect(open(b, seal(a))).toBe('state');
   });
 
-  test('unseals its token, even if the clock unseals another one during the notification of the gap', async () => {
+  test('a machine that was suspended unseals its token, even if the clock unseals another one during the notification of the gap', async () => {
     const clock: { -readonly [key in keyof Clock]: Clock[key] } = skewed(0);
     const a = await start(0, { clock });
     const b = await start(0);

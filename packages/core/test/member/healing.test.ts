@@ -192,7 +192,7 @@ describe('an older document (F31)', () => {
     expect(repairs).toBeLessThanOrEqual(12);
   });
 
-  test('waits for the backoff while the store does not answer, and is overwritten once it does', async () => {
+  test('an older document waits for the backoff while the store does not answer, and is overwritten once the store does', async () => {
     const { a, old } = await rolledBack();
     const before = await fleet.store.document();
     await fleet.store.put(old);
@@ -218,7 +218,7 @@ describe('an older document (F31)', () => {
     expect(a.codec.health().lastError).toBeUndefined();
   });
 
-  test('teaches a reader nothing: the reader writes nothing, is degraded, and continues with what it knows', async () => {
+  test('a reader that reads an older document writes nothing, is degraded, and continues with what is known', async () => {
     const { a, old } = await rolledBack();
     const reader = await start(0.5, { role: 'reader' });
     await fleet.store.put(old);

@@ -47,7 +47,7 @@ describe('a new version of a KMS key', () => {
     }
   });
 
-  test('leads to no second rotation while the KMS returns the old one for a while', async () => {
+  test('a KMS that returns the old key version for a while causes no second rotation', async () => {
     await fleet.startAll(3, { policy });
     await fleet.clock.advance(HOUR);
     for (let hour = 0; hour < 12; hour++) {
@@ -57,7 +57,7 @@ describe('a new version of a KMS key', () => {
     expect(events.of('rotation').filter(({ reason }) => reason === 'key-version')).toHaveLength(1);
   });
 
-  test('leads to at most one rotation in an hour if the KMS names it and still wraps data keys with the old one', async () => {
+  test('a KMS that names a new key version but still wraps with the old one causes at most one rotation in an hour', async () => {
     const connect = (): KeyWrapper => {
       const inner = fleet.kms.connect();
       const byOld = <T>(run: () => Promise<T>): Promise<T> => {

@@ -90,7 +90,7 @@ describe('a step of the wall clock', () => {
     expect([aheadBy(), isConfirmed()]).toEqual([2 * DAY, false]);
   });
 
-  test('makes earlier dates irrelevant, so that a later date is needed', () => {
+  test('a step of the wall clock makes earlier dates irrelevant, so that a later date is needed', () => {
     note('store', 0);
     clock.step(DAY);
     expect(isConfirmed()).toBe(false);
@@ -98,7 +98,7 @@ describe('a step of the wall clock', () => {
     expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
   });
 
-  test('leaves the trusted time advanced by the time that passed', async () => {
+  test('a step of the wall clock leaves the trusted time advanced by the time that passed', async () => {
     const before = ringClock.timeMs(now());
     clock.step(DAY);
     await clock.advance(600);
@@ -146,7 +146,7 @@ describe('a machine that was suspended', () => {
     expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
   });
 
-  test('stays unconfirmed if its uptime is unknown', () => {
+  test('a clock stays unconfirmed after a suspension if the uptime is unknown', () => {
     const mute: Clock = { wallMs: () => clock.wallMs(), monotonicNs: () => clock.monotonicNs() };
     const without = clockOf(mute);
     clock.suspend(HOUR);
@@ -162,7 +162,7 @@ describe('a machine that was suspended', () => {
 });
 
 describe('a machine that starts with a wrong clock', () => {
-  test('reports it as soon as a date shows it, and recovers as soon as its clock is right', () => {
+  test('a machine that starts with a wrong clock reports that as soon as a date shows it, and recovers once the clock is right', () => {
     note('kms', -3 * DAY);
     expect(ringClock.trouble(now())).toBe(`this machine's clock is ${3 * DAY} s ahead of that of the kms`);
     clock.step(-3 * DAY);

@@ -74,7 +74,7 @@ describe('a key that is disabled, at members and readers at any point between tw
     expect(lastOpen.reader).toBeGreaterThan(2_620 + HOUR);
   });
 
-  test('after a key is disabled, both stop within the same bounds at a KMS that answers, while the store is unreachable', async () => {
+  test('after a key is disabled, sealing and unsealing stop within the same bounds if only the store is unreachable', async () => {
     const { lastSeal, lastOpen } = await stopsAfter(async (all) => {
       fleet.kms.failing = 'disabled';
       for (const { ring } of all) ring.cut = true;

@@ -48,7 +48,7 @@ describe('a ring of many live keys (F23)', () => {
   });
   const tooLarge = { name: 'RingStoreError', kind: 'too-large' };
 
-  test('accepts no further requested key from 48 on, and none is created for it', async () => {
+  test('a ring of 48 keys accepts no further requested key, and none is created', async () => {
     const { total } = kms;
     await expect(member.codec.rotate()).rejects.toMatchObject(tooLarge);
     await expect(member.codec.rotate({ emergency: true })).rejects.toMatchObject(tooLarge);
@@ -61,7 +61,7 @@ describe('a ring of many live keys (F23)', () => {
     });
   });
 
-  test('accepts revocations: those that every member has read leave the document to make room for a successor', async () => {
+  test('a ring of many keys accepts revocations: those that every member has read leave the document to make room', async () => {
     for (let i = 0; i < 18; i++) {
       const { sealingKey } = member.codec.health();
       if (sealingKey === undefined) break;
@@ -76,7 +76,7 @@ describe('a ring of many live keys (F23)', () => {
     expect(open(member, seal(member))).toBe('state');
   });
 
-  test('accepts revocations that not every member has read without a successor, once they fill it', async () => {
+  test('a full ring accepts revocations that not every member has read, without a successor', async () => {
     for (let i = 0; i < 17; i++) await member.codec.revoke(member.codec.health().sealingKey ?? '');
     const { entries } = await stored();
     expect(entries).toHaveLength(64);

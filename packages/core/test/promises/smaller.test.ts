@@ -32,7 +32,7 @@ async function entries() {
 }
 
 describe('createAfter', () => {
-  test('follows backoffCap, for every store that others may share and for file rings', () => {
+  test('createAfter follows backoffCap, for every store that others may share and for file rings', () => {
     for (const storeKind of ['redis', 'postgres', 'file', 's3']) {
       for (const [refreshEverySeconds, backoffCapSeconds] of [
         [300, 60],
@@ -66,7 +66,7 @@ describe('createAfter', () => {
 });
 
 describe('the lock of a file ring', () => {
-  test('blocks other processes for ten seconds if its holder was stopped', async () => {
+  test('a stopped holder of the lock of a file ring blocks other processes for ten seconds', async () => {
     const lock = join(directory, 'ring.lock');
     // Held by a running process of this machine: this one.
     expect(await tryFileLock(lock)).toBeDefined();

@@ -483,7 +483,7 @@ describe('the missing facts of a document', () => {
     expect(lacksOf(documentWith(first, { ...second, revoked: junk }), knows)).toBe(true);
   });
 
-  test('a document lacks the own certificate of a revoked key, because a newer one may be revoked too', () => {
+  test('a document lacks a revoked key’s own certificate, because a newer one may be revoked too', () => {
     const revoked = { ...first, revoked: revocationBy(one.id, [two]) };
     const knows = learn(known, documentWith(revoked, second), judgementOf()).known;
     expect(lacksOf(documentWith(revoked, second), knows)).toBe(true);

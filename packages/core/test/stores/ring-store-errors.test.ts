@@ -87,7 +87,7 @@ describe('an error of a ring store (F33)', () => {
     expect(String(failure)).not.toContain('canary');
   });
 
-  test('makes the write repeat if it is of another copy of the class and reports a lost race', async () => {
+  test('a lost race that another copy of the class reports makes the write repeat', async () => {
     const member = await start();
     loseRace = () => {
       throw foreign('RingConflictError');
@@ -113,7 +113,7 @@ describe('an answer of a ring store', () => {
     expect(open(member, seal(member))).toBe('state');
   });
 
-  test('changes nothing if it is the same as before: the member keeps the same object', async () => {
+  test('an answer that is the same as before changes nothing: the member keeps the same object', async () => {
     const member = await start();
     const view = keeperOf(member.codec)?.view;
     await member.codec.refresh();
