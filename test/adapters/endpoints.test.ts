@@ -24,7 +24,7 @@ async function documents(ring: RingStore): Promise<(string | undefined)[]> {
   return [before?.document, after?.document];
 }
 
-test.skipIf(fakeGcs === undefined)('endpoint of gcsRing reaches an emulator without credentials', async () => {
+test.skipIf(fakeGcs === undefined)('the endpoint of gcsRing reaches an emulator without credentials', async () => {
   vi.stubEnv('GOOGLE_APPLICATION_CREDENTIALS', '/nonexistent');
   const ring = gcsRing({ bucket: gcsBucket, object: randomUUID(), endpoint: fakeGcs?.address ?? '' });
   expect(await documents(ring)).toEqual([undefined, 'created']);

@@ -125,7 +125,7 @@ describe('a fake Cloud KMS, used by the vendor’s own client', () => {
     }
   });
 
-  test('has only keys that were created, and accepts no version name at Decrypt', async () => {
+  test('the fake Cloud KMS has only keys that were created, and accepts no version name at Decrypt', async () => {
     const { ciphertext } = await encrypt();
     await expect(encrypt({ name: `${name}x` })).rejects.toMatchObject({ code: Status.NOT_FOUND });
     await expect(decrypt(ciphertext, { name: `${name}x` })).rejects.toMatchObject({ code: Status.NOT_FOUND });
@@ -160,7 +160,7 @@ describe('a fake Cloud KMS, used by the vendor’s own client', () => {
     expect(await decrypt(old.ciphertext)).toMatchObject({ plaintext: PLAINTEXT });
   });
 
-  test('never decrypts again with a destroyed version', async () => {
+  test('the fake Cloud KMS never decrypts again with a destroyed version', async () => {
     const { ciphertext } = await encrypt();
     kms.scheduleDestruction(name);
     await expect(decrypt(ciphertext)).rejects.toMatchObject({

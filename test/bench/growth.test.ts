@@ -62,7 +62,7 @@ describe('the costs of a growing ring and fleet', () => {
 describe('a slope', () => {
   const noise = [3, -1, 4, -1, -5, 9, -2, 6, -5, 3, 5, -8, 9, -7, 9, -3, 2, 3, -8, 4];
 
-  test('has zero within its bounds for noise, but not for noise on a slope', () => {
+  test('the bounds of a slope include zero for noise, but not for noise on a slope', () => {
     expect(slopeOf(noise).low).toBeLessThan(0);
     expect(slopeOf(noise).high).toBeGreaterThan(0);
     const rising = slopeOf(noise.map((value, i) => value + 3 * i));
@@ -71,7 +71,7 @@ describe('a slope', () => {
     expect(rising.high).toBeGreaterThan(3);
   });
 
-  test('is the slope of a straight line, despite an outlier', () => {
+  test('the slope is that of a straight line, despite an outlier', () => {
     const line = Array.from({ length: 30 }, (_, i) => (i === 7 ? 1e6 : 2 * i));
     expect(slopeOf(line)).toEqual({ median: 2, low: 2, high: 2 });
   });

@@ -54,7 +54,7 @@ describe('the published benchmarks', () => {
 });
 
 describe('the page of benchmarks', () => {
-  test('has every part, and states that every limit is met if it is', () => {
+  test('the page has every part, and states that every limit is met if all are', () => {
     expect(notMet(ALL_MET)).toEqual([]);
     const page = pageOf(ALL_MET);
     expect(page).toContain('Every limit that was measured is met.');
@@ -93,7 +93,7 @@ describe('the page of benchmarks', () => {
     expect(page).not.toContain('benchmark-steadiness.svg');
   });
 
-  test('has every picture, with a description of what it shows', () => {
+  test('the page has every picture, with a description of what the picture shows', () => {
     const shown = [...pageOf(ALL_MET).matchAll(/!\[[^\]]{20,}\]\(images\/([^)]+)\)/g)].map(([, file = '']) => file);
     expect(shown.toSorted()).toEqual([...picturesOf(ALL_MET).keys()].toSorted());
     expect(shown).toHaveLength(4);
@@ -234,7 +234,7 @@ describe('a benchmark run', () => {
     }
   });
 
-  test('does not treat unreadable results as absent', async () => {
+  test('unreadable results of a run are not treated as absent', async () => {
     await writeFile(join(folder, 'benchmarks', 'steadiness.json'), '{');
     await expect(writeReport(folder, PART_NAMES)).rejects.toThrow(SyntaxError);
     rmSync(join(folder, 'benchmarks', 'steadiness.json'));

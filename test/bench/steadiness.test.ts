@@ -151,7 +151,7 @@ describe('the clients of the steadiness benchmark', () => {
     return load;
   }
 
-  test('count the wait of requests that were due while the server stalled: no coordinated omission', async () => {
+  test('the wait of requests that were due while the server stalled counts: no coordinated omission', async () => {
     const HELD = 40;
     let isStalled = false;
     const held: ServerResponse[] = [];
@@ -177,7 +177,7 @@ describe('the clients of the steadiness benchmark', () => {
     expect(counts).toMatchObject({ failed: 0, hostile: 0 });
   });
 
-  test('count requests from when they were due, if the client itself stalled', async () => {
+  test('requests count from when they were due, if the client itself stalled', async () => {
     const load = await startLoad((response) => response.end(SERVED));
     const measuring = load.ask('measure', { seconds: SECONDS });
     await pause(500);
@@ -192,7 +192,7 @@ describe('the clients of the steadiness benchmark', () => {
     }
   });
 
-  test('count errors: a valid request that fails, and a hostile token that is accepted or refused in another way', async () => {
+  test('a valid request that fails, and a hostile token that is accepted or refused in another way, count as errors', async () => {
     let answer = SERVED;
     const load = await startLoad((response) => response.end(answer));
     await load.ask('hostile', { on: true });

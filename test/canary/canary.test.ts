@@ -36,7 +36,7 @@ describe('the search finds a key that was generated in a canary run (F21)', () =
     ['base64url behind 0', key.toString('base64url')],
     ['base64 behind 1', Buffer.concat([Buffer.alloc(1), key]).toString('base64')],
     ['base64url behind 2', Buffer.concat([Buffer.alloc(5), key]).toString('base64url')],
-  ] as const)('as %s', ([form, content]) => {
+  ] as const)('the search finds a key that was generated in a canary run as %s', ([form, content]) => {
     expect(inFile(Buffer.concat([Buffer.from('before '), Buffer.from(content), Buffer.from(' after')]))).toContain(
       form,
     );

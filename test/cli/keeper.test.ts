@@ -27,7 +27,7 @@ describe.skipIf(redis === undefined)('with a ring in Redis, the keeper', () => {
   const store = redis as NonNullable<typeof redis>;
   beforeAll(() => writeFileSync(join(project.cwd, 'sealring.config.mjs'), configFor(store.address)));
 
-  test('is not ready while the store is down at its start, and ready once the store answers', async () => {
+  test('the keeper is not ready while the store is down at its start, and ready once the store answers', async () => {
     await store.kill();
     await using keeper = new KeeperProcess(project.cwd, ['--health-port', '0']);
     const get = await probesOf(keeper);

@@ -234,7 +234,7 @@ describe('sealring probe', () => {
       ['a page in place of an answer', { status: 200, body: { page: 'not allowed' } }],
       ['a gateway that is too busy', { status: 429, body: { error: { code: -32000, message: 'later' } } }],
       ['a server that fails', { status: 500, body: {} }],
-    ])('does not take %s for a refusal', async (_name, refusal) => {
+    ])('the probe does not take %s for a refusal', async (_name, refusal) => {
       await using server = await byHand({ ...sound, refusal: Object(refusal) });
       const { code, stderr } = await probe(server.url, args);
       expect({ code, stderr }).toEqual({

@@ -132,7 +132,7 @@ describe('an unprotected server behind the proxy', () => {
     expect(proxy.failures).toEqual(['requestState: refused inbound on tools/call: expired']);
   });
 
-  test('with a singleUse store in the configuration, accepts a token once, whichever proxy it is sent to', async () => {
+  test('a token is accepted once, whichever proxy gets it, with a singleUse store in the configuration', async () => {
     const redis = await startRedis();
     const own = emptyProject();
     onTestFinished(async () => {
@@ -156,7 +156,7 @@ describe('an unprotected server behind the proxy', () => {
     expect((await callTool(url, { ...refund, requestState: unspent })).error).toMatchObject(REFUSED);
   });
 
-  test('has no hole that the probe finds without the proxy', async () => {
+  test('a server behind the proxy has no hole that the probe finds without the proxy', async () => {
     await using proxy = proxyFor(server.origin, ['--principal-authorization', '--ttl', '1']);
     expect(await verdicts(server.url)).toEqual({ code: 1, passed: false, ...PLAINTEXT });
     expect(await verdicts(`${await proxy.origin()}/mcp`)).toEqual({ code: 0, passed: true, ...SOUND });
@@ -619,7 +619,7 @@ describe('an upstream server over TLS', () => {
       variables,
     );
 
-  test('with its certificate authority in NODE_EXTRA_CA_CERTS, two rounds pass', async () => {
+  test('two rounds pass to an upstream with its certificate authority in NODE_EXTRA_CA_CERTS', async () => {
     await using proxy = proxyTo(secured.origin, { NODE_EXTRA_CA_CERTS });
     const url = `${await proxy.origin()}/mcp`;
     const requestState = stateOf(await callTool(url, refund));
@@ -639,7 +639,7 @@ describe('an upstream server over TLS', () => {
 });
 
 describe('the process', () => {
-  test('on SIGTERM, answers requests in progress, accepts no new ones, and ends with exit code 0', async () => {
+  test('a proxy that gets SIGTERM answers requests in progress, accepts no new ones, and ends with exit code 0', async () => {
     const [arrived, arrives] = gate();
     const [stopping, stops] = gate();
     await using upstream = await byHand(async (_request, response) => {
@@ -662,7 +662,7 @@ describe('the process', () => {
     expect(proxy.stderr).toBe('');
   });
 
-  test('on SIGTERM, a request in progress is cut off after --grace seconds', async () => {
+  test('a request in progress is cut off --grace seconds after SIGTERM', async () => {
     const [arrived, arrives] = gate();
     await using upstream = await byHand(() => arrives());
     await using proxy = proxyFor(upstream.origin, ['--no-principal', '--grace', '1']);
@@ -673,7 +673,7 @@ describe('the process', () => {
     expect(await proxy.ended).toBe(0);
   });
 
-  test('is live at once, ready and listening only when the codec is ready, and ends on SIGTERM before that', async () => {
+  test('a proxy is live at once, ready and listening only when the codec is ready, and ends on SIGTERM before that', async () => {
     const empty = emptyProject();
     // No member creates this ring: the store has none, and `createAfterSeconds` is an hour.
     writeFileSync(join(empty.cwd, 'sealring.config.mjs'), WAITING);
@@ -738,7 +738,7 @@ describe('the process', () => {
       /exactly one of --principal-header <name>, --principal-authorization and --no-principal/,
     ],
     ['two choices of a user', ['--no-principal', '--principal-authorization'], /exactly one of/],
-  ])('does not start with %s', async (_name, args, message) => {
+  ])('a proxy does not start with %s', async (_name, args, message) => {
     await using proxy = proxyFor(server.origin, args);
     expect(await proxy.ended).toBe(2);
     expect(proxy.stderr).toMatch(message);

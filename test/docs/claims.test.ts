@@ -30,7 +30,7 @@ function testsOf(file: string): ReturnType<typeof writtenTests> | undefined {
 }
 
 describe('the claims of the documentation', () => {
-  test(`has at least ${LEAST} claims, and every row of their tables can be read`, () => {
+  test(`the page has at least ${LEAST} claims, and every row of their tables can be read`, () => {
     expect(unread).toEqual([]);
     expect(claims.length).toBeGreaterThanOrEqual(LEAST);
     const rows = claims.map(({ document, quote, title }) => JSON.stringify([document, quote, title]));
@@ -71,7 +71,7 @@ describe('a wrong list of claims', () => {
   const tests = writtenTests("test('is | short', () => {});");
   const [claim] = readClaims(row).claims as [Claim];
 
-  test('is distinguished from a right one', () => {
+  test('a wrong claim is distinguished from a right one', () => {
     expect(claim).toMatchObject({
       document: 'a.md',
       section: 'limits',
@@ -82,7 +82,7 @@ describe('a wrong list of claims', () => {
     expect(wrongWith({ ...claim, section: '' }, comment, tests)).toEqual([]);
   });
 
-  test('has a row that cannot be read', () => {
+  test('a row of claims that cannot be read is reported', () => {
     expect(readClaims(row.replace('“never', 'never'))).toMatchObject({ claims: [], unread: [expect.any(String)] });
   });
 
@@ -112,7 +112,7 @@ describe('a wrong list of claims', () => {
     expect(wrongWith(claim, document, undefined)).toEqual(['there is no a.test.ts']);
   });
 
-  test('lacks a sentence with a number or without exception', () => {
+  test('a sentence with a number or without exception that is not listed is reported', () => {
     expect(unlisted(document, ['never more than 5 s'])).toEqual([]);
     expect(unlisted(document, [])).toEqual(['It is never more than 5 s.']);
     const more = `${document}\n* It takes 3 minutes at night.\n* It always ends; nobody waits.\n\n| limit | 64 keys |\n`;

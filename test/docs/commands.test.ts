@@ -83,7 +83,7 @@ const runBy = ({ document, line }: Command): string | undefined =>
   EXECUTED.find(([where, what]) => where.test(document) && what.test(line))?.[2];
 
 describe('the commands in the documentation', () => {
-  test('has commands in the documentation', () => {
+  test('the documentation has commands', () => {
     expect(commands.length).toBeGreaterThan(80);
   });
 
@@ -99,7 +99,7 @@ describe('the commands in the documentation', () => {
     expect([...tests].filter((path) => !existsSync(join(root, path)))).toEqual([]);
   });
 
-  test('has a command for every rule', () => {
+  test('every rule for commands that are not executed matches a command', () => {
     const idle = NOT_EXECUTED.filter(([what]) => !commands.some(({ line }) => what.test(line))).map(
       ([what]) => what.source,
     );

@@ -69,7 +69,7 @@ const sections: readonly Section[] = page
 const titlesOf = (level: number): string[] => sections.filter((one) => one.level === level).map(({ title }) => title);
 
 describe('the page on errors', () => {
-  test('is compared with every error class that a package exports', () => {
+  test('the page on errors is compared with every error class that a package exports', () => {
     const exported = [core, mcp, redis, postgres, dynamodb].flatMap((names) =>
       Object.entries(names).flatMap(([name, value]) =>
         typeof value === 'function' && value.prototype instanceof Error ? [name] : [],
@@ -80,12 +80,12 @@ describe('the page on errors', () => {
     expect(verifyReasons).toContain('mac');
   });
 
-  test('has a section for each class and none for another', () => {
+  test('the page on errors has a section for each class and none for another', () => {
     const named = titlesOf(2).flatMap((title) => title.match(/\b[A-Z]\w+(?:Error|RequestState)\b/g) ?? []);
     expect(named.toSorted()).toEqual([...classes.keys(), ...OF_THE_LANGUAGE].toSorted());
   });
 
-  test('has a section for each kind and reason and none for another', () => {
+  test('the page on errors has a section for each kind and reason and none for another', () => {
     expect(titlesOf(3).toSorted()).toEqual(words.toSorted());
   });
 

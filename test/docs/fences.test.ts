@@ -77,11 +77,11 @@ describe('the code in the documentation', () => {
     expect(compiled).toEqual({ code: 0, output: '' });
   });
 
-  test.each(fences)('compiles: $place', ({ file }) => {
+  test.each(fences)('the code at $place compiles', ({ file }) => {
     expect(compiled.output.split('\n').filter((line) => line.startsWith(`${file}(`))).toEqual([]);
   });
 
-  test.each(fences.filter(({ runs }) => runs))('runs: $place', { timeout: 2 * RUN_MS }, async ({ file }) => {
+  test.each(fences.filter(({ runs }) => runs))('the code at $place runs', { timeout: 2 * RUN_MS }, async ({ file }) => {
     const { code, output } = await runProgram(process.execPath, [file], { cwd: folder, timeoutMs: RUN_MS });
     expect({ code, output: code === 0 ? '' : output }).toEqual({ code: 0, output: '' });
   });

@@ -84,7 +84,7 @@ describe('the Dockerfile of the keeper', () => {
     expect(user?.getRange().start.line).toBeLessThan(dockerfile.getENTRYPOINTs()[0]?.getRange().start.line ?? 0);
   });
 
-  test('is stopped by SIGTERM and leaves probes to the orchestrator', () => {
+  test('the container of the keeper is stopped by SIGTERM and leaves probes to the orchestrator', () => {
     expect(argumentsOf(instructions('STOPSIGNAL')[0])).toEqual(['SIGTERM']);
     expect(dockerfile.getHEALTHCHECKs()).toEqual([]);
   });
@@ -106,7 +106,7 @@ describe('the Dockerfile of the keeper', () => {
     }
   });
 
-  test('has a command that answers the probes, and ends on SIGTERM with exit code 0', async () => {
+  test('the command of the Dockerfile answers the probes, and ends on SIGTERM with exit code 0', async () => {
     const port = await freePort();
     expect(entrypoint[0]).toBe('node');
     const args = [...entrypoint.slice(1), ...command.map((one) => (one === '8081' ? String(port) : one))];
@@ -124,7 +124,7 @@ describe('the Dockerfile of the keeper', () => {
 });
 
 describe('the deployment files of the keeper', () => {
-  test('have the shape of the vendors’ own types', async () => {
+  test('the deployment files of the keeper have the shape of the vendors’ own types', async () => {
     mkdirSync(join(root, '.cache'), { recursive: true });
     const folder = mkdtempSync(join(root, '.cache', 'keeper-'));
     try {
@@ -166,7 +166,7 @@ export const job: run_v1.Schema$Job = ${JSON.stringify(JOB)};
     },
   );
 
-  test('keep one instance on Cloud Run, with CPU between requests', () => {
+  test('the keeper has one instance on Cloud Run, with CPU between requests', () => {
     expect(at(SERVICE, 'spec', 'template', 'metadata', 'annotations')).toEqual({
       'autoscaling.knative.dev/minScale': '1',
       'autoscaling.knative.dev/maxScale': '1',
@@ -174,13 +174,13 @@ export const job: run_v1.Schema$Job = ${JSON.stringify(JOB)};
     });
   });
 
-  test('run the cron jobs every hour, and on Kubernetes one at a time', () => {
+  test('the cron jobs run the keeper every hour, and on Kubernetes one at a time', () => {
     expect(at(CRON, 'spec', 'schedule')).toMatch(/^\d+ \* \* \* \*$/);
     expect(at(CRON, 'spec', 'concurrencyPolicy')).toBe('Forbid');
     expect(SCHEDULE['ScheduleExpression']).toBe('rate(1 hour)');
   });
 
-  test('name variables that configure the command, and no secret', () => {
+  test('the deployment files name variables that configure the command, and no secret', () => {
     const names = CONTAINERS.flatMap(([, container]) =>
       ((at(container, 'env') ?? []) as readonly { readonly name: string }[]).map(({ name }) => name),
     );
@@ -195,7 +195,7 @@ describe('the Lambda function of the keeper', () => {
   const invoke = `import { handler } from ${JSON.stringify(pathToFileURL(join(project.cwd, 'keeper.mjs')).href)}; await handler();`;
   const run = (): Promise<Ended> => inProject(['--input-type=module', '--eval', invoke]);
 
-  test('is the handler that the function names', () => {
+  test('the handler of the Lambda function is the one that the function names', () => {
     expect(FUNCTION['Handler']).toBe('keeper.handler');
     expect(at(SCHEDULE, 'Target', 'Arn')).toMatch(new RegExp(`:function:${String(FUNCTION['FunctionName'])}$`));
   });

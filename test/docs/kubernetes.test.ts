@@ -58,7 +58,7 @@ const account = one('ServiceAccount').metadata.name;
 const container = (kind: string): unknown => at(one(kind), 'spec', 'template', 'spec', 'containers', 0);
 
 describe('the manifests', () => {
-  test('has all manifests in one namespace', () => {
+  test('all manifests are in one namespace', () => {
     expect(new Set([...all, ...keepers].map(({ metadata }) => metadata.namespace ?? metadata.name))).toEqual(
       new Set([namespace]),
     );
@@ -126,7 +126,7 @@ describe('the manifests', () => {
     }
   });
 
-  test('lets a start take as long as startTimeoutSeconds by default', () => {
+  test('the startup probe allows a start to take as long as startTimeoutSeconds by default', () => {
     const [period, failures] = ['periodSeconds', 'failureThreshold'].map((name) =>
       Number(at(container('Deployment'), 'startupProbe', name)),
     );

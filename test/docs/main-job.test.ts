@@ -58,7 +58,7 @@ const SERVICES: Readonly<Record<string, () => Promise<{ args: string[]; environm
 };
 
 for (const [kms, start] of Object.entries(SERVICES)) {
-  test(`the main job on ${kms}`, async () => {
+  test(`the main job runs on ${kms}`, async () => {
     const { args, environment } = await start();
     const { code, output } = await runMain(['--kms', kms, ...args], environment);
     expect(output).toContain('every step succeeded');

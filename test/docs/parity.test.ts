@@ -30,7 +30,7 @@ const classesOnPage = new Set(
 );
 
 describe('the page on parity with Python', () => {
-  test('has a test in every row', () => {
+  test('every row of the page on parity with Python has a test', () => {
     const bodies = rows.filter((row) => !row.includes('shown by') && !row.startsWith('| `{'));
     expect(bodies.length).toBeGreaterThan(35);
     expect(

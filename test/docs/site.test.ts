@@ -25,12 +25,12 @@ const written = globSync(['docs/**/*.md', 'packages/*/README.md'], {
 }).filter((path) => path !== 'docs/README.md');
 
 describe('the outline of the site', () => {
-  test('has every page of the documentation', () => {
+  test('the outline has every page of the documentation', () => {
     expect(written.length).toBeGreaterThan(50);
     expect(written.filter((path) => !listed.includes(path))).toEqual([]);
   });
 
-  test('has no page twice', () => {
+  test('the outline has no page twice', () => {
     expect(listed.filter((path, index) => listed.indexOf(path) !== index)).toEqual([]);
   });
 });
@@ -66,7 +66,7 @@ describe('the site', () => {
     expect(readdirSync(own)).toEqual(['notes.txt']);
   });
 
-  test('has a page for each guide, each package and the API', () => {
+  test('the site has a page for each guide, each package and the API', () => {
     for (const path of written) {
       expect(existsSync(join(site, `${path.replace(/^docs\//, '').replace(/\.md$/, '')}.html`)), path).toBe(true);
     }
@@ -74,7 +74,7 @@ describe('the site', () => {
     expect(textOf('errors.html')).toMatch(/id="keywrappererror-not-found"/);
   });
 
-  test('has no broken internal link', () => {
+  test('the site has no broken internal link', () => {
     expect(brokenLinks(site)).toEqual([]);
   });
 

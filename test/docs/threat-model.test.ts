@@ -22,7 +22,7 @@ function idsIn(file: string): Set<string> {
 }
 
 describe('the threat model', () => {
-  test('has one line for each id in the title of a test, and no other', () => {
+  test('the threat model has one line for each id in the title of a test, and no other', () => {
     const files = globSync(['packages/*/test/**/*.test.ts', 'test/*/**/*.test.ts'], {
       cwd: root,
       exclude: ['**/node_modules/**', 'test/docs/**'],

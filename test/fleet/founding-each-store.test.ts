@@ -167,7 +167,7 @@ describe(`${MEMBERS} processes that start at once on an empty store`, { timeout:
   });
 
   for (const { store, isThere, ring, prepare, document } of stores) {
-    test.skipIf(!isThere)(`creates one ring with one key on ${store}`, async () => {
+    test.skipIf(!isThere)(`processes that start at once create one ring with one key on ${store}`, async () => {
       await prepare?.();
       const order = { ring, kms: { masterKey: randomBytes(32).toString('hex') }, policy };
       await Promise.all(members.map((member) => member.tell('start', order)));

@@ -35,7 +35,7 @@ function slope(values: readonly number[]): number {
 }
 
 describe('tokens that an attacker makes up (F5)', () => {
-  test(`${TOKENS} of every kind are all refused, without a KMS call or a write, and with at most one read per missRefresh`, async () => {
+  test(`${TOKENS} made-up tokens of every kind are all refused, without a KMS call or a write, and with at most one read per missRefresh`, async () => {
     const { codec, clock, counts } = target;
     const genuine = codec.seal(payload);
     const tokens = new HostileTokens(genuine, 5);
@@ -78,7 +78,7 @@ describe('tokens that an attacker makes up (F5)', () => {
     expect(codec.unseal(genuine)).toEqual(payload);
   });
 
-  test(`${ROUNDS} times ${TOKENS} of them leave less than 2 bytes each in memory (F23)`, async () => {
+  test(`${ROUNDS} times ${TOKENS} made-up tokens leave less than 2 bytes each in memory (F23)`, async () => {
     const used = await heapAfterRounds('tokens', TOKENS);
     expect(used).toHaveLength(ROUNDS);
     expect(slope(used) / TOKENS).toBeLessThan(2);

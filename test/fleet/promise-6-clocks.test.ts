@@ -108,7 +108,7 @@ describe.each([
   }
 
   test.skipIf(!isThere).each(cases)(
-    '$ahead ahead: it reports the problem and destroys nothing, and the others continue',
+    'a server $ahead ahead reports the problem and destroys nothing, and the others continue',
     async ({ seconds }) => {
       // A propagating key could be destroyed too.
       await fleet.members[0]?.tell('rotate', { emergency: false });

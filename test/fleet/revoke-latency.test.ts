@@ -198,12 +198,12 @@ describe
     `the last token under a revoked key, on a store without push, ${TRIALS} times`,
     { timeout: 60_000 + TRIALS * 60_000 },
     () => {
-      test(`is sealed within ${BOUND_SECONDS} s if nothing else fails`, async (context) => {
+      test(`the last token under a revoked key is sealed within ${BOUND_SECONDS} s if nothing else fails`, async (context) => {
         const slowest = await slowestSeals(context, { key: 'well', trouble: nothing });
         expect(slowest).toEqual({ ofLast: within(BOUND_SECONDS), ofOthers: within(BOUND_SECONDS) });
       });
 
-      test(`is sealed within ${BOUND_SECONDS} s, and by a member that is cut off from the store within ${CUT_OFF_SECONDS} s`, async (context) => {
+      test(`the last token under a revoked key is sealed within ${BOUND_SECONDS} s, and by a member that is cut off from the store within ${CUT_OFF_SECONDS} s`, async (context) => {
         const trouble: Trouble = ({ store }, trial) => {
           if (trial % 2 === 0) store.cut();
           else store.hang();
@@ -213,7 +213,7 @@ describe
         expect(slowest).toEqual({ ofLast: within(CUT_OFF_SECONDS), ofOthers: within(BOUND_SECONDS) });
       });
 
-      test(`is sealed within ${BOUND_SECONDS} s if no member reaches the KMS`, async (context) => {
+      test(`the last token under a revoked key is sealed within ${BOUND_SECONDS} s if no member reaches the KMS`, async (context) => {
         const trouble: Trouble = ({ kms }, trial) => {
           if (trial % 2 === 0) kms.cut();
           else kms.hang();
@@ -223,7 +223,7 @@ describe
         expect(slowest).toEqual({ ofLast: within(BOUND_SECONDS), ofOthers: within(BOUND_SECONDS) });
       });
 
-      test(`is sealed within ${BOUND_SECONDS} s by a member that was stopped, counted from when it resumes if it was stopped for longer`, async (context) => {
+      test(`a member that was stopped seals the last token under a revoked key within ${BOUND_SECONDS} s, or that long after a longer stop`, async (context) => {
         const trouble: Trouble = ({ last }, trial) => {
           last.freeze();
           const began = performance.now();
@@ -239,7 +239,7 @@ describe
         expect(slowest).toEqual({ ofLast: within(BOUND_SECONDS), ofOthers: within(BOUND_SECONDS) });
       });
 
-      test(`is sealed within ${BOUND_SECONDS} s in a ring that fills, and in a full one`, async (context) => {
+      test(`the last token under a revoked key is sealed within ${BOUND_SECONDS} s in a ring that fills, and in a full one`, async (context) => {
         const keysOf = async ({ revoker }: Scene) => (await revoker.tell('health', undefined)).keys.length;
         const left = FULL_KEYS - CROWDED_KEYS;
         const prepare = async (scene: Scene): Promise<void> => {

@@ -55,14 +55,14 @@ const changes: readonly (readonly [string, (body: Body) => object])[] = [
 ];
 
 describe.for(changes)('another version of the format that writes %s, in place of this one (F27)', ([, change]) => {
-  test('is refused by a starting member, and not overwritten', async () => {
+  test('a ring in another version of the format is refused by a starting member, and not overwritten', async () => {
     await (await member()).close();
     const next = await rewrite(change);
     await expect(member()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'corrupt' });
     expect(await stored()).toBe(next);
   });
 
-  test('is ignored by a running member, which unseals as before and overwrites it', async () => {
+  test('a ring in another version of the format is ignored by a running member, which unseals as before and overwrites that ring', async () => {
     const [a, b] = [await member(), await member()];
     const before = await stored();
     const token = a.seal(payload);

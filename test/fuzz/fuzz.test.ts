@@ -15,10 +15,15 @@ const parsers = await allParsers();
 afterAll(() => coverage.close());
 
 describe('bytes that an attacker chose neither crash nor block a parser, and it throws only its own errors (F5, F17, F18, F26, F30)', () => {
-  test.for(parsers)('$name', async (parser) => {
-    const outcome = await fuzz(parser, coverage, { inputs: INPUTS, seed: 1, corpus: readCorpus(parser.name) });
-    expect(outcome.failures.map(({ input, what }) => `${what}: ${Buffer.from(input).toString('base64')}`)).toEqual([]);
-  });
+  test.for(parsers)(
+    'bytes that an attacker chose neither crash nor block a parser, which throws only its own errors: $name',
+    async (parser) => {
+      const outcome = await fuzz(parser, coverage, { inputs: INPUTS, seed: 1, corpus: readCorpus(parser.name) });
+      expect(outcome.failures.map(({ input, what }) => `${what}: ${Buffer.from(input).toString('base64')}`)).toEqual(
+        [],
+      );
+    },
+  );
 
   test.for(parsers)('$name is fuzzed behind its first check, with seeds that it accepts', async (parser) => {
     const accepted: Uint8Array[] = [];

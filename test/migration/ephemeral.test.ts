@@ -93,7 +93,7 @@ describe('from another codec to a KMS with the same drain', () => {
 });
 
 describe.concurrent('the same migration with a mistake', () => {
-  test('fails tokens without a drain', () =>
+  test('tokens fail without a drain', () =>
     onFleet(async (fleet) => {
       await fleet.add({ label: 'old', module: EPHEMERAL['an ephemeral key of this SDK']() });
       const flows = new Flows(fleet, TTL_SECONDS);
@@ -104,7 +104,7 @@ describe.concurrent('the same migration with a mistake', () => {
       expect(failed()).toEqual(new Set(['old → Step 3', 'Step 3 → old']));
     }));
 
-  test('fails tokens if the drain is too short', () =>
+  test('tokens fail if the drain is too short', () =>
     onFleet(async (fleet) => {
       const { first, second } = steps();
       const old = await fleet.add({ label: 'old', module: EPHEMERAL['an ephemeral key of this SDK']() });

@@ -246,7 +246,7 @@ export default {
     expect(reached).toBe(0);
   });
 
-  test('ends the bars of revoked keys at their revocation', async () => {
+  test('the bars of revoked keys end at their revocation', async () => {
     const { code } = await runProgram(process.execPath, [CLI, 'revoke', '--all', '--yes', '--no-wait'], {
       cwd: project,
     });

@@ -96,13 +96,13 @@ describe.each(NAMINGS)('with the names of $naming:', ({ suffix, named }) => {
       exported = exportedMetrics(named(await busy.page()));
     });
 
-    test('is one of at least a few', () => {
+    test('at least a few queries are checked', () => {
       expect(ruleExpressions()).toHaveLength(names.length);
       expect(queries.length).toBeGreaterThan(30);
       expect(exported.size).toBeGreaterThan(20);
     });
 
-    test.each(queries)('is PromQL: $place: $expression', ({ expression }) => {
+    test.each(queries)('a query is PromQL: $place: $expression', ({ expression }) => {
       expect(readPromql(expression).errors).toEqual([]);
     });
 
@@ -121,7 +121,7 @@ describe.each(NAMINGS)('with the names of $naming:', ({ suffix, named }) => {
       expect(families.filter((family) => !seen.includes(family))).toEqual([]);
     });
 
-    test('is checked: a text that is not a query, or uses another metric, is reported', () => {
+    test('a text that is not a query, or uses another metric, is reported', () => {
       expect(readPromql('sum(rate(sealring_x[5m])').errors).not.toEqual([]);
       const { metrics, labels } = readPromql('sum by (who) (rate(sealring_x{reason="y"}[5m])) > 1');
       expect([metrics, labels]).toEqual([['sealring_x'], ['who', 'reason']]);
@@ -129,11 +129,11 @@ describe.each(NAMINGS)('with the names of $naming:', ({ suffix, named }) => {
   });
 
   describe.skipIf(programs === undefined)('the alert rules, by promtool', () => {
-    test('have no syntax error', async () => {
+    test('the alert rules have no syntax error', async () => {
       expect(await runProgram(programs?.promtool ?? '', ['check', 'rules', RULES])).toMatchObject({ code: 0 });
     });
 
-    test('fire when they must, and not for a healthy fleet', async () => {
+    test('the alerts fire when they must, and not for a healthy fleet', async () => {
       const folder = mkdtempSync(join(tmpdir(), 'sealring-rules-'));
       try {
         cpSync(RULES, join(folder, 'alerts.yml'));
@@ -148,14 +148,14 @@ describe.each(NAMINGS)('with the names of $naming:', ({ suffix, named }) => {
       }
     });
 
-    test('have a test that fires and one that does not', () => {
+    test('every alert rule has a test that fires and one that does not', () => {
       const tried = [...readFileSync(RULE_TESTS, 'utf8').matchAll(/alertname: (\w+)/g)].map(({ 1: name = '' }) => name);
       expect(names.filter((name) => tried.filter((other) => other === name).length < 2)).toEqual([]);
     });
   });
 
   describe.skipIf(programs === undefined)('the dashboard, queried in Prometheus', () => {
-    test('has series in every panel', { timeout: 60_000 }, async () => {
+    test('every panel of the dashboard has series', { timeout: 60_000 }, async () => {
       await using busy = await startBusyProcess();
       await using prometheus = await startPrometheus(programs?.server ?? '', async () => named(await busy.page()));
       // A rate needs two samples.
@@ -172,7 +172,7 @@ describe.each(NAMINGS)('with the names of $naming:', ({ suffix, named }) => {
   });
 
   describe('the dashboard for Grafana', () => {
-    test('has the shape of Grafana’s own types', async () => {
+    test('the dashboard has the shape of Grafana’s own types', async () => {
       const folder = mkdtempSync(join(root, '.cache', 'grafana-'));
       try {
         // Texts of the file take the place of enum members.
@@ -196,7 +196,7 @@ export const dashboard: Json<Dashboard> = ${readFileSync(DASHBOARD, 'utf8')};
       }
     });
 
-    test('has panels with unique ids that do not overlap, and use the chosen data source', () => {
+    test('the panels of the dashboard have unique ids, do not overlap, and use the chosen data source', () => {
       const { panels } = dashboard;
       expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
       for (const { type, title, datasource, targets = [], gridPos } of panels) {
@@ -211,7 +211,7 @@ export const dashboard: Json<Dashboard> = ${readFileSync(DASHBOARD, 'utf8')};
       expect(new Set(cells).size).toBe(cells.length);
     });
 
-    test('has legends whose labels the query keeps', () => {
+    test('the query of every legend keeps its labels', () => {
       for (const { title, targets = [] } of dashboard.panels) {
         for (const { expr, legendFormat } of targets) {
           const kept = readPromql(asked(expr)).labels;

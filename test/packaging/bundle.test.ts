@@ -50,7 +50,7 @@ describe.each(bundled)('@sealring/$name, as it is published', ({ name: folderNam
   }, 60_000);
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  test('has one file for all its modules, and one for each entry point', () => {
+  test('a published package has one file for all its modules, and one for each entry point', () => {
     const files = readdirSync(join(published, 'dist'), { recursive: true, encoding: 'utf8' });
     const compiled = files.filter((file) => file.endsWith('.js')).map((file) => `./dist/${file}`);
     expect(compiled.toSorted()).toEqual(['./dist/bundle.js', ...entries].toSorted());
@@ -62,7 +62,7 @@ describe.each(bundled)('@sealring/$name, as it is published', ({ name: folderNam
     expect(kindsOf(await load(published, entry))).toEqual(kindsOf(await load(built, entry)));
   });
 
-  test('has each class once, whichever entry point it comes from', async () => {
+  test('a published package has each class once, whichever entry point exports that', async () => {
     const modules = await Promise.all(entries.map((entry) => load(published, entry)));
     const byName = new Map<string, Set<unknown>>();
     for (const [name, value] of modules.flatMap((module) => Object.entries(module))) {
@@ -72,7 +72,7 @@ describe.each(bundled)('@sealring/$name, as it is published', ({ name: folderNam
     expect(byName.size).toBeGreaterThan(0);
   });
 
-  test('has source maps that lead to the sources in the package', () => {
+  test('a published package has source maps that lead to the sources in the package', () => {
     const map: { readonly sources: readonly string[]; readonly sourcesContent?: unknown } = JSON.parse(
       readFileSync(join(published, 'dist/bundle.js.map'), 'utf8'),
     );

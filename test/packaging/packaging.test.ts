@@ -55,7 +55,7 @@ test('all packages have one version, one licence, and the oldest Node that was t
 describe.each(published)('the tarball of $manifest.name', ({ folder, manifest }) => {
   const filesOf = () => tarballs.find(({ name }) => name === manifest.name)?.files ?? [];
 
-  test('has the build, the licence and the README', () => {
+  test('the tarball has the build, the licence and the README', () => {
     expect(filesOf()).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'package.json']));
     for (const entry of Object.values(manifest.exports)) {
       expect(filesOf()).toEqual(expect.arrayContaining([entry.types.slice(2), entry.default.slice(2)]));
@@ -63,12 +63,12 @@ describe.each(published)('the tarball of $manifest.name', ({ folder, manifest })
     for (const program of Object.values(manifest.bin ?? {})) expect(filesOf()).toContain(program.slice(2));
   });
 
-  test('has no test and no build information', () => {
+  test('the tarball has no test and no build information', () => {
     const unwanted = /(^|\/)(tests?|\.cache|\.turbo|node_modules)\/|\.test\.|\.tsbuildinfo$/;
     expect(filesOf().filter((file) => unwanted.test(file))).toEqual([]);
   });
 
-  test('has no compiled file without its source', () => {
+  test('the tarball has no compiled file without its source', () => {
     const compiled = filesOf().filter((file) => file.startsWith('dist/') && file.endsWith('.js'));
     expect(compiled.length).toBeGreaterThan(0);
     const withoutSource = compiled.filter((file) => !existsSync(join(folder, `src${file.slice(4, -3)}.ts`)));
@@ -76,7 +76,7 @@ describe.each(published)('the tarball of $manifest.name', ({ folder, manifest })
     expect(withoutSource).toEqual(manifest.bin === undefined ? ['dist/bundle.js'] : []);
   });
 
-  test('has a report of the public API for every entry point', () => {
+  test('the package has a report of the public API for every entry point', () => {
     const reports = Object.keys(manifest.exports).map(reportNameOf);
     expect(reports.filter((report) => !existsSync(join(folder, report)))).toEqual([]);
   });

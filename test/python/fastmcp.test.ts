@@ -205,7 +205,7 @@ describe('a FastMCP server and a TypeScript server on one ring', () => {
     ['fastmcp', 'fastmcp'],
     ['fastmcp', 'typescript'],
     ['typescript', 'fastmcp'],
-  ] as const)('complete a call of the official client that begins on %s and ends on %s', async (first, second) => {
+  ] as const)('a call of the official client that begins on %s and ends on %s completes', async (first, second) => {
     for (const token of [signedIn('ada'), signedIn('ada', { client_id: 'shop' }), signedIn('ada', { azp: '' })]) {
       expect(await refund(urls[first], urls[second], token)).toEqual([{ type: 'text', text: 'refunded A1' }]);
     }
@@ -217,7 +217,7 @@ describe('a FastMCP server and a TypeScript server on one ring', () => {
     ['fastmcp', 'typescript'],
     ['typescript', 'fastmcp'],
   ] as const)(
-    'refuse a state of %s on %s for another user, other arguments or another token',
+    'a state of %s is refused on %s for another user, other arguments or another token',
     async (first, second) => {
       const [ada, url] = [signedIn('ada'), urls[second]];
       const requestState = await sealedBy(urls[first], ada);
@@ -232,7 +232,7 @@ describe('a FastMCP server and a TypeScript server on one ring', () => {
     },
   );
 
-  test('refuse each other’s states if a verifier omits the issuer, and name the issuer in the log', async () => {
+  test('servers refuse each other’s states if a verifier omits the issuer, and name the issuer in the log', async () => {
     const user = signedIn('ada');
     const theirs = await sealedBy(urls.fastmcp, user);
     const own = await sealedBy(byHand.url, user);

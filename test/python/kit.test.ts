@@ -307,17 +307,20 @@ const KEY_WRAPPERS: Readonly<Record<string, Subject>> = {
 
 describe('through --exec, the Python package passes the conformance kit with', { timeout: 600_000 }, () => {
   // They mostly wait: for deadlines, outages and pushes.
-  test.concurrent.for(Object.entries(STORES))('its ring store %s', async ([name, start], { onTestFinished }) => {
-    const target = await start();
-    onTestFinished(target.close);
-    const { results } = await runRingStoreConformance(target, { rounds: 20, writers: 8 });
-    const findings = results.filter(({ status }) => status === 'fail' || status === 'warn');
-    expect(findings.filter(({ id }) => EMULATOR_FAILS[name]?.includes(id) !== true)).toEqual([]);
-    expect(results.filter(({ status }) => status === 'pass').length).toBeGreaterThan(20);
-  });
+  test.concurrent.for(Object.entries(STORES))(
+    'the ring store %s of the Python package passes the conformance kit',
+    async ([name, start], { onTestFinished }) => {
+      const target = await start();
+      onTestFinished(target.close);
+      const { results } = await runRingStoreConformance(target, { rounds: 20, writers: 8 });
+      const findings = results.filter(({ status }) => status === 'fail' || status === 'warn');
+      expect(findings.filter(({ id }) => EMULATOR_FAILS[name]?.includes(id) !== true)).toEqual([]);
+      expect(results.filter(({ status }) => status === 'pass').length).toBeGreaterThan(20);
+    },
+  );
 
   test.for(Object.entries(KEY_WRAPPERS))(
-    'its key wrapper %s',
+    'the key wrapper %s of the Python package passes the conformance kit',
     async ([, { start, emulatorFails = [] }], { skip, onTestFinished }) => {
       const target = await start();
       if (target === undefined) return skip('its emulator cannot run here');

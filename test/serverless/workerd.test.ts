@@ -101,14 +101,14 @@ describe.skipIf(!hasWorkerd || moto === '')('in workerd', () => {
   test.each([
     ['Workers', 2],
     ['Node.js', 3],
-  ] as const)('bundled for %s, creates a ring in S3 and rotates it', async (_, at) => {
+  ] as const)('a Worker bundled for %s creates a ring in S3 and rotates that ring', async (_, at) => {
     const token = await ask(workers[at], '/seal', 'before');
     const { keys } = JSON.parse(await ask(workers[at], '/rotate'));
     expect(keys).toHaveLength(2);
     expect(await ask(workers[at], '/unseal', token)).toBe('before');
   });
 
-  test('bundled for Workers, does not start on a missing bucket, and names it', async () => {
+  test('a Worker bundled for Workers does not start on a missing bucket, and names the bucket', async () => {
     await expect(ask(workers[4], '/keys')).rejects.toThrow(
       'ring store s3://no-such-bucket/payments.ring unavailable: the bucket does not exist (NoSuchBucket)',
     );

@@ -25,7 +25,7 @@ test.each([
   expect(output.trim().split('\n').length).toBeLessThanOrEqual(2);
 });
 
-test('passes a small run, and writes its report and its picture', async () => {
+test('a small run passes, and writes its report and its picture', async () => {
   const out = await mkdtemp(join(tmpdir(), 'sealring-simulation-'));
   const { code, output } = await run(['--members', '3', '--days', '1', '--out', out]);
   expect(code).toBe(0);
@@ -34,7 +34,7 @@ test('passes a small run, and writes its report and its picture', async () => {
   await rm(out, { recursive: true });
 });
 
-test('passes and counts episodes with an adversary', async () => {
+test('a run with an adversary passes, and counts episodes', async () => {
   const { code, output } = await run(['--adversary', 'W,N', '--seeds', '4-4', '--members', '5']);
   expect(code).toBe(0);
   expect(output).toMatch(/^2 episodes of W, N; \d+ hostile acts; 0 episodes failed$/m);

@@ -91,7 +91,7 @@ describe('the figures that the command line gives for a policy', () => {
     { keyVersionEverySeconds: 300, kmsCheckEverySeconds: 600 },
     { keyVersionEverySeconds: 0, refreshEverySeconds: 120 },
   ];
-  test.each(policies)('match the calls within a tenth: %j', async (policy) => {
+  test.each(policies)('the figures match the calls within a tenth: %j', async (policy) => {
     const world = await fleet(policy);
     const { kms, store, timeline } = world;
     const before = { kms: kms.total - kms.looks, looks: kms.looks, reads: store.calls.read };
@@ -108,7 +108,7 @@ describe('the figures that the command line gives for a policy', () => {
     end(world);
   });
 
-  test('hold for rotations, and no token is lost in a tolerated outage', async () => {
+  test('the figures hold for rotations, and no token is lost in a tolerated outage', async () => {
     const world = await fleet();
     expect(await tokens(world, DAY)).toMatchObject({ reasons: [], unopened: 0 });
     world.kmsFails('unavailable', 2_600 * SECOND);
@@ -119,7 +119,7 @@ describe('the figures that the command line gives for a policy', () => {
     end(world);
   });
 
-  test('hold for an outage of the KMS that is too long: sealing stops within the bounds, and unsealing continues (F10)', async () => {
+  test('the figures hold for an outage of the KMS that is too long: sealing stops within the bounds, and unsealing continues (F10)', async () => {
     const world = await fleet();
     const { kmsOutage, sealOutage } = policyFigures({});
     world.kmsFails('unavailable', 7_000 * SECOND);
@@ -131,7 +131,7 @@ describe('the figures that the command line gives for a policy', () => {
     end(world);
   });
 
-  test('hold for an outage of the store that is too long: sealing stops too', async () => {
+  test('the figures hold for an outage of the store that is too long: sealing stops too', async () => {
     const world = await fleet();
     const { storeOutage } = policyFigures({});
     world.storeFails(25_000 * SECOND);

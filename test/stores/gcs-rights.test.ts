@@ -111,7 +111,7 @@ describe.skipIf(server === undefined)('Cloud Storage with IAM permissions', () =
     expect(await member.read()).toEqual(stored);
   });
 
-  test('a member without any one of them is denied, and never gets the answer that there is no ring (F9)', async () => {
+  test('a member without any one of the permissions is denied, and never gets the answer that there is no ring (F9)', async () => {
     await deleteGcsObject(address, gcsBucket, object);
     await expect(without('storage.objects.get').read()).rejects.toMatchObject(failed('denied'));
     await expect(without('storage.objects.list').read()).rejects.toMatchObject(failed('denied'));

@@ -260,7 +260,7 @@ describe.each(servers)('answers of %s', (_, api) => {
       );
     });
 
-    test('in a missing namespace, a read reports a missing object, and a create a missing namespace', async () => {
+    test('a read in a missing namespace reports a missing object, and a create a missing namespace', async () => {
       const object = talk('secrets', 'nowhere');
       expect(await object.get()).toMatchObject(refused(404, 'NotFound', `secrets/${object.name}`));
       expect(await object.create()).toMatchObject(refused(404, 'NotFound', 'namespaces/nowhere'));

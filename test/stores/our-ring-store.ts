@@ -31,7 +31,7 @@ export function describeOurRingStore(target: RingStoreTarget): void {
       return instance.store;
     };
 
-    test('cannot be changed from outside', async () => {
+    test('the ring store cannot be changed from outside', async () => {
       expect(Object.isFrozen(await open())).toBe(true);
     });
 

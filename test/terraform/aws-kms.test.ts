@@ -36,7 +36,7 @@ type Role = keyof typeof HOLDERS;
 const ROLES = Object.keys(HOLDERS) as Role[];
 
 describe('the module terraform/aws-kms', () => {
-  test('has four files, a README, tests and examples', () => {
+  test('the module has four files, a README, tests and examples', () => {
     const names = ['README.md', 'examples', 'main.tf', 'outputs.tf', 'tests', 'variables.tf', 'versions.tf'];
     expect(readdirSync(MODULE).toSorted()).toEqual(names);
   });
@@ -69,7 +69,7 @@ describe('the invariants of policies', () => {
   const faults = (statement: Statement): string[] =>
     faultsOf({ Version: '2012-10-17', Statement: [statement] }, { principals: [HOLDERS.member], ring });
 
-  test('accept correct policies, and a broad denial', () => {
+  test('the invariants of policies accept correct policies, and a broad denial', () => {
     expect(faults(right)).toEqual([]);
     expect(faults({ ...unbound, Effect: 'Deny', Principal: '*', Action: 's3:*', Resource: '*' })).toEqual([]);
   });
@@ -85,7 +85,7 @@ describe('the invariants of policies', () => {
     ['the account', { ...right, Principal: { AWS: [HOLDERS.member, ROOT] } }],
     ['every item', item],
     ['a foreign item', { ...item, Condition: { 'ForAllValues:StringEquals': { 'dynamodb:LeadingKeys': ['ring#x'] } } }],
-  ])('find %s', (_name, statement) => {
+  ])('the invariants of policies find %s', (_name, statement) => {
     expect(faults(statement)).toHaveLength(1);
   });
 });
@@ -114,11 +114,11 @@ describe.skipIf(workspace === undefined)('terraform/aws-kms, by Terraform', () =
     return JSON.parse(String(text)) as Policy;
   }
 
-  test('is formatted', () => {
+  test('the module is formatted', () => {
     expect(formatted).toBe('');
   });
 
-  test('is valid', () => {
+  test('the module is valid', () => {
     expect(JSON.parse(valid)).toMatchObject({ valid: true, diagnostics: [] });
   });
 
@@ -127,7 +127,7 @@ describe.skipIf(workspace === undefined)('terraform/aws-kms, by Terraform', () =
     expect(ownTests.runs).toEqual(writtenRuns(MODULE));
   });
 
-  test.each(['s3', 'dynamodb', 'a_later_key_wrapper'])('run %s: every policy satisfies the invariants', (run) => {
+  test.each(['s3', 'dynamodb', 'a_later_key_wrapper'])('every policy satisfies the invariants in the run %s', (run) => {
     const keyPolicy = policyIn(run, 'key_policy');
     const principals = [ROOT, ...Object.values(HOLDERS)];
     expect(faultsOf(keyPolicy, { principals, ring, isKeyPolicy: true })).toEqual([]);

@@ -53,7 +53,7 @@ const TERRAFORM_ITSELF = guid('0a');
 const BLOB = 'payments.ring';
 
 describe('the module terraform/azure-key-vault', () => {
-  test('has four files, a README, tests and examples', () => {
+  test('the module has four files, a README, tests and examples', () => {
     const names = ['README.md', 'examples', 'main.tf', 'outputs.tf', 'tests', 'variables.tf', 'versions.tf'];
     expect(readdirSync(MODULE).toSorted()).toEqual(names);
     expect(readdirSync(`${MODULE}examples`).toSorted()).toEqual(EXAMPLES);
@@ -92,7 +92,7 @@ describe('the module terraform/azure-key-vault', () => {
 });
 
 describe('the schema of azurerm', () => {
-  test('has every type that is listed, and no other', () => {
+  test('the schema of azurerm has every type that is listed, and no other', () => {
     const { resource_schemas: resources, data_source_schemas: data } = readAzureSchema();
     expect(Object.keys(resources)).toEqual(AZURERM.resources);
     expect(Object.keys(data)).toEqual(AZURERM.data);
@@ -133,7 +133,7 @@ describe('the invariants of permissions', () => {
     assignment: { ...grant.assignment, ...changes },
   });
 
-  test('accept correct permissions', () => {
+  test('the invariants of permissions accept correct permissions', () => {
     expect(faultsOf(onKey, purpose)).toEqual([]);
     expect(faultsOf(onRing, purpose)).toEqual([]);
   });
@@ -153,7 +153,7 @@ describe('the invariants of permissions', () => {
     ['another blob', assigned(onRing, { condition: conditionOf('other.ring') }), {}],
     ['a condition that lacks an action', defined(onRing, { data_actions: [`${blobs}/delete`] }), {}],
     ['a condition of the old language', assigned(onRing, { condition_version: '1.0' }), {}],
-  ])('find %s', (_name, grant, changes) => {
+  ])('the invariants of permissions find %s', (_name, grant, changes) => {
     expect(faultsOf(grant, { ...purpose, ...changes })).toHaveLength(1);
   });
 });
@@ -206,14 +206,14 @@ describe.skipIf(workspace === undefined)('terraform/azure-key-vault, by Terrafor
     return { definition: permissions[0] ?? {}, assignment: assignment as unknown as Grant['assignment'] };
   }
 
-  test('is formatted', async () => {
+  test('the module is formatted', async () => {
     expect(await workspace?.run('azure-key-vault', 'fmt', '-check', '-recursive', '-diff')).toMatchObject({
       code: 0,
       stdout: '',
     });
   });
 
-  test('is valid', async () => {
+  test('the module is valid', async () => {
     const { stdout = '' } = (await workspace?.run('azure-key-vault', 'validate', '-json')) ?? {};
     expect(JSON.parse(stdout)).toMatchObject({ valid: true, diagnostics: [] });
   });

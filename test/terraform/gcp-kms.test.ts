@@ -42,7 +42,7 @@ function listed(name: string, role: string): string[] {
 }
 
 describe('the module terraform/gcp-kms', () => {
-  test('has four files, a README, tests and an example', () => {
+  test('the module has four files, a README, tests and an example', () => {
     const names = ['README.md', 'examples', 'main.tf', 'outputs.tf', 'tests', 'variables.tf', 'versions.tf'];
     expect(readdirSync(MODULE).toSorted()).toEqual(names);
   });
@@ -64,7 +64,7 @@ describe('the module terraform/gcp-kms', () => {
     expect(read('README.md')).toBe(written);
   });
 
-  test('lets Terraform destroy neither the key nor its key ring', async () => {
+  test('the module lets Terraform destroy neither the key nor its key ring', async () => {
     const { addresses } = await loadModule(MODULE);
     for (const address of ['google_kms_crypto_key.this', 'google_kms_key_ring.this']) {
       const lifecycle = addresses.get(address)?.body.blocks.find(({ type }) => type === 'lifecycle');
@@ -118,7 +118,7 @@ describe('the invariants of grants', () => {
   const onObject: Grant = { type: 'google_storage_bucket_iam_member', member, role: 'reader', condition };
   const wider = condition.replace(' == ', '.startsWith(').replace('/payments.ring"', '/")');
 
-  test('accept correct grants', () => {
+  test('the invariants of grants accept correct grants', () => {
     for (const grant of [onKey, onObject, { ...onObject, role: 'lister', condition: undefined }]) {
       expect(faultsOf(grant, bounds)).toEqual([]);
     }
@@ -140,7 +140,7 @@ describe('the invariants of grants', () => {
     ['every object', { ...onObject, condition: undefined }],
     ['another object', { ...onObject, condition: condition.replace('payments.ring', 'other.ring') }],
     ['every object with the same prefix', { ...onObject, condition: wider }],
-  ])('find %s', (_name, grant) => {
+  ])('the invariants of grants find %s', (_name, grant) => {
     expect(faultsOf(grant, bounds)).toHaveLength(1);
   });
 });
@@ -186,22 +186,24 @@ describe.skipIf(workspace === undefined)('terraform/gcp-kms, by Terraform with t
     return JSON.parse(stdout) as { valid: boolean; diagnostics: { summary: string }[] };
   }
 
-  test('is formatted', () => {
+  test('the module is formatted', () => {
     expect(formatted).toBe('');
   });
 
-  test('is valid, and so is its example', { timeout: TERRAFORM_MS }, async () => {
+  test('the module and its example are valid', { timeout: TERRAFORM_MS }, async () => {
     expect(await validate('gcp-kms')).toMatchObject({ valid: true, diagnostics: [] });
     await workspace?.init(`gcp-kms/${EXAMPLE}`);
     expect(await validate(`gcp-kms/${EXAMPLE}`)).toMatchObject({ valid: true, diagnostics: [] });
   });
 
-  test('has an example that can be planned', { timeout: TERRAFORM_MS }, async () => {
+  test('the example can be planned', { timeout: TERRAFORM_MS }, async () => {
     await workspace?.init(`gcp-kms/${EXAMPLE}`);
     expect(await workspace?.succeed(`gcp-kms/${EXAMPLE}`, 'test', '-no-color')).toContain('1 passed, 0 failed');
   });
 
-  test('is checked against the schema: an unknown argument is not valid', { timeout: TERRAFORM_MS }, async () => {
+  test('the module is checked against the schema: an unknown argument is not valid', {
+    timeout: TERRAFORM_MS,
+  }, async () => {
     const stray = `${workspace?.pathOf('gcp-kms')}/stray.tf`;
     writeFileSync(stray, 'resource "google_kms_key_ring" "stray" {\n  name     = "stray"\n  locations = "here"\n}\n');
     const { valid, diagnostics } = await validate('gcp-kms');

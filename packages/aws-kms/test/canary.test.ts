@@ -63,7 +63,7 @@ describe('no error has the data key that the SDK’s error has (F33)', () => {
 
   test.each(
     CALLS.flatMap(([call, run]) => ERRORS.map((shape) => ({ call, run, shape, label: shape.code ?? shape.name }))),
-  )('$call, $label', async ({ run, shape }) => {
+  )('no error of $call has the data key after $label', async ({ run, shape }) => {
     const { kms, keyWrapper, made } = await setUp();
     kms.failAlways(shape);
     const error = await rejectionOf(run(keyWrapper, made));
@@ -73,7 +73,7 @@ describe('no error has the data key that the SDK’s error has (F33)', () => {
     expect(leaksIn(keyWrapper)).toEqual([]);
   });
 
-  test.each(CALLS)('%s: no answer before the deadline', async (_, run) => {
+  test.each(CALLS)('no error of %s has the data key if no answer comes before the deadline', async (_, run) => {
     const { kms, keyWrapper, made } = await setUp();
     kms.hang();
     expect(leaksIn(await rejectionOf(run(keyWrapper, made)))).toEqual([]);
@@ -83,7 +83,7 @@ describe('no error has the data key that the SDK’s error has (F33)', () => {
     ['an answer for another key', { KeyId: Buffer.from(CANARY).toString('hex') }],
     ['a truncated plaintext', { Plaintext: CANARY.slice(1), CiphertextBlob: CANARY.slice(0, 0) }],
     ['a plaintext as text', { Plaintext: Buffer.from(CANARY).toString('base64'), CiphertextBlob: 'x' }],
-  ])('every call, %s', async (_, change) => {
+  ])('no error of any call has the data key after %s', async (_, change) => {
     for (const [, run] of CALLS) {
       const { kms, keyWrapper, made } = await setUp();
       kms.spoil((answer) => ({ ...answer, ...change }));

@@ -38,7 +38,7 @@ describe('createAwsKmsCodec', () => {
     await expect(createAwsKmsCodec({ ...options, keyId: 'no such form' })).rejects.toThrow(RangeError);
   });
 
-  test('options of the key wrapper reach it', async () => {
+  test('options of the key wrapper are passed to the key wrapper', async () => {
     const { options } = setUp();
     for (const wrong of [
       { alsoUnwrap: ['x'] },

@@ -43,7 +43,7 @@ describe('the fake behaves like KMS', () => {
     }
   });
 
-  test('its faults take effect in order, and heal() removes them', async () => {
+  test('the faults of the fake KMS take effect in order, and heal() removes them', async () => {
     const kms = new FakeKms();
     const KeyId = kms.createKey(ID);
     const send = (): Promise<unknown> => kms.send(new GenerateDataKeyCommand({ KeyId }), live());
@@ -63,7 +63,7 @@ describe('the fake behaves like KMS', () => {
     expect(kms.requests).toHaveLength(7);
   });
 
-  test('hangs until it is aborted or, if it ignores aborts, until it is made to answer', async () => {
+  test('a call to a fake that hangs ends with the abort or, if aborts are ignored, when the fake is made to answer', async () => {
     const kms = new FakeKms();
     const KeyId = kms.createKey(ID);
     const controller = new AbortController();
@@ -79,7 +79,7 @@ describe('the fake behaves like KMS', () => {
     await expect(ignoring).resolves.toMatchObject({ KeyId });
   });
 
-  test('its errors contain the canary in every encoding that the search knows', async () => {
+  test('the errors of the fake KMS contain the canary in every encoding that the search knows', async () => {
     const canary = Uint8Array.from({ length: 32 }, (_, i) => 255 - i);
     const kms = new FakeKms({ canary });
     kms.deny();

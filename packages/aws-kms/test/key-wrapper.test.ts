@@ -85,7 +85,7 @@ describe('requests', () => {
     expect(sent).toEqual([new Uint8Array(32)]);
   });
 
-  test('owns() is for wrapped keys of its provider and its key', async () => {
+  test('owns() is true for wrapped keys of its provider and its key', async () => {
     const { keyWrapper } = setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     expect(keyWrapper.owns?.(made)).toBe(true);
@@ -121,7 +121,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is called', 
     ['a bare key id', { keyId: ID }],
     ['an alias', { keyId: 'alias/sealring' }],
     ['nothing', { keyId: '' }],
-  ])('contract 3: one that names %s is corrupt, and no call is made', async (_, change) => {
+  ])('contract 3: a wrapped key that names %s is corrupt, and no call is made', async (_, change) => {
     const { kms, keyWrapper } = setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     kms.requests.length = 0;
@@ -130,7 +130,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is called', 
   });
 
   test.each([0, 6145])(
-    'one of %i bytes, a length that KMS does not accept, is corrupt, and no call is made',
+    'a wrapped key of %i bytes, a length that KMS does not accept, is corrupt, and no call is made',
     async (length) => {
       const { kms, keyId, keyWrapper } = setUp();
       const made = { provider: 'aws-kms', keyId, wrapped: new Uint8Array(length) };
@@ -320,7 +320,7 @@ describe('refusals by KMS', () => {
     },
   );
 
-  test.each(CALLS)('%s: two throttled attempts and then an answer are an answer', async (_, run) => {
+  test.each(CALLS)('%s: a call that is answered after two throttled attempts succeeds', async (_, run) => {
     const { kms, keyWrapper } = setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     kms.requests.length = 0;
@@ -329,17 +329,20 @@ describe('refusals by KMS', () => {
     expect(kms.requests).toHaveLength(3);
   });
 
-  test.each(CALLS)('%s: throttling without end is throttled after maxAttempts attempts (F29)', async (_, run) => {
-    const { kms, keyWrapper } = setUp({ maxAttempts: 2 });
-    const made = await keyWrapper.wrap(sampleKey(), { context });
-    kms.requests.length = 0;
-    kms.throttleNext(100);
-    await expect(run(keyWrapper, made, { context })).rejects.toMatchObject({
-      kind: 'throttled',
-      summary: { attempts: 2, code: 'ThrottlingException', status: 400 },
-    });
-    expect(kms.requests).toHaveLength(2);
-  });
+  test.each(CALLS)(
+    '%s: a KMS that throttles every attempt is reported as throttled after maxAttempts attempts (F29)',
+    async (_, run) => {
+      const { kms, keyWrapper } = setUp({ maxAttempts: 2 });
+      const made = await keyWrapper.wrap(sampleKey(), { context });
+      kms.requests.length = 0;
+      kms.throttleNext(100);
+      await expect(run(keyWrapper, made, { context })).rejects.toMatchObject({
+        kind: 'throttled',
+        summary: { attempts: 2, code: 'ThrottlingException', status: 400 },
+      });
+      expect(kms.requests).toHaveLength(2);
+    },
+  );
 
   test('contract 2: another context, or any changed bit, is corrupt', async () => {
     const { keyWrapper } = setUp();

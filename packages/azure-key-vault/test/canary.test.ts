@@ -76,7 +76,7 @@ describe('no error has the data key that the SDK’s error has (F33)', () => {
     FAULTS.flatMap(([fault, spoil, unharmed = []]) =>
       CALLS.filter(([call]) => !unharmed.includes(call)).map(([call, run]) => ({ fault, spoil, call, run })),
     ),
-  )('$call, $fault', async ({ spoil, run }) => {
+  )('no error of $call has the data key after $fault', async ({ spoil, run }) => {
     const { keyWrapper, made } = await setUp();
     spoil();
     const error = await rejectionOf(run(keyWrapper, made));

@@ -128,7 +128,7 @@ describe('createAzureKeyVaultCodec', () => {
     expect(operations().filter((operation) => operation === 'wrapKey wrapping')).toHaveLength(4);
   });
 
-  test('with RSA and without a signing key it starts only if the store is explicitly trusted (F35)', async () => {
+  test('a codec with RSA and without a signing key starts only if the store is explicitly trusted (F35)', async () => {
     const { signKeyId: _, ...rest } = options();
     await expect(createAzureKeyVaultCodec(rest)).rejects.toThrow(/dangerouslyTrustStore/);
     expect(operations()).toEqual([]);

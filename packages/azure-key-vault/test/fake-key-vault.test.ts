@@ -216,7 +216,7 @@ describe('the fake Key Vault, used by the real SDK', () => {
     }
   });
 
-  test('only clients that were given its certificate trust it', async () => {
+  test('only clients that were given the certificate of the fake vault trust the vault', async () => {
     await using vault = await Vault.start();
     const sent = request(`${vault.url}/keys/x`);
     const error = await new Promise((resolve) => {

@@ -89,7 +89,7 @@ async function signatures(ring: RingStore): Promise<Uint8Array[]> {
 }
 
 describe('a ring whose data key an attacker wrapped with the public RSA key (F35)', () => {
-  test('has a key that the vault unwraps and that certifies every entry, as the attacker intended', async () => {
+  test('a server that trusts the store accepts the forged ring, as the attacker intended', async () => {
     const { attacker, ring } = await forgedRing();
     const token = attacker.seal(minted);
     // The message must say that everyone with write access to the store can create tokens.
@@ -99,7 +99,7 @@ describe('a ring whose data key an attacker wrapped with the public RSA key (F35
     expect(trusting.unseal(token)).toEqual(new Uint8Array(minted));
   });
 
-  test('is refused by a starting server, before any unwrap, and is not overwritten', async () => {
+  test('a forged ring is refused by a starting server before any unwrap, and is not overwritten', async () => {
     const { ring } = await forgedRing();
     const before = await ring.read();
     vault.requests.length = 0;
@@ -108,13 +108,13 @@ describe('a ring whose data key an attacker wrapped with the public RSA key (F35
     expect(await ring.read()).toEqual(before);
   });
 
-  test('lets no server start without a signing key', async () => {
+  test('no server without a signing key starts on a forged ring', async () => {
     const { ring } = await forgedRing();
     await expect(createAzureKeyVaultCodec(withoutSigner(ring))).rejects.toThrow(TypeError);
     await expect(createAzureKeyVaultCodec({ ...withoutSigner(ring), role: 'reader' })).rejects.toThrow(TypeError);
   });
 
-  test('is refused by a running fleet, which continues with its own keys', async () => {
+  test('a forged ring is refused by a running fleet, which continues with its own keys', async () => {
     const ring = memoryRing();
     const [a, b] = [await server(ring), await server(ring)];
     const token = a.seal(payload);
@@ -128,14 +128,14 @@ describe('a ring whose data key an attacker wrapped with the public RSA key (F35
     }
   });
 
-  test('is refused with a signature by the attacker’s own key', async () => {
+  test('a forged ring with a signature by the attacker’s own key is refused', async () => {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const { ring } = await forgedRing(signWith(privateKey));
     expect(await signatures(ring)).toHaveLength(1);
     await expect(server(ring)).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('is refused with a signature that the fleet’s own key made for another entry', async () => {
+  test('a forged ring with a signature that the fleet’s own key made for another entry is refused', async () => {
     const genuine = memoryRing();
     await server(genuine);
     const [stolen = new Uint8Array()] = await signatures(genuine);
@@ -144,7 +144,7 @@ describe('a ring whose data key an attacker wrapped with the public RSA key (F35
     await expect(server(ring)).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('is refused by a fleet on A256KW, whose wraps need a permission', async () => {
+  test('a forged ring is refused by a fleet on A256KW, whose wraps need a permission', async () => {
     const { ring } = await forgedRing();
     const { keyId: _, ...rest } = withoutSigner(ring);
     for (const keyId of [vault.idOf(hsm), vault.idOf(rsa)]) {
@@ -171,7 +171,7 @@ describe('a starting server refuses a genuine ring document that was tampered wi
         ),
     ],
     ['another ring’s name', (text: string) => text.replace('"ring":"default"', '"ring":"refunds"')],
-  ])('%s', async (_, change) => {
+  ])('a starting server refuses a genuine ring document that was given %s', async (_, change) => {
     const genuine = memoryRing();
     await server(genuine);
     const document = (await genuine.read())?.document ?? '';
@@ -182,7 +182,7 @@ describe('a starting server refuses a genuine ring document that was tampered wi
     await expect(server(ring)).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('the complete ring of another name with the same keys (F25)', async () => {
+  test('a starting server refuses the complete ring of another name with the same keys (F25)', async () => {
     const refunds = memoryRing();
     await server(refunds, { ringName: 'refunds' });
     await expect(server(refunds, { ringName: 'payments' })).rejects.toMatchObject({ kind: 'corrupt' });

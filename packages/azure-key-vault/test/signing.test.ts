@@ -70,7 +70,7 @@ describe('signing with Key Vault', () => {
     await expect(signer().sign?.(entry)).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('does not verify a signature by another key, in another encoding, or of another entry', () => {
+  test('a signature by another key, in another encoding, or of another entry is not valid', () => {
     const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const { wrapper } = setup();
     const { kty = '', crv = '', x = '', y = '' } = publicKey.export({ format: 'jwk' });
@@ -137,7 +137,7 @@ describe('fetchAzureSignPublicKeys', () => {
     [undefined, 2, 9],
     [3, 3, 3],
   ])(
-    'begins no attempt later than 15 seconds after the first, unless maxAttempts is given: %s',
+    'signing keys are not requested again later than 15 seconds after the first attempt, unless maxAttempts is given: %s',
     async (maxAttempts, least, most) => {
       let nowMs = 0;
       const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
@@ -155,7 +155,7 @@ describe('fetchAzureSignPublicKeys', () => {
     },
   );
 
-  test('ends on an abort (F29)', async () => {
+  test('a pending fetch of signing keys rejects when the caller aborts (F29)', async () => {
     const { vault, signing, clients } = setup();
     vault.hang();
     const controller = new AbortController();

@@ -77,7 +77,7 @@ describe('createAzureKeyVaultCodec fetches signing keys within startTimeoutSecon
     expect(setup().vault.requests).toHaveLength(1);
   });
 
-  test('ends at once when the caller aborts', async () => {
+  test('a start that fetches signing keys ends at once when the caller aborts', async () => {
     const { vault } = setup();
     vault.hang();
     const controller = new AbortController();

@@ -129,22 +129,25 @@ describe('refusals of the vault', () => {
     }
   });
 
-  test.each(CALLS)('%s: two throttled attempts and then an answer are an answer', async (_, run) => {
+  test.each(CALLS)('%s: a call that is answered after two throttled attempts succeeds', async (_, run) => {
     const { keyWrapper, made } = await setup().pinned();
     setup().vault.throttle({ times: 2 });
     await run(keyWrapper, made);
     expect(setup().vault.requests).toHaveLength(3);
   });
 
-  test.each(CALLS)('%s: throttling without end is throttled after maxAttempts requests (F29)', async (_, run) => {
-    const { keyWrapper, made } = await setup().pinned({ maxAttempts: 2 });
-    setup().vault.throttle();
-    await expect(run(keyWrapper, made)).rejects.toMatchObject({
-      kind: 'throttled',
-      summary: { attempts: 2, code: 'Throttled', status: 429, requestId: expect.stringMatching(/^[0-9a-f-]{36}$/) },
-    });
-    expect(setup().vault.requests).toHaveLength(2);
-  });
+  test.each(CALLS)(
+    '%s: a vault that throttles every attempt is reported as throttled after maxAttempts requests (F29)',
+    async (_, run) => {
+      const { keyWrapper, made } = await setup().pinned({ maxAttempts: 2 });
+      setup().vault.throttle();
+      await expect(run(keyWrapper, made)).rejects.toMatchObject({
+        kind: 'throttled',
+        summary: { attempts: 2, code: 'Throttled', status: 429, requestId: expect.stringMatching(/^[0-9a-f-]{36}$/) },
+      });
+      expect(setup().vault.requests).toHaveLength(2);
+    },
+  );
 
   test.each(CALLS)('%s: a connection that is cut is unavailable, and is retried', async (_, run) => {
     const { keyWrapper, made } = await setup().pinned({ maxAttempts: 2 });

@@ -16,7 +16,7 @@ function signerOf(keyWrapper: KeyWrapper): Required<KeyWrapper> {
 }
 
 describe('requests to Key Vault', () => {
-  test('without a version, the current one is looked up and then named, and an unwrap looks nothing up', async () => {
+  test('a wrap with a key id without a version looks up the current version and names it, and an unwrap looks nothing up', async () => {
     const { rsa, wrapper } = setup();
     const keyWrapper = wrapper();
     const made = await keyWrapper.wrap(samplePlaintext(), { context });
@@ -25,7 +25,7 @@ describe('requests to Key Vault', () => {
     expect(setup().asked()).toEqual(['get current', `wrapKey ${id}`, `unwrapKey ${id}`]);
   });
 
-  test('with a version, nothing is looked up', async () => {
+  test('a key id with a version causes no lookup', async () => {
     const { vault, rsa, wrapper } = setup();
     const keyWrapper = wrapper({ keyId: vault.idOf(rsa, rsa.current) });
     await keyWrapper.unwrap(await keyWrapper.wrap(samplePlaintext(), { context }), { context });
@@ -128,7 +128,7 @@ describe('adapter rule 6: a wrapped key never chooses the vault or key of a call
     ['the key without a version', (id: string) => ({ keyId: id.replace(/\/[0-9a-f]{32}$/, '') })],
     ['a path behind the version', (id: string) => ({ keyId: `${id}/wrapkey` })],
     ['nothing', () => ({ keyId: '' })],
-  ])('contract 3: one that names %s is corrupt, and no request is made', async (_, change) => {
+  ])('contract 3: a wrapped key that names %s is corrupt, and no request is made', async (_, change) => {
     const { vault, wrapper } = setup();
     const keyWrapper = wrapper();
     const made = await keyWrapper.wrap(samplePlaintext(), { context });
@@ -141,7 +141,7 @@ describe('adapter rule 6: a wrapped key never chooses the vault or key of a call
   });
 
   test.each([0, 513])(
-    'one of %i bytes, a length that no key makes, is corrupt, and no request is made',
+    'a wrapped key of %i bytes, a length that no key makes, is corrupt, and no request is made',
     async (length) => {
       const { vault, rsa, wrapper } = setup();
       const made = {

@@ -19,7 +19,7 @@ const run = (args: readonly string[], env: NodeJS.ProcessEnv) =>
   runCli(args, { cwd: project.cwd, env: { ...environment, ...env } });
 
 describe('a file as ring store', () => {
-  test.each(['its variable', 'a URL'])('is configured by %s', async (how) => {
+  test.each(['its variable', 'a URL'])('a file is configured as ring store by %s', async (how) => {
     const path = join(project.cwd, 'a.ring');
     const env =
       how === 'a URL'

@@ -35,7 +35,7 @@ function importsOf(folder: string, name: string): string[] {
 }
 
 describe('the folders of the command line', () => {
-  test('has the folders that are listed here', () => {
+  test('the folders of the command line are the ones that are listed here', () => {
     const folders = readdirSync(SOURCE, { withFileTypes: true }).filter((entry) => entry.isDirectory());
     expect(folders.map(({ name }) => name).toSorted()).toEqual(Object.keys(MAY_IMPORT).toSorted());
   });
@@ -49,11 +49,11 @@ describe('the folders of the command line', () => {
     }
   });
 
-  test('has shared files that import none of them', () => {
+  test('shared files of the command line import none of its folders', () => {
     for (const name of SHARED) expect(importsOf('.', name).filter((path) => !SHARED.includes(path))).toEqual([]);
   });
 
-  test('has at most 20 files in each, of at most 300 lines', () => {
+  test('each folder of the command line has at most 20 files, of at most 300 lines', () => {
     for (const folder of ['.', ...Object.keys(MAY_IMPORT)]) {
       const names = filesOf(folder);
       expect(names.length).toBeLessThanOrEqual(20);

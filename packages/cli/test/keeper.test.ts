@@ -226,7 +226,7 @@ ${text}`,
     expect(keeper.stderr).toBe('');
   });
 
-  test('closes the ring store and the key wrapper on SIGTERM', async () => {
+  test('a keeper closes the ring store and the key wrapper on SIGTERM', async () => {
     const text = readFileSync(at(CONFIG), 'utf8');
     const close = "export const close = () => writeFileSync(at('closed'), '');";
     writeFileSync(at(CONFIG), `import { writeFileSync } from 'node:fs';\n${text}\n${close}\n`);
@@ -237,7 +237,7 @@ ${text}`,
     expect(existsSync(at('closed'))).toBe(true);
   });
 
-  test('is live at once and not ready while it waits for a ring, and exits with 0 on SIGTERM', async () => {
+  test('a keeper that waits for a ring is live at once and not ready, and exits with 0 on SIGTERM', async () => {
     rmSync(at(RING));
     await using keeper = new KeeperProcess(project.cwd, ['--health-port', '0']);
     const { url } = await keeper.reported('health');
@@ -257,7 +257,7 @@ ${text}`,
     taken.close();
   });
 
-  test.each([[[]], [['--once']]])('with %j rejects a configuration of a reader', async (args) => {
+  test.each([[[]], [['--once']]])('a keeper with %j rejects a configuration of a reader', async (args) => {
     configure("role: 'reader',");
     const { code, stderr } = await run(['keeper', ...args]);
     expect({ code, stderr }).toEqual({

@@ -79,14 +79,14 @@ async function watched(
 }
 
 describe('the wait for a revocation', () => {
-  test('ends after refreshEverySeconds and a minute if the store keeps it', async () => {
+  test('the wait for a revocation ends after refreshEverySeconds and a minute if the store keeps the revocation', async () => {
     const { endedAt, progress, failure } = await watched([[0, read(KEPT)]]);
     expect(failure).toBeUndefined();
     expect(endedAt).toBe(WAIT_MS);
     expect(progress[1]).toEqual({ keptSeconds: 4, waitSeconds: 160, losses: 0 });
   });
 
-  test('ends at once without a key', async () => {
+  test('the wait for a revocation ends at once if no key was revoked', async () => {
     expect(await watched([], { keys: [] })).toMatchObject({ endedAt: 0, failure: undefined });
   });
 
@@ -127,7 +127,7 @@ describe('the wait for a revocation', () => {
     expect(nowMs).toBe(100_000 + WAIT_MS);
   });
 
-  test('ends with a failure and its remedy if the store keeps losing it', async () => {
+  test('the wait ends with a failure and its remedy if the store keeps losing the revocation', async () => {
     const { endedAt, failure } = await watched([
       [0, read(KEPT)],
       [10, read(LOST)],
@@ -136,7 +136,7 @@ describe('the wait for a revocation', () => {
     expect(endedAt).toBeGreaterThanOrEqual(3 * WAIT_MS);
   });
 
-  test('does not confirm it while the store fails, and does once it answers', async () => {
+  test('a revocation is not confirmed while the store fails, and is confirmed once the store answers', async () => {
     const away = { kind: 'failed', error: new RingStoreError('unavailable', 'no answer in time') } as const;
     const back = await watched([
       [0, read(KEPT)],
@@ -151,7 +151,7 @@ describe('the wait for a revocation', () => {
     );
   });
 
-  test('ends, when interrupted, with a failure that says it was written', async () => {
+  test('a wait that is interrupted ends with a failure that says the revocation was written', async () => {
     const { failure } = await watched([[0, read(KEPT)]], { stopAt: 20 });
     expect(failure).toMatch(/^the revocation was written, but the wait .* was interrupted/);
   });
@@ -219,7 +219,7 @@ describe('the observer of a member’s reads and writes', () => {
     expect(seen).toMatchObject([{ kind }]);
   });
 
-  test('observes that a member writes a revocation again after a rollback', async () => {
+  test('the observer notices that a member writes a revocation again after a rollback', async () => {
     const inner = memoryRing();
     const kept = new KeptRevocation();
     const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });

@@ -35,7 +35,7 @@ async function keys(): Promise<readonly Key[]> {
 }
 
 describe('the name of a key', () => {
-  test('is the same in an event, in status, and in inspect', async () => {
+  test('the name of a key is the same in an event, in status, and in inspect', async () => {
     const events: string[] = [];
     const listen = (data: unknown): void => void events.push(String(Object(data).keyId));
     subscribe('sealring:rotation', listen);
@@ -61,7 +61,7 @@ describe('the name of a key', () => {
     expect((await keys()).find(({ id }) => id === key?.id)?.state).toBe('revoked');
   });
 
-  test('is in the line about the revoked and the published key', async () => {
+  test('the output of revoke and rotate names the revoked and the published key', async () => {
     const [key] = await keys();
     const { stdout } = await run(['revoke', '--all', '--yes', '--no-wait']);
     const next = (await keys()).find(({ state }) => state === 'active');

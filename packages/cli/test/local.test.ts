@@ -294,7 +294,7 @@ export default {
     expect(Object.keys(status)).not.toContain('storedKeys');
   });
 
-  test('from 48 keys on, status and the doctor report it, rotate is rejected and revoke is not', {
+  test('from 48 keys on, status and the doctor warn, rotate is rejected and revoke is not', {
     timeout: 120_000,
   }, async () => {
     await using codec = await createKmsCodec({

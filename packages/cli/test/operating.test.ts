@@ -70,19 +70,22 @@ describe('failures with --json', () => {
     ['kms-corrupt', 'key', ['status'], 'docs/errors.md#keywrappererror-corrupt'],
     ['ring-exists', '', ['import', 'copy.ring'], 'packages/cli/README.md#failures'],
     ['not-a-token', '', ['inspect'], 'packages/cli/README.md#failures'],
-  ])('has the code %s, and the address of the section about it', async (code, damage, args, section) => {
-    await run(['init', '--local']);
-    await run(['export', 'copy.ring']);
-    if (damage === 'rm') execFileSync('rm', [at('sealring.local.ring')]);
-    if (damage === 'junk') writeFileSync(at('sealring.local.ring'), 'junk');
-    if (damage === 'key')
-      writeFileSync(at('sealring.local.key'), Buffer.alloc(32, 'ÿ another key').toString('base64url'));
-    const { code: exitCode, stdout } = await run([...args, '--json'], 'no token');
-    expect(exitCode).toBe(1);
-    expect(JSON.parse(stdout)).toMatchObject({
-      error: { code, exitCode: 1, help: `https://github.com/sealring/sealring/blob/main/${section}` },
-    });
-  });
+  ])(
+    'the failure has the code %s, and the address of the section about that code',
+    async (code, damage, args, section) => {
+      await run(['init', '--local']);
+      await run(['export', 'copy.ring']);
+      if (damage === 'rm') execFileSync('rm', [at('sealring.local.ring')]);
+      if (damage === 'junk') writeFileSync(at('sealring.local.ring'), 'junk');
+      if (damage === 'key')
+        writeFileSync(at('sealring.local.key'), Buffer.alloc(32, 'ÿ another key').toString('base64url'));
+      const { code: exitCode, stdout } = await run([...args, '--json'], 'no token');
+      expect(exitCode).toBe(1);
+      expect(JSON.parse(stdout)).toMatchObject({
+        error: { code, exitCode: 1, help: `https://github.com/sealring/sealring/blob/main/${section}` },
+      });
+    },
+  );
 });
 
 test('the README lists the code of every failure', () => {
@@ -169,7 +172,7 @@ describe('the exit code of status', () => {
     [3, 'an overdue rotation', 25 * 3_600, 'attention'],
     [1, 'a ring whose last key stopped sealing', 31 * 3_600, 'failing'],
     [1, 'a ring whose keys have expired', 40 * 3_600, 'store-corrupt'],
-  ])('is %i for %s', async (exitCode, _, seconds, expected) => {
+  ])('status exits with %i for %s', async (exitCode, _, seconds, expected) => {
     await agedRing(seconds);
     const { code, stdout } = await run(['status', '--json']);
     expect(code).toBe(exitCode);
@@ -177,7 +180,7 @@ describe('the exit code of status', () => {
     expect(condition ?? error.code).toBe(expected);
   });
 
-  test('does not improve in the doctor while the ring gets worse', async () => {
+  test('the severity that the doctor reports does not improve while the ring gets worse', async () => {
     const severities: number[] = [];
     const order = ['ok', 'info', 'warning', 'error'];
     for (const hours of [1, 23, 25, 31, 40]) {

@@ -15,11 +15,11 @@ describe('a state', () => {
     ['gzip', gzipSync(text).toString('base64url')],
     ['raw DEFLATE', deflateRawSync(text).toString('base64url')],
     ['raw DEFLATE with a tag of 32 bytes', Buffer.concat([deflateRawSync(text), tag]).toString('base64url')],
-  ])('in %s is readable', (_name, state) => {
+  ])('a state in %s is readable', (_name, state) => {
     expect(isReadable(state)).toBe(true);
   });
 
-  test('is not readable if it is random bytes that happen to begin like DEFLATE data', () => {
+  test('a state of random bytes that happen to begin like DEFLATE data is not readable', () => {
     // Ends after a few bytes: literal "a", 100 times the byte before, end of block.
     const start = deflateRawSync('a'.repeat(101));
     expect(start.length).toBeLessThan(16);

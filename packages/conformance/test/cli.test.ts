@@ -35,7 +35,7 @@ function reportOf(text: string): ConformanceReport {
 const ONE = ['--only', 'CODEC-SYNCHRONOUS'];
 
 describe('the exit code', () => {
-  test('is 0 when every MUST passed, with the table, the verdict, and progress lines without a terminal', async () => {
+  test('the exit code is 0 when every MUST passed, with the table, the verdict, and progress lines without a terminal', async () => {
     const { code, stdout, stderr } = await runCli(['codec', 'sound.ts']);
     expect({ code, stderr }).toMatchObject({ code: 0 });
     for (const { id, level } of CODEC_REQUIREMENTS) expect(stdout).toMatch(new RegExp(`^${id} +${level} .* ms$`, 'm'));
@@ -44,7 +44,7 @@ describe('the exit code', () => {
     expect(`${stdout}${stderr}`).not.toContain('\u001b');
   });
 
-  test('is 0 when only a SHOULD warned, with the finding', async () => {
+  test('the exit code is 0 when only a SHOULD warned, with the finding', async () => {
     const { code, stdout } = await runCli(['codec', 'colon.ts', '--only', 'CODEC-TOKEN-UNRESERVED', '--seed', '5']);
     expect(code).toBe(0);
     expect(stdout).toContain('CODEC-TOKEN-UNRESERVED warns (SHOULD)\n  A token');
@@ -53,7 +53,7 @@ describe('the exit code', () => {
     );
   });
 
-  test('is 1 when a MUST failed, with every report', async () => {
+  test('the exit code is 1 when a MUST failed, with every report', async () => {
     const id = 'CODEC-CANONICAL-LAST-CHAR';
     const [html, json] = ['deep/r.html', 'r.json'].map((name) => join(folder, name));
     const files = ['--report', html ?? '', '--json', json ?? ''];
@@ -78,7 +78,7 @@ describe('the exit code', () => {
     expect(readdirSync(folder).filter((name) => name.endsWith('.tmp'))).toEqual([]);
   });
 
-  test('is 130 on SIGINT, with the findings so far in every report, and the target closed', async () => {
+  test('the exit code is 130 on SIGINT, with the findings so far in every report, and the target closed', async () => {
     const [html, json] = [join(folder, 'cut.html'), join(folder, 'cut.json')];
     const args = ['codec', 'slow.ts', '--report', html, '--json', json];
     const { code, stdout, stderr } = await runCli(args, {
@@ -96,7 +96,7 @@ describe('the exit code', () => {
     expect(readFileSync(html, 'utf8')).toContain('Not checked');
   });
 
-  test('is 130 also for a target that blocks the process', async () => {
+  test('the exit code is 130 on SIGINT also for a target that blocks the process', async () => {
     const { code, stdout } = await runCli(['codec', 'hangs.ts'], {
       onStderr: (_, child) => void setTimeout(() => child.kill('SIGINT'), 500).unref(),
     });
@@ -143,7 +143,7 @@ describe('a wrong command line is reported in one line, with exit code 2', () =>
       /--report and --json name the same file/,
     ],
   ];
-  test.each(cases)('%j', async (args, error) => {
+  test.each(cases)('the wrong command line %j is reported in one line, with exit code 2', async (args, error) => {
     const { code, stdout, stderr } = await runCli(args);
     expect({ code, stdout, stderr }).toEqual({
       code: 2,
@@ -190,16 +190,19 @@ describe('a wrong target module is reported in one line, with exit code 2', () =
       /"x"/,
     ],
   ];
-  test.each(cases)('%s', async (name, content, error) => {
-    const { code, stdout, stderr } = await runCli(['codec', inFolder(name, content), '--quiet', ...ONE]);
-    expect({ code, stdout, stderr }).toEqual({
-      code: 2,
-      stdout: '',
-      stderr: expect.stringMatching(/^error: [^\n]+\n$/),
-    });
-    expect(stderr).toMatch(error);
-    expect(stderr).not.toContain(secret);
-  });
+  test.each(cases)(
+    'the wrong target module %s is reported in one line, with exit code 2',
+    async (name, content, error) => {
+      const { code, stdout, stderr } = await runCli(['codec', inFolder(name, content), '--quiet', ...ONE]);
+      expect({ code, stdout, stderr }).toEqual({
+        code: 2,
+        stdout: '',
+        stderr: expect.stringMatching(/^error: [^\n]+\n$/),
+      });
+      expect(stderr).toMatch(error);
+      expect(stderr).not.toContain(secret);
+    },
+  );
 
   test('a program that does not start is the only finding', async () => {
     writeFileSync(join(folder, 'no-program'), '');
@@ -249,7 +252,7 @@ describe('a wrong target module is reported in one line, with exit code 2', () =
 });
 
 describe('a target', () => {
-  test('that blocks the process is a finding, and the run continues', async () => {
+  test('a target that blocks the process is a finding, and the run continues', async () => {
     const args = ['codec', 'hangs.ts', '--timeout', '0.1', '--json', '--quiet'];
     const { code, stdout } = await runCli([...args, '--only', 'CODEC-PEER,CODEC-DISTINCT']);
     expect(code).toBe(1);
@@ -259,7 +262,7 @@ describe('a target', () => {
     ]);
   });
 
-  test('that ends its process is a finding, and the run continues', async () => {
+  test('a target that ends its process is a finding, and the run continues', async () => {
     const args = ['codec', 'dies.ts', '--json', '--quiet', '--only', 'CODEC-PEER,CODEC-DISTINCT'];
     const { code, stdout } = await runCli(args);
     expect(code).toBe(1);
@@ -269,7 +272,7 @@ describe('a target', () => {
     ]);
   });
 
-  test('that ends its process and cannot be loaded again is a finding each time, and the run continues', async () => {
+  test('a target that ends its process and cannot be loaded again is a finding each time, and the run continues', async () => {
     const note = JSON.stringify(join(folder, 'loaded'));
     const module = inFolder(
       'once.mjs',
@@ -299,7 +302,7 @@ describe('a target', () => {
     expect(stdout).not.toContain('hunter2');
   });
 
-  test('that hangs ends when the command line is killed', async () => {
+  test('a target that hangs ends when the command line is killed', async () => {
     const note = join(folder, 'pid');
     const hang = `writeFileSync(${JSON.stringify(note)}, String(process.pid)); while (true);`;
     const module = inFolder(
@@ -319,27 +322,27 @@ describe('a target', () => {
     await expect.poll(() => isRunning(pid), { timeout: 20_000 }).toBe(false);
   });
 
-  test('that is a promise is awaited', async () => {
+  test('a target that is a promise is awaited', async () => {
     const { code, stdout } = await runCli(['codec', 'promised.mjs', '--quiet', '--only', 'CODEC-PEER,CODEC-WORKERS']);
     expect(code).toBe(0);
     expect(stdout).toContain('made passes');
   });
 
-  test('whose close fails causes a note, and the run counts', async () => {
+  test('a target whose close fails causes a note, and the run counts', async () => {
     const { code, stderr } = await runCli(['codec', 'close-fails.mjs', '--quiet', ...ONE]);
     expect(code).toBe(0);
     expect(stderr).toMatch(/^note: closing the target: RangeError at close-fails\.mjs:5 was thrown$/m);
     expect(stderr).not.toContain('secret');
   });
 
-  test('that throws outside any call is a finding without its text', async () => {
+  test('a target that throws outside any call is a finding without the text of the error', async () => {
     const { code, stdout, stderr } = await runCli(['codec', 'throws-later.ts', '--quiet', ...ONE]);
     expect(code).toBe(1);
     expect(stdout).toContain('uncaught error: RangeError at throws-later.ts:10 (seed ');
     expect(`${stdout}${stderr}`).not.toContain('secret');
   });
 
-  test('cannot control terminals with its name or errors', async () => {
+  test('a target cannot control the terminal with its name or errors', async () => {
     const { code, stdout } = await runCli(['codec', 'markup.ts', '--only', 'CODEC-PEER']);
     expect(code).toBe(1);
     expect(stdout).toContain(String.raw`<script>alert("1")</script> & \u0000\u001b[2J\ud800 ]]>\u202e`);
@@ -405,7 +408,7 @@ describe('every suite', () => {
     ]);
   });
 
-  test('key-wrapper exits with 0 for a sound one and 1 for a broken one', async () => {
+  test('key-wrapper exits with 0 for a sound key wrapper and 1 for a broken one', async () => {
     const args = ['--only', 'WRAP-ROUNDTRIP', '--quiet', '--json'];
     const sound = await runCli(['key-wrapper', 'sound-key-wrapper.ts', ...args]);
     expect({ code: sound.code, report: reportOf(sound.stdout) }).toMatchObject({
@@ -501,7 +504,7 @@ describe('output', () => {
 });
 
 describe('progress', () => {
-  test('is printed on a terminal as one line that is rewritten, cut to its width, and removed', () => {
+  test('progress is printed on a terminal as one line that is rewritten, cut to its width, and removed', () => {
     const written: string[] = [];
     const progress = new Progress({ isTTY: true, columns: 20, write: (text) => written.push(text) }, 3);
     progress.show(0, 'CODEC-SYNCHRONOUS-AND-LONG');
@@ -510,7 +513,7 @@ describe('progress', () => {
     expect(written).toEqual(['\r0/3 CODEC-SYNCHRONO\u001b[K', '\r1/3 CODEC-PEER (0 s\u001b[K', '\r\u001b[K']);
   });
 
-  test('is printed elsewhere as occasional lines', () => {
+  test('progress is printed as occasional lines where there is no terminal', () => {
     const written: string[] = [];
     const progress = new Progress({ write: (text) => written.push(text) }, 3);
     for (let done = 0; done < 3; done++) progress.show(done, 'CODEC-PEER');
@@ -550,7 +553,7 @@ describe('help', () => {
     }
   });
 
-  test('has the same options as the README', async () => {
+  test('the help lists the same options as the README', async () => {
     const readme = readFileSync(join(root, 'packages/conformance/README.md'), 'utf8');
     const section = /^## From the command line\n(.*?)^## /ms.exec(readme)?.[1] ?? '';
     const inReadme = [...section.matchAll(/^\| (`--[^|]+) \|/gm)].flatMap(([, cell = '']) => cell.match(/--[^`]+/g));

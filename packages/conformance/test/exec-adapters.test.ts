@@ -72,7 +72,7 @@ describe.each(['key-wrapper', 'ring-store'] as const)('a sound %s in a separate 
 describe('an aborted signal is forwarded', () => {
   const unavailable = { message: 'it is unavailable', kind: 'unavailable' };
 
-  test('for a key wrapper, before and during its call, and to no other call', async () => {
+  test('an aborted signal is forwarded for a key wrapper, before and during its call, and to no other call', async () => {
     const target = await execKeyWrapperTarget(faulty('key-wrapper', 'waits-for-aborts'));
     closing.push(() => target.close());
     const { keyWrapper } = await target.create();
@@ -95,7 +95,7 @@ describe('an aborted signal is forwarded', () => {
     expect([result?.status, result?.detail?.replace(/ \(seed.*/, '')]).toEqual([status, detail]);
   });
 
-  test('for a ring store, before and during its call', async () => {
+  test('an aborted signal is forwarded for a ring store, before and during its call', async () => {
     const target = await execRingStoreTarget(faulty('ring-store', 'waits-for-aborts'));
     closing.push(() => target.close());
     const { store } = await target.create('any');
@@ -206,7 +206,7 @@ const NOT_STARTED: readonly (readonly [
 describe.each(['key-wrapper', 'ring-store'] as const)(
   'a program of a %s that does not start is one finding',
   (contract) => {
-    test.each(NOT_STARTED)('%s', async (what, command, finding) => {
+    test.each(NOT_STARTED)('a program that fails to start is one finding: %s', async (what, command, finding) => {
       const make = contract === 'key-wrapper' ? execKeyWrapperTarget : execRingStoreTarget;
       // Only the hanging one must exceed the limit.
       const timeoutMs = what === 'hangs' ? 2_000 : 20_000;

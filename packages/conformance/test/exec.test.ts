@@ -78,7 +78,7 @@ describe('a sound codec in a separate process', () => {
     expect(result).toMatchObject({ status: 'pass' });
   });
 
-  test('is awaited, even if the notification for the previous answer arrives late', async () => {
+  test('a call to a codec in another process waits for its answer, even if the notification for the last one arrives late', async () => {
     const wait = vi.spyOn(Atomics, 'wait');
     cleanUp.push(() => wait.mockRestore());
     const { codec } = await faulty('sound').create();
@@ -90,7 +90,7 @@ describe('a sound codec in a separate process', () => {
     }
   });
 
-  test('is started by a shell if the command is text, in the given folder and with the given variables', async () => {
+  test('a program given as text is started by a shell, in the given folder and with the given variables', async () => {
     const target = exec(`"$NODE" '${program.slice(program.lastIndexOf('/') + 1)}' && exit`, {
       cwd: fileURLToPath(new URL('exec', import.meta.url)),
       env: { NODE: process.execPath },
@@ -105,7 +105,7 @@ describe('a sound codec in a separate process', () => {
     expect(Buffer.compare(codec.unseal(codec.seal(payload)), payload)).toBe(0);
   });
 
-  test('is not applicable if a pipe hides what a requirement checks', () => {
+  test('a requirement does not apply if a pipe hides what the requirement checks', () => {
     const ids = CODEC_REQUIREMENTS.map(({ id }) => id);
     expect(Object.keys(UNSEEN_THROUGH_PIPE).filter((id) => !ids.includes(id))).toEqual([]);
   });
@@ -190,7 +190,7 @@ describe('a failure of a program is a finding that shows the request, and the ru
     expect(result).toMatchObject({ status: 'pass' });
   });
 
-  test('without the role rotated, two requirements do not apply', async () => {
+  test('two requirements do not apply to a program without the role rotated', async () => {
     const [result] = await resultsOf(faulty('has-no-rotation', { rotated: false }), ['CODEC-ROTATED-OPENS']);
     expect(result).toMatchObject({ status: 'not-applicable' });
   });
@@ -281,7 +281,7 @@ describe('a program that does not start is one finding, whatever requirements we
     });
   }
 
-  test('it also fails a run of SHOULD requirements only', async () => {
+  test('a program that does not start also fails a run of SHOULD requirements only', async () => {
     const { results, passed } = await runCodecConformance(exec('exit 3'), {
       only: ['CODEC-DISTINCT', 'CODEC-TIMING'],
     });
@@ -338,7 +338,7 @@ describe('no process is left behind', () => {
 });
 
 describe('lines', () => {
-  test('do not depend on the chunks they arrive in', () => {
+  test('lines do not depend on the chunks they arrive in', () => {
     const chunks = array(nat({ max: 8 }), { minLength: 1 });
     assertProperty(
       forAll(array(string({ unit: 'grapheme' })), chunks, (texts, lengths) => {
@@ -356,14 +356,14 @@ describe('lines', () => {
     );
   });
 
-  test('have a maximum length', () => {
+  test('a line over the maximum length is a RangeError', () => {
     const lines = new Lines(10);
     expect([...lines.add(Buffer.from('0123456789\n01234'))]).toEqual(['0123456789']);
     expect(() => [...lines.add(Buffer.from('567890'))]).toThrow(RangeError);
   });
 });
 
-test('appear in a finding as one short line', () => {
+test('a request and an output appear in a finding as one short line', () => {
   const request = { id: 1, op: 'unseal', instance: 'i1', token: 'é'.repeat(100_000) };
   expect(shownRequest(request)).toMatch(/^\{"id":1,"op":"unseal","instance":"i1","token":"(\\u00e9){60}…"\}$/);
   expect(shownText('a\n\u001b[31mb\u202e')).toBe('a b');

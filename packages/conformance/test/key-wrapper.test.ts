@@ -96,11 +96,14 @@ test('every requirement catches a broken key wrapper', () => {
 });
 
 describe('a faulty adapter written only from the contract is caught', () => {
-  test.each(Object.entries(ACME_BROKEN))('%s', async (name, make) => {
-    const id = ACME_CAUGHT_BY[name] ?? '';
-    const options = { seed: 1, only: [id], timeoutMs: name.includes('waits forever') ? 500 : 30_000 };
-    expect(found(await runKeyWrapperConformance(acmeTarget(name, make), options))).toEqual([id]);
-  });
+  test.each(Object.entries(ACME_BROKEN))(
+    'a faulty adapter written only from the contract is caught: %s',
+    async (name, make) => {
+      const id = ACME_CAUGHT_BY[name] ?? '';
+      const options = { seed: 1, only: [id], timeoutMs: name.includes('waits forever') ? 500 : 30_000 };
+      expect(found(await runKeyWrapperConformance(acmeTarget(name, make), options))).toEqual([id]);
+    },
+  );
 });
 
 describe('every broken key wrapper is caught by the requirement it breaks, and only there unless declared', () => {

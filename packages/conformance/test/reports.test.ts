@@ -81,7 +81,7 @@ function attribute(element: Element, name: string): string | undefined {
 }
 
 describe('the HTML report', () => {
-  test('is a page without errors, scripts and resources, whatever the name of a target', async () => {
+  test('the HTML report is a page without errors, scripts and resources, whatever the name of a target', async () => {
     const { elements, errors } = read(htmlReport(recordOf()));
     expect(errors).toEqual([]);
     const tags = new Set(elements.map(({ tagName }) => tagName));
@@ -120,7 +120,7 @@ describe('the HTML report', () => {
     }
   });
 
-  test('has a picture with one named cell for each requirement', async () => {
+  test('the HTML report has a picture with one named cell for each requirement', async () => {
     const { elements } = read(htmlReport(recordOf()));
     const picture = elements.find(({ tagName }) => tagName === 'svg');
     expect(picture && attribute(picture, 'aria-label')).toMatch(/^5 requirements: 1 holds/);
@@ -135,7 +135,7 @@ describe('the HTML report', () => {
     expect(new Set(cells.map((cell) => textOf(cell).slice(-1))).size).toBe(5);
   });
 
-  test('fits a narrow screen, and light and dark themes', async () => {
+  test('the HTML report fits a narrow screen, and light and dark themes', async () => {
     const page = htmlReport(recordOf());
     const { elements } = read(page);
     const viewport = elements.find((one) => attribute(one, 'name') === 'viewport');
@@ -194,7 +194,7 @@ describe('a report file', () => {
     return folder;
   };
 
-  test('is replaced completely, and leaves no other file', () => {
+  test('a report file is replaced completely, and no other file is left', () => {
     const folder = temporary();
     const path = join(folder, 'new', 'report.html');
     prepareFile(path);
@@ -206,7 +206,7 @@ describe('a report file', () => {
     expect(readdirSync(join(folder, 'new'))).toEqual(['report.html']);
   });
 
-  test('never replaces a folder or a device', () => {
+  test('a report never replaces a folder or a device', () => {
     const folder = temporary();
     mkdirSync(join(folder, 'folder'));
     // A link, so that a failing test does not replace a device.
@@ -219,7 +219,7 @@ describe('a report file', () => {
     expect(readlinkSync(join(folder, 'link'))).toBe('/dev/null');
   });
 
-  test('is reported if it cannot be written', () => {
+  test('a report file that cannot be written causes an error', () => {
     const folder = temporary();
     writeFileSync(join(folder, 'file'), '');
     expect(() => prepareFile(join(folder, 'file', 'report.html'))).toThrow(/ENOTDIR|EEXIST/);

@@ -85,7 +85,7 @@ describe.concurrent('a sound ring store passes completely, with any seed', { tim
     expect(results.filter(({ status }) => status !== 'pass').map(({ id }) => id)).toEqual(['RING-WATCH-DECLARED']);
   });
 
-  test('one that checks no argument passes, with a warning', async () => {
+  test('a store that checks no argument passes, with a warning', async () => {
     const stores = new Map<string, RingStore>();
     const create = (name: string): { store: RingStore } => {
       const sound = stores.get(name) ?? memoryRing();

@@ -37,7 +37,7 @@ function importsOf(folder: string, name: string): string[] {
 }
 
 describe('the folders of core', () => {
-  test('has the folders that are listed here', () => {
+  test('the folders of core are the ones that are listed here', () => {
     const folders = readdirSync(SOURCE, { withFileTypes: true }).filter((entry) => entry.isDirectory());
     expect(folders.map(({ name }) => name).toSorted()).toEqual(FOLDERS.toSorted());
   });
@@ -52,11 +52,11 @@ describe('the folders of core', () => {
     expect([...imported].toSorted()).toEqual(MAY_IMPORT[folder]?.toSorted());
   });
 
-  test('has at most 20 files in each folder, and entry points', () => {
+  test('each folder of core, and the one of the entry points, has at most 20 files', () => {
     for (const folder of ['.', ...FOLDERS]) expect(filesOf(folder).length, folder).toBeLessThanOrEqual(20);
   });
 
-  test('has no file over 300 lines without a reason at its top', () => {
+  test('no file of core exceeds 300 lines without a reason at its top', () => {
     const long = FOLDERS.flatMap((folder) => filesOf(folder).map((name) => join(folder, name))).filter((path) => {
       const text = readFileSync(join(SOURCE, path), 'utf8');
       return text.split('\n').length > 301 && !text.slice(0, 2_000).includes('One file, because ');

@@ -26,7 +26,7 @@ function keysOf(codec: KmsCodec, revokedAt?: Date): readonly RingKey[] {
 }
 
 describe('the phases of a key', () => {
-  test('begin to seal at its creation if it is active at once', async () => {
+  test('a key that is active at once seals from its creation', async () => {
     const { codec, now } = await ringAt('2026-11-21T00:00:00Z');
     const [key] = keysOf(codec);
     const [phases] = keyPhases(keysOf(codec), now());
@@ -36,7 +36,7 @@ describe('the phases of a key', () => {
     expect(phases?.waits).toEqual({ from: now().getTime(), until: now().getTime() });
   });
 
-  test('move from sealing to reserve when the next key becomes active', async () => {
+  test('a key moves from sealing to reserve when the next key becomes active', async () => {
     const { codec, now } = await ringAt('2026-11-21T00:00:00Z');
     await codec.rotate();
     const [, next] = keysOf(codec);
@@ -47,7 +47,7 @@ describe('the phases of a key', () => {
     expect(second?.waits).toEqual({ from: next?.created.getTime(), until: next?.activates.getTime() });
   });
 
-  test('end when the key is revoked, and its successor seals from then on and not before', async () => {
+  test('the phases of a revoked key end at the revocation, and its successor seals from then on and not before', async () => {
     const { codec, now, pass } = await ringAt('2026-11-21T00:00:00Z');
     pass(2 * HOUR_MS);
     const revokedAt = now();
@@ -62,7 +62,7 @@ describe('the phases of a key', () => {
     expect(of('active')?.seals.from).toBe(revokedAt.getTime());
   });
 
-  test('do not end for the predecessor if its successor was revoked before it sealed', async () => {
+  test('the phases of a key do not end if its successor was revoked before sealing', async () => {
     const { codec, now } = await ringAt('2026-11-21T00:00:00Z');
     await codec.rotate();
     const [first, second] = codec.health().keys;
@@ -75,7 +75,7 @@ describe('the phases of a key', () => {
     expect(at(first?.id)?.seals.until).not.toBe(second?.activates.getTime());
   });
 
-  test('end at the time of the report if the time of the revocation is unknown', async () => {
+  test('a revoked phase ends at the time of the report if the revocation has no time', async () => {
     const { codec, now, pass } = await ringAt('2026-11-21T00:00:00Z');
     await codec.revokeAllBefore(now());
     pass(HOUR_MS);

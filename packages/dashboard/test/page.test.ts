@@ -113,7 +113,7 @@ describe('the page of the dashboard', () => {
     expect(nonces.size).toBe(3);
   });
 
-  test('is the only page, and is served for GET and HEAD only', async () => {
+  test('the dashboard has one page, which is served for GET and HEAD only', async () => {
     expect(await ask(page, { method: 'HEAD' })).toMatchObject({ status: 200, body: '' });
     const main = await ask(page, { path: '/main' });
     expect(main.body).toContain('<main>');
@@ -124,7 +124,7 @@ describe('the page of the dashboard', () => {
     for (const path of ['/x', '/?a', '//', '/../etc/passwd']) expect((await ask(page, { path })).status).toBe(404);
   });
 
-  test('is refused for a Host header with the name of an attacker', async () => {
+  test('the page is refused for a Host header with the name of an attacker', async () => {
     const { port } = new URL(page);
     for (const host of ['evil.example', `evil.example:${port}`, 'localhost.evil.example', '127.0.0.1.evil.example']) {
       const { status, body } = await ask(page, { host });
@@ -167,7 +167,7 @@ sealring_ring_sealing_key_fingerprint{sealring_ring_name="local"} 12345
 `;
 
 describe('the members on the page', () => {
-  test('have health, rates and refusals by reason, and their texts are escaped', async () => {
+  test('the members on the page have health, rates and refusals by reason, and their texts are escaped', async () => {
     let rounds = 0;
     await using one = await member((response) => {
       rounds += 1;
@@ -191,7 +191,7 @@ sealring_codec_rejected_tokens_total{sealring_ring_name="other",sealring_reject_
     expect(body).toMatch(/Members ready<\/span><b>1 of 1/);
   });
 
-  test('are shown as failed when they do not answer, or answer with something else', async () => {
+  test('a member that does not answer, or answers with something else, is shown as failed', async () => {
     await using elsewhere = await member((response) => response.end(HEALTH('ok')));
     await using redirects = await member((response) => response.writeHead(302, { location: elsewhere.url }).end());
     await using endless = await member((response) => {
@@ -238,7 +238,7 @@ describe('serveDashboard', () => {
     for (const seconds of [0, 86_401, Number.NaN]) expect(await refusal([], seconds)).toBeInstanceOf(RangeError);
   });
 
-  test('ends its rounds when look rejects, and serves the page until it is closed', async () => {
+  test('the rounds end when look rejects, and the page is served until the dashboard is closed', async () => {
     let rounds = 0;
     const failure = new Error('no more');
     await using dashboard = await serveDashboard({

@@ -37,7 +37,7 @@ describe.each(SDK_VERSIONS)('no error has the data key that an error of @google-
   const cases = CALLS.flatMap(([call, run]) =>
     Object.entries(Status).map(([name, code]) => ({ call, run, name, code })),
   );
-  test.each(cases)('$call, $name', async ({ run, code }) => {
+  test.each(cases)('no error of $call has the data key after $name', async ({ run, code }) => {
     const errors: unknown[] = [];
     const watch = async (call: Promise<unknown>): Promise<unknown> => {
       errors.push(await rejectionOf(call));
@@ -64,7 +64,7 @@ describe.each(SDK_VERSIONS)('no error has the data key that an error of @google-
     expect(leaksIn(keyWrapper)).toEqual([]);
   });
 
-  test.each(CALLS)('%s: no answer before the deadline', async (_, run) => {
+  test.each(CALLS)('no error of %s has the data key if no answer comes before the deadline', async (_, run) => {
     const { keyWrapper, made } = await setUp(world.client, 0.2);
     world.kms.hang();
     const error = await rejectionOf(run(keyWrapper, made));
@@ -76,7 +76,7 @@ describe.each(SDK_VERSIONS)('no error has the data key that an error of @google-
     ['an answer for another key', (answer) => ({ ...answer, name: IN_HEX, plaintext: CANARY.subarray(1) })],
     ['a truncated plaintext', (answer) => ({ ...answer, ciphertext: CANARY, plaintext: CANARY.subarray(1) })],
     ['a wrong checksum', (answer) => ({ ...answer, ciphertextCrc32c: { value: 1 }, plaintextCrc32c: { value: 1 } })],
-  ])('every call, %s', async (_, spoil) => {
+  ])('no error of any call has the data key after %s', async (_, spoil) => {
     for (const [, run] of CALLS) {
       const { keyWrapper, made } = await setUp();
       world.kms.spoil(spoil);
@@ -118,7 +118,7 @@ describe('no error has what a client of another kind throws (F33)', () => {
   ];
 
   test.each(shapes.flatMap(([label, make]) => CALLS.map(([call, run]) => ({ label, make, call, run }))))(
-    '$call, $label',
+    'no error of $call has what a client throws: $label',
     async ({ make, run }) => {
       const reject = (): Promise<never> => Promise.reject(make());
       for (const client of [

@@ -37,7 +37,7 @@ describe('the wrapper’s own client', () => {
   }
   const failing = (): Promise<never> => Promise.reject(new Error('no credentials'));
 
-  test('is created once, at the first call', async () => {
+  test('the wrapper’s own client is created once, at the first call', async () => {
     const { make, made } = making([]);
     const connection = ownConnection(make);
     expect(made).toHaveLength(0);
@@ -47,7 +47,7 @@ describe('the wrapper’s own client', () => {
     expect(made).toHaveLength(1);
   });
 
-  test('is created again if it found no credentials, because the SDK’s client never looks again', async () => {
+  test('a client that did not find credentials is created again, because the SDK’s client never looks again', async () => {
     const { make, made } = making([failing, failing]);
     const connection = ownConnection(make);
     for (const _ of [1, 2]) {
@@ -58,7 +58,7 @@ describe('the wrapper’s own client', () => {
     expect(made).toHaveLength(3);
   });
 
-  test('is closed with the wrapper, even while it looks for credentials', async () => {
+  test('the wrapper’s own client is closed with the wrapper, even during the search for credentials', async () => {
     let found = (): void => {};
     const { make, made } = making([
       () =>
@@ -75,7 +75,7 @@ describe('the wrapper’s own client', () => {
     expect(made).toMatchObject([{ closed: 1 }]);
   });
 
-  test('is not created by close(), and is not closed before it connected', async () => {
+  test('close() does not create the wrapper’s own client, and does not close one that has not connected', async () => {
     const { make, made } = making([failing]);
     await ownConnection(make).close();
     const connection = ownConnection(make);
@@ -86,7 +86,7 @@ describe('the wrapper’s own client', () => {
   });
 });
 
-test('the own client reaches an emulator at an endpoint with http:// over an insecure channel, without credentials', async () => {
+test('the wrapper’s own client reaches an emulator at an endpoint with http:// over an insecure channel, without credentials', async () => {
   vi.stubEnv('GOOGLE_APPLICATION_CREDENTIALS', '/nonexistent');
   onTestFinished(() => void vi.unstubAllEnvs());
   const endpoint = `http://${world.server.host}:${world.server.port}`;
@@ -100,13 +100,13 @@ test.each([
   ['https://kms.example', 'kms.example', 443],
   ['https://kms.example:8443', 'kms.example', 8443],
   ['http://localhost', 'localhost', 80],
-])('the own client for the endpoint %s calls %s at port %i', async (endpoint, host, port) => {
+])('the wrapper’s own client for the endpoint %s calls %s at port %i', async (endpoint, host, port) => {
   const client = await makeClient(endpoint === undefined ? undefined : new URL(endpoint));
   expect(client).toMatchObject({ _opts: { servicePath: host, port } });
 });
 
 describe('the caller’s client', () => {
-  test('is unavailable and not called if it cannot be initialized', async () => {
+  test('a caller’s client that cannot be initialized is unavailable, and is not called', async () => {
     const client: GcpKmsClient = {
       ...world.watchedClient(() => {}),
       initialize: () => Promise.reject(new Error('Could not load the default credentials')),
@@ -119,7 +119,7 @@ describe('the caller’s client', () => {
     expect(world.kms.requests).toEqual([]);
   });
 
-  test('is called at once if it needs no initialization', async () => {
+  test('a caller’s client that needs no initialization is called at once', async () => {
     const { keyWrapper } = world.setUp({ client: world.watchedClient(() => {}) });
     await keyWrapper.wrap(sampleKey(), { context });
     expect(world.kms.requests).toHaveLength(1);

@@ -11,7 +11,7 @@ describe('CRC32C', () => {
     ['31 to 0', Uint8Array.from({ length: 32 }, (_, i) => 31 - i), 0x113fdb5c],
     ['123456789', Buffer.from('123456789'), 0xe3069283],
     ['nothing', new Uint8Array(), 0],
-  ])('of %s matches RFC 3720, B.4, and other published values', (_, bytes, expected) => {
+  ])('the CRC32C of %s matches RFC 3720, B.4, and other published values', (_, bytes, expected) => {
     expect(crc32c(bytes)).toBe(expected);
   });
 

@@ -121,7 +121,7 @@ describe('adapter rule 6: a wrapped key never chooses which key is called', () =
     ['the key itself, without a version', { keyId: KEY }],
     ['an invalid version', { keyId: `${KEY}/cryptoKeyVersions/x` }],
     ['nothing', { keyId: '' }],
-  ])('contract 3: one that names %s is corrupt, and no call is made', async (_, change) => {
+  ])('contract 3: a wrapped key that names %s is corrupt, and no call is made', async (_, change) => {
     const { keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     world.kms.requests.length = 0;
@@ -139,7 +139,7 @@ describe('adapter rule 6: a wrapped key never chooses which key is called', () =
     ['the version, which is left out', (name: string) => name.replace(/\/cryptoKeyVersions.*/, '')],
     ['the version, which has two', (name: string) => `${name}/cryptoKeyVersions/1`],
     ['a line feed at the end', (name: string) => `${name}\n`],
-  ])('contract 3: its own name with another %s is corrupt, and no call is made', async (_, change) => {
+  ])('contract 3: a wrapped key whose name has another %s is corrupt, and no call is made', async (_, change) => {
     const { keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     world.kms.requests.length = 0;
@@ -148,7 +148,7 @@ describe('adapter rule 6: a wrapped key never chooses which key is called', () =
     expect(world.kms.requests).toEqual([]);
   });
 
-  test.each([0, 1, 32, 4097])('one of %i bytes is corrupt, and no call is made', async (length) => {
+  test.each([0, 1, 32, 4097])('a wrapped key of %i bytes is corrupt, and no call is made', async (length) => {
     const { keyId, keyWrapper } = world.setUp();
     const made = {
       provider: 'gcp-kms',
@@ -384,7 +384,7 @@ describe('refusals by Cloud KMS', () => {
     },
   );
 
-  test.each(CALLS)('%s: two throttled attempts and then an answer are an answer', async (_, run) => {
+  test.each(CALLS)('%s: a call that is answered after two throttled attempts succeeds', async (_, run) => {
     const { keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     world.kms.requests.length = 0;
@@ -393,17 +393,20 @@ describe('refusals by Cloud KMS', () => {
     expect(world.kms.requests).toHaveLength(3);
   });
 
-  test.each(CALLS)('%s: throttling without end is throttled after maxAttempts attempts (F29)', async (_, run) => {
-    const { keyWrapper } = world.setUp({ maxAttempts: 2 });
-    const made = await keyWrapper.wrap(sampleKey(), { context });
-    world.kms.requests.length = 0;
-    world.kms.throttleNext(100);
-    expect(await rejectionOf(run(keyWrapper, made))).toMatchObject({
-      kind: 'throttled',
-      summary: { attempts: 2, code: 'RESOURCE_EXHAUSTED' },
-    });
-    expect(world.kms.requests).toHaveLength(2);
-  });
+  test.each(CALLS)(
+    '%s: a Cloud KMS that throttles every attempt is reported as throttled after maxAttempts attempts (F29)',
+    async (_, run) => {
+      const { keyWrapper } = world.setUp({ maxAttempts: 2 });
+      const made = await keyWrapper.wrap(sampleKey(), { context });
+      world.kms.requests.length = 0;
+      world.kms.throttleNext(100);
+      expect(await rejectionOf(run(keyWrapper, made))).toMatchObject({
+        kind: 'throttled',
+        summary: { attempts: 2, code: 'RESOURCE_EXHAUSTED' },
+      });
+      expect(world.kms.requests).toHaveLength(2);
+    },
+  );
 
   test.each([Status.UNAVAILABLE, Status.DEADLINE_EXCEEDED, Status.UNKNOWN, Status.ABORTED])(
     'adapter rule 3: status %i is retried by the key wrapper, not by the SDK',

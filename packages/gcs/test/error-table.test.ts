@@ -25,7 +25,7 @@ testErrorTable(
 );
 
 test.each(['ECONNREFUSED', 'CERT_HAS_EXPIRED', 'AbortError'])(
-  'no answer is unavailable, with the reason %s',
+  'a call without an answer is unavailable, and the error names the reason %s',
   (code) => {
     const detail = expect.stringMatching(/^Cloud Storage cannot be reached: /);
     expect(classify({ code })).toEqual({ kind: 'unavailable', serviceCode: code, detail });

@@ -9,7 +9,7 @@ test.each([
   [undefined, 'https://storage.googleapis.com', undefined, 'GoogleAuth'],
   ['https://storage.internal/', 'https://storage.internal', true, 'GoogleAuth'],
   ['http://127.0.0.1:1', 'http://127.0.0.1:1', true, 'PassThroughClient'],
-])('the own client for the endpoint %s authenticates there, except over http', (endpoint, at, always, auth) => {
+])('the store’s own client for the endpoint %s authenticates there, except over http', (endpoint, at, always, auth) => {
   const client = ownClient(endpoint === undefined ? undefined : new URL(endpoint));
   expect(client).toMatchObject({ apiEndpoint: at, useAuthWithCustomEndpoint: always });
   const authClient: { readonly cachedCredential?: object } = Object(client.authClient);

@@ -82,7 +82,7 @@ describe('a 404', () => {
     [{ kind: 'configmaps', name: 'payments-ring' }, 'unavailable', 'no API server'],
     [{}, 'unavailable', 'no API server'],
     [undefined, 'unavailable', 'no API server'],
-  ])('about %j is %s', (details, kind, detail) => {
+  ])('a 404 about %j is %s', (details, kind, detail) => {
     expect(failureOf(404, status('NotFound', details), subject)).toMatchObject({
       kind,
       detail: expect.stringContaining(detail),
@@ -100,14 +100,14 @@ describe('an invalid change', () => {
     [[], 'denied', 'namespace and name (Invalid)'],
     ['none', 'denied', 'namespace and name (Invalid)'],
     [[null, 'text'], 'denied', 'namespace and name (Invalid)'],
-  ])('with the causes %j is %s', (causes, kind, words) => {
+  ])('an invalid change with the causes %j is %s', (causes, kind, words) => {
     const detail = expect.stringContaining(words);
     expect(failureOf(422, status('Invalid', { causes }), subject)).toEqual({ kind, detail, serviceCode: 'Invalid' });
   });
 });
 
 describe('a call without an answer', () => {
-  test('is unavailable, with the code of the network and its remedy', () => {
+  test('a call without an answer is unavailable, with the code of the network and its remedy', () => {
     expect(classify(Object.assign(new Error('hunter2'), { code: 'ECONNREFUSED' }))).toMatchObject({
       kind: 'unavailable',
       serviceCode: 'ECONNREFUSED',
@@ -116,7 +116,7 @@ describe('a call without an answer', () => {
   });
 
   test.each([new Error('hunter2'), 'hunter2', undefined, null])(
-    'is unavailable after %s, and repeats no text',
+    'a call without an answer is unavailable after %s, and no text is repeated',
     (thrown) => {
       const failure = classify(thrown);
       expect(failure.kind).toBe('unavailable');

@@ -54,7 +54,7 @@ const sending =
   };
 
 describe('an answer to a read', () => {
-  test('is read as the ring if it has the object', async () => {
+  test('an answer with the object is read as the ring', async () => {
     for (const document of ['one', 'x'.repeat(262_144)]) {
       const ring = await ringAt(sending(200, secret({ data: { ring: Buffer.from(document).toString('base64') } })));
       expect(await ring.read()).toEqual({ document, revision });
@@ -74,7 +74,7 @@ describe('an answer to a read', () => {
     ['text', '<html>'],
     ['nothing', ''],
     ['null', 'null'],
-  ])('with %s is unavailable, never an absent ring', async (_title, body) => {
+  ])('an answer with %s is unavailable, never an absent ring', async (_title, body) => {
     const ring = await ringAt(sending(200, body));
     await expect(ring.read()).rejects.toMatchObject({ kind: 'unavailable', detail: 'the answer is not the Secret' });
   });
@@ -84,7 +84,7 @@ describe('an answer to a read', () => {
     ['that is not base64', 'b25l*', 'base64'],
     ['that is base64 without its padding', 'b25lcg', 'base64'],
     ['that is not text', 7, 'not text'],
-  ])('with an entry %s is corrupt, and has its revision', async (_title, entry, detail) => {
+  ])('an object with an entry %s is corrupt, and has its revision', async (_title, entry, detail) => {
     const ring = await ringAt(sending(200, secret({ data: { ring: entry } })));
     await expect(ring.read()).rejects.toMatchObject({
       kind: 'corrupt',
@@ -93,7 +93,7 @@ describe('an answer to a read', () => {
     });
   });
 
-  test('is not read to its end if it is longer than any object', async () => {
+  test('an answer that is longer than any object is not read to its end', async () => {
     let sent = 0;
     const ring = await ringAt((_request, response) => {
       response.writeHead(200);
@@ -112,7 +112,7 @@ describe('an answer to a read', () => {
     expect(sent).toBeLessThan(64 * 1024 * 1024);
   });
 
-  test('is not followed if it redirects the request', async () => {
+  test('a redirect of a request is not followed', async () => {
     const paths: unknown[] = [];
     const ring = await ringAt((request, response) => {
       paths.push(request.url);
@@ -250,7 +250,7 @@ describe('a watch', () => {
     ['an error and no end', JSON.stringify({ type: 'ERROR', object: { kind: 'Status', code: 410 } })],
     ['text', '<html>'],
     ['an event without a version', JSON.stringify({ type: 'ADDED', object: {} })],
-  ])('that gets %s is replaced by a new one', async (_title, line) => {
+  ])('a watch that gets %s is replaced by a new one', async (_title, line) => {
     let watches = 0;
     const ring = await ringAt((_request, response) => {
       watches += 1;
@@ -260,7 +260,7 @@ describe('a watch', () => {
     await expect.poll(() => watches).toBeGreaterThan(1);
   });
 
-  test('is replaced by a new one if it gets a line longer than any object', async () => {
+  test('a watch that gets a line longer than any object is replaced by a new one', async () => {
     let watches = 0;
     const ring = await ringAt((_request, response) => {
       watches += 1;
@@ -270,7 +270,7 @@ describe('a watch', () => {
     await expect.poll(() => watches, { timeout: 5_000 }).toBeGreaterThan(1);
   });
 
-  test('is started again if it is refused, which is not a change', async () => {
+  test('a watch that is refused is started again, and the refusal is not a change', async () => {
     let [ended, heard] = [0, 0];
     const ring = await ringAt((_request, response) => {
       response.once('close', () => ended++);
@@ -296,7 +296,7 @@ describe('a watch', () => {
     await expect.poll(() => [watches, heard]).toEqual([1, 3]);
   });
 
-  test('ends when the store is closed, like a call', async () => {
+  test('calls and watches end when the store is closed', async () => {
     const keepAlive = vi.spyOn(Socket.prototype, 'setKeepAlive');
     onTestFinished(() => keepAlive.mockRestore());
     const ends: Promise<unknown>[] = [];

@@ -98,7 +98,7 @@ describe.each(servers)('on %s', (_title, api) => {
   });
 
   describe('compare-and-swap', () => {
-    test('of two writers of the same document, one wins', async () => {
+    test('one of two writers of the same document wins', async () => {
       const { name, ring } = newRing();
       const { revision } = await ring.write('same', { expected: undefined });
       const { ring: other } = newRing({ name });
@@ -232,7 +232,7 @@ describe.each(servers)('on %s', (_title, api) => {
       await expect(ring.read()).rejects.toMatchObject(failed('unavailable', 'no connection, or no credentials'));
     });
 
-    test('without a client, the one of KUBECONFIG is used', async () => {
+    test('the client of KUBECONFIG is used by default', async () => {
       const { name, ring } = newRing();
       await ring.write('one', { expected: undefined });
       const kubeconfig = join(folder, name);
@@ -340,15 +340,12 @@ describe.each(servers)('on %s', (_title, api) => {
       },
     );
 
-    test.runIf(api === fake)(
-      'does not resume a watch that ended within a second, and counts that as a change',
-      async () => {
-        const { heard, endWatches } = await watched();
-        const before = heard();
-        await endWatches(999);
-        await expect.poll(heard).toBeGreaterThan(before);
-      },
-    );
+    test.runIf(api === fake)('a watch that ended within a second is not resumed, and counts as a change', async () => {
+      const { heard, endWatches } = await watched();
+      const before = heard();
+      await endWatches(999);
+      await expect.poll(heard).toBeGreaterThan(before);
+    });
 
     test.runIf(api === fake)('starts again if its version is too old, and counts that as a change (410)', async () => {
       const { ring, revision, heard, endWatches } = await watched();

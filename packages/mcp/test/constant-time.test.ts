@@ -26,7 +26,7 @@ function changed(mac: string): string {
 }
 
 describe('values that an attacker chooses are compared with secrets in constant time (F20)', () => {
-  test('compares the MAC and the bind tag of the SDK’s token format, matching or not', async () => {
+  test('the MAC and the bind tag of the SDK’s token format are compared in constant time, matching or not', async () => {
     const states = createRequestStateCodec({ key: KEY, clock, bind: () => 'alice' });
     const token = await states.mint(1, ctx);
     const [, body = '', mac = ''] = token.split('.');
@@ -37,7 +37,7 @@ describe('values that an attacker chooses are compared with secrets in constant 
     expect(compared).toContain(changed(mac));
   });
 
-  test('compares the MAC and the bind tag of mcp.d’s signed format, matching or not', () => {
+  test('the MAC and the bind tag of mcp.d’s signed format are compared in constant time, matching or not', () => {
     const states = createMcpdRequestStateCodec({ key: KEY, clock });
     const token = states.encode('1', { subject: 'alice' });
     const [, body = '', mac = ''] = token.split('.');

@@ -42,7 +42,7 @@ const foldersOf = ({ folder, imports }: SourceFile): string[] =>
     .filter((other) => other !== folder);
 
 describe('the source folders of mcp', () => {
-  test('has the folders that are listed here, and only the entry point outside them', () => {
+  test('the source folders of mcp are those listed here, and only the entry point is outside them', () => {
     const expected = [...Object.keys(MAY_IMPORT), '.'].toSorted();
     expect([...new Set(FILES.map(({ folder }) => folder))].toSorted()).toEqual(expected);
     expect(filesOf('.').map(({ name }) => name)).toEqual(['index.ts']);
@@ -53,17 +53,17 @@ describe('the source folders of mcp', () => {
     expect(foreign.filter((other) => MAY_IMPORT[folder]?.includes(other) !== true)).toEqual([]);
   });
 
-  test('do not import mcp.d, which has its own entry point', () => {
+  test('the entry point does not import mcp.d, which has its own', () => {
     expect(filesOf('.').flatMap(foldersOf)).not.toContain('mcpd');
     expect(FILES.some(({ folder, name }) => folder === 'mcpd' && name === 'index.ts')).toBe(true);
   });
 
-  test('import the SDK only where it is expected', () => {
+  test('the source folders import the SDK only where that is expected', () => {
     const knowing = FILES.filter(({ imports }) => imports.some((target) => target.startsWith(SDK)));
     expect([...new Set(knowing.map(({ folder }) => folder))].toSorted()).toEqual(MAY_KNOW_SDK.toSorted());
   });
 
-  test('have at most 20 files each, with at most 300 lines', () => {
+  test('each source folder of mcp has at most 20 files, with at most 300 lines', () => {
     for (const folder of Object.keys(MAY_IMPORT)) expect(filesOf(folder).length).toBeLessThanOrEqual(20);
     const linesOf = ({ folder, name }: SourceFile) =>
       readFileSync(join(SOURCE, folder, name), 'utf8').split('\n').length;

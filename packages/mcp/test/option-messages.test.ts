@@ -43,7 +43,7 @@ describe('a message shows the type of a value, and the value only if it cannot b
     expect(wrong).toThrow(new TypeError(`RequestStateSecurity: audience must be a string, got ${shown}`));
   });
 
-  test('never quotes a string', () => {
+  test('a message never quotes a string', () => {
     const wrong = policy({ codec, bindPrincipal: 'canary' });
     expect(wrong).toThrow(
       new TypeError('RequestStateSecurity: bindPrincipal must be a function or null, got a string'),
@@ -93,19 +93,25 @@ describe('a message names the option', () => {
     ],
     [mcpd({ alsoAccept: KEY }), 'createMcpdRequestStateCodec: alsoAccept requires key or codec'],
   ];
-  test.each(cases.map(([attempt, message]) => [message, attempt] as const))('%s', (message, attempt) => {
-    expect(attempt).toThrow(TypeError);
-    expect(attempt).toThrow(message);
-  });
+  test.each(cases.map(([attempt, message]) => [message, attempt] as const))(
+    'a TypeError names the option: %s',
+    (message, attempt) => {
+      expect(attempt).toThrow(TypeError);
+      expect(attempt).toThrow(message);
+    },
+  );
 
   const outOfRange: readonly (readonly [() => unknown, string])[] = [
     [policy({ codec, onInvalid: 'ignore' }), 'onInvalid must be one of reject, re-elicit, re-elicit-any, got "ignore"'],
     [mcpd({ key: KEY, mode: 'plain' }), 'mode must be one of signed, encrypted, got "plain"'],
   ];
-  test.each(outOfRange.map(([attempt, message]) => [message, attempt] as const))('%s', (message, attempt) => {
-    expect(attempt).toThrow(RangeError);
-    expect(attempt).toThrow(message);
-  });
+  test.each(outOfRange.map(([attempt, message]) => [message, attempt] as const))(
+    'a RangeError names the option: %s',
+    (message, attempt) => {
+      expect(attempt).toThrow(RangeError);
+      expect(attempt).toThrow(message);
+    },
+  );
 });
 
 describe('arguments of protectRequestState and createProtectedMcpServer', () => {

@@ -119,7 +119,7 @@ test.each(EVENTS)('an event of %s, %j, is added to sealring.%s', (name, event, m
   expect(samples.filter((sample) => sample.value > 0)).toEqual([{ name: `sealring.${metric}`, value, attributes }]);
 });
 
-test('only calls and rotations are spans, and failed ones have the status ERROR', () => {
+test('spans are made for calls and rotations only, and failed ones have the status ERROR', () => {
   const { spans } = record();
   for (const [name, event] of EVENTS) publish(name, event);
   // Without a message.

@@ -47,7 +47,7 @@ describe('the instrumentation', () => {
     stop();
   });
 
-  test('still observes its codecs when another provider is set, and counts each event once', async () => {
+  test('the instrumentation still observes its codecs when another provider is set, and counts each event once', async () => {
     const stop = sealring.observe(codec, { ringName: 'payments' });
     await using other = await startScrapedMeter();
     sealring.setMeterProvider(other.meterProvider);
@@ -71,7 +71,7 @@ describe('the instrumentation', () => {
     off.disable();
   });
 
-  test('has the name and the version of this package as the scope of its metrics', async () => {
+  test('the metrics have the name and the version of this package as their scope', async () => {
     expect([sealring.instrumentationName, sealring.instrumentationVersion]).toEqual(['@sealring/otel', version]);
     const scopes: unknown[] = [];
     const { meterProvider } = meter;

@@ -81,7 +81,7 @@ test('calls, rotations and refusals of a codec are counted by reason, and those 
 });
 
 describe('labels', () => {
-  test('have no key id, token, payload or key (F21)', async () => {
+  test('labels contain no key id, token, payload or key (F21)', async () => {
     const canary = randomBytes(18).toString('base64url');
     const codec = await start();
     bridge.observe(codec, { ringName: 'payments' });
@@ -96,7 +96,7 @@ describe('labels', () => {
     expect(page).not.toContain(token.slice(4, 40));
   });
 
-  test('have known values only, whatever is published (F23)', async () => {
+  test('labels have known values only, whatever is published (F23)', async () => {
     for (let i = 0; i < 1_000; i++) {
       channel('sealring:rejected').publish({ ringName: 'payments', reason: `reason ${i}` });
       channel('sealring:stale').publish({ ringName: `ring-${i}`, keyId: 'x' });
@@ -153,7 +153,7 @@ describe('the end of a bridge', () => {
 });
 
 describe('the options of the bridge', () => {
-  test('are rejected by name if they are unknown or invalid', async () => {
+  test('unknown and invalid options of the bridge are rejected by name', async () => {
     const wrong = (options: object): unknown => createOpenTelemetryBridge(options);
     expect(() => wrong({ meter: 1 })).toThrow(/unknown option "meter"/);
     expect(() => wrong({ meterProvider: {} })).toThrow(TypeError);

@@ -187,7 +187,7 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
   });
 
   test.each(['read committed', 'repeatable read', 'serializable'])(
-    'of 20 concurrent writes one succeeds and the others conflict, at %s (F32)',
+    'one of 20 concurrent writes succeeds and the others conflict, at %s (F32)',
     async (isolation) => {
       const setting = `default_transaction_isolation = '${isolation}'`;
       const url = await roleWith(poolOf(), ['SELECT, INSERT, UPDATE ON sealring_ring'], [setting]);
@@ -256,7 +256,7 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
 });
 
 describe.skipIf(connectionString === '')('the migration', () => {
-  test('run ten times concurrently, and again, it changes no existing data', async () => {
+  test('a migration that runs ten times concurrently, and again, changes no existing data', async () => {
     const pool = poolOf({ max: 10 });
     await pool.query('CREATE SCHEMA IF NOT EXISTS apart');
     const tables = { ring: 'apart.ring', singleUse: 'apart.used' };

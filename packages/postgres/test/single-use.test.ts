@@ -42,7 +42,7 @@ describe.skipIf(connectionString === '')('postgresSingleUse on PostgreSQL', () =
     await pool.end();
   });
 
-  test('of 51 concurrent claims over several pools, one resolves to true', async () => {
+  test('one of 51 concurrent claims over several pools resolves to true', async () => {
     const stores = [1, 2, 3].map(() => postgresSingleUse({ connectionString }));
     for (const store of stores) closing.push(() => store.close());
     for (let round = 0; round < 20; round++) {

@@ -38,7 +38,7 @@ describe('error replies', () => {
     },
   );
 
-  test('no answer is unavailable, with the reason', () => {
+  test('a call without an answer is unavailable, and the error names the reason', () => {
     const detail = expect.stringMatching(/^the server cannot be reached: /);
     expect(classify({ code: 'EPIPE' })).toEqual({ kind: 'unavailable', serviceCode: 'EPIPE', detail });
   });

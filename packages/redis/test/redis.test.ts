@@ -244,7 +244,7 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
 });
 
 describe.skipIf(url === '')('redisSingleUse on Redis', () => {
-  test('of 51 concurrent claims over several connections, one resolves to true', async () => {
+  test('one of 51 concurrent claims over several connections resolves to true', async () => {
     const stores = [1, 2, 3].map(() => redisSingleUse({ url }));
     for (const store of stores) closing.push(() => store.close());
     for (let round = 0; round < 20; round++) {

@@ -99,12 +99,15 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       ...ofWrap.map(([what, spoil]) => ({ what, call: 'wrap', spoil, run: CALLS[0]?.[1] })),
       ...ofUnwrap.map(([what, spoil]) => ({ what, call: 'unwrap', spoil, run: CALLS[1]?.[1] })),
     ];
-    test.each(spoilt)('$what, to $call', async ({ spoil, call, run }) => {
-      proxy.spoilAnswers(spoil);
-      const refusal = { name: 'KeyWrapperError', kind: 'corrupt', summary: { operation: call } };
-      await expect(run?.(setUp(), made)).rejects.toMatchObject(refusal);
-      expect(proxy.requests).toHaveLength(1);
-    });
+    test.each(spoilt)(
+      'an answer with $what to $call is corrupt, and is not requested again',
+      async ({ spoil, call, run }) => {
+        proxy.spoilAnswers(spoil);
+        const refusal = { name: 'KeyWrapperError', kind: 'corrupt', summary: { operation: call } };
+        await expect(run?.(setUp(), made)).rejects.toMatchObject(refusal);
+        expect(proxy.requests).toHaveLength(1);
+      },
+    );
 
     test('a byte flipped on the way to or from Vault is corrupt no later than at the unwrap', async () => {
       const length = ciphertextOf(made).length;
@@ -134,7 +137,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       ['another version than its ciphertext', { keyId: () => `transit/keys/${name}:v2` }],
       ['a path out of the mount', { keyId: () => `transit/keys/../keys/${name}:v1` }],
       ['nothing', { keyId: '' }],
-    ])('contract 3: one that names %s is corrupt, and no request is made', async (_, change) => {
+    ])('contract 3: a wrapped key that names %s is corrupt, and no request is made', async (_, change) => {
       const { keyId = made.keyId, provider = made.provider } = { keyId: undefined, provider: undefined, ...change };
       const relabelled = { ...made, provider, keyId: typeof keyId === 'string' ? keyId : keyId() };
       await expect(setUp().unwrap(relabelled, { context })).rejects.toMatchObject({ kind: 'corrupt' });
@@ -152,7 +155,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       ['too many bytes', (text: string) => text + 'AAAA'.repeat(50)],
       ['nothing', () => ''],
     ])(
-      'one whose ciphertext has %s is corrupt, and no request is made, though Vault might accept it',
+      'a wrapped key whose ciphertext has %s is corrupt, and no request is made, though Vault might accept it',
       async (_, change) => {
         const changed = withCiphertext(made, change(ciphertextOf(made)));
         await expect(setUp().unwrap(changed, { context })).rejects.toMatchObject({ kind: 'corrupt' });
@@ -160,7 +163,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       },
     );
 
-    test('owns() agrees, without a request', () => {
+    test('owns() refuses the same wrapped keys, without a request', () => {
       expect(setUp().owns?.(made)).toBe(true);
       for (const other of [
         { provider: 'aws-kms' },
@@ -202,7 +205,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       ['a 403 with an HTML body', { status: 403, body: '<html>' }, 'denied', 1],
       ['a 401', { status: 401, body: '' }, 'denied', 1],
       ['a 404', { status: 404, body: '' }, 'not-found', 1],
-    ])('%s', async (_, answer, kind, attempts) => {
+    ])('only a transient failure is retried: %s', async (_, answer, kind, attempts) => {
       for (const [, run] of CALLS) {
         proxy.requests.length = 0;
         proxy.answer(answer);

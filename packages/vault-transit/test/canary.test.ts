@@ -46,7 +46,7 @@ function wrapper(options: object = {}): KeyWrapper {
 describe('no error has the data key or the token that an answer or an error has (F33)', () => {
   const statuses = [200, 204, 307, 400, 401, 403, 404, 405, 412, 413, 429, 472, 500, 501, 502, 503];
   test.each(CALLS.flatMap(([call, run]) => statuses.map((status) => ({ call, run, status }))))(
-    '$call, status $status that repeats what it was sent, as JSON, HTML and headers',
+    'no error of $call has the key or the token after a status $status that repeats the request, as JSON, HTML and headers',
     async ({ run, status }) => {
       const headers = { 'X-Echo': TOKEN, Location: `${server.address}/${TOKEN}`, Date: TOKEN };
       for (const body of [
@@ -68,7 +68,7 @@ describe('no error has the data key or the token that an answer or an error has 
     ],
     ['a data key as a list', { plaintext: [...CANARY], ciphertext: [...CANARY] }],
     ['a data key in hex', { plaintext: Buffer.from(CANARY).toString('hex'), key_version: [...CANARY] }],
-  ])('every call, %s', async (_, data) => {
+  ])('no error of any call has the key or the token after %s', async (_, data) => {
     for (const [, run] of CALLS) {
       for (const body of [JSON.stringify({ data }), JSON.stringify({ data }).slice(0, -2)]) {
         server.answer({ status: 200, headers: {}, body });
@@ -77,36 +77,39 @@ describe('no error has the data key or the token that an answer or an error has 
     }
   });
 
-  test.each(CALLS)('%s: a client that rejects with its whole request', async (_, run) => {
-    const rejection = (): Error =>
-      Object.assign(new TypeError(LEAKS.join(), { cause: { code: PLAINTEXT, body: CANARY, headers: { TOKEN } } }), {
-        name: TOKEN,
-        code: PLAINTEXT,
-        request: { body: CANARY, token: TOKEN },
-      });
-    const clients = [
-      { fetch: () => Promise.reject(rejection()) },
-      {
-        fetch: () => {
-          throw rejection();
-        },
-      },
-      {
-        fetch: async () => ({
-          status: 200,
-          headers: new Headers(),
-          body: {
-            [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(rejection()) }),
+  test.each(CALLS)(
+    'no error of %s has the key or the token if the client rejects with its whole request',
+    async (_, run) => {
+      const rejection = (): Error =>
+        Object.assign(new TypeError(LEAKS.join(), { cause: { code: PLAINTEXT, body: CANARY, headers: { TOKEN } } }), {
+          name: TOKEN,
+          code: PLAINTEXT,
+          request: { body: CANARY, token: TOKEN },
+        });
+      const clients = [
+        { fetch: () => Promise.reject(rejection()) },
+        {
+          fetch: () => {
+            throw rejection();
           },
-        }),
-      },
-      { fetch: async () => ({ status: PLAINTEXT, headers: new Headers(), body: null }) },
-      { fetch: async () => Object(LEAKS) },
-    ];
-    for (const client of clients) expect(await leaksOf(wrapper({ client }), run)).toEqual([]);
-  });
+        },
+        {
+          fetch: async () => ({
+            status: 200,
+            headers: new Headers(),
+            body: {
+              [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(rejection()) }),
+            },
+          }),
+        },
+        { fetch: async () => ({ status: PLAINTEXT, headers: new Headers(), body: null }) },
+        { fetch: async () => Object(LEAKS) },
+      ];
+      for (const client of clients) expect(await leaksOf(wrapper({ client }), run)).toEqual([]);
+    },
+  );
 
-  test.each(CALLS)('%s: a token function that throws the token', async (_, run) => {
+  test.each(CALLS)('no error of %s has the token if the token function throws the token', async (_, run) => {
     const token = (): never => {
       throw new Error(TOKEN, { cause: TOKEN });
     };
@@ -114,7 +117,7 @@ describe('no error has the data key or the token that an answer or an error has 
     expect(await leaksOf(wrapper({ token: () => `${TOKEN}\n` }), run)).toEqual([]);
   });
 
-  test.each(CALLS)('%s: no answer before the deadline', async (_, run) => {
+  test.each(CALLS)('no error of %s has the key or the token if no answer comes before the deadline', async (_, run) => {
     server.hang();
     expect(await leaksOf(wrapper({ callTimeoutSeconds: 0.02 }), run)).toEqual([]);
     server.restore();

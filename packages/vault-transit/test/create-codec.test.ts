@@ -36,7 +36,7 @@ describe.skipIf(!hasOpenBao)('createVaultTransitCodec', () => {
     expect(proxy.requests).toEqual([]);
   });
 
-  test('options of the key wrapper reach it, others are passed to createKmsCodec, which rejects unknown ones', async () => {
+  test('options of the key wrapper are passed to the key wrapper, and others to createKmsCodec, which rejects unknown ones', async () => {
     const options = await setUp();
     await using codec = await createVaultTransitCodec({ ...options, policy: { tokenLifetimeSeconds: 1800 } });
     expect(codec.tokenLifetimeSeconds).toBe(1800);

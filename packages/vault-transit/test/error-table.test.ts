@@ -31,7 +31,7 @@ const TEXTS: readonly [KeyWrapperErrorKind, string][] = [
 ];
 
 describe('a 400 of Vault is classified by the texts on the list', () => {
-  test.each(TEXTS)('%s: %s', (kind, text) => {
+  test.each(TEXTS)('a 400 is %s for the text: %s', (kind, text) => {
     expect(classifyAnswer(400, errors(text))).toMatchObject({ kind, status: 400 });
     expect(classifyAnswer(400, errors(7, null, 'something else', text))).toMatchObject({ kind });
   });
@@ -45,7 +45,7 @@ describe('a 400 of Vault is classified by the texts on the list', () => {
       expect(hint).toMatch(/ .* /);
   });
 
-  test.each(TEXTS)('%s only as a whole, and only with 400: %s', (_, text) => {
+  test.each(TEXTS)('a text means %s only as a whole, and only with 400: %s', (_, text) => {
     const unknown = { kind: 'unavailable', hint: expect.stringContaining('not on the list') };
     expect(classifyAnswer(400, errors(`x ${text}`))).toMatchObject(unknown);
     expect(classifyAnswer(400, errors({ text }, [text]))).toMatchObject(unknown);
@@ -55,9 +55,12 @@ describe('a 400 of Vault is classified by the texts on the list', () => {
     expect(classifyAnswer(403, errors(text)).kind).toBe('denied');
   });
 
-  test.each(TEXTS.filter(([, text]) => !/^(?:missing|message) /.test(text)))('%s only where it ends: %s', (_, text) => {
-    expect(classifyAnswer(400, errors(`${text} x`)).hint).toContain('not on the list');
-  });
+  test.each(TEXTS.filter(([, text]) => !/^(?:missing|message) /.test(text)))(
+    'a text means %s only where the message ends: %s',
+    (_, text) => {
+      expect(classifyAnswer(400, errors(`${text} x`)).hint).toContain('not on the list');
+    },
+  );
 
   test('any other text is unavailable, and is not copied', () => {
     fc.assert(

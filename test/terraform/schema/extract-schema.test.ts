@@ -11,7 +11,7 @@ const NAMES = Object.keys(PROVIDERS) as ProviderName[];
 describe.each(NAMES)('the schema of %s', (name) => {
   const published = PROVIDERS[name];
 
-  test('has every type that is listed, and no other', () => {
+  test('the schema has every type that is listed, and no other', () => {
     const schema = readSchema(name);
     expect(Object.keys(schema.resource_schemas)).toEqual(published.resources);
     expect(Object.keys(schema.data_source_schemas)).toEqual(published.data);

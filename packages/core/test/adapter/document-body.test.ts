@@ -33,7 +33,7 @@ describe('readBody', () => {
     expect(endless.destroyed).toBe(true);
   });
 
-  test('does not read a body whose declared length exceeds the limit', async () => {
+  test('a body whose declared length exceeds the limit is not read', async () => {
     const body = Readable.from([Buffer.from('x')]);
     expect(await readBody(body, MAX_DOCUMENT_BYTES + 1)).toMatchObject({ failure: { kind: 'too-large' } });
     expect([body.destroyed, body.readableDidRead]).toEqual([true, false]);

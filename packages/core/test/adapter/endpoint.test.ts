@@ -9,12 +9,12 @@ test.each([
   'http://127.1.2.3',
   'http://localhost:1',
   'http://[::1]:1',
-])('accepts %s', (url) => {
+])('the endpoint %s is accepted', (url) => {
   expect(read(url)).toBe(new URL(url).href);
 });
 
 test.each(['http://kms.example', 'http://127.0.0.1.example', 'http://localhost.example', 'http://0.0.0.0:1'])(
-  'accepts %s only where the caller allows plaintext',
+  'the endpoint %s is accepted only where the caller allows plaintext',
   (url) => {
     expect(() => read(url)).toThrow(/dangerouslyAllowHttp/);
     expect(read(url, true)).toBe(new URL(url).href);
@@ -29,11 +29,11 @@ test.each([
   'https://u:canary@h',
   'https://h?canary',
   'https://h#canary',
-])('refuses %o without repeating it', (url) => {
+])('the endpoint %o is refused and not repeated', (url) => {
   expect(() => read(url, true)).toThrow(RangeError);
   expect(() => read(url, true)).not.toThrow(/canary/);
 });
 
-test.each([undefined, 7, null, {}])('refuses %o, which is not a string', (value) => {
+test.each([undefined, 7, null, {}])('an endpoint %o, which is not a string, is refused', (value) => {
   expect(() => read(value)).toThrow(TypeError);
 });

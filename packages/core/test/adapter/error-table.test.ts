@@ -28,11 +28,11 @@ test.each([
   ['the status', 412, ['C', '409'], { kind: 'conflict', detail: 'another one (status 412)' }],
   ['a status as text', '412', [], { kind: 'unavailable', detail: 'the call failed' }],
   ['a name of Object.prototype', undefined, ['constructor'], { kind: 'unavailable', detail: 'the call failed' }],
-])('%s decides', (_, status, codes, failure) => {
+])('the kind of a store failure follows from %s', (_, status, codes, failure) => {
   expect(storeFailure(store, undefined, status, codes)).toEqual(failure);
 });
 
-test('without a status the reason is why there was no answer, whatever is thrown (F33)', () => {
+test('a failure without a status reports why no answer came, whatever is thrown (F33)', () => {
   const proxy = new Proxy({}, { getOwnPropertyDescriptor: () => expect.unreachable() });
   const lost = { kind: 'unavailable', serviceCode: 'EPIPE' };
   expect(storeFailure(store, { code: 'EPIPE' }, undefined, [])).toMatchObject(lost);

@@ -17,7 +17,7 @@ function throws(): never {
 }
 
 describe('a property of a foreign object', () => {
-  test('is read from the object and from its class', () => {
+  test('a property of a foreign object is read from the object and from its class', () => {
     expect(property({ name: 'own' }, 'name')).toBe('own');
     expect(property(new TypeError('x'), 'name')).toBe('TypeError');
     expect(
@@ -30,13 +30,13 @@ describe('a property of a foreign object', () => {
   });
 
   test.each([[undefined], [null], ['text'], [7], [Symbol('x')], [{}], [Object.create(null)]])(
-    'is absent in %o',
+    'a property of a foreign object is absent in %o',
     (holder) => {
       expect(property(holder, 'name')).toBeUndefined();
     },
   );
 
-  test('is not read by a getter, own or inherited, nor from a proxy, even behind an object (F33)', () => {
+  test('a property is not read by a getter, own or inherited, nor from a proxy, even behind an object (F33)', () => {
     const own = {
       get name(): string {
         return throws();

@@ -51,7 +51,7 @@ describe('the options of a wrap', () => {
 });
 
 describe('a data key to be wrapped', () => {
-  test('is copied: overwriting the original leaves the copy unchanged', () => {
+  test('a data key to be wrapped is copied: overwriting the original leaves the copy unchanged', () => {
     const dataKey = randomBytes(32);
     const before = Uint8Array.from(dataKey);
     const copy = copyDataKey(PROVIDER, dataKey, CONTEXT);
@@ -59,26 +59,26 @@ describe('a data key to be wrapped', () => {
     expect(copy).toEqual(before);
   });
 
-  test('has 32 bytes, and 64 only where the service binds no context (decision 0004)', () => {
+  test('a data key to be wrapped has 32 bytes, and 64 only where the service binds no context (decision 0004)', () => {
     expect(copyDataKey(PROVIDER, randomBytes(32), NO_CONTEXT)).toHaveLength(32);
     expect(copyDataKey(PROVIDER, randomBytes(64), NO_CONTEXT)).toHaveLength(64);
     expect(() => copyDataKey(PROVIDER, randomBytes(64), CONTEXT)).toThrow(RangeError);
   });
 
-  test.each([0, 1, 31, 33, 48, 63, 65])('is a RangeError with %i bytes', (length) => {
+  test.each([0, 1, 31, 33, 48, 63, 65])('a data key of %i bytes is refused with a RangeError', (length) => {
     for (const supports of [CONTEXT, NO_CONTEXT]) {
       expect(() => copyDataKey(PROVIDER, randomBytes(length), supports)).toThrow(RangeError);
     }
   });
 
-  test('is a RangeError if one byte is repeated 32 times, also with a hash after it (F17)', () => {
+  test('a data key of one byte repeated 32 times is refused with a RangeError, also with a hash after the 32 bytes (F17)', () => {
     expect(() => copyDataKey(PROVIDER, new Uint8Array(32).fill(7), CONTEXT)).toThrow(RangeError);
     const constant = Buffer.concat([Buffer.alloc(32, 7), randomBytes(32)]);
     expect(() => copyDataKey(PROVIDER, constant, NO_CONTEXT)).toThrow(RangeError);
   });
 
   test.each([[undefined], [null], ['x'.repeat(32)], [32], [[...randomBytes(32)]], [new Uint16Array(32)]])(
-    'is a TypeError as %o (F17)',
+    'a data key given as %o is refused with a TypeError (F17)',
     (dataKey) => {
       expect(() => copyDataKey(PROVIDER, dataKey, CONTEXT)).toThrow(TypeError);
     },
@@ -86,7 +86,7 @@ describe('a data key to be wrapped', () => {
 });
 
 describe('the data key in the answer of a service', () => {
-  test('is copied, and the bytes of the SDK are overwritten (F22)', () => {
+  test('a data key in the answer of a service is copied, and the bytes of the SDK are overwritten (F22)', () => {
     const plaintext = randomBytes(32);
     const before = Uint8Array.from(plaintext);
     expect(takeDataKey(PROVIDER, 'unwrap', plaintext, CONTEXT)).toEqual(before);
@@ -99,7 +99,7 @@ describe('the data key in the answer of a service', () => {
     ['31 bytes', () => randomBytes(31)],
     ['a constant', () => Buffer.alloc(32, 7)],
     ['nothing', () => Buffer.alloc(0)],
-  ])('is corrupt as %s, and still overwritten (adapter rule 4)', (_, make) => {
+  ])('an answer with %s for a data key is corrupt, and still overwritten (adapter rule 4)', (_, make) => {
     const plaintext = make();
     expect(() => takeDataKey(PROVIDER, 'generate', plaintext, CONTEXT)).toThrow(
       expect.objectContaining({ kind: 'corrupt', summary: expect.objectContaining({ operation: 'generate' }) }),
@@ -108,7 +108,7 @@ describe('the data key in the answer of a service', () => {
   });
 
   test.each([[undefined], [null], ['canary'], [{}], [[...randomBytes(32)]]])(
-    'is corrupt as %o (adapter rule 4)',
+    'an answer with %o for a data key is corrupt (adapter rule 4)',
     (plaintext) => {
       expect(() => takeDataKey(PROVIDER, 'unwrap', plaintext, CONTEXT)).toThrow(
         expect.objectContaining({ name: 'KeyWrapperError', kind: 'corrupt' }),
@@ -116,7 +116,7 @@ describe('the data key in the answer of a service', () => {
     },
   );
 
-  test('is left alone by overwrite if it is not bytes', () => {
+  test('a value that is not bytes is left alone by overwrite', () => {
     for (const value of [undefined, null, 'text', 7, {}]) expect(() => overwrite(value)).not.toThrow();
   });
 });
@@ -133,7 +133,7 @@ test('the ciphertext in the answer of a service has 1 to maxBytes bytes, and is 
 });
 
 describe('a wrapped key to be unwrapped', () => {
-  test('is copied', () => {
+  test('a wrapped key to be unwrapped is copied', () => {
     const wrapped = new Uint8Array(randomBytes(100));
     const before = Uint8Array.from(wrapped);
     const read = readWrappedKey(PROVIDER, { provider: PROVIDER, keyId: 'mine', wrapped }, RULES);
@@ -150,7 +150,7 @@ describe('a wrapped key to be unwrapped', () => {
     [{ provider: PROVIDER, keyId: 7, wrapped: new Uint8Array(1) }],
     [{ provider: PROVIDER, keyId: 'mine', wrapped: 'text' }],
     [{ provider: PROVIDER, keyId: 'mine', wrapped: [1] }],
-  ])('is a TypeError as %o', (wrappedKey) => {
+  ])('a wrapped key given as %o is refused with a TypeError', (wrappedKey) => {
     expect(() => readWrappedKey(PROVIDER, wrappedKey, RULES)).toThrow(TypeError);
   });
 
@@ -159,7 +159,7 @@ describe('a wrapped key to be unwrapped', () => {
     ['a KMS key outside the allow-list', { provider: PROVIDER, keyId: 'yours', wrapped: new Uint8Array(1) }],
     ['no bytes', { provider: PROVIDER, keyId: 'mine', wrapped: new Uint8Array(0) }],
     ['more bytes than the service takes', { provider: PROVIDER, keyId: 'mine', wrapped: new Uint8Array(101) }],
-  ])('is corrupt with %s (adapter rule 6)', (_, wrappedKey) => {
+  ])('a wrapped key with %s is corrupt (adapter rule 6)', (_, wrappedKey) => {
     expect(() => readWrappedKey(PROVIDER, wrappedKey, RULES)).toThrow(
       expect.objectContaining({ kind: 'corrupt', summary: expect.objectContaining({ operation: 'unwrap' }) }),
     );

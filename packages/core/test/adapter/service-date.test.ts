@@ -13,10 +13,12 @@ test('a Date header is passed on as a date', () => {
 
 describe('an invalid date is not passed on', () => {
   for (const header of [undefined, null, '', 'yesterday', 1_795_000_000_000, ['Sat, 21 Nov 2026 03:00:00 GMT']]) {
-    test(`header ${String(header)}`, () => expect(told((to) => noteDateHeader(header, to))).toEqual([]));
+    test(`an invalid Date header is not passed on: ${String(header)}`, () =>
+      expect(told((to) => noteDateHeader(header, to))).toEqual([]));
   }
   for (const ms of [undefined, Number.NaN, Number.POSITIVE_INFINITY, '1795000000000', 1n]) {
-    test(`time ${String(ms)}`, () => expect(told((to) => noteServiceTime(ms, to))).toEqual([]));
+    test(`an invalid time is not passed on: ${String(ms)}`, () =>
+      expect(told((to) => noteServiceTime(ms, to))).toEqual([]));
   }
 });
 

@@ -45,7 +45,7 @@ describe('vectors of the MCP Python SDK', () => {
   const exact = file.vectors.filter((vector) => vector.jsRepresentable || vector.jsGuessMatches === true);
   const lost = file.vectors.filter((vector) => !vector.jsRepresentable && vector.jsGuessMatches !== true);
 
-  test('has as many as their description states', () => {
+  test('the file has as many vectors of the MCP Python SDK as its description states', () => {
     expect([file.vectors.length, exact.length, lost.length, file.rejected.length]).toEqual([276, 251, 25, 19]);
   });
 

@@ -204,12 +204,12 @@ describe('secrets', () => {
 });
 
 describe('constant bytes', () => {
-  test('are all the same, whichever byte it is', () => {
+  test('bytes that are all the same are constant, whichever byte is repeated', () => {
     for (const byte of [0, 1, 0x7f, 0xff]) expect(isConstant(new Uint8Array(32).fill(byte))).toBe(true);
     expect(isConstant(new Uint8Array(1))).toBe(true);
   });
 
-  test('are not constant if one byte differs anywhere', () => {
+  test('bytes are not constant if one byte differs anywhere', () => {
     for (let index = 0; index < 32; index++) expect(isConstant(new Uint8Array(32).with(index, 1))).toBe(false);
   });
 });
@@ -227,7 +227,7 @@ describe('a misspelt option', () => {
     );
   });
 
-  test('is refused without a suggestion if no name is similar', () => {
+  test('an unknown option is refused without a suggestion if no name is similar', () => {
     expect(() => refuseUnknownOptions('owner', { store: 1 }, known)).toThrow(
       'owner: unknown option "store"; known are keyWrapper, ring, ringName',
     );

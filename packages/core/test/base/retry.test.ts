@@ -10,12 +10,12 @@ describe('backoffMs', () => {
     expect([0, 0.25, 0.5].map((uniform) => backoffMs(backoff, 2, uniform))).toEqual([0, 50, 100]);
   });
 
-  test('always waits the minimum share of the longest wait', () => {
+  test('a backoff is never shorter than the minimum share of the longest wait', () => {
     const backoff = { firstMs: 100, capMs: 1_000, leastShare: 0.5 };
     expect([0, 0.5, 1].map((uniform) => backoffMs(backoff, 2, uniform))).toEqual([100, 150, 200]);
   });
 
-  test('never waits less than leastMs, even if the cap is below it', () => {
+  test('a backoff is never shorter than leastMs, even if the cap is below leastMs', () => {
     expect([0, 0.5, 1].map((uniform) => backoffMs({ firstMs: 100, capMs: 400, leastMs: 50 }, 3, uniform))).toEqual([
       50, 225, 400,
     ]);
@@ -54,7 +54,7 @@ describe('retry', () => {
     await expect(retry(failing, { waitMs: () => undefined, pause: async () => undefined })).rejects.toThrow('final');
   });
 
-  test('ends with the error of the pause when that is interrupted', async () => {
+  test('a retry whose pause is interrupted rejects with the error of the pause', async () => {
     const failing = async (): Promise<never> => Promise.reject(new Error('failure'));
     const pause = async (): Promise<never> => Promise.reject(new Error('closed'));
     await expect(retry(failing, { waitMs: () => 1, pause })).rejects.toThrow('closed');

@@ -14,13 +14,13 @@ function shown(wallMs: number, steadyMs: number) {
 }
 
 describe('the moment of a token (F13)', () => {
-  test('has both clocks of the system, the monotonic one in milliseconds', () => {
+  test('the moment of a token has both clocks of the system, the monotonic one in milliseconds', () => {
     shown(1_795_000_000_000, 12.5);
     expect(momentOf(systemClock)).toEqual({ wallMs: 1_795_000_000_000, steadyMs: 12.5 });
     expect(coarseMomentOf(systemClock)).toEqual({ wallMs: 1_795_000_000_000, steadyMs: 12.5 });
   });
 
-  test('is a new reading of the monotonic clock for each millisecond of the wall clock, for an unseal', () => {
+  test('an unseal reads the monotonic clock once for each millisecond of the wall clock', () => {
     const { wall, steady } = shown(1_795_000_000_000, 100);
     momentOf(systemClock);
     steady.mockReturnValue(100.9);
@@ -46,7 +46,7 @@ describe('the moment of a token (F13)', () => {
     expect(coarseMomentOf(systemClock).steadyMs).toBe(600_000);
   });
 
-  test('is read from a custom clock each time', () => {
+  test('a custom clock is read for every moment', () => {
     let ns = 0n;
     const clock: Clock = { wallMs: () => 5, monotonicNs: () => (ns += 1_000_000n) };
     expect([coarseMomentOf(clock), coarseMomentOf(clock), momentOf(clock)]).toEqual([

@@ -150,7 +150,7 @@ describe('a wrong option of createKmsCodec is rejected, naming option and value'
     ['an option called __proto__', JSON.parse('{"__proto__":{"role":"reader"}}'), typeError('"__proto__"')],
   ];
 
-  test.each(wrong)('%s', async (_, options, refusal) => {
+  test.each(wrong)('createKmsCodec rejects %s', async (_, options, refusal) => {
     const given = { keyWrapper, ring: memoryRing() };
     for (const [name, value] of Object.entries(options)) {
       Object.defineProperty(given, name, { value, enumerable: true, configurable: true, writable: true });
@@ -286,7 +286,7 @@ describe('the rules between the times', () => {
     expect(await refusedWith({ keyWrapper, ring: memoryRing(), policy }, refusal)).toEqual(as(refusal));
   });
 
-  test('are satisfied at their bounds', () => {
+  test('the rules between the times are satisfied at their bounds', () => {
     const bounds: readonly Partial<RingPolicy>[] = [
       { sealOutageSeconds: 2_700, kmsCheckEverySeconds: 900 },
       { storeOutageSeconds: 1_200, refreshEverySeconds: 300 },
@@ -297,7 +297,7 @@ describe('the rules between the times', () => {
     for (const policy of bounds) expect(resolvePolicy(policy, remote)).toMatchObject(policy);
   });
 
-  test('limit the number of keys: the longest token life that fits is the one in the document', () => {
+  test('the rules limit the number of keys: the longest token life that fits is the one in the document', () => {
     const keys = (tokenLifetimeSeconds: number) =>
       Math.ceil((4_500 + 86_400 + 23_400 + tokenLifetimeSeconds + 3 * 300) / 86_400) + 9;
     const longest = 55 * 86_400 - 4_500 - 86_400 - 23_400 - 900;
@@ -308,7 +308,7 @@ describe('the rules between the times', () => {
 });
 
 describe('the defaults', () => {
-  test('are those of the document, including the derived ones', () => {
+  test('the default policy is that of the document, including the derived times', () => {
     expect(resolvePolicy(undefined, remote)).toEqual({
       clockSkewSeconds: 300,
       refreshEverySeconds: 300,
@@ -328,7 +328,7 @@ describe('the defaults', () => {
     });
   });
 
-  test('create a ring at once in memory and with create: now, and elsewhere, including a file, after R + backoffCap', () => {
+  test('a ring is created at once in memory and with create: now, and elsewhere, including a file, after R + backoffCap', () => {
     const after = (storeKind: string, createNow = false, refreshEverySeconds = 300) =>
       resolvePolicy({ refreshEverySeconds }, { storeKind, createNow }).createAfterSeconds;
     expect([after('memory'), after('file', true), after('s3', true)]).toEqual([0, 0, 0]);
@@ -338,7 +338,7 @@ describe('the defaults', () => {
     );
   });
 
-  test('derive propagation and grace from the times they depend on', () => {
+  test('propagation and grace are derived from the times they depend on', () => {
     const policy = {
       sealOutageSeconds: 1_000,
       refreshEverySeconds: 50,
@@ -352,7 +352,7 @@ describe('the defaults', () => {
     expect(resolvePolicy({ ...policy, storeOutageSeconds: 5_000 }, remote).graceSeconds).toBe(5_000 + 100 + 100 + 20);
   });
 
-  test('are as documented, also those of the codec itself', () => {
+  test('the defaults are as documented, also those of the codec itself', () => {
     const ring = memoryRing();
     expect(checkOptions({ keyWrapper, ring })).toMatchObject({
       keyWrappers: [keyWrapper],
@@ -372,7 +372,7 @@ describe('the defaults', () => {
     expect(checkOptions({ keyWrapper: [keyWrapper, keyWrapper], ring }).wrapQuorum).toBe(2);
   });
 
-  test('are copied, with all options: later changes by the caller have no effect', () => {
+  test('the options and defaults are copied: later changes by the caller have no effect', () => {
     const accept: ('sealring' | 'python')[] = ['sealring'];
     const date = new Date('2026-01-01');
     const policy = { rotateEverySeconds: 90_000 };

@@ -195,7 +195,7 @@ describe('a codec over a ring', () => {
 });
 
 describe('codec.for(purpose) (F4)', () => {
-  test('has its own token keys: no token is unsealed for another purpose or without one, cold or warm', async () => {
+  test('a purpose has its own token keys: no token is unsealed for another purpose or without one, cold or warm', async () => {
     const fleet = newFleet();
     const [one, two] = [await join(fleet), await join(fleet)];
     const names = [undefined, 'cursor', 'cursor2', 'curso', 'default'];
@@ -212,7 +212,7 @@ describe('codec.for(purpose) (F4)', () => {
     }
   });
 
-  test('is one codec per purpose, shared by the fleet, and always native', async () => {
+  test('a purpose has one codec, which is shared by the fleet and always native', async () => {
     const fleet = newFleet();
     const python = await join(fleet, { format: 'python', accept: ['python', 'sealring'] });
     const other = await join(fleet);
@@ -312,11 +312,11 @@ describe('accept is an allow-list (F24)', () => {
 });
 
 describe('another ring (F25)', () => {
-  test('with its own keys refuses a token as an unknown key', async () => {
+  test('a token of a ring with other keys is refused as an unknown key', async () => {
     expect(outcome(await join(newFleet()), seal(await join(newFleet())))).toBe('refused: unknown key');
   });
 
-  test('of another name does not unseal even with the same KMS key and the same data key', async () => {
+  test('a ring of another name does not unseal even with the same KMS key and the same data key', async () => {
     // A wrapper that leaves data keys to the random source, and a source that draws the same key for both rings.
     const wrapper = withoutGenerate(localKeyWrapper({ masterKey: randomBytes(32) }));
     const dataKey = randomBytes(32);
@@ -338,7 +338,7 @@ describe('another ring (F25)', () => {
     expect(outcome(orders, seal(python))).toBe('refused: unknown key');
   });
 
-  test('of another name is not read from the same store', async () => {
+  test('a ring of another name is not read from the same store', async () => {
     const fleet = newFleet();
     await join(fleet, { ringName: 'payments' });
     await expect(join(fleet, { ringName: 'orders' })).rejects.toMatchObject({
@@ -494,7 +494,7 @@ describe('seal', () => {
 });
 
 describe('health', () => {
-  test('of a fresh member shows everything, and nothing secret', async () => {
+  test('the health of a fresh member shows everything, and nothing secret', async () => {
     const codec = await join(newFleet());
     const started = new Date('2026-11-21T03:00:00Z');
     const health = codec.health();

@@ -69,7 +69,7 @@ describe('a ring that rotates', () => {
     expect(sealingKey(a)).not.toBe(before);
   });
 
-  test('has its successor unwrapped by all members before any of them seals with it', async () => {
+  test('all members unwrap the next key before any of them seals with that key', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const first = sealingKey(a);
@@ -93,7 +93,7 @@ describe('a ring that rotates', () => {
   });
 });
 
-test('lets a member that has read a new key only after a push publish the next at once', async () => {
+test('a member that has read a new key only after a push may publish the next key at once', async () => {
   const a = await fleet.start();
   const b = await fleet.start();
   await a.codec.rotate();
@@ -102,7 +102,7 @@ test('lets a member that has read a new key only after a push publish the next a
   expect((await ring()).entries).toHaveLength(3);
 });
 
-test('keeps the key that sealed when a clock steps back to before its activation, and stops nothing (F13)', async () => {
+test('a key that sealed stays active when a clock steps back to before its activation, and nothing stops (F13)', async () => {
   const a = await fleet.start({ policy: { clockSkewSeconds: 600 } });
   await a.codec.rotate();
   await fleet.clock.advance(4_900);
@@ -393,7 +393,7 @@ describe('a token waits only for facts that prepare can change', () => {
   test.each([
     ['the KMS hangs', () => void (fleet.kms.hanging = true)],
     ['the store hangs', () => void (fleet.store.hanging = true)],
-  ])('does not wait while %s, once that is known (F29)', async (_, hang) => {
+  ])('a token does not wait while %s, once that is known (F29)', async (_, hang) => {
     const a = await fleet.start();
     const token = seal(a);
     hang();

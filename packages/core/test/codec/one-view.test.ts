@@ -206,7 +206,7 @@ describe('a refresh between seals and unseals (F12)', () => {
     expect(reads).toBeGreaterThan(4);
   });
 
-  test('still reads the revocation, in one swap, if it could not unwrap a key', async () => {
+  test('a refresh that cannot unwrap a key still reads the revocation, in one swap', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const first = seal(a);

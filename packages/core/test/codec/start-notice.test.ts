@@ -109,7 +109,7 @@ describe('a start that takes longer than two seconds', () => {
     expect(warned).toEqual([expect.stringContaining(NO_RING)]);
   });
 
-  test('does not warn about a failure that has ended by then', async () => {
+  test('a start that takes longer than two seconds does not warn about a failure that has ended by then', async () => {
     fleet.store.down = true;
     fleet.clock.schedule(() => (fleet.store.down = false), 300);
     const { failure, warned } = await start({ create: 'now' });

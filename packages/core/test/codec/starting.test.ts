@@ -143,7 +143,7 @@ describe('a start while the KMS is', () => {
 });
 
 describe('a start on a ring', () => {
-  test('is immediate with a live key, however many of the keys were revoked', async () => {
+  test('a start on a ring with a live key is immediate, however many of the keys were revoked', async () => {
     const { member: a } = await start();
     await a?.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000));
     const { member: b, seconds } = await start({ policy: { createAfterSeconds: 360 } });
@@ -163,7 +163,7 @@ describe('a start on a ring', () => {
     expect(entries.map(({ vouchers }) => Array.from(vouchers.keys()))).toEqual([[ended?.id]]);
   });
 
-  test('is refused at once with create never if all keys have expired, and nothing is written', async () => {
+  test('a start with create never is refused at once if all keys have expired, and nothing is written', async () => {
     const { member: a } = await start();
     await a?.codec.close();
     fleet.clock.suspend(5 * DAY);
@@ -174,7 +174,7 @@ describe('a start on a ring', () => {
     expect(await fleet.store.document()).toBe(before);
   });
 
-  test('is refused at once for a reader, without a KMS call, if all keys expire at this moment', async () => {
+  test('a start as a reader is refused at once, without a KMS call, if all keys expire at this moment', async () => {
     const { member: a } = await start();
     const [key] = a?.codec.health().keys ?? [];
     await a?.codec.close();
@@ -186,7 +186,7 @@ describe('a start on a ring', () => {
     expect(times.unwraps).toEqual([]);
   });
 
-  test('is refused if all keys are older than the pin, and nothing is written', async () => {
+  test('a start is refused if all keys are older than the pin, and nothing is written', async () => {
     const { member: a } = await start();
     await a?.codec.rotate();
     const before = await fleet.store.document();
@@ -195,7 +195,7 @@ describe('a start on a ring', () => {
     expect(await fleet.store.document()).toBe(before);
   });
 
-  test('is treated as absent if all keys have expired, even if the pin refuses one of them', async () => {
+  test('a ring whose keys have all expired is treated as absent, even if the pin refuses one of them', async () => {
     const { member: a } = await start();
     const pin = new Date(fleet.clock.wallMs() + 50_000);
     await fleet.clock.advance(100);
@@ -207,7 +207,7 @@ describe('a start on a ring', () => {
     expect((await stored()).entries).toHaveLength(1);
   });
 
-  test('lets a reader unseal, and publishes nothing, if no key seals but some unseal', async () => {
+  test('a reader that starts while no key seals but some unseal can unseal, and publishes nothing', async () => {
     const { member: a } = await start();
     const token = seal(a as Member);
     const [key] = a?.codec.health().keys ?? [];
@@ -264,7 +264,7 @@ describe('the creation of a ring in a shared store', () => {
     expect(stepsOf(times.reads)).toEqual([0.0375, 0.075, 0.15, 0.3, 0.6, 1.2]);
   });
 
-  test('does not wait for a claim that was withdrawn', async () => {
+  test('a start does not wait for a claim that was withdrawn', async () => {
     await fleet.store.put(claimed(undefined));
     const { member, seconds } = await start({ policy });
     expect(member).toBeDefined();
@@ -306,7 +306,7 @@ describe('the creation of a ring in a shared store', () => {
 });
 
 describe('the randomness of a codec', () => {
-  test('includes the kernel’s device with the random source of the system, and otherwise only its own source', async () => {
+  test('only a codec with the random source of the system mixes in the kernel’s device', async () => {
     const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
     const codec = await createKmsCodec({ keyWrapper, ring: memoryRing() });
     const own = await createKmsCodec({ keyWrapper, ring: memoryRing(), random: new Draws().random });

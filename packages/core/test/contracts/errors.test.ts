@@ -44,14 +44,14 @@ const classesOf = ({ ...all }: typeof core): Pick<typeof core, (typeof CLASSES)[
 const [ours, theirs] = [classesOf(core), () => classesOf(copy)];
 
 describe.each(CLASSES)('instanceof %s', (name) => {
-  test('is true for its errors and those of another copy of the package, and for no other error', () => {
+  test('instanceof is true for the errors of the class and of its copy in another package, and for no other error', () => {
     expect(theirs()[name]).not.toBe(ours[name]);
     for (const [errorName, error] of [...Object.entries(errorsOf(core)), ...Object.entries(errorsOf(copy))]) {
       expect([error instanceof ours[name], error instanceof theirs()[name]]).toEqual(Array(2).fill(errorName === name));
     }
   });
 
-  test('is false for objects that only look like its error', () => {
+  test('instanceof is false for objects that only look like an error of the class', () => {
     const { code } = errorsOf(core)[name];
     const branded = { name, code, [Symbol.for('@sealring/core/error')]: code };
     for (const value of [Object.assign(new Error('x'), { name, code }), branded, undefined, null, name]) {

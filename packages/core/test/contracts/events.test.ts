@@ -29,7 +29,7 @@ function of(channel: string): readonly Event[] {
 }
 
 describe('calls to the KMS and the store', () => {
-  test('are reported one by one, including failed attempts', async () => {
+  test('calls to the KMS and the store are reported one by one, including failed attempts', async () => {
     fleet.kms.failNext = 1;
     await fleet.start();
     expect(of('kms-call').map(({ operation, ok, kind }) => [operation, ok, kind])).toEqual([
@@ -46,7 +46,7 @@ describe('calls to the KMS and the store', () => {
     for (const { seconds } of [...of('kms-call'), ...of('store-call')]) expect(seconds).toBeGreaterThanOrEqual(0);
   });
 
-  test('are reported at their deadline if they hang, with the time they took (F29)', async () => {
+  test('calls that hang are reported at their deadline, with the time they took (F29)', async () => {
     const { codec } = await fleet.start();
     fleet.kms.hanging = true;
     fleet.store.hanging = true;
@@ -72,7 +72,7 @@ describe('calls to the KMS and the store', () => {
     expect(codec.health().status).not.toBe('ok');
   });
 
-  test('are reported as a conflict after a lost race, not as a failure of another kind', async () => {
+  test('a write that lost its race is reported as a conflict, not as a failure of another kind', async () => {
     await fleet.start();
     await fleet.start();
     const [one, other] = fleet.members;
@@ -88,7 +88,7 @@ describe('calls to the KMS and the store', () => {
     expect(of('rotation-failed')).toEqual([]);
   });
 
-  test('are not reported if close ended them, because they show nothing about the service', async () => {
+  test('calls that close ended are not reported, because they show nothing about the service', async () => {
     const { codec } = await fleet.start();
     fleet.kms.hanging = true;
     fleet.store.hanging = true;
@@ -102,7 +102,7 @@ describe('calls to the KMS and the store', () => {
 });
 
 describe('a rotation that fails (F7)', () => {
-  test('is reported if it was scheduled', async () => {
+  test('a scheduled rotation that fails is reported', async () => {
     await fleet.start();
     fleet.kms.wrapFailing = 'denied';
     await fleet.clock.advance(DAY);
@@ -112,7 +112,7 @@ describe('a rotation that fails (F7)', () => {
     expect(of('rotation').map(({ reason }) => reason)).toEqual(['initial']);
   });
 
-  test('is reported if it was requested', async () => {
+  test('a requested rotation that fails is reported', async () => {
     const { codec } = await fleet.start();
     fleet.kms.wrapFailing = 'disabled';
     await expect(codec.rotate()).rejects.toThrow(KeyWrapperError);
@@ -125,7 +125,7 @@ describe('a rotation that fails (F7)', () => {
   });
 });
 
-test('is reported for a revocation that the store refuses, while the KMS cannot refuse one (F7)', async () => {
+test('a revocation that the store refuses is reported as a failed rotation, while the KMS cannot refuse a revocation (F7)', async () => {
   const { codec } = await fleet.start();
   fleet.kms.wrapFailing = 'disabled';
   await codec.revoke(codec.health().sealingKey ?? '');

@@ -21,7 +21,7 @@ describe('a lent token', () => {
   const opened = (token: DecodedToken): string =>
     Buffer.from(unsealSealring(unsealingTokenKey(source, token, undefined), token)).toString();
 
-  test('has the same parts as one that is decoded into its own bytes, whatever its length', () => {
+  test('a lent token has the same parts as a token that is decoded into its own bytes, whatever its length', () => {
     for (const length of [0, 1, 100, 4_095, 4_096, 4_097, 10_000]) {
       const token = sealed('x'.repeat(length));
       const copied = withDecodedToken(

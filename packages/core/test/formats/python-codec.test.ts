@@ -111,7 +111,7 @@ describe('vectors of the MCP Python SDK', () => {
   const accepted = file.vectors.filter((vector) => vector.expect === 'accept');
   const rejected = file.vectors.filter((vector) => vector.expect === 'reject');
 
-  test('has as many as their description states', () => {
+  test('the file has as many vectors of the MCP Python SDK as its description states', () => {
     expect([accepted.length, rejected.length, file.construction.length]).toEqual([122, 449, 12]);
   });
 

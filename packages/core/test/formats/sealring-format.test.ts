@@ -215,7 +215,7 @@ describe('an implementation written from the document alone', () => {
 });
 
 describe('the shape of a token', () => {
-  test('is a header of 60 characters and 73 bytes of overhead: 102 characters for an empty payload', () => {
+  test('a token has a header of 60 characters and 73 bytes of overhead: 102 characters for an empty payload', () => {
     const { tokens, held } = oneKey();
     expect(tokens.seal(new Uint8Array(0), now)).toHaveLength(102);
     const headers = new Set<string>();
@@ -230,7 +230,7 @@ describe('the shape of a token', () => {
     expect(headers.size).toBe(1);
   });
 
-  test('is malformed with one character less than the shortest token', () => {
+  test('a token of one character less than the shortest one is malformed', () => {
     const { dataKey, ring, tokens } = oneKey();
     const token = referenceSeal(dataKey, ring, new Uint8Array(0));
     for (let length = 0; length < token.length; length++) {
@@ -681,7 +681,7 @@ describe('a ciphertext made for two keys', () => {
     ]);
   });
 
-  test('is distinguished from an honest token of a colliding key id, which is refused by its commitment (F16)', () => {
+  test('an honest token of a colliding key id is refused by its commitment, unlike a ciphertext made for two keys (F16)', () => {
     const [one, two] = [oneKey(), oneKey()];
     const token = take(referenceSeal(one.dataKey, one.ring, Buffer.from('state')));
     const renamed = put({ ...token, keyId: referenceKeyId(two.dataKey) });

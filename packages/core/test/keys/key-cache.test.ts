@@ -217,7 +217,7 @@ describe('no output shows a key (F21)', () => {
 describe('the envelope key cache (F23)', () => {
   const noIds: ReadonlySet<string> = new Set();
 
-  test('has one data key for the same bytes, and overwrites the bytes that it receives', () => {
+  test('the envelope key cache has one data key for the same bytes, and overwrites the bytes that the cache receives', () => {
     const bytes = randomBytes(32);
     const [once, again] = [Buffer.from(bytes), Buffer.from(bytes)];
     const held = cache.take(once);
@@ -287,7 +287,7 @@ function bytesHeld(): number {
 }
 
 describe('the memory of a token (F23)', () => {
-  test('is only its header, and the token itself is released', () => {
+  test('a remembered token keeps only its header, and the token itself is released', () => {
     const { dataKey, held } = newKey();
     const tokens = tokensOver(sourceOf([held]), { cache });
     const source = tokenKeySource(dataKey, 'payments');
@@ -307,7 +307,7 @@ describe('the memory of a token (F23)', () => {
 });
 
 describe('remembered token keys (F5)', () => {
-  test('are added only for headers of an authenticated token', () => {
+  test('token keys are remembered only for headers of an authenticated token', () => {
     const { dataKey, held } = newKey();
     const tokens = tokensOver(sourceOf([held]), { cache });
     const refused = (token: string) => expect(() => tokens.open(token, moment)).toThrow(InvalidRequestState);
@@ -329,7 +329,7 @@ describe('remembered token keys (F5)', () => {
     expect(held.tokenKeyCount).toBe(1);
   });
 
-  test('have at most 10 000 headers over all keys, dropped from the key that has most, oldest first', () => {
+  test('token keys are remembered for at most 10 000 headers over all keys, dropped from the key that has most, oldest first', () => {
     const [one, two] = [newKey(), newKey()];
     const tokens = tokensOver(sourceOf([one.held, two.held]), { cache });
     const total = () => one.held.tokenKeyCount + two.held.tokenKeyCount;
@@ -358,7 +358,7 @@ describe('remembered token keys (F5)', () => {
     expect(total()).toBe(MAX_TOKEN_KEYS);
   });
 
-  test('are looked up by the whole header: another salt, commitment or key id is another token key (F4)', () => {
+  test('token keys are looked up by the whole header: another salt, commitment or key id is another token key (F4)', () => {
     const { held } = newKey();
     const tokens = tokensOver(sourceOf([held]), { cache });
     const token = tokens.seal(Buffer.from('state'), moment);
@@ -372,7 +372,7 @@ describe('remembered token keys (F5)', () => {
     }
   });
 
-  test('replace each other if their salts begin alike: both unseal, and the last one is remembered', () => {
+  test('token keys whose salts begin alike replace each other: both unseal, and the last one is remembered', () => {
     const { dataKey, held } = newKey();
     const tokens = tokensOver(sourceOf([held]), { cache });
     const source = tokenKeySource(dataKey, 'payments');

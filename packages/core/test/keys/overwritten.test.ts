@@ -142,7 +142,7 @@ describe('bytes that passed between a codec and the KMS are overwritten after us
 });
 
 describe('the data keys in memory are overwritten (F22)', () => {
-  test('when their life is over: after ten days of rotations, only the live ones remain', async () => {
+  test('data keys are overwritten when their life is over: after ten days of rotations, only the live ones remain', async () => {
     const a = await fleet.start();
     const all = new Set<DataKey>();
     for (let hour = 0; hour < 10 * 24; hour++) {
@@ -155,7 +155,7 @@ describe('the data keys in memory are overwritten (F22)', () => {
     expect(Array.from(all).filter((held) => !isOverwritten(held))).toEqual(live);
   });
 
-  test('when they are revoked, here and by a refresh elsewhere, but not their successor', async () => {
+  test('data keys are overwritten when they are revoked, here and by a refresh elsewhere, but not their successor', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const revoked = [a, b].flatMap(heldBy);
@@ -166,7 +166,7 @@ describe('the data keys in memory are overwritten (F22)', () => {
     expect([a, b].flatMap(heldBy).map(isOverwritten)).toEqual([false, false]);
   });
 
-  test('on close, including the one that was being unwrapped', async () => {
+  test('data keys are overwritten on close, including the one that was being unwrapped', async () => {
     const take = vi.spyOn(EnvelopeKeyCache.prototype, 'take');
     const a = await fleet.start();
     const ring = fleet.store.connectUnwatched();
@@ -184,7 +184,7 @@ describe('the data keys in memory are overwritten (F22)', () => {
     take.mockRestore();
   });
 
-  test('on close, including the authenticators of the ring', async () => {
+  test('data keys are overwritten on close, including the authenticators of the ring', async () => {
     const a = await fleet.start();
     await a.codec.rotate();
     await a.codec.revoke(a.codec.health().sealingKey ?? '');

@@ -103,7 +103,7 @@ function named(kms: FaultKms, provider: string): KeyWrapper {
 const publicKms = new PublicKeyKms();
 
 describe('a wrap that anyone with a public key can make (F35)', () => {
-  test('is signed by the KMS when it is made, and unwrapped if the signature is valid', async () => {
+  test('a wrap is signed by the KMS when it is made, and unwrapped if the signature is valid', async () => {
     const { entry, held } = await member([publicKms.connect()]).create(TIMES, nobody, vouch);
     expect(entry.wraps[0]?.signature).toHaveLength(64);
     const opened = await member([publicKms.connect()]).unwrap(entry, BACKGROUND);
@@ -115,7 +115,7 @@ describe('a wrap that anyone with a public key can make (F35)', () => {
     expect((await member([publicKms.connect()]).unwrap(stored, BACKGROUND)).held.id).toBe(held.id);
   });
 
-  test('is refused before any call without a signature, with another one, and with that of another entry', async () => {
+  test('a wrap without a signature, with another one, or with that of another entry is refused before any call', async () => {
     const maker = member([publicKms.connect()]);
     const { entry } = await maker.create(TIMES, nobody, vouch);
     const { entry: second } = await maker.create(TIMES, nobody, vouch);
@@ -146,7 +146,7 @@ describe('a wrap that anyone with a public key can make (F35)', () => {
     expect(publicKms.calls.unwrap).toBe(before);
   });
 
-  test('is refused by a wrapper that cannot check a signature', async () => {
+  test('a signed wrap is refused by a wrapper that cannot check a signature', async () => {
     const { entry } = await member([publicKms.connect()]).create(TIMES, nobody, vouch);
     const unable = without(publicKms.connect(), 'verify');
     await expect(member([unable]).unwrap(entry, BACKGROUND)).rejects.toEqual(corrupt);
@@ -167,14 +167,14 @@ describe('a wrap that anyone with a public key can make (F35)', () => {
     };
   }
 
-  test('is refused if an attacker made it, except by a member configured to trust the store', async () => {
+  test('a wrap that an attacker made is refused, except by a member configured to trust the store', async () => {
     const { dataKey, entry } = madeByStranger();
     await expect(member([publicKms.connect()]).unwrap(entry, BACKGROUND)).rejects.toEqual(corrupt);
     const trusting = member([publicKms.connect()], { trustStore: true });
     expect((await trusting.unwrap(entry, BACKGROUND)).held.equals(dataKey)).toBe(true);
   });
 
-  test('is made without a signature if no wrapper can sign and the store is trusted', async () => {
+  test('a wrap is made without a signature if no wrapper can sign and the store is trusted', async () => {
     const unable = without(publicKms.connect(), 'sign');
     const trusting = { trustStore: true };
     const { entry, held } = await member([unable], trusting).create(TIMES, nobody, vouch);
@@ -213,7 +213,7 @@ describe('a wrap that anyone with a public key can make (F35)', () => {
 });
 
 describe('a new data key', () => {
-  test('is replaced if its id is taken (F16)', async () => {
+  test('a new data key is replaced if its id is taken (F16)', async () => {
     const taken: string[] = [];
     const isTaken = (id: string): boolean => taken.length < 2 && taken.push(id) > 0;
     const kms = new FaultKms();
@@ -224,7 +224,7 @@ describe('a new data key', () => {
     for (const wrap of entry.wraps) expect(isRightWrap(RING, wrap, held.authenticator)).toBe(true);
   });
 
-  test('is overwritten if it could not be wrapped (F22)', async () => {
+  test('a new data key that could not be wrapped is overwritten (F22)', async () => {
     const take = vi.spyOn(EnvelopeKeyCache.prototype, 'take');
     const kms = new FaultKms();
     const cut = { ...kms.connect(), wrap: async () => Promise.reject(new Error('no')), generate: undefined };
@@ -236,7 +236,7 @@ describe('a new data key', () => {
     expect(() => made?.authenticator.mac('a fact')).toThrow('was overwritten');
   });
 
-  test('has vouchers for its id and times', async () => {
+  test('a new data key has vouchers for its id and times', async () => {
     const asked: unknown[] = [];
     const vouchers = new Map([['AAAAAAAAAAAA', Buffer.alloc(32, 1)]]);
     const vouching = (entry: unknown): Macs => {
@@ -248,7 +248,7 @@ describe('a new data key', () => {
     expect(entry.vouchers).toBe(vouchers);
   });
 
-  test('is created although the KMS fails once or twice, because a caller waits for it (F9)', async () => {
+  test('a new data key is created although the KMS fails once or twice, because a caller waits (F9)', async () => {
     const kms = new FaultKms();
     kms.failNext = 2;
     const clock = new VirtualClock(START);
@@ -256,7 +256,7 @@ describe('a new data key', () => {
     expect([entry.wraps.length, kms.calls.generate]).toEqual([1, 3]);
   });
 
-  test('is not published if its wrap unwraps to anything else (F7)', async () => {
+  test('a new data key is not published if its wrap unwraps to anything else (F7)', async () => {
     const kms = new FaultKms();
     const wrapper = kms.connect();
     const other = { ...wrapper, unwrap: async () => new Uint8Array(randomBytes(32)) };
@@ -266,7 +266,7 @@ describe('a new data key', () => {
     });
   });
 
-  test('is refused if it is one byte repeated, of another length or not bytes, whether made or unwrapped (F17)', async () => {
+  test('a data key of one byte repeated, of another length or not bytes is refused, whether made or unwrapped (F17)', async () => {
     const kms = new FaultKms();
     const good = kms.connect();
     const { wrapped } = (await good.generate?.({ context: wrapContext(RING, TIMES) })) ?? {};
@@ -289,7 +289,7 @@ describe('a new data key', () => {
     }
   });
 
-  test('is generated locally if the first service cannot and the other wrappers satisfy the quorum, and otherwise that failure is reported', async () => {
+  test('a new data key is generated locally only if the first service cannot and the other wrappers satisfy the quorum', async () => {
     const [down, up] = [new FaultKms(), new FaultKms()];
     down.failing = 'denied';
     const wrappers = [named(down, 'down'), named(up, 'up')];
@@ -317,7 +317,7 @@ describe('a new data key', () => {
 });
 
 describe('a published key', () => {
-  test('is held once, however often it is unwrapped, and checked as often as requested (F23)', async () => {
+  test('a published key is held once, however often it is unwrapped, and checked as often as requested (F23)', async () => {
     const kms = new FaultKms();
     const { entry } = await member([kms.connect()]).create(TIMES, nobody, vouch);
     kms.calls.unwrap = 0;
@@ -329,7 +329,7 @@ describe('a published key', () => {
     expect(kms.calls.unwrap).toBe(4);
   });
 
-  test('is unwrapped by any valid wrap by this member’s wrappers, and that wrap is named', async () => {
+  test('a published key is unwrapped by any valid wrap by this member’s wrappers, and that wrap is named', async () => {
     const kms = new FaultKms();
     const { entry } = await member([kms.connect()]).create(TIMES, nobody, vouch);
     const [wrap] = entry.wraps;
@@ -341,7 +341,7 @@ describe('a published key', () => {
     expect(opened.held.id).toBe(entry.id);
   });
 
-  test('is not unwrapped again for an hour by a corrupt wrap, but by another wrap of it (F26)', async () => {
+  test('a corrupt wrap is not unwrapped again for an hour, but another wrap of the same key is (F26)', async () => {
     const kms = new FaultKms();
     const clock = new VirtualClock(START);
     const { entry } = await member([kms.connect()]).create(TIMES, nobody, vouch);
@@ -365,7 +365,7 @@ describe('a published key', () => {
     expect((await other.unwrap({ ...entry, wraps: [junk, wrap] }, BACKGROUND)).held.id).toBe(entry.id);
   });
 
-  test('can be checked, if it is held, by a wrap that the KMS reported as corrupt before', async () => {
+  test('a published key that is held can be checked by a wrap that the KMS reported as corrupt before', async () => {
     const kms = new FaultKms();
     const { entry } = await member([kms.connect()]).create(TIMES, nobody, vouch);
     const other = member([kms.connect()]);
@@ -376,7 +376,7 @@ describe('a published key', () => {
     await other.check(entry, held, BACKGROUND);
   });
 
-  test('is unwrapped again at once if a caller waits and the KMS failed, but not in the background (F9)', async () => {
+  test('a published key is unwrapped again at once if a caller waits and the KMS failed, but not in the background (F9)', async () => {
     const kms = new FaultKms();
     const { entry } = await member([kms.connect()]).create(TIMES, nobody, vouch);
     const clock = new VirtualClock(START);
@@ -411,7 +411,7 @@ describe('a published key', () => {
     expect(held.equals(new Uint8Array(32))).toBe(false);
   });
 
-  test('is corrupt if none of the member’s wrappers wrapped it, and the error names them', async () => {
+  test('a published key that none of the member’s wrappers wrapped is corrupt, and the error names the wrappers', async () => {
     const { entry } = await member([named(new FaultKms(), 'theirs')]).create(TIMES, nobody, vouch);
     const ours = [named(new FaultKms(), 'one'), named(new FaultKms(), 'two')];
     await expect(member(ours).unwrap(entry, BACKGROUND)).rejects.toMatchObject({
@@ -420,7 +420,7 @@ describe('a published key', () => {
     });
   });
 
-  test('is reported on the channels of wraps and unwraps, by provider and hashed id', async () => {
+  test('a published key is reported on the channels of wraps and unwraps, by provider and hashed id', async () => {
     const heard: unknown[] = [];
     const listen = (event: unknown, channel: string | symbol): void => void heard.push([channel, event]);
     for (const name of ['sealring:wrap', 'sealring:unwrap']) subscribe(name, listen);
@@ -446,7 +446,7 @@ describe('wraps by several wrappers', () => {
   const c = named(services.c, 'c');
   const providers = (entry: RingEntry): readonly string[] => entry.wraps.map(({ provider }) => provider);
 
-  test('are missing if one of the wrappers has none, whatever other wraps exist', async () => {
+  test('wraps are missing if one of the wrappers has none, whatever other wraps exist', async () => {
     const { entry } = await member([a, b]).create(TIMES, nobody, vouch);
     expect(providers(entry)).toEqual(['a', 'b']);
     for (const [wrappers, expected] of [
@@ -462,7 +462,7 @@ describe('wraps by several wrappers', () => {
     }
   });
 
-  test('are added if they are missing, each with a MAC by the key, and unwrap to the same key', async () => {
+  test('missing wraps are added, each with a MAC by the key, and unwrap to the same key', async () => {
     const { entry, held } = await member([a]).create(TIMES, nobody, vouch);
     const added = await member([a, b, c]).missingWraps(entry, held, BACKGROUND);
     expect(added.map(({ provider }) => provider)).toEqual(['b', 'c']);
@@ -473,7 +473,7 @@ describe('wraps by several wrappers', () => {
     }
   });
 
-  test('are made by the wrappers that can, and none is called if none is missing', async () => {
+  test('missing wraps are made by the wrappers that can, and no wrapper is called if none is missing', async () => {
     const { entry, held } = await member([a, b]).create(TIMES, nobody, vouch);
     const down = new FaultKms();
     down.failing = 'unavailable';
@@ -493,7 +493,7 @@ describe('the 64 bytes for a service that binds no context (F25)', () => {
   const context = { 'sealring:ring': RING, 'sealring:purpose': 'data-key' };
   const reordered = { 'sealring:purpose': 'data-key', 'sealring:ring': RING };
 
-  test('are the data key and SHA-256 of the canonical context, whatever its original order', () => {
+  test('the 64 bytes are the data key and SHA-256 of the canonical context, whatever its original order', () => {
     const dataKey = randomBytes(32);
     const text = `{"sealring:purpose":"data-key","sealring:ring":"${RING}"}`;
     const expected = Buffer.concat([dataKey, createHash('sha256').update(text).digest()]);
@@ -501,7 +501,7 @@ describe('the 64 bytes for a service that binds no context (F25)', () => {
     expect(unboundPlaintext(Buffer.from(expected), reordered, 'kms')).toEqual(new Uint8Array(dataKey));
   });
 
-  test('are overwritten when the data key has been extracted, and when it is refused (F22)', () => {
+  test('the 64 bytes are overwritten when the data key has been extracted, and when it is refused (F22)', () => {
     const good = boundPlaintext(randomBytes(32), context);
     unboundPlaintext(good, context, 'kms');
     const bad = boundPlaintext(randomBytes(32), {});
@@ -509,7 +509,7 @@ describe('the 64 bytes for a service that binds no context (F25)', () => {
     for (const bytes of [good, bad]) expect(bytes.every((byte) => byte === 0)).toBe(true);
   });
 
-  test('are refused with another context, length or kind, and around a data key of one byte repeated', () => {
+  test('the 64 bytes are refused with another context, length or kind, and around a data key of one byte repeated', () => {
     const whole = boundPlaintext(randomBytes(32), context);
     const other = boundPlaintext(randomBytes(32), { ...context, more: '' });
     const fifty = Buffer.concat([randomBytes(32), randomBytes(18)]);

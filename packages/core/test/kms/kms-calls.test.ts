@@ -78,7 +78,7 @@ const unavailable = expect.objectContaining({ name: 'KeyWrapperError', kind: 'un
 
 describe('a call that a caller waits for', () => {
   for (const kind of ['throttled', 'unavailable'] as const) {
-    test(`is made four times in all while the KMS answers ${kind}, after at most 200, 400 and 800 ms`, async () => {
+    test(`a foreground call is made four times in all while the KMS answers ${kind}, after at most 200, 400 and 800 ms`, async () => {
       for (const [random, expected] of [
         [always(0xff), [0, 200, 600, 1_400]],
         // Full jitter: a member that draws 0 does not wait.
@@ -111,7 +111,7 @@ describe('a call that a caller waits for', () => {
     expect(seen).toEqual({ value: 'answer' });
   });
 
-  test('is made once if the answer will not change', async () => {
+  test('a foreground call is made once if the answer will not change', async () => {
     for (const kind of KINDS.slice(2)) {
       const { calls, clock } = setUp();
       let attempts = 0;
@@ -126,7 +126,7 @@ describe('a call that a caller waits for', () => {
     }
   });
 
-  test('is not repeated if the waiting caller has given up by then', async () => {
+  test('a foreground call is not repeated if the waiting caller has given up by then', async () => {
     // A wait of 100 ms: half of 200, and so on. A deadline in exactly that time leaves none for another call.
     for (const [untilMs, expected] of [
       [100, [0]],
@@ -148,7 +148,7 @@ describe('a call that a caller waits for', () => {
     }
   });
 
-  test('is made once in the background, where the next refresh is the retry', async () => {
+  test('a background call is made once, as the next refresh is the retry', async () => {
     const { calls, clock } = setUp();
     let attempts = 0;
     const run = async (): Promise<never> => {
@@ -160,7 +160,7 @@ describe('a call that a caller waits for', () => {
     expect(attempts).toBe(1);
   });
 
-  test('is neither repeated nor begun once the codec is closed', async () => {
+  test('a call is neither repeated nor begun once the codec is closed', async () => {
     const { calls, clock, closing } = setUp();
     let attempts = 0;
     const run = async (): Promise<never> => {
@@ -181,7 +181,7 @@ describe('a call that a caller waits for', () => {
 describe('a call that hangs (F29)', () => {
   const forever = (): Promise<never> => new Promise(() => undefined);
 
-  test('ends at its deadline, or earlier when the waiting caller gives up, and its signal aborts then', async () => {
+  test('a call that hangs ends at its deadline, or earlier when the waiting caller gives up, and its signal aborts then', async () => {
     for (const [until, seconds] of [
       [undefined, 5],
       [2_000, 2],
@@ -205,7 +205,7 @@ describe('a call that hangs (F29)', () => {
     }
   });
 
-  test('ends at once on close, and leaves no timer behind', async () => {
+  test('a call that hangs ends at once on close, and leaves no timer behind', async () => {
     const { calls, clock, closing } = setUp();
     let given: AbortSignal | undefined;
     const run = (signal: AbortSignal): Promise<never> => {
@@ -279,7 +279,7 @@ describe('a call that hangs (F29)', () => {
     expect(clock.timers).toBe(0);
   });
 
-  test('lets at most 256 calls wait, and the next is refused at once (F23)', async () => {
+  test('at most 256 calls wait, and the next one is refused at once (F23)', async () => {
     const { calls, clock } = setUp();
     let begun = 0;
     const run = (): Promise<never> => {
@@ -355,13 +355,13 @@ describe('an error thrown by a key wrapper', () => {
     return seen.error;
   }
 
-  test('is passed on if it is our error, thrown synchronously or later', async () => {
+  test('a KeyWrapperError of a key wrapper is passed on, thrown synchronously or later', async () => {
     const failure = fails('denied');
     expect(await failureOf(failure)).toBe(failure);
     expect(await failureOf(failure, 'throw')).toBe(failure);
   });
 
-  test('is recognized by name and kind if it is of another copy of the class, and loses its text', async () => {
+  test('a KeyWrapperError of another copy of the class is recognized by name and kind, and loses its text', async () => {
     for (const kind of KINDS) {
       const failure = await failureOf(foreign('KeyWrapperError', { kind }));
       expect(failure).toBeInstanceOf(KeyWrapperError);
@@ -382,7 +382,7 @@ describe('an error thrown by a key wrapper', () => {
     ['a text', 'canary'],
     ['nothing', undefined],
     ['null', null],
-  ])('is never a refusal otherwise: %s (F10)', async (_, thrown) => {
+  ])('a value that is not a KeyWrapperError is never a refusal: %s (F10)', async (_, thrown) => {
     for (const how of ['reject', 'throw'] as const) {
       const failure = await failureOf(thrown, how);
       expect(failure).toBeInstanceOf(KeyWrapperError);
@@ -393,7 +393,7 @@ describe('an error thrown by a key wrapper', () => {
 });
 
 describe('a pause that may end early', () => {
-  test('ends after its time', async () => {
+  test('a pause ends after its time', async () => {
     const { calls, clock } = setUp();
     const seen = watch(calls.pauseOr(500, new Promise(() => undefined)).then(() => 'over'));
     await clock.advance(0.499);
@@ -402,7 +402,7 @@ describe('a pause that may end early', () => {
     expect(seen).toEqual({ value: 'over' });
   });
 
-  test('ends with its event, and leaves no timer behind', async () => {
+  test('a pause ends with its event, and leaves no timer behind', async () => {
     const { calls, clock } = setUp();
     const seen = watch(calls.pauseOr(500, Promise.resolve()).then(() => 'over'));
     await clock.advance(0);

@@ -154,7 +154,7 @@ describe('contract of a key wrapper', () => {
     expect(seen.size).toBe(50);
   });
 
-  test('its capabilities are declared, and cannot be changed', () => {
+  test('the capabilities of a key wrapper are declared, and cannot be changed', () => {
     expect(wrapper).toMatchObject({ provider: 'local', supports: { context: true, authenticated: true } });
     expect(Object.isFrozen(wrapper) && Object.isFrozen(wrapper.supports)).toBe(true);
   });

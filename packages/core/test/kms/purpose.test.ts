@@ -26,7 +26,7 @@ test('the codec of a purpose is complete: it has the lifetime, prepare, inspect 
   expect(() => Reflect.apply(Reflect.get(cursor, 'prepare'), cursor, [token, { signal: 1 }])).toThrow(TypeError);
 });
 
-test('after a revocation elsewhere, prepare of a purpose lets unseal accept its token', async () => {
+test('after a revocation elsewhere, a purpose unseals its token once prepare has run', async () => {
   const policy = { missRefreshSeconds: 0 };
   const a = await fleet.start({ policy });
   const b = await fleet.start({ policy, ring: fleet.store.connectUnwatched() });

@@ -18,7 +18,7 @@ function failure(kind: KeyWrapperErrorKind, provider: string): KeyWrapperError {
 }
 
 describe('the failures of several key wrappers', () => {
-  test('count as a refusal only when all refuse, and include the error of each of them (F10)', () => {
+  test('failures of several key wrappers count as a refusal only when all refuse, and include the error of each of them (F10)', () => {
     for (const [i, milder] of MILDEST_FIRST.entries()) {
       for (const worse of MILDEST_FIRST.slice(i)) {
         for (const kinds of [
@@ -38,11 +38,11 @@ describe('the failures of several key wrappers', () => {
     }
   });
 
-  test('are the failure itself if there is one', () => {
+  test('a single failure is reported unchanged', () => {
     for (const only of [failure('denied', 'kms'), new TypeError('wrong argument')]) expect(allOf([only])).toBe(only);
   });
 
-  test('are the first failure if one of them is not an answer of a KMS', () => {
+  test('the first failure that is not an answer of a KMS is reported instead of the others', () => {
     const [known, unknown] = [failure('denied', 'kms'), new RangeError('wrong argument')];
     expect(allOf([unknown, known])).toBe(unknown);
     expect(allOf([known, unknown])).toBe(known);
@@ -53,7 +53,7 @@ describe('the first good answer', () => {
   const answer = (): { readonly dataKey: Uint8Array } => ({ dataKey: new Uint8Array(randomBytes(32)) });
   const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-  test('is returned, and the data keys of all others are overwritten, including late ones (F22)', async () => {
+  test('the first good answer is returned, and the data keys of all others are overwritten, including late ones (F22)', async () => {
     const [first, second, late] = [answer(), answer(), answer()];
     const before = Uint8Array.from(first.dataKey);
     let come: (answer: { readonly dataKey: Uint8Array }) => void = () => undefined;
@@ -75,7 +75,7 @@ describe('the first good answer', () => {
     expect(first.dataKey).toEqual(before);
   });
 
-  test('is missing when all fail, and their failures become one', async () => {
+  test('a call to several key wrappers rejects when all fail, with one error for their failures', async () => {
     const only = failure('denied', 'kms');
     await expect(firstOf([Promise.reject(only)])).rejects.toBe(only);
     const both = firstOf([Promise.reject(failure('disabled', 'a')), Promise.reject(failure('denied', 'b'))]);

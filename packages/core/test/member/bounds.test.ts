@@ -67,7 +67,7 @@ describe('a KMS that hangs (F29)', () => {
     expect(started.most).toBe(4);
   });
 
-  test('is called four times for a caller that waits, and once in the background', async () => {
+  test('a KMS that fails is called four times for a caller that waits, and once in the background', async () => {
     for (const [foreground, attempts] of [
       [true, 4],
       [false, 1],
@@ -110,7 +110,7 @@ describe('a KMS that hangs (F29)', () => {
     await fleet.close();
   });
 
-  test('does not delay close()', async () => {
+  test('a KMS that hangs does not delay close()', async () => {
     const fleet = new Fleet();
     const a = await fleet.start();
     fleet.kms.hanging = true;
@@ -151,7 +151,7 @@ describe('the memory of a member is bounded (F23)', () => {
     expect(keeperOf(a.codec)?.view.past.size).toBe(64);
   });
 
-  test('from 48 keys on, no further key can be requested, and none is dropped', async () => {
+  test('from 48 keys on, no further key can be requested, and no key is dropped', async () => {
     const a = await fleet.start();
     const tokens = [seal(a)];
     for (let i = 1; i < 48; i++) {

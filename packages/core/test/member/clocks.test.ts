@@ -61,7 +61,7 @@ describe('two members whose clocks are 600 s apart, the tolerated skew (F13)', (
     ['the fast one', 300, -300],
     ['the slow one', -300, 300],
   ] as const) {
-    test(`unseal each other’s tokens from the start and for three days, in a ring created by ${title}`, async () => {
+    test(`members unseal each other’s tokens from the start and for three days, in a ring created by ${title}`, async () => {
       const a = await start(founder);
       const b = await start(other);
       // One key is enough for both: neither had to wait for the other's clock, or to make a key of its own.
@@ -84,7 +84,7 @@ describe('two members whose clocks are 600 s apart, the tolerated skew (F13)', (
     });
   }
 
-  test('accept the last token of the slow one at the fast one for its whole life', async () => {
+  test('the member with the fast clock accepts the last token of the slow one for its whole life', async () => {
     const fast = await start(300, { keyWrapper: withoutNewKeys() });
     const slow = await start(-300, { keyWrapper: withoutNewKeys() });
     // No member can publish a successor: the first key seals until its very end.
@@ -99,7 +99,7 @@ describe('two members whose clocks are 600 s apart, the tolerated skew (F13)', (
     expect([open(fast, token), open(slow, token)]).toEqual(Array(2).fill('InvalidRequestState: unknown key'));
   });
 
-  test('do not write back, at the slow one, a key that has expired at the fast one', async () => {
+  test('the member with the slow clock does not write back a key that has expired for the fast one', async () => {
     const healed: unknown[] = [];
     const listen = (event: unknown): void => void healed.push(event);
     subscribe('sealring:healed', listen);
@@ -125,7 +125,7 @@ describe('two members whose clocks are 600 s apart, the tolerated skew (F13)', (
     }
   });
 
-  test('seal with an emergency successor of the slow one at the fast one once all can have read it, not before', async () => {
+  test('the member with the fast clock seals with an emergency key of the slow one once all can have read that key, not before', async () => {
     const slow = await start(-300);
     const fast = await start(300);
     const late = await start(0);
@@ -158,7 +158,7 @@ function withoutNewKeys(): KeyWrapper {
 }
 
 describe('a wall clock that steps (F13)', () => {
-  test('does not extend sealing, unsealing or readiness if it steps back during a refresh while the KMS is down', async () => {
+  test('a clock that steps back during a refresh while the KMS is down extends neither sealing, unsealing nor readiness', async () => {
     const a = await start(0);
     const reader = await start(0, { role: 'reader' });
     const token = seal(a);
@@ -190,7 +190,7 @@ describe('a wall clock that steps (F13)', () => {
     expect(open(a, token)).toBe('InvalidRequestState: unknown key');
   });
 
-  test('revives no expired key if it steps back', async () => {
+  test('a wall clock that steps back revives no expired key', async () => {
     const a = await start(0, { keyWrapper: withoutNewKeys() });
     const { sealingKey } = a.codec.health();
     const { sealsUntil, unsealsUntil } = keyOf(a, sealingKey);
@@ -215,7 +215,7 @@ describe('a wall clock that steps (F13)', () => {
     expectEnded();
   });
 
-  test('leaves a member without a key, rather than with an older one than has sealed, if it steps back', async () => {
+  test('a wall clock that steps back leaves a member without a key, rather than with an older one than has sealed', async () => {
     const a = await start(0);
     await a.codec.rotate({ emergency: true });
     const known = keeperOf(a.codec)?.view.snapshot.keys ?? [];
@@ -230,7 +230,7 @@ describe('a wall clock that steps (F13)', () => {
     expect(sealingKeyOf(snapshot, now, 0, second)).toBeUndefined();
   });
 
-  test('does not turn one stray refusal of the KMS into a stop if it steps repeatedly', async () => {
+  test('a clock that steps repeatedly does not turn one stray refusal of the KMS into a stop', async () => {
     const a = await start(0);
     fleet.kms.failing = 'denied';
     // Until the next KMS check is due, and refused.
@@ -246,7 +246,7 @@ describe('a wall clock that steps (F13)', () => {
 });
 
 describe('a machine that was suspended (F13, F28)', () => {
-  test('does not seal after an hour before a new KMS check, which its first call starts', async () => {
+  test('a machine that was suspended for an hour does not seal before a new KMS check, which its first call starts', async () => {
     const a = await start(0);
     const token = seal(a);
     const proofs = fleet.kms.calls.unwrap;
@@ -260,7 +260,7 @@ describe('a machine that was suspended (F13, F28)', () => {
     expect(open(a, seal(a))).toBe('state');
   });
 
-  test('serves its first request after ten times sealOutage: prepare reads the ring and makes the KMS check', async () => {
+  test('a machine that was suspended serves its first request after ten times sealOutage: prepare reads the ring and makes the KMS check', async () => {
     const a = await start(0);
     const { reads } = fleet.store;
     const checks = fleet.kms.calls.unwrap;
@@ -274,7 +274,7 @@ describe('a machine that was suspended (F13, F28)', () => {
     expect([fleet.store.reads - reads, fleet.kms.calls.unwrap - checks]).toEqual([1, 1]);
   });
 
-  test('continues to seal after eight minutes, and reads and makes a KMS check within two seconds, although none is due', async () => {
+  test('a machine that was suspended continues to seal after eight minutes, and reads and makes a KMS check within two seconds, although none is due', async () => {
     const a = await start(0);
     const proofs = fleet.kms.calls.unwrap;
     const { reads } = fleet.store;
@@ -284,7 +284,7 @@ describe('a machine that was suspended (F13, F28)', () => {
     expect([fleet.store.reads - reads, fleet.kms.calls.unwrap - proofs]).toEqual([1, 1]);
   });
 
-  test('is not ready, as a member or a reader, after so long that others may seal with keys unknown to it', async () => {
+  test('no member or reader is ready after a suspension so long that others may seal with keys unknown to them', async () => {
     await start(0);
     const reader = await start(0, { role: 'reader' });
     expect(reader.codec.health().ready).toBe(true);
@@ -295,7 +295,7 @@ describe('a machine that was suspended (F13, F28)', () => {
     expect(reader.codec.health()).toMatchObject({ status: 'ok', ready: true });
   });
 
-  test('unseals nothing that has expired after two days, and recovers with its first call', async () => {
+  test('a machine that was suspended unseals nothing that has expired after two days, and recovers with its first call', async () => {
     const a = await start(0);
     const b = await start(0);
     const token = seal(a);
@@ -305,7 +305,7 @@ describe('a machine that was suspended (F13, F28)', () => {
     expect(open(b, seal(a))).toBe('state');
   });
 
-  test('unseals its token, even if the clock unseals another one during the notification of the gap', async () => {
+  test('a machine that was suspended unseals its token, even if the clock unseals another one during the notification of the gap', async () => {
     const clock: { -readonly [key in keyof Clock]: Clock[key] } = skewed(0);
     const a = await start(0, { clock });
     const b = await start(0);

@@ -127,7 +127,7 @@ test('a leaked key can be revoked even when no further rotation can be requested
 });
 
 describe('several key wrappers at a start', () => {
-  test('make one call each, without retries, if one hangs for half a second and one answers', async () => {
+  test('a start makes one call per key wrapper, without retries, if one hangs for half a second and one answers', async () => {
     const member = await fleet.start({ keyWrapper: [fleet.kms.connect('a'), fleet.kms.connect('b')] });
     const hanging = { ...fleet.kms.connect('a'), unwrap: () => new Promise<never>(() => undefined) };
     const at = fleet.clock.wallMs();
@@ -139,7 +139,7 @@ describe('several key wrappers at a start', () => {
     expect(fleet.kms.calls.unwrap - before).toBe(1);
   });
 
-  test('fail the start at startTimeout if none answers, with the error of each of them', async () => {
+  test('a start fails at startTimeout if no key wrapper answers, with the error of each of them', async () => {
     await fleet.start({ keyWrapper: [fleet.kms.connect('a'), fleet.kms.connect('b')] });
     const hanging = (provider: string) => ({
       ...fleet.kms.connect(provider),

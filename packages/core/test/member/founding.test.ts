@@ -23,7 +23,7 @@ async function ring() {
 }
 
 describe('a store that other processes share', () => {
-  test('costs fifty members with separate connections one data key, its KMS check, and one unwrap for each other member (F6, F8)', async () => {
+  test('fifty members with separate connections need one data key, its KMS check, and one unwrap for each other member (F6, F8)', async () => {
     const members = await fleet.startAll(50, AT_ONCE);
     expect((await ring()).entries).toHaveLength(1);
     expect(fleet.kms.calls).toEqual({ generate: 1, wrap: 0, unwrap: 50 });
@@ -31,12 +31,12 @@ describe('a store that other processes share', () => {
     for (const token of tokens) for (const member of members) expect(open(member, token)).toBe('state');
   });
 
-  test("has one ring if many members start with `create: 'now'`", async () => {
+  test("many members that start with `create: 'now'` create one ring", async () => {
     await fleet.startAll(10, { create: 'now' });
     expect(fleet.kms.calls).toEqual({ generate: 1, wrap: 0, unwrap: 10 });
   });
 
-  test('lets a member take over the claim of a process that died', async () => {
+  test('a member takes over the claim of a process that died', async () => {
     const dying = new AbortController();
     const dead = createKmsCodec({
       ...AT_ONCE,
@@ -63,7 +63,7 @@ describe('a store that other processes share', () => {
     expect(members.every((member) => member.codec.health().ready)).toBe(true);
   });
 
-  test('has no claim left if the creation was refused, so that the next member need not wait', async () => {
+  test('no claim is left if the creation was refused, so that the next member need not wait', async () => {
     fleet.kms.failing = 'denied';
     await expect(fleet.start(AT_ONCE)).rejects.toMatchObject({ name: 'KeyWrapperError', kind: 'denied' });
     fleet.kms.failing = undefined;
@@ -72,7 +72,7 @@ describe('a store that other processes share', () => {
     expect(fleet.clock.wallMs() - at).toBeLessThan(10_000);
   });
 
-  test('makes a presumably dead creator lose the race and adopt the ring', async () => {
+  test('a creator that was presumed dead loses the race and adopts the ring', async () => {
     let patient: (() => void) | undefined;
     fleet.kms.latency = () =>
       new Promise((resolve) => {
@@ -89,7 +89,7 @@ describe('a store that other processes share', () => {
     expect(open(other, seal(adopted))).toBe('state');
   });
 
-  test('may hold a claim, which is not a ring: a member restores its own over it, a reader waits, and none starts from it (F31)', async () => {
+  test('a claim is not a ring: a member restores its own over one, a reader waits, and none starts from one (F31)', async () => {
     const running = await fleet.start(AT_ONCE);
     const { entries } = await ring();
     fleet.store.flush();

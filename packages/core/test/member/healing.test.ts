@@ -76,7 +76,7 @@ async function isWrapOf(index: number): Promise<(wrapped: Uint8Array) => boolean
 }
 
 describe('a ring that is absent (F31)', () => {
-  test('is written back after the drawn wait, and the member is degraded until then, ok at once after it, and reports it', async () => {
+  test('an absent ring is written back after the drawn wait, and the member is degraded until then and ok at once after it', async () => {
     const a = await start();
     const before = await ids();
     fleet.store.flush();
@@ -91,7 +91,7 @@ describe('a ring that is absent (F31)', () => {
     expect(log.of('healed')).toEqual([{ keys: 1 }]);
   });
 
-  test('is not written back over a document that was written meanwhile', async () => {
+  test('an absent ring is not written back over a document that was written meanwhile', async () => {
     const first = await start(0.1);
     const late = await start(0.9);
     fleet.store.flush();
@@ -105,7 +105,7 @@ describe('a ring that is absent (F31)', () => {
     expect(await ids()).toHaveLength(2);
   });
 
-  test('is written back with the entries of keys that were not unwrapped yet', async () => {
+  test('an absent ring is written back with the entries of keys that were not unwrapped yet', async () => {
     const writer = await start();
     const member = await fleet.start({ random: new Draws(0.5).random });
     await writer.codec.rotate();
@@ -119,7 +119,7 @@ describe('a ring that is absent (F31)', () => {
     expect(await fleet.store.document()).toBe(before);
   });
 
-  test('is written back even by a wrong clock, because it creates nothing', async () => {
+  test('an absent ring is written back even by a member with a wrong clock, because that creates nothing', async () => {
     const a = await start();
     const before = await fleet.store.document();
     fleet.store.flush();
@@ -130,7 +130,7 @@ describe('a ring that is absent (F31)', () => {
   });
 
   for (const isFlushed of [true, false]) {
-    test(`is not written back once all known keys have expired, and a new key follows when the KMS is back, with the document ${isFlushed ? 'absent' : 'still there'}`, async () => {
+    test(`a ring whose keys have all expired is not written back, and a new key follows when the KMS is back, with the document ${isFlushed ? 'absent' : 'still there'}`, async () => {
       const a = await start();
       const old = await ring();
       fleet.kms.failing = 'unavailable';
@@ -158,7 +158,7 @@ describe('an older document (F31)', () => {
     return { a, old };
   }
 
-  test('is merged with what is known after the drawn wait, and the member is degraded until then and reports it', async () => {
+  test('an older document is merged with what is known after the drawn wait, and the member is degraded until then', async () => {
     const { a, old } = await rolledBack();
     const before = await fleet.store.document();
     await fleet.store.put(old);
@@ -171,7 +171,7 @@ describe('an older document (F31)', () => {
     expect(a.codec.health().status).toBe('ok');
   });
 
-  test('is repaired by one member, not by all', async () => {
+  test('an older document is repaired by one member, not by all', async () => {
     const { a, old } = await rolledBack(0.1);
     const b = await start(0.9);
     await fleet.store.put(old);
@@ -180,7 +180,7 @@ describe('an older document (F31)', () => {
     expect(fleet.store.writes - writes).toBe(1);
   });
 
-  test('is overwritten once per refreshEvery and member if it keeps coming back', async () => {
+  test('an older document that keeps coming back is overwritten once per refreshEvery and member', async () => {
     const { a, old } = await rolledBack();
     const { writes } = fleet.store;
     for (let passed = 0; passed < 3_600; passed += 10) {
@@ -192,7 +192,7 @@ describe('an older document (F31)', () => {
     expect(repairs).toBeLessThanOrEqual(12);
   });
 
-  test('waits for the backoff while the store does not answer, and is overwritten once it does', async () => {
+  test('an older document waits for the backoff while the store does not answer, and is overwritten once the store does', async () => {
     const { a, old } = await rolledBack();
     const before = await fleet.store.document();
     await fleet.store.put(old);
@@ -207,7 +207,7 @@ describe('an older document (F31)', () => {
     expect(await fleet.store.document()).toBe(before);
   });
 
-  test('is still overwritten if it is deleted meanwhile', async () => {
+  test('a member still writes its ring if the older document is deleted meanwhile', async () => {
     const { a, old } = await rolledBack();
     const before = await fleet.store.document();
     await fleet.store.put(old);
@@ -218,7 +218,7 @@ describe('an older document (F31)', () => {
     expect(a.codec.health().lastError).toBeUndefined();
   });
 
-  test('teaches a reader nothing: the reader writes nothing, is degraded, and continues with what it knows', async () => {
+  test('a reader that reads an older document writes nothing, is degraded, and continues with what is known', async () => {
     const { a, old } = await rolledBack();
     const reader = await start(0.5, { role: 'reader' });
     await fleet.store.put(old);
@@ -230,7 +230,7 @@ describe('an older document (F31)', () => {
     expect(open(reader, seal(a))).toBe('state');
   });
 
-  test('with one more key and one wrap less loses nothing that was known, because it is merged', async () => {
+  test('an older document with one more key and one wrap less is merged, so that nothing known is lost', async () => {
     const [one, other] = [randomBytes(32), randomBytes(32)].map((masterKey) => localKeyWrapper({ masterKey }));
     if (one === undefined || other === undefined) throw new Error('there are two');
     const a = await start(0.5, { keyWrapper: one });
@@ -246,7 +246,7 @@ describe('an older document (F31)', () => {
     expect((await ring()).entries.map(({ wraps }) => wraps.length)).toEqual([2, 1]);
   });
 
-  test('is overwritten if all its keys have expired, and none of them comes back', async () => {
+  test('an older document whose keys have all expired is overwritten, and none of those keys comes back', async () => {
     const a = await start();
     const old = (await fleet.store.document()) ?? '';
     const [ended] = await ids();
@@ -259,7 +259,7 @@ describe('an older document (F31)', () => {
     expect(await ids()).toEqual(now);
   });
 
-  test('is completed if it lacks the certificates of its facts', async () => {
+  test('an older document that lacks the certificates of its facts is completed', async () => {
     const a = await start();
     await a.codec.rotate();
     await a.codec.revokeAllBefore(new Date(fleet.clock.wallMs() - 600_000));
@@ -280,7 +280,7 @@ describe('an older document (F31)', () => {
 });
 
 describe('a foreign document', () => {
-  test('is overwritten after five seconds and the drawn wait, if a second read returns it too', async () => {
+  test('a foreign document is overwritten after five seconds and the drawn wait, if a second read returns the same document', async () => {
     const a = await start();
     const before = await fleet.store.document();
     for (const foreign of ['not a ring', '{}', before?.replace('"ring":"default"', '"ring":"orders"') ?? '']) {
@@ -295,7 +295,7 @@ describe('a foreign document', () => {
     expect(a.codec.health()).toMatchObject({ status: 'ok', lastError: undefined });
   });
 
-  test('is left alone if the right one is back at the second read', async () => {
+  test('a foreign document is left alone if the right one is back at the second read', async () => {
     const a = await start();
     const before = (await fleet.store.document()) ?? '';
     await fleet.store.put('not a ring');
@@ -306,7 +306,7 @@ describe('a foreign document', () => {
     expect(fleet.store.writes).toBe(writes);
   });
 
-  test('is overwritten at once by a revocation', async () => {
+  test('a foreign document is overwritten at once by a revocation', async () => {
     const a = await start();
     const [first] = await ids();
     await fleet.store.put('not a ring');
@@ -315,7 +315,7 @@ describe('a foreign document', () => {
     expect(await ids()).toContain(`${first} revoked`);
   });
 
-  test('is a contest for the slot if it appears more than three times in an hour, and is reported until it has stopped for an hour (F51)', async () => {
+  test('more than three foreign documents in an hour are a contest, which is reported until none has come for an hour (F51)', async () => {
     const a = await start();
     for (let i = 0; i < 3; i++) {
       await fleet.store.put('not a ring');
@@ -331,7 +331,7 @@ describe('a foreign document', () => {
 });
 
 describe('the keys that are unwrapped', () => {
-  test('are one at a start while the KMS is down, however many live ones the ring has (F6)', async () => {
+  test('one key is unwrapped at a start while the KMS is down, however many live ones the ring has (F6)', async () => {
     const a = await start();
     await a.codec.rotate();
     await a.codec.rotate();
@@ -344,7 +344,7 @@ describe('the keys that are unwrapped', () => {
     expect(asked.size).toBe(1);
   });
 
-  test('are all live ones, once each, at a start while the KMS refuses, because some might not belong to the ring', async () => {
+  test('all live keys are unwrapped once each at a start while the KMS refuses, because some might not belong to the ring', async () => {
     const a = await start();
     await a.codec.rotate();
     await a.codec.rotate();
@@ -354,7 +354,7 @@ describe('the keys that are unwrapped', () => {
     expect(seen.unwraps).toBe(3);
   });
 
-  test('are all live ones not held by a member that was behind, and none that was revoked meanwhile', async () => {
+  test('a member that was behind unwraps all live keys that are new, and none that was revoked meanwhile', async () => {
     const a = await start();
     const { seen, keyWrapper } = picky();
     const b = await start(0.5, { keyWrapper });
@@ -370,7 +370,7 @@ describe('the keys that are unwrapped', () => {
     expect(await ids()).toHaveLength(4);
   });
 
-  test('do not count as a KMS check if a document brings no new key, or only keys that cannot be unwrapped (F10)', async () => {
+  test('a document without a new key, or only with keys that cannot be unwrapped, does not count as a KMS check (F10)', async () => {
     const [one, other] = [fleet.kms.connect(), localKeyWrapper({ masterKey: randomBytes(32) })];
     const { seen, keyWrapper } = picky();
     const a = await start(0.5, { keyWrapper });
@@ -388,7 +388,7 @@ describe('the keys that are unwrapped', () => {
     expect(a.codec.health().lastKmsCheck).toEqual(proved);
   });
 
-  test('do not depend on one that cannot be unwrapped: the rest is held, read and checked (F7)', async () => {
+  test('a key that cannot be unwrapped does not affect the others: the rest is held, read and checked (F7)', async () => {
     const a = await start();
     const { seen, keyWrapper } = picky();
     const b = await start(0.5, { keyWrapper });
@@ -410,7 +410,7 @@ describe('the keys that are unwrapped', () => {
     expect(b.codec.health()).toMatchObject({ status: 'ok', lastError: undefined });
   });
 
-  test('exclude a key that is refused while a KMS check of a held one passes, except once in an hour (F10)', async () => {
+  test('a key that is refused while a KMS check of a held one passes is unwrapped at most once in an hour (F10)', async () => {
     const a = await start();
     const { seen, keyWrapper } = picky('denied');
     const b = await start(0.5, { keyWrapper });
@@ -434,7 +434,7 @@ describe('the keys that are unwrapped', () => {
     expect(b.codec.health().keys.map(({ held }) => held)).toEqual([true, true]);
   });
 
-  test('count as refused only when the KMS also refuses the held key', async () => {
+  test('the KMS counts as refusing only when the held key is refused too', async () => {
     const a = await start();
     const { seen, keyWrapper } = picky('denied');
     const b = await start(0.5, { keyWrapper });
@@ -446,7 +446,7 @@ describe('the keys that are unwrapped', () => {
     expect(b.codec.health()).toMatchObject({ status: 'failing', canSeal: false });
   });
 
-  test('are none if all keys of a document have expired, and a reader keeps its own', async () => {
+  test('no key is unwrapped if all keys of a document have expired, and a reader keeps its own', async () => {
     const a = await start();
     const reader = await start(0.5, { role: 'reader' });
     const token = seal(a);
@@ -460,7 +460,7 @@ describe('the keys that are unwrapped', () => {
     expect(reader.codec.health()).toMatchObject({ canUnseal: false, keys: [] });
   });
 
-  test('are none if all keys expired during an outage of the store, whose failure is then reported', async () => {
+  test('no key is unwrapped if all keys expired during an outage of the store, whose failure is then reported', async () => {
     const a = await start();
     fleet.store.down = true;
     fleet.clock.suspend(5 * DAY);
@@ -468,7 +468,7 @@ describe('the keys that are unwrapped', () => {
     expect(a.codec.health().lastError).toMatchObject({ source: 'store', kind: 'unavailable' });
   });
 
-  test('do not delay the repair of a rolled-back store by a lost key that cannot be unwrapped', async () => {
+  test('a lost key that cannot be unwrapped does not delay the repair of a rolled-back store', async () => {
     const a = await start();
     const { seen, keyWrapper } = picky();
     const b = await start(0.5, { keyWrapper });

@@ -46,12 +46,12 @@ async function crowd(options: { readonly latencySeconds?: number; readonly polic
 }
 
 describe(`${MEMBERS} members that act at the same moment (F6)`, () => {
-  test('start with one generated key and one unwrap each', async () => {
+  test('members that start at once make one key, and one unwrap each', async () => {
     await crowd();
     expect(fleet.kms.calls).toEqual({ generate: 1, wrap: 0, unwrap: MEMBERS });
   });
 
-  test('spread reads and KMS checks over a fifth of the interval, long before their limits', async () => {
+  test('members spread reads and KMS checks over a fifth of the interval, long before their limits', async () => {
     await crowd({
       policy: {
         ...policy,
@@ -78,7 +78,7 @@ describe(`${MEMBERS} members that act at the same moment (F6)`, () => {
     expect(busiestSecond(times.unwraps)).toBeLessThan(30);
   });
 
-  test('read a new key after a push, and spread its unwraps over a minute', async () => {
+  test('members read a new key after a push, and spread its unwraps over a minute', async () => {
     await crowd();
     await fleet.clock.advance(1);
     times.clear();
@@ -92,7 +92,7 @@ describe(`${MEMBERS} members that act at the same moment (F6)`, () => {
     expect(busiestSecond(times.unwraps)).toBeLessThan(60);
   });
 
-  test('fail to read at once, and spread the next attempts over the backoff', async () => {
+  test('members whose reads fail at once spread the next attempts over the backoff', async () => {
     await crowd();
     await fleet.clock.advance(1);
     // A member that reads because of the write finds the store down.
@@ -111,7 +111,7 @@ describe(`${MEMBERS} members that act at the same moment (F6)`, () => {
     expect(busiestSecond(times.reads)).toBeLessThan(200);
   });
 
-  test('resume together with a rotation that is due, and only a handful of them create a key', async () => {
+  test('of members that resume together with a rotation that is due, only a handful create a key', async () => {
     await crowd({ latencySeconds: 0.1 });
     // The successor is due after 5 100 s.
     await fleet.clock.advance(4_800);
@@ -126,7 +126,7 @@ describe(`${MEMBERS} members that act at the same moment (F6)`, () => {
     expect(fleet.members[0]?.codec.health().keys).toHaveLength(2);
   });
 
-  test('retry at different times if their first calls fail', async () => {
+  test('members whose first calls fail retry at different times', async () => {
     await fleet.start();
     const starting = times.keyWrapper(fleet.kms.connect());
     fleet.kms.failNext = 200;

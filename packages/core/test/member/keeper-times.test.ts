@@ -270,7 +270,7 @@ describe('a rotation, at half of every wait (F7)', () => {
     expect(log.of('rotation')).toMatchObject([{ reason: 'scheduled' }]);
   });
 
-  test('is reported at once if it fails, and tried again after ¾ of 120 s, doubling up to kmsCheckEvery, and a turn', async () => {
+  test('a rotation that fails is reported at once, and tried again after ¾ of 120 s, doubling up to kmsCheckEvery, and a turn', async () => {
     const member = await startBeforeDue();
     fleet.kms.wrapFailing = 'corrupt';
     await fleet.clock.advance(560);
@@ -282,7 +282,7 @@ describe('a rotation, at half of every wait (F7)', () => {
     expect(stepsOf(times.generates).slice(1)).toEqual(waits);
   });
 
-  test('begins its turns at the start of the member if it is overdue then', async () => {
+  test('a rotation that is overdue when the member starts begins its turns then', async () => {
     const first = await fleet.start();
     await first.codec.close();
     fleet.clock.suspend(DUE + 10);
@@ -291,7 +291,7 @@ describe('a rotation, at half of every wait (F7)', () => {
     expect(since(times.generates)).toEqual([about(2 * TURN)]);
   });
 
-  test('is due from its exact moment on', async () => {
+  test('a rotation is due from its exact moment on', async () => {
     draws.next = 0;
     const member = await start();
     fleet.clock.suspend(DUE - 300 - (now() - startedAt));
@@ -302,7 +302,7 @@ describe('a rotation, at half of every wait (F7)', () => {
     expect(times.generates).toHaveLength(1);
   });
 
-  test('is over within two refreshEvery after it was due, whatever is drawn', async () => {
+  test('a rotation is over within two refreshEvery after its due time, whatever is drawn', async () => {
     const took: number[] = [];
     for (const draw of [0, 0.2, 0.5, 0.8, 0.999]) {
       draws.next = draw;
@@ -322,7 +322,7 @@ describe('a rotation, at half of every wait (F7)', () => {
     expect(Math.max(...took)).toBeGreaterThan(300);
   });
 
-  test('does not fail if it loses its race', async () => {
+  test('a rotation that loses its race does not count as failed', async () => {
     let lost = 0;
     const inner = fleet.store.connectUnwatched();
     await start({
@@ -344,7 +344,7 @@ describe('a rotation, at half of every wait (F7)', () => {
     expect(log.of('rotation')).toHaveLength(1);
   });
 
-  test('is not tried while sealing is stopped, and so does not fail', async () => {
+  test('a rotation is not tried while sealing is stopped, and so does not fail', async () => {
     const member = await start();
     fleet.kms.failing = 'disabled';
     await fleet.clock.advance(900);
@@ -355,7 +355,7 @@ describe('a rotation, at half of every wait (F7)', () => {
     expect(log.of('rotation-failed')).toEqual([]);
   });
 
-  test('is not tried by a wrong clock, and so does not fail', async () => {
+  test('a rotation is not tried by a member with a wrong clock, and so does not fail', async () => {
     await startBeforeDue();
     fleet.store.date = () => new Date(fleet.clock.wallMs() + HOUR * 1_000);
     await fleet.clock.advance(HOUR);
@@ -398,7 +398,7 @@ describe('a rotation, at half of every wait (F7)', () => {
 });
 
 describe('a write that loses its race (F8)', () => {
-  test('is repeated after a growing wait, and given up after 64 more attempts', async () => {
+  test('a write that loses its race is repeated after a growing wait, and given up after 64 more attempts', async () => {
     const writes: number[] = [];
     const inner = fleet.store.connectUnwatched();
     let losing = false;
@@ -423,7 +423,7 @@ describe('a write that loses its race (F8)', () => {
     expect(log.of('rotation-failed')).toMatchObject([{ reason: 'requested', source: 'store', kind: 'conflict' }]);
   });
 
-  test('is not a failure in a pass, and the ring is read again within 5 s', async () => {
+  test('a write that loses its race in a pass is not a failure, and the ring is read again within 5 s', async () => {
     const inner = fleet.store.connectUnwatched();
     let losing = false;
     const member = await start({
@@ -595,7 +595,7 @@ describe('closing', () => {
     };
   }
 
-  test('ends every timer and the watch of the store once, and ends sealing from the call on', async () => {
+  test('close ends every timer and the watch of the store once, and sealing from the call on', async () => {
     let watched = 0;
     const inner = fleet.store.connectUnwatched();
     const ring: RingStore = { ...inner, watch: () => (watched++, () => void watched--) };
@@ -609,7 +609,7 @@ describe('closing', () => {
     expect([clock.pending.size, watched]).toEqual([0, 0]);
   });
 
-  test('ends a rotation that waits for its turn', async () => {
+  test('close ends a rotation that waits for its turn', async () => {
     const clock = counting();
     const member = await fleet.start({ clock });
     fleet.clock.suspend(86_400);
@@ -622,7 +622,7 @@ describe('closing', () => {
     expect(clock.pending.size).toBe(0);
   });
 
-  test('ends pending calls, which reject as closed, and reports none of them', async () => {
+  test('close ends pending calls, which reject as closed and are not reported', async () => {
     const member = await start();
     const silent = async (run: () => Promise<void>, expected: object): Promise<void> => {
       const outcome = run().catch((error: unknown) => error);
@@ -638,7 +638,7 @@ describe('closing', () => {
     await silent(() => member.codec.refresh(), { name: 'CodecClosedError' });
   });
 
-  test('ends a requested rotation, and reports no failure', async () => {
+  test('close ends a requested rotation, and no failure is reported', async () => {
     const member = await start();
     fleet.kms.hanging = true;
     const outcome = member.codec.rotate().catch((error: unknown) => error);
@@ -649,7 +649,7 @@ describe('closing', () => {
     expect(log.of('rotation-failed')).toEqual([]);
   });
 
-  test('ends a scheduled rotation, and reports no failure', async () => {
+  test('close ends a scheduled rotation, and no failure is reported', async () => {
     const member = await start();
     fleet.clock.suspend(86_400);
     // The first turn makes a KMS check, and only then may a key be published.

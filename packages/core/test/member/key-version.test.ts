@@ -28,7 +28,7 @@ async function versions(): Promise<string[]> {
 }
 
 describe('a new version of a KMS key', () => {
-  test('is noticed within an hour, and leads to one rotation of the whole fleet', async () => {
+  test('a new KMS key version is noticed within an hour, and leads to one rotation of the whole fleet', async () => {
     const members = await fleet.startAll(5, { policy });
     await fleet.clock.advance(3 * HOUR);
     expect(await versions()).toEqual(['1']);
@@ -47,7 +47,7 @@ describe('a new version of a KMS key', () => {
     }
   });
 
-  test('leads to no second rotation while the KMS returns the old one for a while', async () => {
+  test('a KMS that returns the old key version for a while causes no second rotation', async () => {
     await fleet.startAll(3, { policy });
     await fleet.clock.advance(HOUR);
     for (let hour = 0; hour < 12; hour++) {
@@ -57,7 +57,7 @@ describe('a new version of a KMS key', () => {
     expect(events.of('rotation').filter(({ reason }) => reason === 'key-version')).toHaveLength(1);
   });
 
-  test('leads to at most one rotation in an hour if the KMS names it and still wraps data keys with the old one', async () => {
+  test('a KMS that names a new key version but still wraps with the old one causes at most one rotation in an hour', async () => {
     const connect = (): KeyWrapper => {
       const inner = fleet.kms.connect();
       const byOld = <T>(run: () => Promise<T>): Promise<T> => {
@@ -81,7 +81,7 @@ describe('a new version of a KMS key', () => {
     expect(made.length).toBeLessThanOrEqual(12);
   });
 
-  test('is not checked for if the policy disables it, nor by a reader, nor if the key has no versions', async () => {
+  test('no KMS key version is checked if the policy disables that, by a reader, or if the key has no versions', async () => {
     await fleet.startAll(2, { policy: { ...policy, keyVersionEverySeconds: 0 } });
     await fleet.start({ policy, role: 'reader' });
     fleet.kms.version = undefined;
@@ -93,7 +93,7 @@ describe('a new version of a KMS key', () => {
     expect(await versions()).toEqual(['1']);
   });
 
-  test('is checked for by one wrap in an hour, which is not requested while the KMS fails', async () => {
+  test('the KMS key version is checked by one wrap in an hour, which is not requested while the KMS fails', async () => {
     const a = await fleet.start({ policy });
     const { wrap } = fleet.kms.calls;
     await fleet.clock.advance(DAY);
@@ -106,7 +106,7 @@ describe('a new version of a KMS key', () => {
     expect(a.codec.health().canSeal).toBe(true);
   });
 
-  test('does not degrade a member that may not wrap', async () => {
+  test('a member that may not wrap is not degraded by a new KMS key version', async () => {
     const a = await fleet.start({ policy });
     fleet.kms.wrapFailing = 'denied';
     await fleet.clock.advance(3 * HOUR);

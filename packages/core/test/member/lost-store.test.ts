@@ -34,7 +34,7 @@ async function secondsUntil(status: string, members: readonly Member[]): Promise
 }
 
 describe('a running server while the store has lost the ring (F31)', () => {
-  test('is degraded as soon as it notices, is always ready, and ok once the ring is written back', async () => {
+  test('a server whose store lost the ring is always ready, degraded when it notices, and ok once the ring is written back', async () => {
     // Waits are drawn from four bytes each: long enough here to be visible.
     const random = (fill: Uint8Array): void => void (fill.length === 4 ? fill.fill(0xc0) : randomFillSync(fill));
     const a = await fleet.start({ random });
@@ -49,7 +49,7 @@ describe('a running server while the store has lost the ring (F31)', () => {
     expect(a.codec.health().lastError).toBeUndefined();
   });
 
-  test('is degraded as a reader too, which cannot write it back, until a member does', async () => {
+  test('a reader whose store lost the ring is degraded and cannot write the ring back, until a member does', async () => {
     const a = await fleet.start();
     const reader = await fleet.start({ role: 'reader' });
     const before = await storedKeys();
@@ -71,7 +71,7 @@ describe('a running server while the store has lost the ring (F31)', () => {
     expect(reader.codec.health()).toMatchObject({ status: 'ok', lastError: undefined });
   });
 
-  test('is degraded also while the store cannot be reached, and seals and unseals throughout', async () => {
+  test('a server whose store cannot be reached is degraded, and seals and unseals throughout', async () => {
     const members = [await fleet.start(), await fleet.start()];
     fleet.store.down = true;
     expect(await secondsUntil('degraded', members)).toBeLessThanOrEqual(300);
@@ -90,7 +90,7 @@ describe('a running server while the store has lost the ring (F31)', () => {
 });
 
 describe('a store that falls back to an older copy (F31)', () => {
-  test('does not undo a revocation that it lacks, certified by the newest key, here, elsewhere or in the store', async () => {
+  test('an older copy in the store does not undo a revocation by the newest key, here, elsewhere or in the store', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const token = seal(a);
@@ -112,7 +112,7 @@ describe('a store that falls back to an older copy (F31)', () => {
     expect(open(await fleet.start(), token)).toBe(UNKNOWN);
   });
 
-  test('is repaired, and no token is lost, if it lacks the newest key, certified by the one before', async () => {
+  test('an older copy that lacks the newest key, certified by the one before, is repaired, and no token is lost', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const copy = (await fleet.store.document()) ?? '';
@@ -131,7 +131,7 @@ describe('a store that falls back to an older copy (F31)', () => {
     }
   });
 
-  test('is merged with the key of the interval if it lost a key that only it had', async () => {
+  test('an older copy that lost a key known only to one member is merged with the key of the interval', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const copy = (await fleet.store.document()) ?? '';
@@ -156,7 +156,7 @@ describe('a store that falls back to an older copy (F31)', () => {
 });
 
 describe('a ring that was created while the store was without an older one (F31)', () => {
-  test('is left for the older one, even if a token caused the read', async () => {
+  test('a ring created during the loss of an older one is left for the older one, even if a token caused the read', async () => {
     const a = await fleet.start();
     const before = (await fleet.store.document()) ?? '';
     await fleet.clock.advance(600);

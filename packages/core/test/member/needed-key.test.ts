@@ -43,7 +43,7 @@ async function breakOf(members: readonly Member[], seconds: number): Promise<num
 }
 
 describe('a ring without a key that seals', () => {
-  test('is given one by one of many members that notice at once', async () => {
+  test('one of many members that notice at once gives the ring a key that seals', async () => {
     const members = await fleet.startAll(12);
     const made: string[] = [];
     for (const { keyWrapper } of members.slice(1)) {
@@ -67,7 +67,7 @@ describe('a ring without a key that seals', () => {
     }
   });
 
-  test('does not write its store repeatedly while the KMS refuses', async () => {
+  test('members of a ring without a key that seals do not write repeatedly while the KMS refuses', async () => {
     const members = await fleet.startAll(3);
     for (const member of members.slice(1)) member.keyWrapper.cut = true;
     await revokedWithoutSuccessor(members[0] as Member);
@@ -82,7 +82,7 @@ describe('a ring without a key that seals', () => {
     expect(members.every(({ codec }) => codec.health().canSeal)).toBe(true);
   });
 
-  test('is given one within minutes, even if an attacker who writes the store permanently claims to be creating one', async () => {
+  test('the ring gets a key within minutes, even if an attacker who writes the store always claims to be creating one', async () => {
     const [member] = await fleet.startAll(3);
     fleet.kms.failing = 'unavailable';
     await revokedWithoutSuccessor(member as Member);
@@ -97,7 +97,7 @@ describe('a ring without a key that seals', () => {
     expect(await unrevoked()).not.toEqual([]);
   });
 
-  test('is given one by another member if the one that claimed it died', async () => {
+  test('another member gives the ring a key if the one that claimed the creation died', async () => {
     const members = await fleet.startAll(3);
     fleet.kms.failing = 'unavailable';
     await revokedWithoutSuccessor(members[0] as Member);
@@ -112,7 +112,7 @@ describe('a ring without a key that seals', () => {
 });
 
 // Found by the simulator: a member froze over the key that it was making, which lost a revocation.
-test('is given one by a member that writes the revocation with its claim, in a store that was rolled back', async () => {
+test('a member that writes a revocation in a store that was rolled back adds its claim, and gives the ring a key', async () => {
   const member = await fleet.start();
   const before = (await fleet.store.document()) ?? '';
   await revokedWithoutSuccessor(member);
@@ -131,7 +131,7 @@ test('is given one by a member that writes the revocation with its claim, in a s
   expect(await unrevoked()).toHaveLength(1);
 });
 
-test('lets a member that starts while another creates that key unwrap its known keys once', async () => {
+test('a member that starts while another creates the needed key unwraps its known keys once', async () => {
   const [member] = await fleet.startAll(1);
   await fleet.clock.advance(24 * HOUR);
   // Of the two keys, the planned one remains, and may not seal yet.
@@ -150,7 +150,7 @@ test('lets a member that starts while another creates that key unwrap its known 
 });
 
 describe('a ring whose last key expires soon', () => {
-  test('is given another in time if the newest was revoked without a successor', async () => {
+  test('a ring whose last key expires soon gets another in time if the newest was revoked without a successor', async () => {
     const members = await fleet.startAll(3);
     const [first] = await entries();
     await fleet.clock.advance(((first?.sealsUntil ?? 0) - fleet.clock.wallMs()) / 1_000 - 1_500);
@@ -161,7 +161,7 @@ describe('a ring whose last key expires soon', () => {
     expect(await unrevoked()).not.toEqual([]);
   });
 
-  test('is given another in time if rotations were refused for a day', async () => {
+  test('a ring whose last key expires soon gets another in time if rotations were refused for a day', async () => {
     const members = await fleet.startAll(3);
     const [first] = await entries();
     fleet.kms.wrapFailing = 'denied';
@@ -174,7 +174,7 @@ describe('a ring whose last key expires soon', () => {
   });
 });
 
-test('rotates despite a key with a voucher for which the KMS does not answer', async () => {
+test('a member rotates despite a key with a voucher for which the KMS does not answer', async () => {
   const thief = new Thief();
   const inner = thief.spy(fleet.kms.connect());
   const member = await fleet.start({
@@ -218,7 +218,7 @@ test('rotates despite a key with a voucher for which the KMS does not answer', a
   expect((await entries()).length).toBeGreaterThanOrEqual(4);
 });
 
-test('does not rotate over a key that the KMS refused only at the start, and that is held after the next read', async () => {
+test('a key that the KMS refused only at the start, and that is held after the next read, causes no rotation', async () => {
   const a = await fleet.start();
   await fleet.clock.advance(23 * HOUR);
   const [old, newest] = await entries();

@@ -157,7 +157,7 @@ describe('failures elsewhere never require a restart of this process (F14)', () 
     expect([fleet.store.reads, fleet.kms.total]).toEqual([reads, total]);
   });
 
-  test('the documentation of health() states this', () => {
+  test('the documentation of health() states that health is never for liveness', () => {
     const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
     const source = readFileSync(join(import.meta.dirname, '../../src/codec/codec-health.ts'), 'utf8');
     for (const text of [readme, source]) {

@@ -44,7 +44,7 @@ function note(service: 'kms' | 'store', seconds: number): void {
 }
 
 describe('a step of the wall clock', () => {
-  test('is followed at once, in either direction, up to the skew and a second', () => {
+  test('a step of the wall clock is followed at once, in either direction, up to the skew and a second', () => {
     for (const step of [STEP, -STEP]) {
       clock.step(step);
       expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
@@ -52,7 +52,7 @@ describe('a step of the wall clock', () => {
     }
   });
 
-  test('is not followed beyond that, and is reported until it is reverted', async () => {
+  test('a step beyond the skew and a second is not followed, and is reported until the step is reverted', async () => {
     for (const step of [STEP + 0.001, -STEP - 0.001, 3 * DAY, -3 * DAY]) {
       clock.step(step);
       expect(aheadBy()).toBeCloseTo(-step, 6);
@@ -66,7 +66,7 @@ describe('a step of the wall clock', () => {
     }
   });
 
-  test('is checked against the time that was last trusted, not against another wrong one', () => {
+  test('a step is checked against the time that was last trusted, not against another wrong one', () => {
     clock.step(3 * DAY);
     expect(aheadBy()).toBe(-3 * DAY);
     clock.step(-2 * DAY);
@@ -75,7 +75,7 @@ describe('a step of the wall clock', () => {
     expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
   });
 
-  test('is followed as soon as a date fits it, within the skew, the deadline and a second', () => {
+  test('a step is followed as soon as a date fits, within the skew, the deadline and a second', () => {
     clock.step(3 * DAY);
     note('kms', -TOLERATED - 0.001);
     expect([aheadBy(), isConfirmed()]).toEqual([-3 * DAY, false]);
@@ -83,14 +83,14 @@ describe('a step of the wall clock', () => {
     expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
   });
 
-  test('is not followed for a date that does not fit it, however often that comes', () => {
+  test('a step is not followed for a date that does not fit, however often that date comes', () => {
     note('store', 0);
     clock.step(-2 * DAY);
     for (let i = 0; i < 5; i++) note('store', 2 * DAY);
     expect([aheadBy(), isConfirmed()]).toEqual([2 * DAY, false]);
   });
 
-  test('makes earlier dates irrelevant, so that a later date is needed', () => {
+  test('a step of the wall clock makes earlier dates irrelevant, so that a later date is needed', () => {
     note('store', 0);
     clock.step(DAY);
     expect(isConfirmed()).toBe(false);
@@ -98,7 +98,7 @@ describe('a step of the wall clock', () => {
     expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
   });
 
-  test('leaves the trusted time advanced by the time that passed', async () => {
+  test('a step of the wall clock leaves the trusted time advanced by the time that passed', async () => {
     const before = ringClock.timeMs(now());
     clock.step(DAY);
     await clock.advance(600);
@@ -107,14 +107,14 @@ describe('a step of the wall clock', () => {
 });
 
 describe('a machine that was suspended', () => {
-  test('is distinguished from a wrong clock by its uptime, if no service gives dates', () => {
+  test('a suspension is distinguished from a wrong clock by the uptime, if no service gives dates', () => {
     clock.suspend(3 * DAY);
     expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
     clock.step(3 * DAY);
     expect([aheadBy(), isConfirmed()]).toEqual([-3 * DAY, false]);
   });
 
-  test('is recognized only within the skew and a second if its clock advanced by more than the suspension', () => {
+  test('a suspension is recognized only within the skew and a second if the clock advanced by more than the suspension', () => {
     clock.suspend(HOUR);
     clock.step(STEP);
     expect(isConfirmed()).toBe(true);
@@ -123,7 +123,7 @@ describe('a machine that was suspended', () => {
     expect(isConfirmed()).toBe(false);
   });
 
-  test('is recognized when the clock is right again if the clock was wrong meanwhile', () => {
+  test('a suspension while the clock was wrong is recognized when the clock is right again', () => {
     clock.step(-3 * DAY);
     expect(isConfirmed()).toBe(false);
     clock.suspend(HOUR);
@@ -132,13 +132,13 @@ describe('a machine that was suspended', () => {
     expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
   });
 
-  test('does not explain a clock that steps back', () => {
+  test('a suspension does not explain a clock that steps back', () => {
     clock.suspend(HOUR);
     clock.step(-2 * HOUR);
     expect([aheadBy(), isConfirmed()]).toEqual([HOUR, false]);
   });
 
-  test('is not trusted for its uptime if services give dates: one of them must fit', () => {
+  test('the uptime is not trusted after a suspension if services give dates: one of them must fit', () => {
     note('kms', 0);
     clock.suspend(HOUR);
     expect(isConfirmed()).toBe(false);
@@ -146,14 +146,14 @@ describe('a machine that was suspended', () => {
     expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
   });
 
-  test('stays unconfirmed if its uptime is unknown', () => {
+  test('a clock stays unconfirmed after a suspension if the uptime is unknown', () => {
     const mute: Clock = { wallMs: () => clock.wallMs(), monotonicNs: () => clock.monotonicNs() };
     const without = clockOf(mute);
     clock.suspend(HOUR);
     expect(without.trouble(momentOf(mute))).toMatch(/stepped by 3600 s/);
   });
 
-  test('is trusted each time if it repeats', () => {
+  test('repeated suspensions are each trusted', () => {
     for (let i = 0; i < 5; i++) {
       clock.suspend(HOUR);
       expect(isConfirmed()).toBe(true);
@@ -162,7 +162,7 @@ describe('a machine that was suspended', () => {
 });
 
 describe('a machine that starts with a wrong clock', () => {
-  test('reports it as soon as a date shows it, and recovers as soon as its clock is right', () => {
+  test('a machine that starts with a wrong clock reports that as soon as a date shows it, and recovers once the clock is right', () => {
     note('kms', -3 * DAY);
     expect(ringClock.trouble(now())).toBe(`this machine's clock is ${3 * DAY} s ahead of that of the kms`);
     clock.step(-3 * DAY);
@@ -170,7 +170,7 @@ describe('a machine that starts with a wrong clock', () => {
     expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
   });
 
-  test('gains nothing from another wrong time', () => {
+  test('a clock that was wrong at the start is not confirmed by a step to another wrong time', () => {
     note('kms', -3 * DAY);
     clock.step(-DAY);
     expect(ringClock.trouble(now())).toBe(`this machine's clock is ${2 * DAY} s ahead of that of the kms`);
@@ -178,7 +178,7 @@ describe('a machine that starts with a wrong clock', () => {
     expect(ringClock.trouble(now())).toBe(`this machine's clock is ${DAY} s behind that of the kms`);
   });
 
-  test('cannot detect it without dates, and accepts a new time while it knows no ring', () => {
+  test('a machine without dates cannot detect a wrong clock at the start, and accepts a new time while no ring is known', () => {
     expect(ringClock.startAgain(now())).toBe(false);
     clock.step(-3 * DAY);
     expect(isConfirmed()).toBe(false);
@@ -189,7 +189,7 @@ describe('a machine that starts with a wrong clock', () => {
 });
 
 describe('the dates of two services', () => {
-  test('are not a problem if one disagrees, which is named', () => {
+  test('the clock is confirmed if one of two services disagrees, and that service is named', () => {
     note('kms', 0);
     expect(ringClock.disputedBy(now())).toBeUndefined();
     note('store', -HOUR);
@@ -201,7 +201,7 @@ describe('the dates of two services', () => {
     expect(ringClock.disputedBy(now())).toBeUndefined();
   });
 
-  test('are a problem if both disagree, whether they agree with each other or not', () => {
+  test('the clock is not confirmed if both services disagree, whether they agree with each other or not', () => {
     note('kms', HOUR);
     note('store', HOUR);
     expect([isConfirmed(), ringClock.disputedBy(now())]).toEqual([false, undefined]);
@@ -209,14 +209,14 @@ describe('the dates of two services', () => {
     expect([isConfirmed(), ringClock.disputedBy(now())]).toEqual([false, undefined]);
   });
 
-  test('are checked by the last of each', () => {
+  test('only the last date of each service counts', () => {
     for (const seconds of [HOUR, -HOUR, 0]) note('kms', seconds);
     expect(isConfirmed()).toBe(true);
     note('kms', -HOUR);
     expect(isConfirmed()).toBe(false);
   });
 
-  test('confirm a step if either of them fits it', () => {
+  test('a step is confirmed if the date of either service fits', () => {
     note('kms', 0);
     note('store', 0);
     clock.step(DAY);
@@ -226,7 +226,7 @@ describe('the dates of two services', () => {
     expect([isConfirmed(), ringClock.disputedBy(now())]).toEqual([true, 'kms']);
   });
 
-  test('may be off by at most the skew, the deadline and a second', () => {
+  test('the date of a service may be off by at most the skew, the deadline and a second', () => {
     for (const sign of [1, -1]) {
       note('kms', sign * TOLERATED);
       expect(isConfirmed()).toBe(true);
@@ -237,7 +237,7 @@ describe('the dates of two services', () => {
     }
   });
 
-  test('are ignored if they are not dates', () => {
+  test('dates of a service that are not dates are ignored', () => {
     for (const date of [new Date(Number.NaN), '2020-01-01', 5, undefined, null]) ringClock.note('kms', date);
     expect(isConfirmed()).toBe(true);
   });
@@ -253,7 +253,7 @@ describe('a wall clock that is corrected slowly', () => {
     }
   }
 
-  test('is followed without an end, at twice the limit of NTP, in either direction', async () => {
+  test('a clock that is corrected slowly is followed without an end, at twice the limit of NTP, in either direction', async () => {
     for (const share of [0.000_5, -0.000_5, 0.001, -0.001]) {
       await slewed(share, 10 * DAY);
       // 432 or 864 s in all: more than the largest step.
@@ -261,7 +261,7 @@ describe('a wall clock that is corrected slowly', () => {
     }
   });
 
-  test('becomes a step if it is faster than that', async () => {
+  test('a correction that is faster than twice the limit of NTP becomes a step', async () => {
     await slewed(0.002, 3 * DAY);
     // A thousandth of it was followed, 259 s; the rest of 518 s is within a step.
     expect(isConfirmed()).toBe(true);
@@ -269,7 +269,7 @@ describe('a wall clock that is corrected slowly', () => {
     expect(isConfirmed()).toBe(false);
   });
 
-  test('is not followed by reads of the time, which clients can cause', async () => {
+  test('a slow correction is not followed by reads of the time, which clients can cause', async () => {
     for (let passed = 0; passed < 10 * DAY; passed += HOUR) {
       await clock.advance(HOUR);
       clock.step(HOUR * 0.000_5);
@@ -279,7 +279,7 @@ describe('a wall clock that is corrected slowly', () => {
     expect(isConfirmed()).toBe(false);
   });
 
-  test('is not followed while a step of it is unconfirmed', async () => {
+  test('a slow correction is not followed while a step of the clock is unconfirmed', async () => {
     clock.step(STEP + 1);
     await slewed(0, 10 * DAY);
     expect([aheadBy(), isConfirmed()]).toEqual([-STEP - 1, false]);

@@ -69,7 +69,7 @@ function setUp(options: { readonly role?: 'member' | 'reader'; readonly acceptCr
 }
 
 describe('before the ring was read, and after close', () => {
-  test('has no keys, and neither seals nor unseals', () => {
+  test('a view without a ring, before the first read and after close, has no keys, and neither seals nor unseals', () => {
     const { view, now, refresh } = setUp();
     const key = newKey();
     const nothing = (): void => {
@@ -107,7 +107,7 @@ describe('before the ring was read, and after close', () => {
 });
 
 describe('the key that seals', () => {
-  test('is remembered by its id', () => {
+  test('the key that seals is remembered by its id', () => {
     const { view, now, refresh } = setUp();
     const key = newKey();
     refresh(key);
@@ -116,7 +116,7 @@ describe('the key that seals', () => {
     expect(view.sealedWith).toBe(key.id);
   });
 
-  test('is missing, with the reason, if none is active, and for a reader', () => {
+  test('sealing fails with the reason if no key is active, and for a reader', () => {
     for (const [role, reason] of [
       ['member', 'no active key'],
       ['reader', 'reader'],
@@ -139,7 +139,7 @@ describe('the key that seals', () => {
     }
   });
 
-  test('may be the older one again only if the one that sealed was revoked (F13)', () => {
+  test('an older key may seal again only if the one that sealed was revoked (F13)', () => {
     const older = newKey({ activates: T0 - 2 * HOUR });
     const newer = newKey();
     const early = newer.activates - 1;
@@ -148,7 +148,7 @@ describe('the key that seals', () => {
     expect(sealingKeyOf(snapshotOf(older, revoked(newer)), T0, 0, newer.id)?.id).toBe(older.id);
   });
 
-  test('is not a late one, as long as another one may seal', () => {
+  test('a late key does not seal as long as another one may', () => {
     const older = newKey({ activates: T0 - 2 * HOUR });
     const late = newKey({ sealsFromSteadyMs: 5_000 });
     expect(sealingKeyOf(snapshotOf(older, late), T0, 4_999, undefined)?.id).toBe(older.id);
@@ -158,7 +158,7 @@ describe('the key that seals', () => {
     expect(sealingKeyOf(snapshotOf(older, late), T0, 4_999, late.id)?.id).toBe(late.id);
   });
 
-  test('is not a key of a ring that the member left, whose tokens are still unsealed', () => {
+  test('a key of a ring that the member left does not seal, and its tokens are still unsealed', () => {
     const { view, now, refresh } = setUp();
     const left = newKey({ isLeft: true });
     refresh(left);
@@ -176,7 +176,7 @@ describe('the time from which a newly read key seals', () => {
   /** propagation − 2 R − S. */
   const WAIT = (4_500 - 600 - 300) * 1_000;
 
-  test('is the planned one if it was known for long enough, and the ring was read without a gap', () => {
+  test('a planned key seals from its planned time if it was known for long enough and the ring was read without a gap', () => {
     const { view, now, refresh, clock } = setUp();
     refresh(newKey());
     expect(view.sealsFrom(newKey(planned), now())).toBe(now().steadyMs + WAIT);
@@ -186,7 +186,7 @@ describe('the time from which a newly read key seals', () => {
     expect(view.sealsFrom(newKey(planned), now())).toBe(0);
   });
 
-  test('is the same for a key that this member itself tried to publish, with or without a gap', () => {
+  test('a key that this member tried to publish seals from its planned time, with or without a gap', () => {
     const { view, now, refresh, clock } = setUp();
     refresh(newKey());
     const key = newKey(planned);
@@ -197,14 +197,14 @@ describe('the time from which a newly read key seals', () => {
     expect(view.sealsFrom(key, now())).toBe(0);
   });
 
-  test('is at once for a member that never read the ring', () => {
+  test('a new key seals at once for a member that never read the ring', () => {
     const { view, now } = setUp();
     expect(view.sealsFrom(newKey(planned), now())).toBe(0);
   });
 });
 
 describe('the keys that unseal', () => {
-  test('are those that are held, unrevoked and not expired, newest first, and none once the limits have passed', async () => {
+  test('the keys that unseal are held, unrevoked and not expired, newest first, and none unseals once the limits have passed', async () => {
     const { view, clock, install, now } = setUp();
     const first = newKey({ activates: T0 - 4 * HOUR });
     const second = newKey({ activates: T0 - 3 * HOUR });
@@ -226,7 +226,7 @@ describe('the keys that unseal', () => {
     expect([opening(), one()]).toEqual([[], []]);
   });
 
-  test('cause one refresh at the first use after a gap, whichever it is (F28)', () => {
+  test('the first use after a gap causes one refresh, whichever use that is (F28)', () => {
     const uses = [
       (view: RingView, now: Moment) => view.sealingKey(now),
       (view: RingView, now: Moment) => view.unsealingKey('unknown', now),
@@ -251,7 +251,7 @@ describe('the keys that unseal', () => {
 });
 
 describe('the time that decides the state of keys (F13)', () => {
-  test('is the wall clock, except after an unconfirmed step', () => {
+  test('the time that decides the state of keys is the wall clock, except after an unconfirmed step', () => {
     const { view, clock, ringClock } = setUp();
     expect(view.wallMs()).toBe(T0);
     clock.step(-60);
@@ -262,7 +262,7 @@ describe('the time that decides the state of keys (F13)', () => {
     expect([view.wallMs(), view.clockTrouble()]).toEqual([T0 - 7_260_000, undefined]);
   });
 
-  test('lets keys unseal neither longer nor shorter if a clock is wrong for two seconds', async () => {
+  test('a clock that is wrong for two seconds makes keys unseal neither longer nor shorter', async () => {
     for (const step of [8 * 3_600, -8 * 3_600]) {
       const { view, clock, now, refresh } = setUp();
       const key = newKey();
@@ -294,7 +294,7 @@ describe('a pin on the age of keys', () => {
 describe('keys that have expired (F26)', () => {
   const end = removableFrom(newKey(), policy);
 
-  test('are dropped when they have expired on the slowest clock of the fleet, and can only certify from then on', () => {
+  test('expired keys are dropped when they have expired on the slowest clock of the fleet, and can only certify from then on', () => {
     const { view, clock, now, refresh } = setUp();
     const key = newKey();
     const other = newKey({ opensUntil: T0 + 9 * HOUR });
@@ -316,7 +316,7 @@ describe('keys that have expired (F26)', () => {
     expect(() => key.dataKey.deriveTokenKey(randomBytes(18))).toThrow(GONE);
   });
 
-  test('stay by an unconfirmed time, however late it is', () => {
+  test('keys do not expire by an unconfirmed time, however late that is', () => {
     const { view, clock, now, refresh } = setUp();
     const key = newKey();
     refresh(key);
@@ -328,7 +328,7 @@ describe('keys that have expired (F26)', () => {
     expect([view.isRemovable(key, now()), view.snapshot.keys.length]).toEqual([false, 1]);
   });
 
-  test('are forgotten, if they are revoked or of a ring that was left, no earlier than that', () => {
+  test('keys that are revoked or of a ring that was left are not forgotten before they have expired for the whole fleet', () => {
     const { view, clock, now, refresh } = setUp();
     const [gone, left] = [revoked(newKey()), newKey({ isLeft: true })];
     refresh(gone, left);
@@ -339,7 +339,7 @@ describe('keys that have expired (F26)', () => {
     ]);
   });
 
-  test('are at most 64: the oldest is overwritten and dropped, and all are on close (F22, F23)', () => {
+  test('at most 64 expired keys stay: the oldest is overwritten and dropped, and all are on close (F22, F23)', () => {
     const { view, clock, now, refresh } = setUp();
     const made = (i: number): TestKey => newKey({ created: T0 - HOUR + i * 1_000 });
     const first = Array.from({ length: 60 }, (_, i) => made(i));
@@ -398,7 +398,7 @@ describe('readiness', () => {
 describe('how long a member continues without the KMS and the store', () => {
   const at = (seconds: number): Moment => ({ wallMs: T0 + seconds * 1_000, steadyMs: 1_000 + seconds * 1_000 });
 
-  test('is zero before both have answered once, and the KMS check is the first to be reported', () => {
+  test('nothing is allowed before the KMS and the store have answered once, and the KMS check is reported first', () => {
     const limits = new Limits(policy);
     const nothing = [undefined, undefined, undefined, undefined, false, false, false, false];
     const seen = (): readonly unknown[] => [
@@ -421,7 +421,7 @@ describe('how long a member continues without the KMS and the store', () => {
     expect(seen()).toEqual([at(0), at(0), at(0), T0 + 3_600_000, true, true, false, false]);
   });
 
-  test('begins with both answers, whichever came first', () => {
+  test('the limits begin with both answers, whichever came first', () => {
     const limits = new Limits(policy);
     limits.wasRead(at(0));
     expect([limits.mayUnseal(at(0)), limits.sealBlock(at(0))]).toEqual([false, 'KMS check too old']);
@@ -429,7 +429,7 @@ describe('how long a member continues without the KMS and the store', () => {
     expect([limits.mayUnseal(at(0)), limits.sealBlock(at(0))]).toEqual([true, undefined]);
   });
 
-  test('is shown with the missing event: 3 600 s without a KMS check, 21 600 s without a read (F10)', () => {
+  test('sealing stops with the missing event: 3 600 s without a KMS check, 21 600 s without a read (F10)', () => {
     const limits = new Limits(policy);
     limits.kmsCheckPassed(at(0));
     limits.wasRead(at(0));
@@ -441,7 +441,7 @@ describe('how long a member continues without the KMS and the store', () => {
     expect(limits.sealBlock(at(30_000))).toBe('KMS check too old');
   });
 
-  test('is a token life and twice the skew longer for unsealing, and not as long as the clock is unconfirmed (F10)', () => {
+  test('unsealing continues a token life and twice the skew longer, but not while the clock is unconfirmed (F10)', () => {
     const limits = new Limits(policy);
     limits.kmsCheckPassed(at(0));
     limits.wasRead(at(0));
@@ -452,7 +452,7 @@ describe('how long a member continues without the KMS and the store', () => {
     expect(limits.mayUnseal({ ...at(0), steadyMs: at(7_800).steadyMs })).toBe(false);
   });
 
-  test('ends for sealing with three refusals, and for unsealing S + R later, and one KMS check that passes ends both stops (F10)', () => {
+  test('three refusals stop sealing, and unsealing S + R later, and one KMS check that passes ends both stops (F10)', () => {
     const limits = new Limits(policy);
     limits.kmsCheckPassed(at(0));
     limits.wasRead(at(0));
@@ -485,7 +485,7 @@ describe('how long a member continues without the KMS and the store', () => {
     expect([limits.isRefused(at(50)), limits.isStopped, limits.sealBlock(at(50))]).toEqual([false, false, undefined]);
   });
 
-  test('ends readiness when others may seal with keys unknown to this member: propagation − S', async () => {
+  test('a member is not ready once others may seal with keys unknown to that member: propagation − S', async () => {
     const { view, clock, now, refresh } = setUp();
     refresh(newKey());
     const prove = (): void => view.limits.kmsCheckPassed(now());

@@ -48,7 +48,7 @@ async function stopsAfter(fault: (all: readonly Member[]) => Promise<void>): Pro
 
 describe('a key that is disabled, at members and readers at any point between two KMS checks (F10)', () => {
   for (const kind of ['disabled', 'denied', 'not-found'] as const) {
-    test(`stops the last seal after 980 s and the last unseal after 1 580 s, at a KMS that answers ${kind}`, async () => {
+    test(`after a key is disabled, sealing stops within 980 s and unsealing within 1 580 s, at a KMS that answers ${kind}`, async () => {
       const { lastSeal, lastOpen } = await stopsAfter(async () => {
         fleet.kms.failing = kind;
       });
@@ -60,7 +60,7 @@ describe('a key that is disabled, at members and readers at any point between tw
     });
   }
 
-  test('stops the last seal after 3 600 s and the last unseal after 7 800 s, while the KMS is unreachable', async () => {
+  test('after a key is disabled, sealing stops within 3 600 s and unsealing within 7 800 s, while the KMS is unreachable', async () => {
     const { lastSeal, lastOpen } = await stopsAfter(async (all) => {
       fleet.kms.failing = 'disabled';
       for (const { keyWrapper } of all) keyWrapper.cut = true;
@@ -74,7 +74,7 @@ describe('a key that is disabled, at members and readers at any point between tw
     expect(lastOpen.reader).toBeGreaterThan(2_620 + HOUR);
   });
 
-  test('stops them within the same bounds at a KMS that answers, while the store is unreachable', async () => {
+  test('after a key is disabled, sealing and unsealing stop within the same bounds if only the store is unreachable', async () => {
     const { lastSeal, lastOpen } = await stopsAfter(async (all) => {
       fleet.kms.failing = 'disabled';
       for (const { ring } of all) ring.cut = true;

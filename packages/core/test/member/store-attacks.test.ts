@@ -69,7 +69,7 @@ describe('an attacker who can write the store and has stolen the data keys of th
   };
 
   for (const [title, edit] of Object.entries(edits)) {
-    test(`cannot have a key ${title}, because its times are bound into its wraps`, async () => {
+    test(`a thief cannot have a key ${title}, because its times are bound into its wraps`, async () => {
       const a = await robbed();
       const token = seal(a);
       const honest = (await fleet.store.document()) ?? '';
@@ -81,7 +81,7 @@ describe('an attacker who can write the store and has stolen the data keys of th
     });
   }
 
-  test('cannot give the ciphertext of one key to another', async () => {
+  test('a thief cannot give the ciphertext of one key to another', async () => {
     const a = await robbed();
     await a.codec.rotate({ emergency: true });
     const token = seal(a);
@@ -95,7 +95,7 @@ describe('an attacker who can write the store and has stolen the data keys of th
     expect(await outcomeOf(a, honest, token)).toEqual(REFUSED);
   });
 
-  test('cannot give a key another id, because the id is computed from the key', async () => {
+  test('a thief cannot give a key another id, because the id is computed from the key', async () => {
     const a = await robbed();
     const token = seal(a);
     const honest = (await fleet.store.document()) ?? '';
@@ -108,7 +108,7 @@ describe('an attacker who can write the store and has stolen the data keys of th
 });
 
 describe('rings that share a KMS key (F25)', () => {
-  test('do not unwrap each other’s keys, because the name is bound into every wrap', async () => {
+  test('rings that share a KMS key do not unwrap each other’s keys, because the name is bound into every wrap', async () => {
     const keyWrapper = fleet.kms.connect();
     await fleet.start({ keyWrapper, ringName: 'payments' });
     const [entry] = (await stored('payments')).entries;
@@ -121,7 +121,7 @@ describe('rings that share a KMS key (F25)', () => {
     }
   });
 
-  test('do not accept a renamed document, not even from an attacker who has the keys', async () => {
+  test('a ring does not accept a renamed document of another, not even from an attacker who has the keys', async () => {
     const a = await robbed();
     const before = await stored();
     const other = new Thief('orders');

@@ -22,7 +22,7 @@ const named = (log: string[], name: string) => async (): Promise<string> => {
 };
 
 describe('tasks that are run in turn', () => {
-  test('run one at a time', async () => {
+  test('tasks run one at a time', async () => {
     const turns = new Turns();
     const log: string[] = [];
     const one = held(log, 'one');
@@ -36,7 +36,7 @@ describe('tasks that are run in turn', () => {
     expect(log).toEqual(['one began', 'one ended', 'two began', 'two ended']);
   });
 
-  test('begin after the call that requested them has returned', async () => {
+  test('a task begins after the call that requested the task has returned', async () => {
     const turns = new Turns();
     const log: string[] = [];
     const run = turns.asked(named(log, 'run'));
@@ -45,7 +45,7 @@ describe('tasks that are run in turn', () => {
     expect(log).toEqual(['returned', 'run']);
   });
 
-  test('run in the order of their requests, with requested tasks before background ones', async () => {
+  test('tasks run in the order of their requests, with requested tasks before background ones', async () => {
     const turns = new Turns();
     const log: string[] = [];
     await Promise.all([
@@ -57,7 +57,7 @@ describe('tasks that are run in turn', () => {
     expect(log).toEqual(['asked 1', 'asked 2', 'background 1', 'background 2']);
   });
 
-  test('wait for the pending task, whatever their kind', async () => {
+  test('tasks wait for the pending task, whatever their kind', async () => {
     const turns = new Turns();
     const log: string[] = [];
     const long = held(log, 'background');
@@ -70,7 +70,7 @@ describe('tasks that are run in turn', () => {
     expect(log).toEqual(['background began', 'background ended', 'asked']);
   });
 
-  test('fail only for their own caller, and the next one runs', async () => {
+  test('a task fails only for its own caller, and the next one runs', async () => {
     const turns = new Turns();
     const failed = turns.asked(() => Promise.reject(new Error('failed')));
     const next = turns.asked(() => Promise.resolve('next'));
@@ -78,7 +78,7 @@ describe('tasks that are run in turn', () => {
     expect(await next).toBe('next');
   });
 
-  test('are idle when none is left, including those requested meanwhile', async () => {
+  test('the turns are idle when no task is left, including those requested meanwhile', async () => {
     const turns = new Turns();
     const log: string[] = [];
     await turns.idle;
@@ -91,7 +91,7 @@ describe('tasks that are run in turn', () => {
     expect(await turns.asked(named(log, 'again'))).toBe('again');
   });
 
-  test('do not stop the others if one throws instead of rejecting', async () => {
+  test('a task that throws instead of rejecting does not stop the others', async () => {
     const turns = new Turns();
     const thrown = turns.asked((): Promise<never> => {
       throw new Error('thrown');

@@ -48,7 +48,7 @@ describe('a ring of many live keys (F23)', () => {
   });
   const tooLarge = { name: 'RingStoreError', kind: 'too-large' };
 
-  test('accepts no further requested key from 48 on, and none is created for it', async () => {
+  test('a ring of 48 keys accepts no further requested key, and none is created', async () => {
     const { total } = kms;
     await expect(member.codec.rotate()).rejects.toMatchObject(tooLarge);
     await expect(member.codec.rotate({ emergency: true })).rejects.toMatchObject(tooLarge);
@@ -61,7 +61,7 @@ describe('a ring of many live keys (F23)', () => {
     });
   });
 
-  test('accepts revocations: those that every member has read leave the document to make room for a successor', async () => {
+  test('a ring of many keys accepts revocations: those that every member has read leave the document to make room', async () => {
     for (let i = 0; i < 18; i++) {
       const { sealingKey } = member.codec.health();
       if (sealingKey === undefined) break;
@@ -76,7 +76,7 @@ describe('a ring of many live keys (F23)', () => {
     expect(open(member, seal(member))).toBe('state');
   });
 
-  test('accepts revocations that not every member has read without a successor, once they fill it', async () => {
+  test('a full ring accepts revocations that not every member has read, without a successor', async () => {
     for (let i = 0; i < 17; i++) await member.codec.revoke(member.codec.health().sealingKey ?? '');
     const { entries } = await stored();
     expect(entries).toHaveLength(64);
@@ -88,21 +88,24 @@ describe('a ring of many live keys (F23)', () => {
 test.each([
   [59, 60],
   [60, 60],
-])('fills the sixtieth place by schedule, and none after it: of %i keys, a day later %i', async (many, later) => {
-  const { codec } = await fleet.start();
-  for (let i = 1; i < 48; i++) await codec.rotate();
-  // Each of these makes a successor.
-  for (let i = 48; i < many; i++) await codec.revoke(codec.health().sealingKey ?? '');
-  expect((await stored()).entries).toHaveLength(many);
-  await fleet.clock.advance(25 * 3_600);
-  expect((await stored()).entries).toHaveLength(later);
-  expect(log.of('rotation').filter((event) => 'reason' in event && event['reason'] === 'scheduled')).toHaveLength(
-    later - many,
-  );
-});
+])(
+  'a scheduled rotation fills the sixtieth place, and none after that: of %i keys, a day later %i',
+  async (many, later) => {
+    const { codec } = await fleet.start();
+    for (let i = 1; i < 48; i++) await codec.rotate();
+    // Each of these makes a successor.
+    for (let i = 48; i < many; i++) await codec.revoke(codec.health().sealingKey ?? '');
+    expect((await stored()).entries).toHaveLength(many);
+    await fleet.clock.advance(25 * 3_600);
+    expect((await stored()).entries).toHaveLength(later);
+    expect(log.of('rotation').filter((event) => 'reason' in event && event['reason'] === 'scheduled')).toHaveLength(
+      later - many,
+    );
+  },
+);
 
 describe('a new key', () => {
-  test('is discarded, and another one created, if its id is already in the ring (F16)', async () => {
+  test('a new key whose id is already in the ring is discarded, and another one created (F16)', async () => {
     const wrapsOnly: KeyWrapper = { ...localKeyWrapper({ masterKey: randomBytes(32) }) };
     delete wrapsOnly.generate;
     const first = randomBytes(32);
@@ -117,7 +120,7 @@ describe('a new key', () => {
     expect(new Set(codec.health().keys.map(({ id }) => id)).size).toBe(2);
   });
 
-  test('is not published, and reported as a local failure, if the random source is broken', async () => {
+  test('a new key from a broken random source is not published, and a local failure is reported', async () => {
     const wrapsOnly: KeyWrapper = { ...localKeyWrapper({ masterKey: randomBytes(32) }) };
     delete wrapsOnly.generate;
     let isBroken = false;
@@ -129,7 +132,7 @@ describe('a new key', () => {
     expect((await stored()).entries).toHaveLength(1);
   });
 
-  test('is not even created by a wrong clock (F13)', async () => {
+  test('a member with a wrong clock does not even create a new key (F13)', async () => {
     const { codec } = await fleet.start();
     fleet.store.date = () => new Date(fleet.clock.wallMs() + 3_600_000);
     await expect(codec.rotate()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });
@@ -138,7 +141,7 @@ describe('a new key', () => {
 });
 
 describe('a write', () => {
-  test('has vouchers for a new key of the newest eight that its creator knows, including revoked and expired ones', async () => {
+  test('a new key has vouchers of the newest eight keys that its creator knows, including revoked and expired ones', async () => {
     const { codec } = await fleet.start();
     const made = async () => (await stored()).entries.toSorted((one, other) => one.created - other.created);
     await codec.rotate();
@@ -159,7 +162,7 @@ describe('a write', () => {
     expect(newest.slice(-9)).toContain(id);
   });
 
-  test('does not happen if there is nothing to revoke', async () => {
+  test('nothing is written if there is nothing to revoke', async () => {
     const { codec } = await fleet.start();
     const { writes } = fleet.store;
     await codec.revokeAllBefore(new Date(0));
@@ -167,7 +170,7 @@ describe('a write', () => {
     expect(codec.health().keys).toHaveLength(1);
   });
 
-  test('does not happen while the key wrapper whose wraps are missing is down, and adds no wrap to a revoked key', async () => {
+  test('nothing is written while the key wrapper whose wraps are missing is down, and a revoked key gets no wrap', async () => {
     const first = await fleet.start();
     await first.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000));
     const down = fleet.kms.connect('other-kms');
@@ -185,7 +188,7 @@ describe('a write', () => {
     ]);
   });
 
-  test('is reported as a conflict if another writer was first, and not if the store failed it', async () => {
+  test('a write that another writer preceded is reported as a conflict, and one that the store failed is not', async () => {
     const failures: Error[] = [new RingStoreError('unavailable', 'no'), new RingConflictError()];
     const inner = fleet.store.connectUnwatched();
     let isFailing = false;
@@ -245,13 +248,16 @@ describe('a requested rotation that loses the race to another one (F8)', () => {
     return (await stored()).entries.length;
   }
 
-  test.each([0, 200, 300])('is satisfied by one whose clock is %d s ahead', async (seconds) => {
-    const other = await fleet.start({ ring: fleet.store.connectUnwatched(), clock: ahead(seconds) });
-    const member = await overtaken(() => other.codec.rotate());
-    expect(await rotated(member)).toBe(2);
-  });
+  test.each([0, 200, 300])(
+    'a rotation that lost the race is satisfied by one whose clock is %d s ahead',
+    async (seconds) => {
+      const other = await fleet.start({ ring: fleet.store.connectUnwatched(), clock: ahead(seconds) });
+      const member = await overtaken(() => other.codec.rotate());
+      expect(await rotated(member)).toBe(2);
+    },
+  );
 
-  test('is still made if it was requested to seal sooner', async () => {
+  test('a rotation that lost the race is still made if sealing was requested sooner', async () => {
     const other = await fleet.start({ ring: fleet.store.connectUnwatched() });
     const member = await overtaken(() => other.codec.rotate());
     expect(await rotated(member, { emergency: true })).toBe(3);

@@ -58,7 +58,7 @@ async function readAll(members: readonly Member[], seconds: number): Promise<voi
 }
 
 describe('a document whose keys have all expired (F39)', () => {
-  test('does not create a second ring beside that of running members', async () => {
+  test('a document whose keys have all expired does not create a second ring beside that of running members', async () => {
     const a = await fleet.start();
     const old = (await fleet.store.document()) ?? '';
     await fleet.clock.advance(5 * DAY);
@@ -73,7 +73,7 @@ describe('a document whose keys have all expired (F39)', () => {
     await expectOneRing(members);
   });
 
-  test('is refused under create never, and left unchanged', async () => {
+  test('a document whose keys have all expired is refused under create never, and left unchanged', async () => {
     const a = await fleet.start();
     await a.codec.close();
     const old = await fleet.store.document();
@@ -82,7 +82,7 @@ describe('a document whose keys have all expired (F39)', () => {
     expect(await fleet.store.document()).toBe(old);
   });
 
-  test('leads to one ring if it is an old backup under a restarted fleet, and servers that knew the expired keys follow', async () => {
+  test('an old backup under a restarted fleet leads to one ring, which servers that knew the expired keys follow', async () => {
     const a = await fleet.start();
     const machine = new MachineClock(fleet.clock);
     const late = await fleet.start({ clock: machine });
@@ -98,7 +98,7 @@ describe('a document whose keys have all expired (F39)', () => {
     await expectOneRing([...members, late]);
   });
 
-  test('leads to a ring that is linked to its keys, or to none, if the KMS does not unwrap them at first', async () => {
+  test('expired keys that the KMS does not unwrap at first lead to a ring that is linked to them, or to none', async () => {
     const a = await fleet.start();
     const machine = new MachineClock(fleet.clock);
     const late = await fleet.start({ clock: machine });
@@ -124,7 +124,7 @@ describe('a document whose keys have all expired (F39)', () => {
     await expectOneRing([member, late]);
   });
 
-  test('is overwritten by running members, which read nothing from it', async () => {
+  test('a document whose keys have all expired is overwritten by running members, which read nothing from the document', async () => {
     const a = await fleet.start();
     const old = (await fleet.store.document()) ?? '';
     const [ended] = await ids();
@@ -205,7 +205,7 @@ describe('a thief of an older key (F36)', () => {
   };
 
   for (const [title, compose] of Object.entries(documents)) {
-    test(`does not bring it back by a document with ${title}`, async () => {
+    test(`a thief of an older key does not bring the key back by a document with ${title}`, async () => {
       const { members, keys } = await robbed();
       onlyKeeps(keys.older);
       const [older, newest] = [await entryOf(keys.older), await entryOf(keys.newest)];
@@ -225,7 +225,7 @@ describe('a thief of an older key (F36)', () => {
     });
   }
 
-  test('does not undo the rotation at a start, even if every start reads the document last', async () => {
+  test('a thief of an older key does not undo the rotation at a start, even if every start reads the document last', async () => {
     const { members, keys } = await robbed();
     onlyKeeps(keys.older);
     const [older, newest] = [await entryOf(keys.older), await entryOf(keys.newest)];
@@ -235,7 +235,7 @@ describe('a thief of an older key (F36)', () => {
     expect(c.codec.health().sealingKey).toBe(keys.newest);
   });
 
-  test('does not bring it back after it was revoked, for two days, however often they write', async () => {
+  test('a thief does not bring an older key back after its revocation, for two days, however often they write', async () => {
     const { members, keys } = await robbed();
     onlyKeeps(keys.older);
     const clean = (await ring()).entries;
@@ -256,7 +256,7 @@ describe('a thief of an older key (F36)', () => {
 });
 
 describe('a thief of a revoked key (F36)', () => {
-  test('a thief of the newest key, which was revoked since, cannot revoke an older one with it', async () => {
+  test('a thief of the newest key, which was revoked since, cannot revoke an older key', async () => {
     const { members, keys } = await robbed();
     onlyKeeps(keys.newest);
     const [a] = members as [Member];
@@ -281,7 +281,7 @@ describe('a thief of a revoked key (F36)', () => {
     expect(c.codec.health().keys.find(({ id }) => id === keys.older)?.held).toBe(true);
   });
 
-  test('revives it at no member by removing its revocation from the document', async () => {
+  test('a thief of a revoked key revives the key at no member by removing its revocation from the document', async () => {
     const { members, keys } = await robbed();
     onlyKeeps(keys.revoked);
     const revived = writtenLast().map((entry) => ({ ...entry, revoked: undefined }));
@@ -320,7 +320,7 @@ describe('a member whose keys are all revoked while its KMS is down (F37)', () =
     expect(open(member, token)).toBe(UNKNOWN);
   }
 
-  test('does not adopt a ring of an attacker who may wrap', async () => {
+  test('a member whose keys are all revoked during an outage of its KMS adopts no ring of an attacker who may wrap', async () => {
     const { a, b, token } = await stranded();
     const honest = (await fleet.store.document()) ?? '';
     const now = fleet.clock.wallMs();
@@ -346,7 +346,7 @@ describe('a member whose keys are all revoked while its KMS is down (F37)', () =
     await expectOneRing([a, b]);
   });
 
-  test('switches to no ring that claims to be older if it has known its ring for longer than storeOutage', async () => {
+  test('a member that has known its ring for longer than storeOutage switches to no ring that claims to be older', async () => {
     const a = await fleet.start();
     await fleet.clock.advance(7 * HOUR);
     const token = seal(a);
@@ -361,7 +361,7 @@ describe('a member whose keys are all revoked while its KMS is down (F37)', () =
     await expectOneRing([a]);
   });
 
-  test('switches to no ring that claims to be older if it started recently in an old ring', async () => {
+  test('a member that started recently in an old ring switches to no ring that claims to be older', async () => {
     const a = await fleet.start();
     await fleet.clock.advance(9 * HOUR);
     await a.codec.revoke(a.codec.health().sealingKey ?? '');
@@ -381,7 +381,7 @@ describe('a member whose keys are all revoked while its KMS is down (F37)', () =
     await expectOneRing([a, late]);
   });
 
-  test('forgets no revocation because of an older document', async () => {
+  test('a member whose keys are all revoked forgets no revocation because of an older document', async () => {
     const { a, b, before, token } = await stranded();
     a.ring.cut = true;
     await fleet.store.put(before);
@@ -400,7 +400,7 @@ describe('a member whose keys are all revoked while its KMS is down (F37)', () =
     await expectOneRing([a, b]);
   });
 
-  test('reports that the successor is lost, and never throws anything else', async () => {
+  test('a member whose keys are all revoked reports that the successor is lost, and never throws anything else', async () => {
     const a = await fleet.start();
     fleet.kms.failing = 'unavailable';
     const revoked = a.codec.revokeAllBefore(new Date(fleet.clock.wallMs()));
@@ -418,7 +418,7 @@ describe('a member whose keys are all revoked while its KMS is down (F37)', () =
     await expectOneRing([a]);
   });
 
-  test('adopts no foreign ring as a reader either', async () => {
+  test('a reader whose keys are all revoked adopts no foreign ring either', async () => {
     const a = await fleet.start();
     const reader = await fleet.start({ role: 'reader' });
     const token = seal(a);
@@ -478,7 +478,7 @@ describe('an attacker who may wrap, and deceives a starting server (F37)', () =>
     return a.codec.health().keys.some(({ id }) => theirs.has(id));
   }
 
-  test('gains nothing for a revoked key that the server unwrapped beside their key', async () => {
+  test('an attacker gains nothing for a revoked key that the server unwrapped beside the attacker’s key', async () => {
     const a = await fleet.start();
     const first = (await ring()).entries[0] as RingEntry;
     await a.codec.revoke(first.id);
@@ -494,7 +494,7 @@ describe('an attacker who may wrap, and deceives a starting server (F37)', () =>
     await expectOneRing([a]);
   });
 
-  test('gains nothing by a voucher for a key of the ring', async () => {
+  test('an attacker gains nothing by a voucher for a key of the ring', async () => {
     const a = await fleet.start();
     const honest = (await ring()).entries;
     a.ring.cut = true;
@@ -518,7 +518,7 @@ describe('an attacker who may wrap, and deceives a starting server (F37)', () =>
     await expectOneRing([a]);
   });
 
-  test('gains nothing for an expired key that the server unwrapped before it saw their key', async () => {
+  test('an attacker gains nothing for an expired key that the server unwrapped before the attacker’s key', async () => {
     fleet.store.kind = 'shared';
     const a = await fleet.start();
     const ended = (await ring()).entries;

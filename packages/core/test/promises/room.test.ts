@@ -56,7 +56,7 @@ async function workFor(hours: number): Promise<void> {
 }
 
 describe('a ring that was filled by rotations (F43)', () => {
-  test('refuses no revocation if several members filled it, each of which counts the keys it knows', async () => {
+  test('a ring that several members filled refuses no revocation, although each counts only the keys it knows', async () => {
     const [a, b] = members as [Member, Member];
     await filled(a);
     await a.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + HOUR * 1_000));
@@ -98,7 +98,7 @@ describe('a ring that was filled by rotations (F43)', () => {
     await a.codec.rotate();
   });
 
-  test('continues to rotate by itself if it is filled repeatedly', async () => {
+  test('a ring that is filled repeatedly continues to rotate by itself', async () => {
     const [a] = members as [Member, Member];
     const sealedWith = new Set<string | undefined>();
     for (let day = 0; day < 6; day++) {
@@ -112,7 +112,7 @@ describe('a ring that was filled by rotations (F43)', () => {
     expect(sealedWith.size).toBeGreaterThanOrEqual(6);
   });
 
-  test('accepts only a revocation if it is full, reports that no key may seal, and recovers by itself', async () => {
+  test('a full ring accepts only a revocation, reports that no key may seal, and recovers by itself', async () => {
     const [a] = members as [Member, Member];
     await filled(a);
     await fleet.clock.advance(100);
@@ -141,7 +141,7 @@ describe('a ring that was filled by rotations (F43)', () => {
     for (const { codec } of members) expect(codec.health()).toMatchObject({ status: 'ok', problems: [] });
   });
 
-  test('teaches a revocation that has left it to a member that missed it, at the next read', async () => {
+  test('a revocation that has left the ring reaches a member that missed it, at the next read', async () => {
     const [a, b] = members as [Member, Member];
     const [token, key] = [seal(b), b.codec.health().sealingKey ?? ''];
     await filled(a);
@@ -159,7 +159,7 @@ describe('a ring that was filled by rotations (F43)', () => {
     expect(members.map((to) => open(to, token))).toEqual(Array(2).fill('InvalidRequestState: unknown key'));
   });
 
-  test('receives a key as soon as there is room if all of its 64 keys are revoked', async () => {
+  test('a ring whose 64 keys are all revoked receives a key as soon as there is room', async () => {
     const [a] = members as [Member, Member];
     await filled(a);
     for (let i = 0; i < 70; i++) {

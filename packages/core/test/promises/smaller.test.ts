@@ -32,7 +32,7 @@ async function entries() {
 }
 
 describe('createAfter', () => {
-  test('follows backoffCap, for every store that others may share and for file rings', () => {
+  test('createAfter follows backoffCap, for every store that others may share and for file rings', () => {
     for (const storeKind of ['redis', 'postgres', 'file', 's3']) {
       for (const [refreshEverySeconds, backoffCapSeconds] of [
         [300, 60],
@@ -47,7 +47,7 @@ describe('createAfter', () => {
     expect(resolvePolicy(undefined, { storeKind: 'file', createNow: true }).createAfterSeconds).toBe(0);
   });
 
-  test('lets a store that lost the ring in an outage get it back, not another one, with a backoffCap of an hour', async () => {
+  test('a store that lost the ring in an outage gets the same ring back, with a backoffCap of an hour', async () => {
     fleet.store.kind = 'shared';
     const policy = { backoffCapSeconds: 3_600 };
     // It draws the longest waits.
@@ -66,7 +66,7 @@ describe('createAfter', () => {
 });
 
 describe('the lock of a file ring', () => {
-  test('blocks other processes for ten seconds if its holder was stopped', async () => {
+  test('a stopped holder of the lock of a file ring blocks other processes for ten seconds', async () => {
     const lock = join(directory, 'ring.lock');
     // Held by a running process of this machine: this one.
     expect(await tryFileLock(lock)).toBeDefined();
@@ -100,7 +100,7 @@ describe('readiness', () => {
   }
 
   for (const emergency of [true, false]) {
-    test(`ends while the newest active key is not held, and health shows it: ${emergency ? 'an emergency' : 'a planned'} one`, async () => {
+    test(`no member is ready while the newest active key is not held, and health shows that: ${emergency ? 'an emergency' : 'a planned'} one`, async () => {
       const a = await fleet.start();
       const { eye, keyWrapper } = blind();
       const b = await fleet.start({ keyWrapper });
@@ -148,7 +148,7 @@ describe('one refusal among other failures', () => {
     return calls;
   }
 
-  test('does not raise the number of calls during an outage', async () => {
+  test('one refusal among other failures does not raise the number of calls during an outage', async () => {
     const calm = await callsInOutage(['unavailable']);
     // For a minute the member calls it each ten seconds.
     expect(await callsInOutage(['denied', 'unavailable'])).toBeLessThanOrEqual(calm + 6);
@@ -164,7 +164,7 @@ describe('a file ring', () => {
     missRefreshSeconds: 1,
   };
 
-  test('is not created again if it is missing for a moment', async () => {
+  test('a file ring that is missing for a moment is not created again', async () => {
     const path = join(directory, 'ring');
     const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
     const first = await createKmsCodec({ keyWrapper, ring: fileRing(path), policy, create: 'now' });
@@ -179,7 +179,7 @@ describe('a file ring', () => {
     await second.close();
   });
 
-  test('is created at once on request', async () => {
+  test('a file ring is created at once on request', async () => {
     const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
     const began = Date.now();
     const codec = await createKmsCodec({ keyWrapper, ring: fileRing(join(directory, 'ring')), create: 'now' });

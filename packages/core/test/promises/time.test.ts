@@ -110,7 +110,7 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
     await workFor(10 * HOUR, HOUR / 2, [wrong, a]);
   });
 
-  test('publishes and removes nothing while its clock stays days ahead, and reports it all the time', async () => {
+  test('a server whose clock stays days ahead publishes and removes nothing, and reports the wrong clock all the time', async () => {
     const [wrong, a] = [await start(), await start()];
     await fleet.clock.advance(20 * HOUR);
     wrong.clock.offsetSeconds = 3 * DAY;
@@ -156,7 +156,7 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
     });
   }
 
-  test('a machine that started twenty hours ahead and learns it from a date forgets no key and publishes none', async () => {
+  test('a machine that started twenty hours ahead and learns that from a date forgets no key and publishes none', async () => {
     const a = await start();
     await fleet.clock.advance(6 * HOUR);
     // By its clock the successor is overdue, and eight hours later the key has expired.
@@ -176,7 +176,7 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
 });
 
 describe('a server whose clock steps after the end of a revoked key', () => {
-  test('does not take that key back from a document written before the revocation', async () => {
+  test('a server whose clock stepped takes no revoked key back from a document written before the revocation', async () => {
     const member = await start();
     const [revoked] = await entries();
     const id = revoked?.id ?? '';
@@ -214,7 +214,7 @@ describe('a server that started with its clock ten hours ahead, by which an olde
 
   for (const isKmsAway of [false, true]) {
     const title = isKmsAway ? ', and cannot unwrap it' : '';
-    test(`leaves that key unchanged when it revokes another${title}`, async () => {
+    test(`a server that started ten hours ahead leaves the expired key unchanged when revoking another${title}`, async () => {
       const { wrong, older, newer } = await alone();
       wrong.keyWrapper.cut = isKmsAway;
       const revoking = wrong.codec.revoke(newer);
@@ -230,7 +230,7 @@ describe('a server that started with its clock ten hours ahead, by which an olde
     });
   }
 
-  test('revokes that key too when it revokes all', async () => {
+  test('a server that started ten hours ahead revokes the expired key too when revoking all', async () => {
     const { wrong, older, newer } = await alone();
     await wrong.codec.revokeAllBefore(new Date(fleet.clock.wallMs()));
     expect((await entries()).map(({ id, revoked }) => [id, revoked !== undefined])).toEqual([
@@ -239,7 +239,7 @@ describe('a server that started with its clock ten hours ahead, by which an olde
     ]);
   });
 
-  test('reports it when it revokes all, and cannot unwrap that key', async () => {
+  test('a server that started ten hours ahead reports a failure when revoking all if the expired key cannot be unwrapped', async () => {
     const { wrong, older } = await alone();
     wrong.keyWrapper.cut = true;
     const revoking = Promise.allSettled([wrong.codec.revokeAllBefore(new Date(fleet.clock.wallMs()))]);
@@ -273,7 +273,7 @@ describe('a publisher that was delayed (F41)', () => {
   }
 
   for (const isEmergency of [false, true]) {
-    test(`publishes nothing if it was stopped for longer than the propagation, ${isEmergency ? 'as an emergency' : 'as planned'}`, async () => {
+    test(`a publisher that was stopped for longer than the propagation publishes nothing, ${isEmergency ? 'as an emergency' : 'as planned'}`, async () => {
       const gate = { wait: Promise.resolve(), open: (): void => undefined };
       const inner = fleet.kms.connect();
       const frozen = await start({
@@ -308,7 +308,7 @@ describe('a publisher that was delayed (F41)', () => {
     });
   }
 
-  test('seals with the key only after all members have it if the network held its write for longer than the propagation', async () => {
+  test('a publisher whose write was held for longer than the propagation seals with the key only after all members have it', async () => {
     const { network, ring } = held(fleet.store.connectUnwatched());
     const late = await start({ ring });
     // Each reads at its own time: none is notified of a write.
@@ -331,7 +331,7 @@ describe('a publisher that was delayed (F41)', () => {
   });
 
   for (const isAnswered of [false, true]) {
-    test(`does not seal with the key before all have it if it was stopped while its write was pending: ${isAnswered ? 'the answer is there when it continues' : 'no answer ever comes'}`, async () => {
+    test(`a publisher that was stopped during its write does not seal before all have the key: ${isAnswered ? 'the answer is there when it continues' : 'no answer ever comes'}`, async () => {
       const { network, ring } = held(fleet.store.connectUnwatched());
       const late = await start({ ring });
       const members = [late];
@@ -357,7 +357,7 @@ describe('a publisher that was delayed (F41)', () => {
     });
   }
 
-  test('counts an answer of the store from the time of the request, not of the resume, if it was stopped', async () => {
+  test('a publisher that was stopped counts an answer of the store from the time of the request, not of the resume', async () => {
     const gate = { answer: Promise.resolve(), open: (): void => undefined };
     const inner = fleet.store.connectUnwatched();
     const late = await start({
@@ -389,7 +389,7 @@ describe('a publisher that was delayed (F41)', () => {
     expect(open(late, token)).toBe(UNKNOWN);
   });
 
-  test('does not take a late write for a successful one', async () => {
+  test('a publisher does not take a late write for a successful one', async () => {
     const { network, ring } = held(fleet.store.connect());
     const late = await start({ ring });
     const a = await start();

@@ -51,7 +51,7 @@ describe('notifications by an attacker who can send them (F45)', () => {
     expect(flooded.reads).toBeLessThanOrEqual(3 * (seconds / MISS_REFRESH + 1));
   });
 
-  test('cause no call to a failing KMS, whether a KMS check or a new key is pending', async () => {
+  test('an attacker’s notifications cause no call to a failing KMS, whether a KMS check or a new key is pending', async () => {
     for (const kind of ['unavailable', 'denied'] as const) {
       const away = async (fleet: Fleet, [a]: readonly Member[]): Promise<void> => {
         await fleet.clock.advance(600);
@@ -67,7 +67,7 @@ describe('notifications by an attacker who can send them (F45)', () => {
     }
   });
 
-  test('do not prevent a member from making its KMS check when that is due', async () => {
+  test('an attacker’s notifications do not prevent a member from making its KMS check when that is due', async () => {
     await notified(100, 4_000, async (members, second) => {
       if (second % 100 > 0) return;
       for (const { codec } of members) {
@@ -87,7 +87,7 @@ describe('notifications by an attacker who can send them (F45)', () => {
     await fleet.close();
   });
 
-  test('do not delay a revocation, at a store that takes three seconds for each read', async () => {
+  test('an attacker’s notifications do not delay a revocation, at a store that takes three seconds for each read', async () => {
     const fleet = new Fleet();
     const inner = fleet.store.connect();
     const slow = {
@@ -240,7 +240,7 @@ describe('forged tokens (F46)', () => {
   }
 
   for (const [title, state] of Object.entries(states)) {
-    test(`cause no KMS call and few reads while the KMS ${title}`, async () => {
+    test(`forged tokens cause no KMS call and few reads while the KMS ${title}`, async () => {
       const without = await worked(state, 0);
       const hostile = await worked(state, 5);
       expect(hostile.kmsCalls).toBe(without.kmsCalls);

@@ -33,7 +33,7 @@ const [oldest, middle, newest] = [testKey(1), testKey(2), testKey(3)] as const;
 const stranger = testKey(99);
 
 describe('a newer key', () => {
-  test('is the one created later, or of two created at once the one with the greater id', () => {
+  test('the newer of two keys is the one created later, or of two created at once the one with the greater id', () => {
     expect(isNewer({ created: 2, id: 'a' }, { created: 1, id: 'b' })).toBe(true);
     expect(isNewer({ created: 1, id: 'b' }, { created: 2, id: 'a' })).toBe(false);
     expect(isNewer({ created: 1, id: 'b' }, { created: 1, id: 'a' })).toBe(true);
@@ -41,7 +41,7 @@ describe('a newer key', () => {
     expect(isNewer({ created: 1, id: 'a' }, { created: 1, id: 'a' })).toBe(false);
   });
 
-  test('comes first in every sorting, whatever the original order', () => {
+  test('newer keys come first in every sorting, whatever the original order', () => {
     const key = fc.record({ created: fc.nat(3), id: fc.constantFrom('a', 'b', 'c', 'd') });
     const keys = fc.uniqueArray(key, { selector: ({ created, id }) => `${created}${id}`, maxLength: 12 });
     fc.assert(
@@ -103,13 +103,13 @@ describe('the MACs of the ring', () => {
 describe('a voucher', () => {
   const entry = entryBy(newest, [oldest, middle]);
 
-  test('is valid under the key that made it, and only those of known keys count', () => {
+  test('a voucher is valid under the key that made it, and only vouchers of known keys count', () => {
     expect([...rightVouchers(RING, entry, signersWith(oldest, middle)).keys()]).toEqual([oldest.id, middle.id]);
     expect([...rightVouchers(RING, entry, signersWith(middle, stranger)).keys()]).toEqual([middle.id]);
     expect(isVouched(RING, entry, signersWith(oldest))).toBe(true);
   });
 
-  test('comes from at most the newest eight of the older keys, and never from one of a ring that the member left', () => {
+  test('a key has vouchers of at most the newest eight older keys, and never of a key of a ring that the member left', () => {
     const keys = Array.from({ length: 12 }, (_, i) => testKey(i + 1));
     const later = entryBy(testKey(11), []);
     const left = signerOf(testKey(6));
@@ -126,7 +126,7 @@ describe('a voucher', () => {
     expect([...rightVouchers(RING, { ...later, vouchers }, signers).keys()]).toEqual(idsOf(5));
   });
 
-  test('by an unknown key is ignored', () => {
+  test('a voucher by an unknown key is ignored', () => {
     expect(isVouched(RING, entry, signersWith(stranger))).toBe(false);
     expect(isVouched(RING, entryBy(newest, []), signersWith(oldest, newest))).toBe(false);
   });
@@ -137,18 +137,18 @@ describe('a voucher', () => {
     ['activates', { activates: entry.activates + 1_000 }],
     ['sealsUntil', { sealsUntil: entry.sealsUntil + 1_000 }],
     ['opensUntil', { opensUntil: entry.opensUntil + 1_000 }],
-  ])('is invalid for another %s', (_, change) => {
+  ])('a voucher is invalid for another %s', (_, change) => {
     expect(isVouched(RING, { ...entry, ...change }, signersWith(oldest, middle))).toBe(false);
   });
 
-  test('is invalid in another ring, and under the id of another key', () => {
+  test('a voucher is invalid in another ring, and under the id of another key', () => {
     expect(isVouched('orders', entry, signersWith(oldest, middle))).toBe(false);
     const [mac] = entry.vouchers.values();
     const renamed = { ...entry, vouchers: new Map([[middle.id, mac as Uint8Array]]) };
     expect(isVouched(RING, renamed, signersWith(oldest, middle))).toBe(false);
   });
 
-  test('is still valid under a revoked key, because otherwise halves of a fleet could refuse each other permanently', () => {
+  test('a voucher is still valid under a revoked key, as otherwise halves of a fleet could refuse each other permanently', () => {
     expect(isVouched(RING, entry, new Map([[oldest.id, signerOf(oldest, true)]]))).toBe(true);
   });
 });
@@ -156,7 +156,7 @@ describe('a voucher', () => {
 describe('the MAC of a wrap', () => {
   const wrap = wrapBy(newest, { signature: Buffer.from('signed') });
 
-  test('is valid only under the wrapped key', () => {
+  test('the MAC of a wrap is valid only under the wrapped key', () => {
     expect(isRightWrap(RING, wrap, newest.held.authenticator)).toBe(true);
     expect(isRightWrap(RING, wrap, oldest.held.authenticator)).toBe(false);
     expect(isRightWrap('orders', wrap, newest.held.authenticator)).toBe(false);
@@ -168,18 +168,18 @@ describe('the MAC of a wrap', () => {
     ['ciphertext', { wrapped: Buffer.from('other') }],
     ['signature', { signature: Buffer.from('other') }],
     ['MAC', { mac: Buffer.alloc(32, 1) }],
-  ])('is invalid for another %s', (_, change) => {
+  ])('the MAC of a wrap is invalid for another %s', (_, change) => {
     expect(isRightWrap(RING, { ...wrap, ...change }, newest.held.authenticator)).toBe(false);
   });
 
-  test('is invalid without the signature that it covers', () => {
+  test('the MAC of a wrap is invalid without the signature that the MAC covers', () => {
     const { signature: _, ...unsigned } = wrap;
     expect(isRightWrap(RING, unsigned, newest.held.authenticator)).toBe(false);
   });
 });
 
 describe('the certified ancestors of a key', () => {
-  test('are valid under the key itself, for exactly these ids', () => {
+  test('the certified ancestors of a key are valid under the key itself, for exactly these ids', () => {
     const said = ancestorsBy(newest, [oldest, middle]);
     expect(areRightAncestors(RING, said, newest.held.authenticator)).toBe(true);
     expect(areRightAncestors(RING, said, middle.held.authenticator)).toBe(false);
@@ -193,45 +193,45 @@ describe('the certified ancestors of a key', () => {
 describe('a revocation', () => {
   const all = signersWith(oldest, middle, newest);
 
-  test('is certified by the revoked key itself', () => {
+  test('a revocation is certified by the revoked key itself', () => {
     expect(isCertified(RING, middle, revocationBy(middle.id, [middle]), all)).toBe(true);
   });
 
-  test('is certified by a newer key', () => {
+  test('a revocation is certified by a newer key', () => {
     expect(isCertified(RING, middle, revocationBy(middle.id, [newest]), all)).toBe(true);
   });
 
-  test('is not certified by an older key', () => {
+  test('a revocation is not certified by an older key', () => {
     expect(isCertified(RING, middle, revocationBy(middle.id, [oldest]), all)).toBe(false);
   });
 
-  test('is not certified by a newer key that is revoked itself', () => {
+  test('a revocation is not certified by a newer key that is revoked itself', () => {
     const signers = new Map([...all, [newest.id, signerOf(newest, true)]]);
     expect(isCertified(RING, middle, revocationBy(middle.id, [newest]), signers)).toBe(false);
     expect(isCertified(RING, newest, revocationBy(newest.id, [newest]), signers)).toBe(true);
   });
 
-  test('is not certified by an unknown key, nor without a certificate', () => {
+  test('a revocation is not certified by an unknown key, nor without a certificate', () => {
     expect(isCertified(RING, middle, revocationBy(middle.id, [stranger]), all)).toBe(false);
     expect(isCertified(RING, middle, revocationBy(middle.id, []), all)).toBe(false);
     expect(isCertified(RING, middle, revocationBy(middle.id, [middle]), new Map())).toBe(false);
   });
 
-  test('is certified by one valid certificate among invalid ones', () => {
+  test('a revocation is certified by one valid certificate among invalid ones', () => {
     const { at, by } = revocationBy(middle.id, [newest]);
     const mixed = new Map([[oldest.id, Buffer.alloc(32)], [middle.id, Buffer.alloc(32, 1)], ...by]);
     expect(isCertified(RING, middle, { at, by: mixed }, all)).toBe(true);
     expect([...rightCertificates(RING, middle.id, { at, by: mixed }, all).keys()]).toEqual([newest.id]);
   });
 
-  test('is valid for one key, at one time, in one ring', () => {
+  test('a revocation is valid for one key, at one time, in one ring', () => {
     const { at, by } = revocationBy(middle.id, [newest, middle]);
     expect(isCertified(RING, oldest, { at, by }, all)).toBe(false);
     expect(isCertified(RING, middle, { at: at + 1_000, by }, all)).toBe(false);
     expect(isCertified('orders', middle, { at, by }, all)).toBe(false);
   });
 
-  test('is certified, of two keys created at once, by the one with the greater id', () => {
+  test('of two keys created at once, the one with the greater id can certify the revocation of the other', () => {
     const [lesser, greater] = [oldest, { ...middle, created: oldest.created }].toSorted((a, b) =>
       a.id < b.id ? -1 : 1,
     );

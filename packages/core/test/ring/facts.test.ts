@@ -82,25 +82,25 @@ function written(known: RingSnapshot, read: RingDocument | undefined): RingDocum
 describe('an unknown key', () => {
   const known = knowing([one, first]);
 
-  test('is wanted when a known key vouches for it', () => {
+  test('an unknown key is wanted when a known key vouches for it', () => {
     expect(learn(known, documentWith(first, second), judgementOf()).wanted).toEqual([second]);
   });
 
-  test('is not wanted when no known key vouches for it', () => {
+  test('an unknown key is not wanted when no known key vouches for it', () => {
     const entries = [entryBy(two, []), entryBy(three, [two]), entryBy(four, [stranger])];
     const learned = learn(known, documentWith(first, ...entries), judgementOf());
     expect(learned.wanted).toEqual([]);
     expect(learned.known).toBe(known);
   });
 
-  test('is wanted when a revoked or an expired key vouches for it', () => {
+  test('an unknown key is wanted when a revoked or an expired key vouches for it', () => {
     const revoked = learn(known, documentWith({ ...first, revoked: revocationBy(one.id, [one]) }), judgementOf()).known;
     expect(learn(revoked, documentWith(second), judgementOf()).wanted).toEqual([second]);
     const past = new Map([[two.id, signerOf(two)]]);
     expect(learn(known, documentWith(entryBy(three, [two])), judgementOf({ past })).wanted).toHaveLength(1);
   });
 
-  test('is wanted again if it expired by a clock that was set back, but not if it is over or revoked', () => {
+  test('a key that expired by a clock that was set back is wanted again, but not if the key is over or revoked', () => {
     const ended = createSnapshot([{ ...keyOf(known, one), held: undefined }]);
     const at = (nowMs: number) => learn(ended, documentWith(first), judgementOf({ nowMs })).wanted;
     expect(at(first.opensUntil - 1)).toEqual([first]);
@@ -109,7 +109,7 @@ describe('an unknown key', () => {
     expect(learn(revoked, documentWith(first), judgementOf()).wanted).toEqual([]);
   });
 
-  test('is not wanted again if it was known to be revoked when its life was over (F36)', () => {
+  test('a key that was known to be revoked when its life was over is not wanted again (F36)', () => {
     const wantedWith = (over: ReadonlySet<string>) =>
       learn(known, documentWith(first, second), judgementOf({ over, isUnconfirmed: true, nowMs: two.opensUntil }))
         .wanted;
@@ -117,46 +117,46 @@ describe('an unknown key', () => {
     expect(wantedWith(new Set([two.id]))).toEqual([]);
   });
 
-  test('is wanted newest first', () => {
+  test('unknown keys are wanted newest first', () => {
     const entries = [second, third, entryBy(four, [one])];
     const { wanted } = learn(known, documentWith(...entries), judgementOf());
     expect(wanted.map(({ id }) => id)).toEqual([four.id, three.id, two.id]);
   });
 
-  test('is wanted once, even if it is in the document and was carried', () => {
+  test('an unknown key is wanted once, even if it is in the document and was carried', () => {
     const carrying = createSnapshot(known.keys, [second, third]);
     const { wanted } = learn(carrying, documentWith(first, second), judgementOf());
     expect(wanted.map(({ id }) => id)).toEqual([two.id, three.id]);
   });
 
-  test('is not wanted once it has expired', () => {
+  test('an unknown key is not wanted once it has expired', () => {
     const at = (nowMs: number) => learn(known, documentWith(second), judgementOf({ nowMs })).wanted;
     expect(at(two.opensUntil - 1)).toHaveLength(1);
     expect(at(two.opensUntil)).toHaveLength(0);
   });
 
-  test('is not wanted when it was created later than any clock can show', () => {
+  test('a key that was created later than any clock can show is not wanted', () => {
     const latest = two.created - 300_000 - 64_000;
     const at = (nowMs: number) => learn(known, documentWith(second), judgementOf({ nowMs })).wanted;
     expect(at(latest)).toHaveLength(1);
     expect(at(latest - 1)).toHaveLength(0);
   });
 
-  test('is not wanted if the member’s own pin refuses it, and stays in the document', () => {
+  test('an unknown key that the member’s own pin refuses is not wanted, and stays in the document', () => {
     const learned = learn(known, documentWith(first, second), judgementOf({ isPinnedOut: () => true }));
     expect(learned.wanted).toEqual([]);
     expect(isTombstone(keyOf(learned.known, two))).toBe(true);
     expect(written(learned.known, undefined).entries.map(({ id }) => id)).toEqual([one.id, two.id]);
   });
 
-  test('is kept as revoked, and never unwrapped, if a known newer one revokes it', () => {
+  test('an unknown key that a known newer one revokes is kept as revoked, and never unwrapped', () => {
     const revoked = { ...entryBy(one, []), revoked: revocationBy(one.id, [two]) };
     const learned = learn(knowing([two, second]), documentWith(revoked, second), judgementOf());
     expect(learned.wanted).toEqual([]);
     expect(keyOf(learned.known, one)).toMatchObject({ revoked: true, held: undefined, authenticator: undefined });
   });
 
-  test('is not revoked by an older, a revoked or an unknown key', () => {
+  test('an unknown key is not revoked by an older, a revoked or an unknown key', () => {
     for (const by of [one, stranger]) {
       const claimed = { ...entryBy(two, [one]), revoked: revocationBy(two.id, [by]) };
       expect(learn(known, documentWith(first, claimed), judgementOf()).wanted).toEqual([claimed]);
@@ -171,7 +171,7 @@ describe('an unknown key', () => {
     expect(learn(without, documentWith(claimed), judgementOf()).wanted).toEqual([claimed]);
   });
 
-  test('is remembered as revoked while a ring has room for it, the newest first (F23)', () => {
+  test('revoked keys are remembered while a ring has room for them, the newest first (F23)', () => {
     const last = testKey(140);
     const knowsLast = knowing([last, entryBy(last, [])]);
     const many = Array.from({ length: 70 }, (_, i) => testKey(10 + i));
@@ -196,13 +196,13 @@ describe('a key of which only the revocation is known', () => {
   const shifted = { ...entryBy(one, [two], { created: one.created - 1_000 }), revoked: revokedOne.revoked };
   const knows = learn(newer, documentWith(shifted, second, third), judgementOf()).known;
 
-  test('is not wanted under its true times either, even if a document omits its revocation', () => {
+  test('a key of which only the revocation is known is not wanted under its true times either, even if a document omits the revocation', () => {
     expect(keyOf(knows, one)).toMatchObject({ revoked: true, created: one.created - 1_000 });
     const right = entryBy(one, [two]);
     expect(learn(knows, documentWith(right, second, third), judgementOf())).toEqual({ known: knows, wanted: [] });
   });
 
-  test('has its revocation written to its entry in a document', () => {
+  test('a known revocation is written to the entry of its key in a document', () => {
     const right = entryBy(one, [two]);
     const read = documentWith(right, second, third);
     expect(lacks(read, knows, judgementOf())).toBe(true);
@@ -211,7 +211,7 @@ describe('a key of which only the revocation is known', () => {
     expect([...(entry?.revoked?.by.keys() ?? [])].toSorted()).toEqual([one.id, two.id].toSorted());
   });
 
-  test('is certified by no other key, because its times are not authenticated and a certificate ignores them (F36)', () => {
+  test('a revocation without a known key gets no other certificate, as its times are not authenticated and a certificate ignores them (F36)', () => {
     // Made after the stolen key that certifies it, under times that claim it was made before.
     const forged = { ...entryBy(four, [two], { created: T0 }), revoked: revocationBy(four.id, [three]) };
     const honest = knowing([two, second], [three, third], [newestKey, entryBy(newestKey, [])]);
@@ -221,7 +221,7 @@ describe('a key of which only the revocation is known', () => {
     expect([...(entry?.revoked?.by.keys() ?? [])]).toEqual([three.id]);
   });
 
-  test('is unwrapped, and stays revoked, if it is the only ancestor of a new key', () => {
+  test('a revoked key that is the only ancestor of a new key is unwrapped, and stays revoked', () => {
     const gone = { ...entryBy(one, []), revoked: revocationBy(one.id, [one, two]) };
     const heir = { ...entryBy(newestKey, [one]) };
     const wish = (known: RingSnapshot, ...entries: RingEntry[]) =>
@@ -240,7 +240,7 @@ describe('a key of which only the revocation is known', () => {
     expect(wish(opened, heir).wanted.map(({ id }) => id)).toEqual([newestKey.id]);
   });
 
-  test('is unwrapped if the revocation was not certified for its true times, and revoked by its own certificate', () => {
+  test('a key whose revocation was not certified for its true times is unwrapped, and revoked by its own certificate', () => {
     // Made after the key that certified it, so only its own certificate counts.
     const claimed = { ...entryBy(four, [two], { created: T0 }), revoked: revocationBy(four.id, [four, three]) };
     const fooled = learn(newer, documentWith(claimed, second, third), judgementOf()).known;
@@ -251,7 +251,7 @@ describe('a key of which only the revocation is known', () => {
     expect(keyOf(withUnwrapped(known, [key], judgementOf()), four)).toMatchObject({ revoked: true, held: undefined });
   });
 
-  test('is used again if only a newer key certified the revocation, and that key is in fact older', () => {
+  test('a key is used again if only a newer key certified the revocation, and that key is in fact older', () => {
     const claimed = { ...entryBy(four, [two], { created: T0 }), revoked: revocationBy(four.id, [three]) };
     const fooled = learn(newer, documentWith(claimed, second, third), judgementOf()).known;
     const right = entryBy(four, [three]);
@@ -272,20 +272,20 @@ describe('a known key', () => {
     expect(learned.known).toBe(known);
   });
 
-  test('gains only vouchers that are valid under known keys', () => {
+  test('a known key gains only vouchers that are valid under known keys', () => {
     const bare = knowing([one, first], [two, entryBy(two, [])]);
     const vouchers = new Map([...entryBy(two, [one, stranger]).vouchers, [three.id, junkMac]]);
     const learned = learn(bare, documentWith({ ...second, vouchers }), judgementOf()).known;
     expect([...keyOf(learned, two).vouchers.keys()]).toEqual([one.id]);
   });
 
-  test('gains no vouchers for other times', () => {
+  test('a known key gains no vouchers for other times', () => {
     const bare = knowing([one, first], [two, entryBy(two, [])]);
     const other = entryBy(two, [one], { opensUntil: two.opensUntil + HOUR });
     expect(learn(bare, documentWith(other), judgementOf()).known).toBe(bare);
   });
 
-  test('gains only wraps whose MAC is valid', () => {
+  test('a known key gains only wraps whose MAC is valid', () => {
     const added = wrapBy(two, { provider: 'aws-kms' });
     const entry = { ...second, wraps: [junkWrap(1), added, { ...added, keyId: 'x' }, ...second.wraps] };
     const learned = learn(known, documentWith(first, entry), judgementOf()).known;
@@ -302,7 +302,7 @@ describe('a known key', () => {
       expect(facts.map((other) => isSameFact(fact, other))).toEqual(facts.map((other) => other === fact));
   });
 
-  test('has at most 16 wraps (F23)', () => {
+  test('a known key has at most 16 wraps (F23)', () => {
     const wraps = Array.from({ length: 16 }, (_, i) => wrapBy(two, { keyId: `v${i}` }));
     const learned = learn(known, documentWith({ ...second, wraps }), judgementOf()).known;
     expect(keyOf(learned, two).wraps).toHaveLength(16);
@@ -310,7 +310,7 @@ describe('a known key', () => {
     expect(keyOf(learned, two).wraps[0]).toMatchObject({ keyId: 'k', isUnwrapped: true });
   });
 
-  test('is revoked by its own certificate, and can only certify from then on', () => {
+  test('a known key is revoked by its own certificate, and can only certify from then on', () => {
     const revoked = learn(
       known,
       documentWith({ ...second, revoked: revocationBy(two.id, [two]) }),
@@ -323,7 +323,7 @@ describe('a known key', () => {
     });
   });
 
-  test('is revoked by a newer one, and not by an older one', () => {
+  test('a known key is revoked by a newer one, and not by an older one', () => {
     const claims = [
       { ...first, revoked: revocationBy(one.id, [two]) },
       { ...second, revoked: revocationBy(two.id, [one]) },
@@ -332,7 +332,7 @@ describe('a known key', () => {
     expect([keyOf(learned, one).revoked, keyOf(learned, two).revoked]).toEqual([true, false]);
   });
 
-  test('is not revoked by a key that the same document revokes, because the newest is checked first', () => {
+  test('a known key is not revoked by a key that the same document revokes, because the newest is checked first', () => {
     const all = knowing([one, first], [two, second], [three, third]);
     const claims = [
       { ...first, revoked: revocationBy(one.id, [two]) },
@@ -353,14 +353,14 @@ describe('a known key', () => {
     }
   });
 
-  test('gains the certificates that others add, if it is revoked', () => {
+  test('a revoked key gains the certificates that others add', () => {
     const revoked = learn(known, documentWith({ ...first, revoked: revocationBy(one.id, [one]) }), judgementOf()).known;
     const more = { ...first, revoked: revocationBy(one.id, [two]) };
     const learned = learn(revoked, documentWith(more), judgementOf()).known;
     expect([...(keyOf(learned, one).revocation?.by.keys() ?? [])].toSorted()).toEqual([one.id, two.id].toSorted());
   });
 
-  test('gains the record with its own certificate if it was revoked without', () => {
+  test('a key that was revoked without its own certificate gains the record that has one', () => {
     const revoked = learn(known, documentWith({ ...first, revoked: revocationBy(one.id, [two]) }), judgementOf()).known;
     const better = revocationBy(one.id, [one], T0 + 5_000);
     const learned = learn(revoked, documentWith({ ...first, revoked: better }), judgementOf()).known;
@@ -389,7 +389,7 @@ describe('the revocation of a key', () => {
     expect([...(revoked?.revocation?.by.keys() ?? [])]).toEqual([one.id, two.id]);
   });
 
-  test('is possible for known and carried keys, each once, and for none that is revoked already or of a ring that was left', () => {
+  test('known and carried keys can each be revoked once, and none that is revoked already or of a ring that was left', () => {
     const [left, gone, held] = known.keys.map((key, i) => ({
       ...key,
       isLeft: i === 0,
@@ -411,34 +411,34 @@ describe('the missing facts of a document', () => {
   const lacksOf = (document: RingDocument, from: RingSnapshot = known, more: Partial<Judgement> = {}): boolean =>
     lacks(document, from, judgementOf(more));
 
-  test('are none if it has all known facts', () => {
+  test('a document with all known facts lacks none', () => {
     expect(lacksOf(documentWith(first, second))).toBe(false);
     expect(lacksOf(documentWith(second, third, first))).toBe(false);
   });
 
-  test('include a known key, until it has expired', () => {
+  test('a document lacks a known key, until that has expired', () => {
     expect(lacksOf(documentWith(first))).toBe(true);
     expect(lacksOf(documentWith())).toBe(true);
     expect(lacksOf(documentWith(first), known, { nowMs: two.opensUntil - 1 })).toBe(true);
     expect(lacksOf(documentWith(first), known, { nowMs: two.opensUntil })).toBe(false);
   });
 
-  test('include the true times of a key', () => {
+  test('a document lacks the true times of a key', () => {
     for (const time of ['created', 'activates', 'sealsUntil', 'opensUntil'] as const)
       expect(lacksOf(documentWith(first, entryBy(two, [one], { [time]: two[time] + HOUR })))).toBe(true);
   });
 
-  test('include a known voucher', () => {
+  test('a document lacks a known voucher', () => {
     expect(lacksOf(documentWith(first, { ...second, vouchers: new Map() }))).toBe(true);
     expect(lacksOf(documentWith(first, { ...second, vouchers: new Map([[one.id, junkMac]]) }))).toBe(true);
   });
 
-  test('include a known voucher, even if the document has eight invalid ones', () => {
+  test('a document lacks a known voucher, even if it has eight invalid ones', () => {
     const junk = Array.from({ length: 8 }, (_, i) => [junkId(i), junkMac] as const);
     expect(lacksOf(documentWith(first, { ...second, vouchers: new Map(junk) }))).toBe(true);
   });
 
-  test('include known vouchers that were replaced by invalid ones', () => {
+  test('a document lacks known vouchers that were replaced by invalid ones', () => {
     const many = Array.from({ length: 8 }, (_, i) => testKey(20 + i));
     const last = testKey(40);
     const entry = entryBy(last, many);
@@ -453,7 +453,7 @@ describe('the missing facts of a document', () => {
     expect(lacksOf(documentWith(...others, { ...entry, vouchers: full }), all)).toBe(false);
   });
 
-  test('include the ancestors of a key, if they are known', () => {
+  test('a document lacks the ancestors of a key, if they are known', () => {
     for (const ancestors of [undefined, { ids: [stranger.id], mac: junkMac }]) {
       const document = documentWith(first, { ...second, ancestors });
       expect(lacksOf(document)).toBe(true);
@@ -461,7 +461,7 @@ describe('the missing facts of a document', () => {
     }
   });
 
-  test('include a known wrap, while there is room for it', () => {
+  test('a document lacks a known wrap, while there is room for that', () => {
     const added = wrapBy(two, { provider: 'aws-kms' });
     const rich = learn(known, documentWith({ ...second, wraps: [added] }), judgementOf()).known;
     expect(lacksOf(documentWith(first, second), rich)).toBe(true);
@@ -469,12 +469,12 @@ describe('the missing facts of a document', () => {
     expect(lacksOf(documentWith(first, { ...second, wraps: full }), rich)).toBe(false);
   });
 
-  test('include a wrap that this member unwrapped, whatever is in its place', () => {
+  test('a document lacks a wrap that this member unwrapped, whatever is in its place', () => {
     const full = Array.from({ length: 16 }, (_, i) => junkWrap(i));
     expect(lacksOf(documentWith(first, { ...second, wraps: full }))).toBe(true);
   });
 
-  test('include a known revocation', () => {
+  test('a document lacks a known revocation', () => {
     const revoked = { ...second, revoked: revocationBy(two.id, [two]) };
     const knows = learn(known, documentWith(first, revoked), judgementOf()).known;
     expect(lacksOf(documentWith(first, revoked), knows)).toBe(false);
@@ -483,14 +483,14 @@ describe('the missing facts of a document', () => {
     expect(lacksOf(documentWith(first, { ...second, revoked: junk }), knows)).toBe(true);
   });
 
-  test('include the own certificate of a revoked key, because a newer one may be revoked too', () => {
+  test('a document lacks a revoked key’s own certificate, because a newer one may be revoked too', () => {
     const revoked = { ...first, revoked: revocationBy(one.id, [two]) };
     const knows = learn(known, documentWith(revoked, second), judgementOf()).known;
     expect(lacksOf(documentWith(revoked, second), knows)).toBe(true);
     expect(lacksOf(written(knows, documentWith(revoked, second)), knows)).toBe(false);
   });
 
-  test('are none because of entries that are merely carried', () => {
+  test('a document lacks nothing because of entries that are merely carried', () => {
     expect(lacksOf(documentWith(first, second), createSnapshot(known.keys, [third]))).toBe(false);
   });
 
@@ -499,11 +499,11 @@ describe('the missing facts of a document', () => {
     const newer = knowing([two, second], [three, third]);
     const knows = learn(newer, documentWith(revoked, second, third), judgementOf()).known;
 
-    test('are none without an entry, because no member could use it', () => {
+    test('a document without an entry of a revoked key lacks nothing, because no member could use that key', () => {
       expect(lacksOf(documentWith(second, third), knows)).toBe(false);
     });
 
-    test('include its revocation, if that is missing or has no valid certificate', () => {
+    test('a document lacks the revocation of a key, if that is missing or has no valid certificate', () => {
       expect(lacksOf(documentWith(revoked, second, third), knows)).toBe(false);
       expect(lacksOf(documentWith(first, second, third), knows)).toBe(true);
       for (const by of [new Map(), new Map([[two.id, junkMac]])]) {
@@ -511,7 +511,7 @@ describe('the missing facts of a document', () => {
       }
     });
 
-    test('include its own revocation, if its only certifier is revoked since, and the key is unwrapped for that', () => {
+    test('a document lacks a key’s own revocation if its only certifier is revoked since, and the key is unwrapped for that', () => {
       const byTwo = { ...first, revoked: revocationBy(one.id, [two]) };
       const knowsByTwo = learn(newer, documentWith(byTwo, second, third), judgementOf()).known;
       const document = documentWith(byTwo, { ...second, revoked: revocationBy(two.id, [two, three]) }, third);
@@ -532,7 +532,7 @@ describe('the missing facts of a document', () => {
 describe('a written document', () => {
   const known = knowing([one, first], [two, second]);
 
-  test('has all known facts, and from the document it replaces only certificates and vouchers that others may check', () => {
+  test('a written document has all known facts, and replaces only certificates and vouchers that others may check', () => {
     const vouchers = new Map([[stranger.id, junkMac], ...second.vouchers]);
     const read = documentWith(
       first,
@@ -546,7 +546,7 @@ describe('a written document', () => {
     expect(entries[1]?.wraps).toEqual(second.wraps);
   });
 
-  test('has the certificates of a revocation that this member cannot check', () => {
+  test('a written document has the certificates of a revocation that this member cannot check', () => {
     const revoked = learn(known, documentWith({ ...first, revoked: revocationBy(one.id, [one]) }), judgementOf()).known;
     const read = { ...first, revoked: revocationBy(one.id, [stranger]) };
     const [entry] = written(revoked, documentWith(read)).entries;
@@ -556,7 +556,7 @@ describe('a written document', () => {
     expect(kept).toEqual([claims[0], undefined]);
   });
 
-  test('has carried entries, and neither expired keys nor those of another ring', () => {
+  test('a written document has carried entries, and neither expired keys nor those of another ring', () => {
     const keys = known.keys.map((key) => (key.id === one.id ? { ...key, isLeft: true } : key));
     const carrying = createSnapshot(keys, [third]);
     expect(written(carrying, undefined).entries.map(({ id }) => id)).toEqual([two.id, three.id]);
@@ -684,13 +684,13 @@ describe('a lineage', () => {
   const keysOf = (...entries: readonly (readonly [TestKey, RingEntry])[]) =>
     entries.map(([key, entry]) => ({ entry, signer: signerOf(key) }));
 
-  test('is a group of keys each vouched for by another, in any order', () => {
+  test('a lineage is a group of keys each vouched for by another, in any order', () => {
     const keys = keysOf([one, first], [two, second], [three, entryBy(three, [two])]);
     expect(lineagesOf(RING, keys)).toEqual([[three.id, two.id, one.id]]);
     expect(lineagesOf(RING, keys.toReversed())).toEqual([[three.id, two.id, one.id]]);
   });
 
-  test('ends at a key without a voucher, or with an invalid one', () => {
+  test('a lineage ends at a key without a voucher, or with an invalid one', () => {
     const spoilt = { ...third, vouchers: new Map([[two.id, junkMac]]) };
     const groups = lineagesOf(
       RING,
@@ -699,7 +699,7 @@ describe('a lineage', () => {
     expect(groups.toSorted((a, b) => b.length - a.length)).toEqual([[two.id, one.id], [three.id], [four.id]]);
   });
 
-  test('is joined by a link that comes last', () => {
+  test('a lineage is joined by a link that comes last', () => {
     const link = entryBy(newestKey, [two, four]);
     const keys = keysOf(
       [one, first],
@@ -918,7 +918,7 @@ describe('reading a document', () => {
     );
   });
 
-  test('ends with the same facts, whatever the order of the documents that members wrote', () => {
+  test('members know the same facts, whatever the order of the documents that they read', () => {
     fc.assert(
       fc.property(honest, honest, (a, b) => {
         const whole = documentWith(...HONEST);
@@ -944,7 +944,7 @@ describe('writing a document', () => {
     );
   });
 
-  test('does not follow from junk beside known facts', () => {
+  test('junk beside known facts causes no write', () => {
     const [wrap] = (HONEST[3] as RingEntry).wraps as readonly [RingWrap];
     const beside = fc.record({
       vouchers: junkMacs,
@@ -997,7 +997,7 @@ describe('writing a document', () => {
     ['after each has read what only it has', honest, 6],
     ['after an attacker gave each of them another document', spoilt, 8],
     ['after an attacker did that with the data keys', stolen, 8],
-  ])('does not make members overwrite each other endlessly, %s', (_, documents, atMost) => {
+  ])('members do not overwrite each other endlessly, %s', (_, documents, atMost) => {
     const of = fc.array(documents, { maxLength: 3 });
     fc.assert(
       fc.property(of, of, of, documents, (a, b, c, start) => {

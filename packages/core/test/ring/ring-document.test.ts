@@ -133,7 +133,7 @@ const document: fc.Arbitrary<RingDocument> = fc.record({
 });
 
 describe('a ring document', () => {
-  test('is one line of ASCII with exactly the printed content', () => {
+  test('a ring document is one line of ASCII with exactly the printed content', () => {
     fc.assert(
       fc.property(document, (given) => {
         const text = encodeDocument(given);
@@ -150,7 +150,7 @@ describe('a ring document', () => {
     );
   });
 
-  test('has no longer spelling, and one in another order means the same', () => {
+  test('a ring document has no longer spelling, and one in another order means the same', () => {
     const respelt = fc.tuple(document, fc.nat(), fc.nat(8)).map(([given, at, how]): [RingDocument, string] => {
       const text = encodeDocument(given);
       const place = at % text.length;
@@ -184,7 +184,7 @@ describe('a ring document', () => {
     );
   });
 
-  test('is parsed or refused with a RingStoreError, whatever the text is', () => {
+  test('every text is parsed or refused with a RingStoreError', () => {
     const valid = textOf(entryOf(idOf(1)), entryOf(idOf(2), { vouchers: macsOf(1) }));
     const members = fc.dictionary(
       fc.constantFrom('format', 'ring', 'claim', 'keys', '__proto__', 'constructor'),
@@ -204,7 +204,7 @@ describe('a ring document', () => {
     );
   });
 
-  test('is refused, or is no longer than its content requires, after a change anywhere', () => {
+  test('a document with a change anywhere is refused, or is no longer than its content requires', () => {
     const original = textOf(
       entryOf(idOf(1), { vouchers: macsOf(2) }),
       entryOf(idOf(2), { revoked: { at: T0, by: macsOf(2) } }),
@@ -249,14 +249,14 @@ describe('a document that a member must refuse', () => {
     'AAAA+AAAAAAA',
     'AAAA/AAAAAAA',
   ];
-  test('is refused if its format is unknown (F27)', () => {
+  test('a document is refused if its format is unknown (F27)', () => {
     for (const format of ['sealring/ring/2', 'sealring/ring/', '', null, 1, undefined, [RING_FORMAT]]) {
       const parse = () => parseEdited((each) => void (each['format'] = format));
       expect(parse).toThrow(refused('corrupt'));
     }
   });
 
-  test('is refused with the name of another ring (F25)', () => {
+  test('a document with the name of another ring is refused (F25)', () => {
     for (const ring of ['orders', '', 'Payments', null, 5, undefined, [RING]]) {
       const parse = () => parseEdited((each) => void (each['ring'] = ring));
       expect(parse).toThrow(refused('corrupt'));
@@ -274,12 +274,12 @@ describe('a document that a member must refuse', () => {
     ['wrap', (_, __, it) => void (it['x'] = 1), (_, __, it) => void (it['constructor'] = 1)],
     ['ancestors', (_, __, ___, ____, it) => void (it['x'] = 1), (_, __, ___, ____, it) => void (it['by'] = {})],
     ['revocation', (_, __, ___, it) => void (it['x'] = 1), (_, __, ___, it) => void (it['toString'] = null)],
-  ])('with an unknown member of the %s', (_, one, other) => {
+  ])('a document with an unknown member of the %s is refused', (_, one, other) => {
     expect(() => parseEdited(one)).toThrow('corrupt: an unknown member');
     expect(() => parseEdited(other)).toThrow('corrupt: an unknown member');
   });
 
-  test('is refused with a member __proto__, at every level', () => {
+  test('a document with a member __proto__ is refused, at every level', () => {
     const text = edited(() => undefined);
     for (const at of [...text.matchAll(/\{(?=")/g)].map(({ index }) => index + 1)) {
       const polluted = `${text.slice(0, at)}"__proto__":{"polluted":true},${text.slice(at)}`;
@@ -288,7 +288,7 @@ describe('a document that a member must refuse', () => {
     expect('polluted' in {}).toBe(false);
   });
 
-  test('is refused with a claim that is not 16 bytes in base64url', () => {
+  test('a document with a claim that is not 16 bytes in base64url is refused', () => {
     for (const claim of [
       '',
       'A'.repeat(21),
@@ -335,7 +335,7 @@ describe('a document that a member must refuse', () => {
   ];
 
   test.each(['created', 'activates', 'sealsUntil', 'opensUntil'])(
-    'with a %s that is not a time in its only spelling',
+    'a document with a %s that is not a time in its only spelling is refused',
     (name) => {
       for (const time of badTimes) {
         expect(() => parseEdited((_, key) => void (key[name] = time))).toThrow(`corrupt: ${name}`);
@@ -343,32 +343,32 @@ describe('a document that a member must refuse', () => {
     },
   );
 
-  test('is refused with a revocation at a time in another spelling', () => {
+  test('a document with a revocation at a time in another spelling is refused', () => {
     for (const time of badTimes) {
       expect(() => parseEdited((_, __, ___, revoked) => void (revoked['at'] = time))).toThrow('corrupt: revoked');
     }
   });
 
   test.each(['id', 'created', 'activates', 'sealsUntil', 'opensUntil', 'vouchers', 'wraps'])(
-    'of a key without %s',
+    'a document with a key without %s is refused',
     (name) => {
       expect(() => parseEdited((_, key) => void delete key[name])).toThrow(refused('corrupt'));
     },
   );
 
-  test.each(['provider', 'keyId', 'wrapped', 'mac'])('of a wrap without %s', (name) => {
+  test.each(['provider', 'keyId', 'wrapped', 'mac'])('a document with a wrap without %s is refused', (name) => {
     expect(() => parseEdited((_, __, each) => void delete each[name])).toThrow(refused('corrupt'));
   });
 
-  test.each(['at', 'by'])('of a revocation without %s', (name) => {
+  test.each(['at', 'by'])('a document with a revocation without %s is refused', (name) => {
     expect(() => parseEdited((_, __, ___, revoked) => void delete revoked[name])).toThrow(refused('corrupt'));
   });
 
-  test.each(['ids', 'mac'])('of ancestors without %s', (name) => {
+  test.each(['ids', 'mac'])('a document with ancestors without %s is refused', (name) => {
     expect(() => parseEdited((_, __, ___, ____, ancestors) => void delete ancestors[name])).toThrow(refused('corrupt'));
   });
 
-  test('is refused with nine ancestors, or with ancestors that are not a list of key ids (F23)', () => {
+  test('a document with nine ancestors, or with ancestors that are not a list of key ids, is refused (F23)', () => {
     const descended = (count: number) => () => {
       const ids = Array.from({ length: count }, (_, i) => idOf(i));
       return parseDocument(textOf(entryOf(idOf(1), { ancestors: { ids, mac: macOf(8) } })), RING);
@@ -383,7 +383,7 @@ describe('a document that a member must refuse', () => {
     }
   });
 
-  test('is refused without keys', () => {
+  test('a document without keys is refused', () => {
     for (const keys of [undefined, null, {}, 'x', 0]) {
       const parse = () => parseEdited((each) => void (each['keys'] = keys));
       expect(parse).toThrow('corrupt: keys is not an array');
@@ -391,7 +391,7 @@ describe('a document that a member must refuse', () => {
     expect(parseDocument(textOf(), RING).entries).toEqual([]);
   });
 
-  test('is refused with times out of order', () => {
+  test('a document with times out of order is refused', () => {
     const order = (activates: number, sealsUntil: number, opensUntil: number) => () =>
       parseDocument(
         textOf(
@@ -418,14 +418,14 @@ describe('a document that a member must refuse', () => {
     expect(order(-3, -2, -1)).not.toThrow();
   });
 
-  test('is refused with a key that lives for more than five years of 366 days', () => {
+  test('a document with a key that lives for more than five years of 366 days is refused', () => {
     const living = (ms: number) => () =>
       parseDocument(textOf(entryOf(idOf(1), { sealsUntil: T0 + DAY, opensUntil: T0 + ms })), RING);
     expect(living(5 * 366 * DAY)).not.toThrow();
     expect(living(5 * 366 * DAY + 1_000)).toThrow('corrupt: a key that lives too long');
   });
 
-  test('is refused with a key that is active more than 366 days after its creation, or before it', () => {
+  test('a document with a key that is active more than 366 days after its creation, or before that, is refused', () => {
     const leading = (ms: number) => () =>
       parseDocument(
         textOf(entryOf(idOf(1), { activates: T0 + ms, sealsUntil: T0 + ms + HOUR, opensUntil: T0 + ms + 2 * HOUR })),
@@ -437,18 +437,18 @@ describe('a document that a member must refuse', () => {
     }
   });
 
-  test('is refused with one id twice (F16)', () => {
+  test('a document with one id twice is refused (F16)', () => {
     const twice = textOf(entryOf(idOf(1)), entryOf(idOf(2)), entryOf(idOf(1), { activates: T0 }));
     expect(() => parseDocument(twice, RING)).toThrow('corrupt: two keys with one id');
   });
 
-  test('is refused with an id that is not 12 characters in the only spelling (F16)', () => {
+  test('a document with an id that is not 12 characters in the only spelling is refused (F16)', () => {
     for (const id of [...badIds, 5, null]) {
       expect(() => parseEdited((_, key) => void (key['id'] = id))).toThrow('corrupt: key id');
     }
   });
 
-  test('is refused with vouchers or certificates under an invalid key id', () => {
+  test('a document with vouchers or certificates under an invalid key id is refused', () => {
     const mac32 = macOf(1).toString('base64url');
     for (const id of badIds) {
       expect(() => parseEdited((_, key) => void (key['vouchers'] = { [id]: mac32 }))).toThrow('corrupt: key id');
@@ -456,7 +456,7 @@ describe('a document that a member must refuse', () => {
     }
   });
 
-  test('is refused with a MAC that is not 32 bytes in the only spelling', () => {
+  test('a document with a MAC that is not 32 bytes in the only spelling is refused', () => {
     const good = macOf(1).toString('base64url');
     const bad = [31, 33].map((length) => Buffer.alloc(length, 1).toString('base64url'));
     for (const value of [
@@ -480,7 +480,7 @@ describe('a document that a member must refuse', () => {
     }
   });
 
-  test('is refused with vouchers, ancestors, certificates or a revocation that are not objects', () => {
+  test('a document with vouchers, ancestors, certificates or a revocation that are not objects is refused', () => {
     for (const value of [null, [], 'x', 5, true, [[idOf(1), macOf(1).toString('base64url')]]]) {
       expect(() => parseEdited((_, key) => void (key['vouchers'] = value))).toThrow(
         'corrupt: vouchers is not an object',
@@ -494,26 +494,26 @@ describe('a document that a member must refuse', () => {
     }
   });
 
-  test('is refused with nine vouchers of a key (F23)', () => {
+  test('a document with nine vouchers of a key is refused (F23)', () => {
     const vouched = (count: number) => () => parseDocument(textOf(entryOf(idOf(1), { vouchers: macsOf(count) })), RING);
     expect(vouched(8)().entries[0]?.vouchers.size).toBe(8);
     expect(vouched(9)).toThrow('corrupt: too many vouchers');
   });
 
-  test('is refused with nine certificates of a revocation (F23)', () => {
+  test('a document with nine certificates of a revocation is refused (F23)', () => {
     const revoked = (count: number) => () =>
       parseDocument(textOf(entryOf(idOf(1), { revoked: { at: T0, by: macsOf(count) } })), RING);
     expect(revoked(8)().entries[0]?.revoked?.by.size).toBe(8);
     expect(revoked(9)).toThrow('corrupt: too many certificates');
   });
 
-  test('is refused with 65 keys (F23)', () => {
+  test('a document with 65 keys is refused (F23)', () => {
     const many = (count: number) => textOf(...Array.from({ length: count }, (_, i) => entryOf(idOf(i))));
     expect(parseDocument(many(64), RING).entries).toHaveLength(64);
     expect(() => parseDocument(many(65), RING)).toThrow(refused('too-large'));
   });
 
-  test('is refused if it has more than 256 KiB (F23)', () => {
+  test('a document of more than 256 KiB is refused (F23)', () => {
     const many = Array.from({ length: 60 }, (_, i) =>
       entryOf(idOf(i), { wraps: [wrapOf({ keyId: 'x'.repeat(2_048) })] }),
     );
@@ -538,7 +538,7 @@ describe('a document that a member must refuse', () => {
     textOf(entryOf(idOf(1), { wraps: [wrapOf(), wrapOf({ keyId: '', wrapped: Buffer.alloc(1) })] })).length -
     textOf(entryOf(idOf(1))).length;
 
-  test('is refused with 17 wraps of a key, or none (F23)', () => {
+  test('a document with 17 wraps of a key, or none, is refused (F23)', () => {
     const wrapped = (count: number) => () =>
       parseDocument(textOf(entryOf(idOf(1), { wraps: Array.from({ length: count }, () => wrapOf()) })), RING);
     expect(wrapped(16)().entries[0]?.wraps).toHaveLength(16);
@@ -546,7 +546,7 @@ describe('a document that a member must refuse', () => {
     expect(wrapped(0)).toThrow('corrupt: wraps');
   });
 
-  test('is refused with wraps that are not wraps', () => {
+  test('a document with wraps that are not wraps is refused', () => {
     for (const wraps of [undefined, null, {}, 'x', [null], [[]], ['x'], [5], [{}]]) {
       expect(() => parseEdited((_, key) => void (key['wraps'] = wraps))).toThrow(refused('corrupt'));
     }
@@ -561,7 +561,7 @@ describe('a document that a member must refuse', () => {
       ['AA', Buffer.alloc(2_048).toString('base64url')],
     ],
     ['signature', ['', 5, 'A?', null, Buffer.alloc(2_049).toString('base64url')], ['AAAA', undefined]],
-  ])('with an invalid %s of a wrap', (name, bad, good) => {
+  ])('a document with an invalid %s of a wrap is refused', (name, bad, good) => {
     for (const value of bad) {
       expect(() => parseEdited((_, __, each) => void (each[name] = value))).toThrow(refused('corrupt'));
     }
@@ -571,7 +571,7 @@ describe('a document that a member must refuse', () => {
     }
   });
 
-  test('is refused with a number, because no member of a document is one, however it is spelled', () => {
+  test('a document with a number is refused, however that is spelled, because no member of a document is one', () => {
     const text = textOf(entryOf(idOf(1)));
     for (const number of ['1e400', '-1e400', '0', '-0', '1e0', '5e-324']) {
       expect(() => parseDocument(text.replace('"local"', number), RING)).toThrow(refused('corrupt'));
@@ -579,7 +579,7 @@ describe('a document that a member must refuse', () => {
     }
   });
 
-  test('is refused with anything but one line of printable ASCII', () => {
+  test('a document that is anything but one line of printable ASCII is refused', () => {
     const text = textOf(entryOf(idOf(1)));
     for (const other of [
       '',
@@ -599,7 +599,7 @@ describe('a document that a member must refuse', () => {
     }
   });
 
-  test('is refused with text that is not JSON, or not an object', () => {
+  test('a text that is not JSON, or not an object, is refused', () => {
     for (const text of ['{', '}', ' ', `${textOf()}{}`, `{"a":${'['.repeat(100_000)}`, 'undefined', "{'a':1}"]) {
       expect(() => parseDocument(text, RING)).toThrow('corrupt: not JSON');
     }
@@ -620,7 +620,7 @@ describe('a document that a member must refuse', () => {
     ['an escape that is not needed', (text) => text.replace('"local"', '"loc\\u0061l"')],
     ['an escaped slash', (text) => text.replace('ring/1', 'ring\\/1')],
     ['an escaped name', (text) => text.replace('"keys"', '"k\\u0065ys"')],
-  ])('spelled with %s', (_, respell) => {
+  ])('a document spelled with %s is refused', (_, respell) => {
     const text = textOf(entryOf(idOf(1), { vouchers: macsOf(1) }));
     expect(() => parseDocument(text, RING)).not.toThrow();
     expect(respell(text)).not.toBe(text);
@@ -633,7 +633,7 @@ describe('a written document', () => {
   const id = JSON.stringify(idOf(1));
   const mac32 = (n: number): string => JSON.stringify(macOf(n).toString('base64url'));
 
-  test('has the format of the documentation, character for character (F27)', () => {
+  test('a written document has the format of the documentation, character for character (F27)', () => {
     const wraps = [
       wrapOf({ keyId: 'k/1', wrapped: Buffer.from([0xfb, 0xff, 0]), signature: Buffer.from([1, 2, 3]) }),
       wrapOf({ keyId: 'é', wrapped: Buffer.from([0]) }),
@@ -651,7 +651,7 @@ describe('a written document', () => {
     expect(textOf()).toBe('{"format":"sealring/ring/1","ring":"payments","keys":[]}');
   });
 
-  test('is signed as canonical JSON of ring, id, times, provider, key version and ciphertext, sorted (F35)', () => {
+  test('the signature covers canonical JSON of ring, id, times, provider, key version and ciphertext, sorted (F35)', () => {
     const signed = { provider: 'local', keyId: 'k/1', wrapped: Buffer.from([0xfb, 0xff, 0]) };
     expect(Buffer.from(signedBytes(RING, entryOf(idOf(1)), signed)).toString()).toBe(
       `{"activates":${activates},"created":${created},"id":${id},"keyId":"k/1","opensUntil":${opensUntil},` +
@@ -661,7 +661,7 @@ describe('a written document', () => {
 });
 
 describe('the context of a wrap', () => {
-  test('is the ring, its purpose and all four times, each in one spelling (F25, F26)', () => {
+  test('the context of a wrap is the ring, its purpose and all four times, each in one spelling (F25, F26)', () => {
     expect(wrapContext(RING, entryOf(idOf(1)))).toEqual({
       'sealring:ring': 'payments',
       'sealring:purpose': 'data-key',

@@ -81,19 +81,25 @@ test('the file is the output of the generator', () => {
 });
 
 describe('documents', () => {
-  test.each(documents.filter((document) => document.expect.parses))('$name', (document) => {
-    const parsed = parseDocument(textOf(document), ring);
-    expect(parseDocument(encodeDocument(parsed), ring)).toEqual(parsed);
-  });
+  test.each(documents.filter((document) => document.expect.parses))(
+    'a valid document is parsed, and printed without a change: $name',
+    (document) => {
+      const parsed = parseDocument(textOf(document), ring);
+      expect(parseDocument(encodeDocument(parsed), ring)).toEqual(parsed);
+    },
+  );
 
-  test.each(documents.filter((document) => !document.expect.parses))('invalid: $name', (document) => {
-    const refused = expect.objectContaining({ name: 'RingStoreError' });
-    expect(() => parseDocument(textOf(document), ring)).toThrow(refused);
-  });
+  test.each(documents.filter((document) => !document.expect.parses))(
+    'an invalid document is refused: $name',
+    (document) => {
+      const refused = expect.objectContaining({ name: 'RingStoreError' });
+      expect(() => parseDocument(textOf(document), ring)).toThrow(refused);
+    },
+  );
 });
 
 describe('certificates', () => {
-  test.each(certificates)('$name', (certificate) => {
+  test.each(certificates)('a certificate has the recorded MAC: $name', (certificate) => {
     expect(macOf(certificate)).toEqual(bytes(certificate.mac));
   });
 });
@@ -119,7 +125,7 @@ function macOf(certificate: Certificate): Buffer {
 
 describe('the facts that a member adopts', () => {
   test.each(learning)(
-    '$name',
+    'a member adopts the recorded facts: $name',
     ({ now, known, revoked, past, acceptKeysCreatedAfter = now, document, expect: wish }) => {
       const pinMs = acceptKeysCreatedAfter === now ? Number.NEGATIVE_INFINITY : Date.parse(acceptKeysCreatedAfter);
       const judgement: Judgement = {

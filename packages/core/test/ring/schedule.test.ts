@@ -45,7 +45,7 @@ describe('the schedule', () => {
     [key.opensUntil - 1, false, true, undefined, 'verify-only', 'verify-only', 'verify-only'],
     [key.opensUntil, false, false, undefined, 'expired', 'expired', 'expired'],
     [key.opensUntil + 1, false, false, undefined, 'expired', 'expired', 'expired'],
-  ] as const)('at %i: seals %s, unseals %s', (at, seals, opens, itself, ifOlder, ifNewer, ifNone) => {
+  ] as const)('a key at %i: seals %s, unseals %s', (at, seals, opens, itself, ifOlder, ifNewer, ifNone) => {
     expect([maySeal(key, at), mayUnseal(key, at)]).toEqual([seals, opens]);
     // A key past its sealing time is never the active one.
     // oxlint-disable-next-line vitest/no-conditional-expect
@@ -103,7 +103,7 @@ describe('the schedule', () => {
     expect(lateWaitMs(policy)).toBe((4_500 - 600 - 300) * 1_000);
   });
 
-  test('times are whole seconds in order, and rounded so that no member seals early or loses a token', () => {
+  test('the times of a new key are whole seconds in order, rounded so that no member seals early or loses a token', () => {
     const reason = fc.constantFrom('scheduled', 'requested', 'initial', 'revocation', 'emergency');
     const fractional = resolvePolicy(
       { clockSkewSeconds: 0.7, refreshEverySeconds: 0.3 },
@@ -147,7 +147,7 @@ describe('the schedule', () => {
     ).toBeCloseTo(rotationDelayMs(0.5, policy) / 10, 6);
   });
 
-  test('of 10 000 members at most a few publish before the others have read the new ring (F6)', () => {
+  test('at most a few of 10 000 members publish before the others have read the new ring (F6)', () => {
     // The winner's write is read by members whose timer fires later than the time of a read, 1 s here.
     let seed = 1;
     const uniform = () => {

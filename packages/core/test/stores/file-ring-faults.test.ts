@@ -149,7 +149,7 @@ describe('a write to the file ring, one step of which fails (F32)', () => {
     await write('after all', revision);
   });
 
-  test('is on the disk before it replaces the old document, and the rename is on the disk before it resolves', async () => {
+  test('a write is on the disk before it replaces the old document, and the rename is on the disk before the write resolves', async () => {
     await write('x', undefined);
     const temporary = system.calls.find(({ call }) => call === 'handle.sync')?.path ?? '';
     expect(basename(temporary)).toMatch(/^payments\.ring\.tmp-[\w-]{12}$/);
@@ -162,7 +162,7 @@ describe('a write to the file ring, one step of which fails (F32)', () => {
     ]);
   });
 
-  test('does not sync the directory on Windows, where that is impossible', async () => {
+  test('a write does not sync the directory on Windows, where that is impossible', async () => {
     const { platform } = process;
     fail('EISDIR', (call, of) => call === 'open' && of === dirname(path));
     await expect(write('x', undefined)).rejects.toMatchObject(failed('unavailable'));
@@ -181,7 +181,7 @@ describe('a write to the file ring, one step of which fails (F32)', () => {
     ['EROFS', 'read-only'],
     ['EIO', 'unavailable'],
     ['ENOSPC', 'unavailable'],
-  ])('is reported by its kind: %s is %s, and names no path (F21)', async (code, kind) => {
+  ])('a failed step of a write is reported by its kind: %s is %s, and names no path (F21)', async (code, kind) => {
     const revision = await write('x', undefined);
     fail(code, (call, of) => call === 'open' && of.includes('.tmp-'));
     const failure: unknown = await write('y', revision).catch((error: unknown) => error);
@@ -191,7 +191,7 @@ describe('a write to the file ring, one step of which fails (F32)', () => {
     await expect(fileRing(path).read()).rejects.toMatchObject(failed(kind));
   });
 
-  test('is never taken for absence where the error hides whether the ring exists (F9)', async () => {
+  test('an error that hides whether the ring exists is never taken for absence (F9)', async () => {
     for (const [code, kind] of [
       ['EACCES', 'denied'],
       ['EIO', 'unavailable'],
@@ -215,7 +215,7 @@ describe('a write to the file ring, one step of which fails (F32)', () => {
   test.each([
     [4_999, 'y'],
     [5_000, 'x'],
-  ])('that held the lock for %d ms by the wall clock leaves %s', async (heldMs, stands) => {
+  ])('a write that held the lock for %d ms by the wall clock leaves %s', async (heldMs, stands) => {
     const revision = await write('x', undefined);
     let nowMs = Date.now();
     vi.spyOn(Date, 'now').mockImplementation(() => nowMs);
@@ -274,7 +274,7 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
     };
   };
 
-  test('is identified by a name with the start of its process, in a directory for its owner only', async () => {
+  test('a lock holder is identified by a name with the start of its process, in a directory for its owner only', async () => {
     const left = await leave();
     const start = readFileSync('/proc/self/stat', 'latin1')
       .replace(/^.*\) /, '')
@@ -286,19 +286,22 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
   test.each([
     ['another PID namespace', /^\/proc\/self\/ns\/pid$/, 'pid:[1]'],
     ['before the machine was started again', /^\/proc\/sys\/kernel\/random\/boot_id$/, 'another boot\n'],
-  ])('has no valid process id if it is of %s, and its file counts as dead when it is old', async (_, of, what) => {
-    answer(of, what);
-    const left = await leave();
-    system.before = undefined;
-    expect(await isFree()).toBe(false);
-    utimesSync(left, LONG_AGO, LONG_AGO);
-    expect(await isFree()).toBe(true);
-  });
+  ])(
+    'a lock holder of %s has no valid process id, and its file counts as dead when that is old',
+    async (_, of, what) => {
+      answer(of, what);
+      const left = await leave();
+      system.before = undefined;
+      expect(await isFree()).toBe(false);
+      utimesSync(left, LONG_AGO, LONG_AGO);
+      expect(await isFree()).toBe(true);
+    },
+  );
 
   test.each([
     ['whose facts are hidden (hidepid)', systemError('EACCES')],
     ['whose facts cannot be read as such', 'nothing'],
-  ])('is a living process %s if a signal reaches it', async (_, what) => {
+  ])('a lock holder %s is a living process if a signal reaches it', async (_, what) => {
     await leave();
     answer(/^\/proc\/\d+\/stat$/, what);
     expect(await isFree()).toBe(false);
@@ -308,7 +311,7 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
     expect(await isFree()).toBe(true);
   });
 
-  test('may be a process of another user, which no signal can reach', async () => {
+  test('a lock holder that no signal can reach may be a process of another user', async () => {
     await leave();
     vi.spyOn(process, 'kill').mockImplementation(() => {
       throw systemError('EPERM');
@@ -316,7 +319,7 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
     expect(await isFree()).toBe(false);
   });
 
-  test('may be a process that did not know its own start, as long as its process id is in use', async () => {
+  test('a lock holder that did not know its own start may live as long as its process id is in use', async () => {
     answer(/^\/proc\/self\/stat$/, systemError('EACCES'));
     await leave();
     system.before = undefined;
@@ -331,14 +334,14 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
     ['S', false],
     ['Z', true],
     ['X', true],
-  ])('is a process in state %s: free is %s', async (state, free) => {
+  ])('a lock holder in state %s: free is %s', async (state, free) => {
     const left = await leave();
     const [, pid = '', start = ''] = basename(left).split('.');
     answer(new RegExp(`^/proc/${pid}/stat$`), statOf({ start, state }));
     expect(await isFree()).toBe(free);
   });
 
-  test('is distinguished by its start from a process that has its process id now, whatever the name of the program', async () => {
+  test('a lock holder is distinguished by its start from a process that has its process id now, whatever the program’s name', async () => {
     const left = await leave();
     const [, pid = ''] = basename(left).split('.');
     answer(new RegExp(`^/proc/${pid}/stat$`), statOf({ start: '7' }));
@@ -348,7 +351,7 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
   test.each([
     ['longer at its beginning', (name: string) => `x${name}`],
     ['longer at its end', (name: string) => `${name}.x`],
-  ])('is of another version if its name is %s, and then its age decides', async (_, rename) => {
+  ])('a lock holder whose name is %s is of another version, and its age decides', async (_, rename) => {
     const left = await leave(rename);
     expect(await isFree()).toBe(false);
     utimesSync(left, LONG_AGO, LONG_AGO);
@@ -358,14 +361,14 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
   test.each([
     [10_000, false],
     [10_001, true],
-  ])('has a foreign file %d ms older than the contender’s own: free is %s', async (olderMs, free) => {
+  ])('a foreign file in the lock %d ms older than the contender’s own: free is %s', async (olderMs, free) => {
     const left = await leave(() => 'foreign');
     utimesSync(left, 1_000, 1_000);
     system.before = (call) => (call === 'handle.stat' ? { mtimeMs: 1_000_000 + olderMs } : undefined);
     expect(await isFree()).toBe(free);
   });
 
-  test('is dead if its foreign file disappears during the check, and stops the write if the file cannot be checked', async () => {
+  test('a foreign file that disappears during the check frees the lock, and one that cannot be checked stops the write', async () => {
     const left = await leave(() => 'foreign');
     fail('ENOENT', (call, of) => call === 'stat' && of === left);
     expect(await isFree()).toBe(true);
@@ -396,7 +399,7 @@ describe('file ring: watching', () => {
     end?.();
   });
 
-  test('ends silently if the directory is missing, or the platform cannot watch', () => {
+  test('a watch ends silently if the directory is missing, or the platform cannot watch', () => {
     const end = fileRing(join(root, 'not', 'there', 'ring')).watch?.(() => undefined);
     expect(end?.()).toBeUndefined();
     system.watch = () => {
@@ -446,7 +449,7 @@ describe('codes of the system', () => {
     [new Error('x'), undefined],
     ['ENOENT', undefined],
     [undefined, undefined],
-  ])('%o: %s', (error, code) => {
+  ])('the code of the error %o is %s', (error, code) => {
     expect(codeOf(error)).toBe(code);
   });
 

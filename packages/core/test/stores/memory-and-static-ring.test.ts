@@ -32,7 +32,7 @@ describe('a memory ring', () => {
 });
 
 describe('a static ring', () => {
-  test('has permanently one kind, one document and one revision', async () => {
+  test('a static ring has permanently one kind, one document and one revision', async () => {
     const ring = staticRing('document');
     expect(ring.kind).toBe('static');
     const first = await ring.read();
@@ -49,7 +49,7 @@ describe('a static ring', () => {
 });
 
 describe('an error of a ring store', () => {
-  test('is recognized by its name, names a remedy, and links to its section of the documentation', () => {
+  test('an error of a ring store is recognized by its name, names a remedy, and links to its section of the documentation', () => {
     const conflict = new RingConflictError();
     expect(String(conflict)).toMatch(/^RingConflictError: .*read it again/);
     expect(conflict.help).toBe(`${PAGE}#ringconflicterror`);

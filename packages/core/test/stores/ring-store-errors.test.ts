@@ -55,14 +55,14 @@ function foreign(name: string, members: object = {}): Error {
 }
 
 describe('an error of a ring store (F33)', () => {
-  test('is passed on unchanged if it is of this package’s class', async () => {
+  test('an error of this package’s class is passed on unchanged', async () => {
     const member = await start();
     for (const own of [new RingStoreError('denied', 'the policy of the bucket'), new RingConflictError()]) {
       expect(await failureOf(member, own)).toBe(own);
     }
   });
 
-  test.each(KINDS)('of another copy of our class keeps its kind, %s, and loses its text', async (kind) => {
+  test.each(KINDS)('an error of another copy of our class keeps its kind, %s, and loses its text', async (kind) => {
     const member = await start();
     const failure = await failureOf(member, foreign('RingStoreError', { kind }));
     expect(failure).toBeInstanceOf(RingStoreError);
@@ -79,7 +79,7 @@ describe('an error of a ring store (F33)', () => {
     ['that is no error of a race', { name: 'RingConflictError' }],
     ['that is a text', CANARY],
     ['that is nothing', undefined],
-  ])('that is %s is unavailable, and its text is lost', async (_, thrown) => {
+  ])('an error %s is unavailable, and its text is lost', async (_, thrown) => {
     const member = await start();
     const failure = await failureOf(member, thrown);
     expect(failure).toBeInstanceOf(RingStoreError);
@@ -87,7 +87,7 @@ describe('an error of a ring store (F33)', () => {
     expect(String(failure)).not.toContain('canary');
   });
 
-  test('makes the write repeat if it is of another copy of the class and reports a lost race', async () => {
+  test('a lost race that another copy of the class reports makes the write repeat', async () => {
     const member = await start();
     loseRace = () => {
       throw foreign('RingConflictError');
@@ -105,7 +105,7 @@ describe('an answer of a ring store', () => {
     ['no document', { document: undefined }],
     ['a number for a revision', { revision: 5 }],
     ['no revision', { revision: undefined }],
-  ])('is corrupt if it has %s, and nothing is read from it', async (_, change) => {
+  ])('an answer with %s is corrupt, and nothing is read from it', async (_, change) => {
     const member = await start();
     const stored = await fleet.store.connect().read();
     answer = () => ({ ...stored, ...change });
@@ -113,7 +113,7 @@ describe('an answer of a ring store', () => {
     expect(open(member, seal(member))).toBe('state');
   });
 
-  test('changes nothing if it is the same as before: the member keeps the same object', async () => {
+  test('an answer that is the same as before changes nothing: the member keeps the same object', async () => {
     const member = await start();
     const view = keeperOf(member.codec)?.view;
     await member.codec.refresh();
@@ -126,7 +126,7 @@ describe('an answer of a ring store', () => {
     expect(member.codec.health().keys).toHaveLength(2);
   });
 
-  test('is reported with its operation, as a success', async () => {
+  test('a call to a ring store is reported with its operation, as a success', async () => {
     const log = new EventLog();
     const member = await start();
     log.listen();

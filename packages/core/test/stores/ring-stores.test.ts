@@ -86,14 +86,14 @@ function describeRingStore(name: string, makeRing: () => Promise<RingStore>): vo
       }
     });
 
-    test('of 20 members that create the ring at once, one succeeds (F8)', async () => {
+    test('one of 20 members that create the ring at once succeeds (F8)', async () => {
       const ring = await makeRing();
       const winner = await race(ring, 20, undefined, 'foundation');
       expect((await ring.read())?.document).toBe(winner);
       await expect(ring.write('late', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
     });
 
-    test('of 20 writers at once, one succeeds, twenty times (F32)', { timeout: 300_000 }, async () => {
+    test('one of 20 writers at once succeeds, twenty times (F32)', { timeout: 300_000 }, async () => {
       const ring = await makeRing();
       await ring.write('start', { expected: undefined });
       for (let round = 0; round < 20; round++) {

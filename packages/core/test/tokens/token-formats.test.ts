@@ -81,7 +81,7 @@ describe('the format that a token claims', () => {
     ['', undefined],
     ['.', undefined],
     [' v1.AAAA', undefined],
-  ])('of the token %j is %j', (token, format) => {
+  ])('the format that the token %j claims is %j', (token, format) => {
     expect(formatOf(token)).toBe(format);
   });
 });
@@ -91,7 +91,7 @@ describe('a payload whose token no server would accept (F30)', () => {
     ['sealring', (held: DataKey, maxTokenLength: number) => native([held], { maxTokenLength }), 102],
     ['python', (held: DataKey, maxTokenLength: number) => python([held], maxTokenLength), 46],
   ] as const) {
-    test(`is not sealed as ${name}, and the longest valid one is`, () => {
+    test(`a payload whose token would be too long is not sealed as ${name}, and the longest valid one is`, () => {
       const held = newKey();
       for (let maxTokenLength = least; maxTokenLength < least + 9; maxTokenLength++) {
         const tokens = make(held, maxTokenLength);
@@ -117,7 +117,7 @@ describe('a payload whose token no server would accept (F30)', () => {
 });
 
 describe('native tokens', () => {
-  test('are not unsealed for another purpose or none, cold or warm, under one key (F4)', () => {
+  test('a native token is not unsealed for another purpose or none, cold or warm, under one key (F4)', () => {
     const held = newKey();
     const [none, cursor, other] = [
       native([held]),
@@ -134,7 +134,7 @@ describe('native tokens', () => {
     }
   });
 
-  test('cost no derivation if their header was unsealed before, in runs of one header and alternately', () => {
+  test('a native token costs no derivation if its header was unsealed before, in runs of one header and alternately', () => {
     const held = newKey();
     const tokens = native([held]);
     const [a, b] = [native([held]), native([held])].map((sealer) => [sealer.seal(state, now), sealer.seal(state, now)]);
@@ -149,7 +149,7 @@ describe('native tokens', () => {
     expect(held.tokenKeyCount).toBe(2);
   });
 
-  test('are sealed and unsealed without a buffer of their own up to 4 KiB, and with one each above', () => {
+  test('native tokens are sealed and unsealed without a buffer of their own up to 4 KiB, and with one each above', () => {
     const tokens = native([newKey()]);
     tokens.open(tokens.seal(state, now), now);
     const made = vi.spyOn(Buffer, 'allocUnsafeSlow');
@@ -167,7 +167,7 @@ describe('native tokens', () => {
     }
   });
 
-  test('are noted by the id of their key if it is unknown (F5)', () => {
+  test('a native token of an unknown key is noted by the id of that key (F5)', () => {
     const tokens = native([newKey()]);
     const stranger = newKey();
     expect(outcome(tokens, native([stranger]).seal(state, now))).toBe('unknown key');
@@ -176,7 +176,7 @@ describe('native tokens', () => {
     expect(() => tokens.keyIdOf(`sr1.${stranger.id}`)).toThrow('malformed');
   });
 
-  test('are decoded into their parts, short ones and long ones', () => {
+  test('native tokens are decoded into their parts, short ones and long ones', () => {
     const tokens = native([newKey()]);
     for (const length of [0, 1, 358, 4_096, 4_097, 9_000]) {
       const token = tokens.seal(randomBytes(length), now);
@@ -191,7 +191,7 @@ describe('native tokens', () => {
 });
 
 describe('tokens of the Python SDK', () => {
-  test('are those of its codec under the secret that the data key derives for it', () => {
+  test('a token of the Python SDK is one of its codec under the secret that the data key derives for that codec', () => {
     const dataKey = randomBytes(32);
     const held = new DataKey(dataKey, RING);
     const message = Buffer.concat([Buffer.from('sealring/v1/python\0'), Buffer.from([0, 8]), Buffer.from(RING)]);
@@ -209,7 +209,7 @@ describe('tokens of the Python SDK', () => {
   });
 
   test.each([false, true])(
-    'have a nonce that is the output of the generator, and of the payload too where hedge is %j (F2)',
+    'the nonce of a Python token is the output of the generator, and depends on the payload too where hedge is %j (F2)',
     (hedge) => {
       const held = newKey();
       const tokens = new PythonTokens(sourceOf([held]), { random: (fill) => void fill.fill(7), hedge }, MAX_LENGTH);
@@ -220,7 +220,7 @@ describe('tokens of the Python SDK', () => {
     },
   );
 
-  test('have a nonce of 12 bytes from the random source each (F1)', () => {
+  test('each Python token has a nonce of 12 bytes from the random source (F1)', () => {
     const drawn: Buffer[] = [];
     const source = sourceOf([newKey()]);
     const tokens = new PythonTokens(
@@ -241,7 +241,7 @@ describe('tokens of the Python SDK', () => {
     }
   });
 
-  test('cost one derivation per key, however many are sealed and unsealed', () => {
+  test('Python tokens cost one derivation per key, however many are sealed and unsealed', () => {
     const secrets = vi.spyOn(DataKey.prototype, 'secret');
     const tokens = python([newKey(), newKey()]);
     for (let i = 0; i < 5; i++) tokens.open(tokens.seal(state, now), now);
@@ -253,7 +253,7 @@ describe('tokens of the Python SDK', () => {
     (n) => new DataKey(createHash('sha256').update(`data key ${n}`).digest(), RING),
   ) as [DataKey, DataKey];
 
-  test('are unsealed under the right one of two keys that share a fingerprint, and under neither after a change (F16)', () => {
+  test('a Python token is unsealed under the right one of two keys that share a fingerprint, and under neither after a change (F16)', () => {
     expect(twins.map((held) => derivePythonKey(held.secret('python')).kid)).toEqual(['85f629fe', '85f629fe']);
     const others = [newKey(), newKey()];
     for (const order of [twins, twins.toReversed(), [others[0], ...twins, others[1]]]) {
@@ -268,7 +268,7 @@ describe('tokens of the Python SDK', () => {
     }
   });
 
-  test('are noted, without an id, and tried with no key if their fingerprint is unknown (F5)', () => {
+  test('a Python token with an unknown fingerprint is noted without an id, and tried with no key (F5)', () => {
     const tokens = python([newKey(), newKey()]);
     const opened = results(deciphers, 'update');
     expect(outcome(tokens, python([newKey()]).seal(state, now))).toBe('unknown key');
@@ -278,7 +278,7 @@ describe('tokens of the Python SDK', () => {
 });
 
 describe('the remains in memory (F22)', () => {
-  test('have nothing of the blocks that keys are derived in, whether a header fits its key or not', () => {
+  test('the memory keeps nothing of the blocks that keys are derived in, whether a header fits its key or not', () => {
     const dataKey = randomBytes(32);
     const sealer = native([new DataKey(dataKey, RING)]);
     const token = sealer.seal(state, now);
@@ -294,7 +294,7 @@ describe('the remains in memory (F22)', () => {
     expect(blocks().every(isZero)).toBe(true);
   });
 
-  test('have nothing of the key of the Python wire outside its KeyObject', () => {
+  test('the memory keeps nothing of the key of the Python wire outside its KeyObject', () => {
     const made = vi.spyOn(Buffer, 'from');
     const { key } = derivePythonKey(randomBytes(32));
     const buffers = made.mock.results.map(({ value }) => value as Buffer);
@@ -303,7 +303,7 @@ describe('the remains in memory (F22)', () => {
     expect(isZero(key.export())).toBe(false);
   });
 
-  test('have nothing of a payload that did not authenticate, on either wire', () => {
+  test('the memory keeps nothing of a payload that did not authenticate, on either wire', () => {
     const held = newKey();
     for (const tokens of [native([held]), python([held])]) {
       const token = tokens.seal(Buffer.from('a payload that no one may see'), now);
@@ -318,7 +318,7 @@ describe('the remains in memory (F22)', () => {
 });
 
 describe('a token key', () => {
-  test('has a key for hedged nonces only on request', () => {
+  test('a token key has a key for hedged nonces only on request', () => {
     const held = newKey();
     const salt = randomBytes(18);
     expect(held.deriveTokenKey(salt).hedgeKey).toBeUndefined();
@@ -326,7 +326,7 @@ describe('a token key', () => {
     expect(held.deriveTokenKey(salt, { hedge: true }).hedgeKey).toHaveLength(14);
   });
 
-  test('is imported once for each format, and is the secret of that format (F22)', () => {
+  test('the key of a format is imported once, and is the secret of that format (F22)', () => {
     const held = newKey();
     for (const format of ['python', 'typescript', 'mcp.d'] as const) {
       const key = held.formatKey(format);

@@ -54,7 +54,7 @@ function repeats(tokens: readonly string[]): number {
 }
 
 describe('with a constant random source and stopped clocks (F1)', () => {
-  test('repeats no (salt, nonce) over 2^21 seals of one payload, and uses a salt for 2^20 tokens', () => {
+  test('no (salt, nonce) repeats over 2^21 seals of one payload, and a salt is used for 2^20 tokens', () => {
     const sealer = sealerOver(stateWith());
     const payload = Buffer.from('x');
     const salts = new Map<string, Set<string>>();
@@ -74,7 +74,7 @@ describe('with a constant random source and stopped clocks (F1)', () => {
     expect(saltOf(sealer.seal(payload, FROZEN))).not.toBe([...salts.keys()].at(-1));
   }, 180_000);
 
-  test('shares the pool, not a token key, between two data keys and two purposes of one instance', () => {
+  test('two data keys and two purposes of one instance share the pool, not a token key', () => {
     const state = stateWith();
     const sealers = [
       sealerOver(state),
@@ -91,7 +91,7 @@ describe('with a constant random source and stopped clocks (F1)', () => {
 });
 
 describe('a salt (F2)', () => {
-  test('depends on the time by either clock, the process and the last tag besides the random source', () => {
+  test('a salt depends on the time by either clock, the process and the last tag besides the random source', () => {
     function saltAt(moment: Moment, before: readonly Moment[] = []): string {
       const state = stateWith();
       for (const earlier of before) sealerOver(state).seal(NOTHING, earlier);
@@ -112,7 +112,7 @@ describe('a salt (F2)', () => {
 });
 
 describe('a start-up snapshot, which is started many times (F2)', () => {
-  test('begins each time with its own salt and random bytes, without any notification', () => {
+  test('each start of a snapshot begins with its own salt and random bytes, without any notification', () => {
     const drawn: number[] = [];
     const random: RandomSource = (fill) => {
       drawn.push(fill.length);
@@ -152,13 +152,13 @@ describe('the end of a salt (F1)', () => {
     return salts.at(-1) !== salts.at(-2);
   }
 
-  test('comes after a pause of more than one second by the monotonic clock, not of one second', () => {
+  test('a salt ends after a pause of more than one second by the monotonic clock, not of one second', () => {
     expect(resalts(FROZEN, after(FROZEN, 1_000))).toBe(false);
     expect(resalts(FROZEN, after(FROZEN, 0, 1_000_000_000n))).toBe(false);
     expect(resalts(FROZEN, after(FROZEN, 0, 1_000_000_001n))).toBe(true);
   });
 
-  test('comes after a jump of the wall clock by more than a second in either direction, as after a suspension', () => {
+  test('a salt ends after a jump of the wall clock by more than a second in either direction, as after a suspension', () => {
     for (const sign of [1, -1]) {
       expect(resalts(FROZEN, { ...FROZEN, wallMs: FROZEN.wallMs + sign * 1_000 })).toBe(false);
       expect(resalts(FROZEN, { ...FROZEN, wallMs: FROZEN.wallMs + sign * 1_001 })).toBe(true);
@@ -166,7 +166,7 @@ describe('the end of a salt (F1)', () => {
     }
   });
 
-  test('comes after 60 s, however steadily it seals', () => {
+  test('a salt ends after 60 s, however steadily tokens are sealed', () => {
     const sealer = sealerOver(stateWith());
     const salts: string[] = [];
     for (let ms = 0; ms <= 180_000; ms += 500) salts.push(saltOf(sealer.seal(NOTHING, after(FROZEN, ms))));
@@ -175,7 +175,7 @@ describe('the end of a salt (F1)', () => {
     ]);
   });
 
-  test('comes for no other reason', () => {
+  test('a salt ends for no other reason', () => {
     const sealer = sealerOver(stateWith());
     const salts = new Set<string>();
     for (let ms = 0; ms < 59_900; ms += 100) salts.add(saltOf(sealer.seal(NOTHING, after(FROZEN, ms))));
@@ -203,7 +203,7 @@ describe('two clones of one machine (F2)', () => {
     return { a: sealed('a'), b: sealed('b') };
   }
 
-  test('use no (salt, nonce) twice if their clocks differ by 1 ns, with one payload', () => {
+  test('clones use no (salt, nonce) twice if their clocks differ by 1 ns, with one payload', () => {
     const same = payloads('same');
     const { a, b } = clones((who) => ({
       moment: (i) => after(FROZEN, i, who === 'a' ? 0n : 1n),
@@ -212,7 +212,7 @@ describe('two clones of one machine (F2)', () => {
     expect(repeats([...a, ...b])).toBe(0);
   });
 
-  test('use no (salt, nonce) twice if only their wall clocks differ, by 1 ms', () => {
+  test('clones use no (salt, nonce) twice if only their wall clocks differ, by 1 ms', () => {
     const same = payloads('same');
     const { a, b } = clones((who) => ({
       moment: (i) => ({ ...after(FROZEN, i), wallMs: FROZEN.wallMs + i + (who === 'a' ? 0 : 1) }),
@@ -221,7 +221,7 @@ describe('two clones of one machine (F2)', () => {
     expect(repeats([...a, ...b])).toBe(0);
   });
 
-  test('repeat nothing from the second token on with one clock and different payloads', () => {
+  test('clones repeat nothing from the second token on with one clock and different payloads', () => {
     const { a, b } = clones((who) => ({ moment: (i) => after(FROZEN, i % 900), payloads: payloads(who) }));
     // The first token is the documented exception: it shows that the clones are clones.
     expect(useOf(a[0] ?? '')).toBe(useOf(b[0] ?? ''));
@@ -229,7 +229,7 @@ describe('two clones of one machine (F2)', () => {
     expect(repeats([...a, ...b])).toBe(1);
   });
 
-  test('repeat nothing after the first difference with one clock and payloads that differ late', () => {
+  test('clones repeat nothing after the first difference with one clock and payloads that differ late', () => {
     const same = payloads('same');
     const differ = 100;
     const { a, b } = clones((who) => ({
@@ -241,7 +241,7 @@ describe('two clones of one machine (F2)', () => {
     expect(repeats([...a.slice(differ + 1), ...b.slice(differ + 1)])).toBe(0);
   });
 
-  test('repeat nothing after the first differing token if cloned while the machine runs, under the salt they share', () => {
+  test('clones of a running machine repeat nothing after the first differing token, under the salt they share', () => {
     const run = (who: string) => {
       const sealer = sealerOver(stateWith({ random: cloneable('one seed') }));
       const before = payloads('before the clone').map((payload) => sealer.seal(payload, FROZEN));
@@ -254,7 +254,7 @@ describe('two clones of one machine (F2)', () => {
     expect(repeats([...a.since.slice(1), ...b.since.slice(1)])).toBe(0);
   });
 
-  test('differ from the first token on by the bytes of the kernel alone', () => {
+  test('tokens of clones differ from the first on by the bytes of the kernel alone', () => {
     const same = payloads('same');
     const kernels = { a: randomBytes(32), b: randomBytes(32) };
     const { a, b } = clones((who) => ({ moment: () => FROZEN, payloads: same, kernel: kernels[who] }));
@@ -264,13 +264,13 @@ describe('two clones of one machine (F2)', () => {
     expect(equal.a).toEqual(equal.b);
   });
 
-  test('differ at the first token with hedge, and different payloads', () => {
+  test('tokens of clones differ from the first on with hedge and different payloads', () => {
     const { a, b } = clones((who) => ({ moment: () => FROZEN, payloads: payloads(who) }), true);
     expect(saltOf(a[0] ?? '')).toBe(saltOf(b[0] ?? ''));
     expect(repeats([...a, ...b])).toBe(0);
   });
 
-  test('make equal tokens from equal payloads, hedged or not, because no other input is used', () => {
+  test('clones make equal tokens from equal payloads, hedged or not, because no other input is used', () => {
     const same = payloads('same');
     for (const hedge of [true, false]) {
       const { a, b } = clones(() => ({ moment: () => FROZEN, payloads: same }), hedge);
@@ -280,7 +280,7 @@ describe('two clones of one machine (F2)', () => {
 });
 
 describe('the input of a nonce', () => {
-  test('is 12 fresh random bytes, the time and count, and the last tag, and each random byte is used once', () => {
+  test('a nonce is made of 12 fresh random bytes, the time and count, and the last tag, and each random byte is used once', () => {
     const drawn: Buffer[] = [];
     const random: RandomSource = (fill) => {
       randomFillSync(fill);
@@ -317,7 +317,7 @@ describe('the input of a nonce', () => {
     expect(wasted).toBeLessThan(12 * 256);
   });
 
-  test('is also a keyed hash of the payload, if hedged, which cannot be computed from the payload alone', () => {
+  test('a hedged nonce also depends on a keyed hash of the payload, which cannot be computed from the payload alone', () => {
     const seal = (payload: Buffer, dataKey: Buffer, hedge: boolean): Buffer =>
       nonceOf(sealerOver(stateWith({ random: cloneable('s'), hedge }), dataKey).seal(payload, FROZEN));
     const xor = (a: Buffer, b: Buffer): Buffer => Buffer.from(a.map((byte, i) => byte ^ b.readUInt8(i)));
@@ -332,7 +332,7 @@ describe('the input of a nonce', () => {
     }
   });
 
-  test('is valid with clocks of any value: negative, fractional, far in the future', () => {
+  test('a token is valid with clocks of any value: negative, fractional, far in the future', () => {
     const sealer = sealerOver(stateWith());
     const moments = [
       momentAt(-5.5, -3n),

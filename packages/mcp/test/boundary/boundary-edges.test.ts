@@ -95,7 +95,7 @@ describe('the limits of sizes (F30)', () => {
   test.each([
     [256, undefined],
     [257, 'state too large'],
-  ])('give a token of %i characters under maxTokenLength 256 the result %s', async (length, reason) => {
+  ])('a token of %i characters under maxTokenLength 256 has the result %s', async (length, reason) => {
     const options = { codec: codecOf({ seal: () => 'A'.repeat(length) }), maxTokenLength: 256 };
     const outcome = await exchange(CALL, options, undefined, ask('x'));
     expect(reasons(outcome)).toEqual(reason === undefined ? [] : [reason]);
@@ -269,7 +269,7 @@ describe('prepare', () => {
   });
 });
 
-test('unseals nothing, and reports no refusal, when the client disconnects during prepare', async () => {
+test('nothing is unsealed, and no refusal is reported, when the client disconnects during prepare', async () => {
   const leaving = new AbortController();
   const unsealed: string[] = [];
   const warnings: string[] = [];

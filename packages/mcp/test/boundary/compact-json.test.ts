@@ -30,32 +30,38 @@ function outcome(wire: string): string {
 }
 
 describe('compactJson writes what the MCP Python SDK writes', () => {
-  test('has the complete file of vectors', () => {
+  test('the file of vectors is complete', () => {
     expect([vectors.length, rejected.length]).toEqual([276, 19]);
     expect(representable.length).toBeGreaterThan(200);
   });
 
-  test.each(representable)('$name', ({ wire, canonical, digest }) => {
+  test.each(representable)('a value is written as by the MCP Python SDK: $name', ({ wire, canonical, digest }) => {
     const text = compactJson(JSON.parse(wire), { sortKeys: true });
     expect(text).toBe(canonical);
     expect(createHash('sha256').update(text).digest().subarray(0, 16).toString('base64url')).toBe(digest);
   });
 
-  test.each(lossy)('$name: changed by JSON.parse ($jsLoss), as recorded', ({ wire, canonical, jsGuessMatches }) => {
-    expect(printed(wire) === canonical).toBe(jsGuessMatches ?? false);
-  });
+  test.each(lossy)(
+    'a value that JSON.parse changes ($jsLoss) is written as recorded: $name',
+    ({ wire, canonical, jsGuessMatches }) => {
+      expect(printed(wire) === canonical).toBe(jsGuessMatches ?? false);
+    },
+  );
 
-  test.each(rejected)('$name: refused by JSON.parse, or by compactJson for its depth', ({ wire, jsonParseAccepts }) => {
-    expect(parses(wire)).toBe(jsonParseAccepts);
-    expect(['unparsed', 'RangeError', 'printed']).toContain(outcome(wire));
-    expect(outcome(wire) === 'unparsed').toBe(!jsonParseAccepts);
-  });
+  test.each(rejected)(
+    'a value is refused by JSON.parse, or by compactJson for its depth: $name',
+    ({ wire, jsonParseAccepts }) => {
+      expect(parses(wire)).toBe(jsonParseAccepts);
+      expect(['unparsed', 'RangeError', 'printed']).toContain(outcome(wire));
+      expect(outcome(wire) === 'unparsed').toBe(!jsonParseAccepts);
+    },
+  );
 });
 
 const digestOf = (text: string) => requestIdentity('tools/call', { name: 'n', arguments: JSON.parse(text) }).digest;
 
 describe('the digest of arguments', () => {
-  test.each(representable)('$name', ({ wire, canonical, digest }) => {
+  test.each(representable)('arguments have the digest of the MCP Python SDK: $name', ({ wire, canonical, digest }) => {
     const args: unknown = JSON.parse(wire);
     const falsy = ['null', 'false', '0', '""', '[]', '{}'].includes(canonical);
     const expected = falsy ? requestIdentity('tools/call', { name: 'n' }).digest : digest;

@@ -118,7 +118,7 @@ describe('memorySingleUse', () => {
     await expect(store.claim('token', new Date(Number.NaN))).rejects.toThrow(RangeError);
   });
 
-  test('lets one of 1 000 concurrent redemptions of a token succeed', async () => {
+  test('one of 1 000 concurrent redemptions of a token succeeds', async () => {
     const info = { name: 'refund-desk', version: '1.0.0' };
     const calls: RefundCall[] = [];
     const security = new RequestStateSecurity({

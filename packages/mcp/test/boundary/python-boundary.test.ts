@@ -12,12 +12,12 @@ import { boundaryVectors, type Echo, ringOf, type VectorPrincipal } from '../sup
 const { mints, vectors, wireError } = boundaryVectors;
 const utf8 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8');
 
-test('has the complete file of vectors', () => {
+test('the file of vectors is complete', () => {
   expect([mints.length, vectors.length]).toEqual([149, 599]);
 });
 
 describe('claims are written byte for byte as by the MCP Python SDK', () => {
-  test.each(mints)('$name', (mint) => {
+  test.each(mints)('claims are written byte for byte as by the MCP Python SDK: $name', (mint) => {
     const { method, target, a } = mint;
     if (!isCarrierMethod(method)) throw new Error(`${method} is no carrier`);
     const read =
@@ -45,7 +45,7 @@ describe('claims are written byte for byte as by the MCP Python SDK', () => {
 });
 
 describe('answers a token like the MCP Python SDK', () => {
-  test.each(vectors)('$class: $name', async (echo) => {
+  test.each(vectors)('a token is answered as by the MCP Python SDK: $class: $name', async (echo) => {
     expect(verdict(echo, await echoed(echo))).toBe('as Python');
   });
 });
@@ -178,7 +178,7 @@ describe('policies', () => {
     },
   );
 
-  test.each(boundaryVectors.sealRefusals)('$name: the state is not sealed', async ({ principal, wireError: wire }) => {
+  test.each(boundaryVectors.sealRefusals)('a state is not sealed: $name', async ({ principal, wireError: wire }) => {
     const { bindPrincipal } = binding(principal, null);
     const outcome = await exchange(
       { method: 'tools/call', params: { name: 't' } },

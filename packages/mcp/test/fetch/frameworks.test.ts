@@ -55,7 +55,7 @@ describe.each(Object.keys(FRAMEWORKS))('protectFetch around %s', (name) => {
   });
 });
 
-test('sets the principal inside withMcpAuth of mcp-handler to the user of the verified access token', async () => {
+test('inside withMcpAuth of mcp-handler, the principal is the user of the verified access token', async () => {
   const handler = createHandlerOfFramework((server) => registerRefund(server), {
     serverInfo: { name: 'a', version: '1' },
   });

@@ -70,7 +70,7 @@ describe.each(['json', 'sse'] as const)('protectFetch around a handler that answ
       ['a request without a user', 'principal drift', { user: '' }],
       ['an expired token', 'expired', { wallMs: 601_000 }],
       ['a token of another audience', 'audience', { audience: 'another desk' }],
-    ])('%s', async (_name, reason, attack) => {
+    ])('%s is refused like by protectRequestState, and the handler is not called', async (_name, reason, attack) => {
       const { tamper, params, method, user, wallMs, audience } = Object(attack);
       const seen: unknown[] = [];
       let now = 1_795_000_000_000;
@@ -302,7 +302,7 @@ describe('a request that tries to bypass the boundary', () => {
     expect(served.errors).toHaveLength(1);
   });
 
-  test('of two members with one name, the handler gets the one that was checked', async () => {
+  test('the handler gets the checked one of two members with one name', async () => {
     await using served = await serveProtected(echo);
     const raw = sent.replace('"method"', '"method":"tools/call","method":"ping","other"');
     const { echoed } = JSON.parse((await served.post(forged, { raw })).text);
@@ -396,7 +396,7 @@ describe('an answer with a state that cannot be bound', () => {
   test.each([
     ['JSON', json],
     ['an event', events],
-  ])('of two results in %s, the client gets the one that was checked', async (_name, answer) => {
+  ])('the client gets the checked one of two results in %s', async (_name, answer) => {
     const twice = result({ ok: true }).replace('"result"', `"result":${JSON.stringify(ASKED)},$&`);
     await using served = await serveProtected(answering(() => answer(twice)));
     const { text } = await served.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: REFUND });
@@ -602,7 +602,7 @@ describe('options that protectFetch rejects', () => {
     ],
     ['an unknown option', () => protectFetch(handler, security, Object({ ...required, path: '/' })), 'path'],
     ['a limit of 0', () => protectFetch(handler, security, { ...required, maxRequestBytes: 0 }), 'maxRequestBytes'],
-  ])('%s', (_name, make, message) => {
+  ])('protectFetch rejects %s', (_name, make, message) => {
     expect(make).toThrow(message);
   });
 

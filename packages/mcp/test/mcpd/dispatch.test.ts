@@ -126,14 +126,14 @@ describe('createMcpdRequestStateSecurity', () => {
     expect(events).toHaveLength(1);
   });
 
-  test('does not send an empty state, which mcp.d sends in plaintext', async () => {
+  test('an empty state is not sent, while mcp.d sends one in plaintext', async () => {
     const { result } = await call({ name: 'empty', arguments: {} });
     expect(result).toMatchObject({ resultType: 'input_required' });
     expect(result).not.toHaveProperty('requestState');
     expect(events).toEqual([]);
   });
 
-  test('does not send a token that would be too long', async () => {
+  test('a token that would be too long is not sent', async () => {
     expect((await call({ name: 'large', arguments: {} })).error).toEqual(NOT_SEALED);
     expect(events).toEqual([{ direction: 'outbound', method: 'tools/call', reason: 'state too large' }]);
   });

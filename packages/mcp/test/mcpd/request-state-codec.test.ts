@@ -434,7 +434,7 @@ describe('the budget of random nonces (F1)', () => {
     budget.spend(other);
   });
 
-  test('is used by encrypted tokens and not by signed ones', () => {
+  test('encrypted tokens use the budget of random nonces, and signed tokens do not', () => {
     const spent = vi.spyOn(NonceBudget.prototype, 'spend');
     const [signed, encrypted] = MODES.map((mode) => createMcpdRequestStateCodec({ key: KEY, mode, clock }));
     for (let i = 0; i < 5; i++) signed?.encode('1', alice);
@@ -444,7 +444,7 @@ describe('the budget of random nonces (F1)', () => {
     expect(new Set(spent.mock.calls.map(([key]) => key)).size).toBe(1);
   });
 
-  test('is shared by all uses of a key of the ring', async () => {
+  test('all uses of a key of the ring share one budget of random nonces', async () => {
     await using fleet = new Fleet(NOW);
     const spent = vi.spyOn(NonceBudget.prototype, 'spend');
     const states = createMcpdRequestStateCodec({ codec: await fleet.member(), mode: 'encrypted', clock: fleet.clock });

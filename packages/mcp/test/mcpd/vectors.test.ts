@@ -40,7 +40,7 @@ function encryptedAs(vector: Vector, payload: string): string {
 }
 
 describe('vectors of mcp.d’s secureRequestState, revision of June 2026', () => {
-  test('has 30 vectors', () => expect(mcpdVectors.length).toBe(30));
+  test('the file has 30 vectors of secureRequestState', () => expect(mcpdVectors.length).toBe(30));
 
   test.each(titled)('$title: every token gets the recorded answer', (vector) => {
     // The expired ones had no life left when they were made; by the real clock the others have decades left.

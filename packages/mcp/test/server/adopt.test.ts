@@ -88,7 +88,7 @@ describe('with adopt, a server that has handlers', () => {
     expect(seen).toHaveLength(1);
   });
 
-  test('with re-elicit, asks again without state and input responses after an expired token', async () => {
+  test('with re-elicit, an expired token leads to a new question without state and input responses', async () => {
     const seen: RefundCall[] = [];
     let now = 1_795_000_000_000;
     const clock = { wallMs: () => now, monotonicNs: () => 0n };
@@ -137,7 +137,7 @@ describe('with adopt, a server that has handlers', () => {
     expect(textOf(await http.call('tools/call', { name: 'wizard', requestState }))).toBe('done');
   });
 
-  test('does not send a state that is not a string', async () => {
+  test('a state that is not a string is not sent', async () => {
     const security = new RequestStateSecurity({ keys: [KEY] });
     await using http = await serveHttp(() => {
       const server = new McpServer(INFO);
@@ -193,7 +193,7 @@ describe('the option adopt', () => {
     expect(() => protectRequestState(server, security, ADOPT)).toThrow('does not support this version of the SDK');
   });
 
-  test('is not the default: a server with handlers is rejected, and the message names the option', () => {
+  test('adopt is not the default: a server with handlers is rejected, and the message names the option', () => {
     expect(() => protectRequestState(withTool(), security, { defaultAudience: null })).toThrow('or set adopt: true');
   });
 });

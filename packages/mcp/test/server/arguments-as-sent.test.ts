@@ -95,7 +95,7 @@ const servers: Readonly<Record<string, (security: RequestStateSecurity) => McpSe
 };
 
 describe('a first round is bound to the arguments as sent (F49)', () => {
-  test.each(Object.entries(servers))('%s', async (_name, make) => {
+  test.each(Object.entries(servers))('a first round is bound to the arguments as sent with %s', async (_name, make) => {
     const events: RejectEvent[] = [];
     const security = new RequestStateSecurity({ keys: [KEY], onReject: (event) => events.push(event) });
     await using http = await serveHttp(() => make(security));

@@ -84,7 +84,7 @@ describe('protectRequestState rejects a server that is already in use', () => {
       (server: McpServer) => server.registerResource('r', 'a:b', {}, () => ({ contents: [] })),
       'resources/read',
     ],
-  ])('with %s registered', (_name, register, method) => {
+  ])('a server with %s registered is rejected', (_name, register, method) => {
     const server = new McpServer(INFO);
     register(server);
     expect(() => protectRequestState(server, security, AUDIENCE)).toThrow(TypeError);
@@ -178,7 +178,7 @@ describe('handlers are guarded however they are registered', () => {
     },
   };
 
-  test.each(Object.entries(ways))('%s', async (_name, register) => {
+  test.each(Object.entries(ways))('a handler that is registered with %s is guarded', async (_name, register) => {
     const { security, events } = watched();
     await using http = await serveHttp(() => {
       const server = protectRequestState(new Server(INFO, { capabilities: { tools: {} } }), security, AUDIENCE);
@@ -434,44 +434,47 @@ describe('the check at the transport', () => {
 });
 
 describe('two concurrent requests with the same id keep their states apart', () => {
-  test.each(['modern', 'legacy'])('on a %s connection', async (era) => {
-    const { security } = watched();
-    const first = gate();
-    const connection = await serveConnection(() => {
-      const server = protectRequestState(new Server(INFO, { capabilities: { tools: {} } }), security, AUDIENCE);
-      server.fallbackRequestHandler = async (request, ctx) => {
-        const order = String(request.params?.['name']);
-        const state = ctx.mcpReq.requestState<string>();
-        if (order === 'one') await first.opened;
-        if (state !== undefined) return { order, state };
-        return { resultType: 'input_required', requestState: `state of ${order}` };
+  test.each(['modern', 'legacy'])(
+    'two concurrent requests with the same id keep their states apart on a %s connection',
+    async (era) => {
+      const { security } = watched();
+      const first = gate();
+      const connection = await serveConnection(() => {
+        const server = protectRequestState(new Server(INFO, { capabilities: { tools: {} } }), security, AUDIENCE);
+        server.fallbackRequestHandler = async (request, ctx) => {
+          const order = String(request.params?.['name']);
+          const state = ctx.mcpReq.requestState<string>();
+          if (order === 'one') await first.opened;
+          if (state !== undefined) return { order, state };
+          return { resultType: 'input_required', requestState: `state of ${order}` };
+        };
+        return server;
+      });
+      if (era === 'legacy') await initialize(connection);
+      const call = async (name: string, requestState?: string) => {
+        const params = { name, ...(requestState === undefined ? {} : { requestState }) };
+        await connection.send({ id: 7, method: 'tools/call', params: era === 'modern' ? modern(params) : params });
       };
-      return server;
-    });
-    if (era === 'legacy') await initialize(connection);
-    const call = async (name: string, requestState?: string) => {
-      const params = { name, ...(requestState === undefined ? {} : { requestState }) };
-      await connection.send({ id: 7, method: 'tools/call', params: era === 'modern' ? modern(params) : params });
-    };
-    // The second is answered first, under the same id.
-    await call('one');
-    await call('two');
-    const two = tokenOf(await connection.next());
-    first.open();
-    const one = tokenOf(await connection.next());
-    await call('one', two);
-    await call('two', one);
-    expect([(await connection.next()).error, (await connection.next()).error]).toEqual([REFUSED, REFUSED]);
-    await call('one', one);
-    expect((await connection.next()).result).toMatchObject({ order: 'one', state: 'state of one' });
-    await call('two', two);
-    expect((await connection.next()).result).toMatchObject({ order: 'two', state: 'state of two' });
-    await connection.close();
-  });
+      // The second is answered first, under the same id.
+      await call('one');
+      await call('two');
+      const two = tokenOf(await connection.next());
+      first.open();
+      const one = tokenOf(await connection.next());
+      await call('one', two);
+      await call('two', one);
+      expect([(await connection.next()).error, (await connection.next()).error]).toEqual([REFUSED, REFUSED]);
+      await call('one', one);
+      expect((await connection.next()).result).toMatchObject({ order: 'one', state: 'state of one' });
+      await call('two', two);
+      expect((await connection.next()).result).toMatchObject({ order: 'two', state: 'state of two' });
+      await connection.close();
+    },
+  );
 });
 
 describe('a client of a 2025 revision', () => {
-  test('is served by the SDK in process: the handler gets plaintext, and nothing is sealed', async () => {
+  test('a client of a 2025 revision is served by the SDK in process: the handler gets plaintext, and nothing is sealed', async () => {
     const sealed: Uint8Array[] = [];
     const seal = (payload: Uint8Array) => `token-${sealed.push(payload)}`;
     const { security, events } = watched({ keys: undefined, codec: { seal, unseal: () => new Uint8Array() } });
@@ -489,7 +492,7 @@ describe('a client of a 2025 revision', () => {
     await client.close();
   });
 
-  test('is refused when it sends a requestState, even one that a handler just returned', async () => {
+  test('a client of a 2025 revision is refused for a requestState, even one that a handler just returned', async () => {
     const { security, events } = watched();
     const seen: RefundCall[] = [];
     const connection = await serveConnection(() => refundServer(security, seen));
@@ -520,7 +523,7 @@ describe('a client of a 2025 revision', () => {
     await connection.close();
   });
 
-  test('is refused in the same way over stateless HTTP', async () => {
+  test('a client of a 2025 revision is refused in the same way over stateless HTTP', async () => {
     const { security, events } = watched();
     await using http = await serveHttp(() => refundServer(security));
     const response = await fetch(http.url, {
@@ -539,53 +542,60 @@ describe('a client of a 2025 revision', () => {
 });
 
 describe('a client that disconnects runs no handler', () => {
-  test.each(['codec.prepare', 'the single-use store'])('while %s is awaited', async (where) => {
-    const [reached, released] = [gate(), gate()];
-    const wait = async () => {
-      reached.open();
-      await released.opened;
-    };
-    const seen: RefundCall[] = [];
-    const codec = new AesGcmRequestStateCodec([KEY]);
-    const seal = codec.seal.bind(codec);
-    const unsealed: string[] = [];
-    const unseal = (token: string) => {
-      unsealed.push(token);
-      return codec.unseal(token);
-    };
-    const claims: string[] = [];
-    const claim = async (id: string) => {
-      claims.push(id);
-      await wait();
-      return true;
-    };
-    const options =
-      where === 'codec.prepare'
-        ? { codec: { seal, unseal, prepare: wait }, singleUse: { claim: async (id: string) => claims.push(id) > 0 } }
-        : { codec, singleUse: { claim } };
-    const { security, events } = watched({ keys: undefined, ...options });
-    await using http = await serveHttp(() => refundServer(security, seen));
-    const params = { name: 'refund', arguments: { order: 'A1' } };
-    const requestState = tokenOf(await http.call('tools/call', params));
-    const leaving = new AbortController();
-    const echo = http.call('tools/call', { ...params, requestState, inputResponses: YES }, { signal: leaving.signal });
-    await reached.opened;
-    leaving.abort();
-    await expect(echo).rejects.toThrow('abort');
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    released.open();
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    expect(seen).toHaveLength(1);
-    expect(unsealed).toEqual([]);
-    // Verified, still connected, then claimed: an earlier disconnect does not consume the token.
-    expect(claims).toHaveLength(where === 'codec.prepare' ? 0 : 1);
-    // The token itself was valid.
-    expect(events).toEqual([]);
-  });
+  test.each(['codec.prepare', 'the single-use store'])(
+    'a client that disconnects while %s is awaited runs no handler',
+    async (where) => {
+      const [reached, released] = [gate(), gate()];
+      const wait = async () => {
+        reached.open();
+        await released.opened;
+      };
+      const seen: RefundCall[] = [];
+      const codec = new AesGcmRequestStateCodec([KEY]);
+      const seal = codec.seal.bind(codec);
+      const unsealed: string[] = [];
+      const unseal = (token: string) => {
+        unsealed.push(token);
+        return codec.unseal(token);
+      };
+      const claims: string[] = [];
+      const claim = async (id: string) => {
+        claims.push(id);
+        await wait();
+        return true;
+      };
+      const options =
+        where === 'codec.prepare'
+          ? { codec: { seal, unseal, prepare: wait }, singleUse: { claim: async (id: string) => claims.push(id) > 0 } }
+          : { codec, singleUse: { claim } };
+      const { security, events } = watched({ keys: undefined, ...options });
+      await using http = await serveHttp(() => refundServer(security, seen));
+      const params = { name: 'refund', arguments: { order: 'A1' } };
+      const requestState = tokenOf(await http.call('tools/call', params));
+      const leaving = new AbortController();
+      const echo = http.call(
+        'tools/call',
+        { ...params, requestState, inputResponses: YES },
+        { signal: leaving.signal },
+      );
+      await reached.opened;
+      leaving.abort();
+      await expect(echo).rejects.toThrow('abort');
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      released.open();
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      expect(seen).toHaveLength(1);
+      expect(unsealed).toEqual([]);
+      // Verified, still connected, then claimed: an earlier disconnect does not consume the token.
+      expect(claims).toHaveLength(where === 'codec.prepare' ? 0 : 1);
+      // The token itself was valid.
+      expect(events).toEqual([]);
+    },
+  );
 });
 
 describe('the CommonJS build of the SDK', () => {
-  test('is protected, and refuses the same tokens', async () => {
+  test('a server of the CommonJS build is protected, and refuses the same tokens', async () => {
     const cjs: typeof import('@modelcontextprotocol/server') = createRequire(import.meta.url)(
       '@modelcontextprotocol/server',
     );
@@ -629,7 +639,7 @@ describe('the CommonJS build of the SDK', () => {
 });
 
 describe('the user’s own verify hook', () => {
-  test('is rejected by createProtectedMcpServer', () => {
+  test('createProtectedMcpServer rejects the user’s own verify hook', () => {
     const { security } = watched();
     const requestState = createRequestStateCodec({ key: KEY });
     expect(() =>

@@ -92,7 +92,7 @@ describe('a guard', () => {
     expect(rejected).toEqual([]);
   });
 
-  test('does not seal, and reports no refusal, after the client disconnected', async () => {
+  test('nothing is sealed, and no refusal reported, after the client disconnected', async () => {
     const { run, sealed, rejected } = guarded();
     const leaving = new AbortController();
     const handle = () => {
@@ -121,7 +121,7 @@ describe('a handler with three arguments', () => {
   test.each([
     ['issues', { issues: [{ message: 'no' }] }],
     ['a value and issues', { value: { name: 't' }, issues: [{ message: 'no' }] }],
-  ])('does not run if its schema finds %s', async (_name, outcome) => {
+  ])('a handler does not run if its schema finds %s', async (_name, outcome) => {
     const server = protectedServer();
     let ran = false;
     const params = { '~standard': { version: 1 as const, vendor: 'test', validate: () => Object(outcome) } };
@@ -160,7 +160,7 @@ describe('a handler with three arguments', () => {
     await client.close();
   });
 
-  test('may return any result for another method', async () => {
+  test('a handler of another method may return any result', async () => {
     const server = protectedServer();
     server.setRequestHandler('acme/search', { params: anything }, (params) => ({ params, requestState: 'mine' }));
     const { result, error } = await answerOf(server, { method: 'acme/search', params: { q: 1 } });
@@ -198,24 +198,27 @@ describe('createProtectedMcpServer announces the same capabilities as the class'
   const names = ['tools', 'prompts', 'resources'] as const;
   const subsets = Array.from({ length: 8 }, (_, bits) => names.filter((_name, bit) => (bits & (1 << bit)) !== 0));
 
-  test.each(subsets.map((subset) => [subset.join(', ') || 'nothing', subset] as const))('%s', (_name, subset) => {
-    const capabilities = Object.fromEntries(subset.map((name) => [name, all[name]]));
-    const options = { capabilities: { ...capabilities, logging: {} } };
-    const plain = new McpServer(INFO, options).server;
-    const warned = vi.spyOn(console, 'warn').mockImplementation(() => {});
-    const ours = createProtectedMcpServer({ McpServer, serverInfo: INFO, security, serverOptions: options }).server;
-    expect(warned).not.toHaveBeenCalled();
-    expect(ours.getCapabilities()).toEqual(plain.getCapabilities());
-    const answered = names.filter((name) => {
-      try {
-        ours.assertCanSetRequestHandler(lists[name]);
-        return false;
-      } catch {
-        return true;
-      }
-    });
-    expect(answered).toEqual(subset);
-  });
+  test.each(subsets.map((subset) => [subset.join(', ') || 'nothing', subset] as const))(
+    'the announced capabilities are those of the class for %s',
+    (_name, subset) => {
+      const capabilities = Object.fromEntries(subset.map((name) => [name, all[name]]));
+      const options = { capabilities: { ...capabilities, logging: {} } };
+      const plain = new McpServer(INFO, options).server;
+      const warned = vi.spyOn(console, 'warn').mockImplementation(() => {});
+      const ours = createProtectedMcpServer({ McpServer, serverInfo: INFO, security, serverOptions: options }).server;
+      expect(warned).not.toHaveBeenCalled();
+      expect(ours.getCapabilities()).toEqual(plain.getCapabilities());
+      const answered = names.filter((name) => {
+        try {
+          ours.assertCanSetRequestHandler(lists[name]);
+          return false;
+        } catch {
+          return true;
+        }
+      });
+      expect(answered).toEqual(subset);
+    },
+  );
 
   test.each([[undefined], [{}], [{ requestState: {} }], [{ requestState: { verify: undefined } }]])(
     'the options %o need no capabilities and no verify',
@@ -299,7 +302,7 @@ describe('the event for access tokens without a subject', () => {
     return told;
   }
 
-  test('is emitted for a client that was seen before anyone subscribed', () => {
+  test('the event is emitted for a client that was seen before anyone subscribed', () => {
     const bind = principalBinder(policyOf(new RequestStateSecurity({ keys: [KEY] })));
     expect(bind(by('early'))).toBe('["early",null,null]');
     const told = telling(() => bind(by('early')));
@@ -308,7 +311,7 @@ describe('the event for access tokens without a subject', () => {
     expect(telling(() => bind(by('early')))).toEqual([]);
   });
 
-  test('is emitted once for each of a thousand clients, and again for the oldest (F23)', () => {
+  test('the event is emitted once for each of a thousand clients, and again for the oldest (F23)', () => {
     const bind = principalBinder(policyOf(new RequestStateSecurity({ keys: [KEY] })));
     const many = Array.from({ length: 1_000 }, (_, n) => by(`client-${n}`));
     expect(telling(() => many.forEach(bind))).toHaveLength(1_000);
@@ -322,7 +325,7 @@ describe('the event for access tokens without a subject', () => {
     ['no HTTP', {}],
     ['nobody signed in', { http: {} }],
     ['null for who is signed in', { http: { authInfo: null } }],
-  ])('is not emitted for a request without a principal: %s', (_name, context) => {
+  ])('the event is not emitted for a request without a principal: %s', (_name, context) => {
     const bind = principalBinder(policyOf(new RequestStateSecurity({ keys: [KEY] })));
     expect(telling(() => expect(bind(Object(context))).toBe(null))).toEqual([]);
   });

@@ -47,7 +47,7 @@ describe('requireSubject', () => {
     expect(await exchange(CALL, options)).toMatchObject({ handled: true, error: undefined, events: [] });
   });
 
-  test('is not needed with bindPrincipal: null', async () => {
+  test('a user is not required with bindPrincipal: null', async () => {
     const made = await exchange(CALL, { codec, bindPrincipal: null }, undefined, ask);
     const params = { ...CALL.params, requestState: Object(made.result).requestState };
     expect(await exchange({ ...CALL, params }, { codec, bindPrincipal: null })).toMatchObject({

@@ -511,7 +511,7 @@ const observers: Readonly<Record<string, () => unknown>> = {
 };
 
 describe('onReject', () => {
-  test.each(['throws', 'rejects'])('does not change the answer to the client if it %s', async (how) => {
+  test.each(['throws', 'rejects'])('an onReject that %s does not change the answer to the client', async (how) => {
     await using at = await desk(Object({ onReject: observers[how] }));
     expect((await at.http.call('tools/call', { ...REQUEST, requestState: 'x' })).error).toEqual(REFUSED);
     expect(at.errors.map((error) => error.message)).toEqual([

@@ -56,7 +56,7 @@ describe('sealing a first round when no key may seal (F50)', () => {
     expect(order).toHaveLength(3);
   });
 
-  test('does not try again without prepare, and keeps the reason if prepare fails', async () => {
+  test('a first round is not sealed again without prepare, and the reason is kept if prepare fails', async () => {
     const order: unknown[] = [];
     const { seal, unseal } = awaiting(1, order);
     const failing = async () => Promise.reject(new Error('canary'));
@@ -69,7 +69,7 @@ describe('sealing a first round when no key may seal (F50)', () => {
     }
   });
 
-  test('does not try again for other errors of the codec', async () => {
+  test('a first round is not sealed again after other errors of the codec', async () => {
     let seals = 0;
     const codec = {
       seal: () => {
@@ -119,7 +119,7 @@ describe('mint of createRequestStateCodec when no key may seal (F50)', () => {
     await expect(createRequestStateCodec({ codec: { seal, unseal } }).mint(1)).rejects.toThrow(SealUnavailableError);
   });
 
-  test('does not try again for other errors', async () => {
+  test('mint does not seal again after other errors', async () => {
     let seals = 0;
     const seal = () => {
       seals += 1;

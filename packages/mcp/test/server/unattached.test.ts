@@ -32,7 +32,7 @@ describe('the warning for a policy that protects no server', () => {
     for (const listener of atExit()) process.off('exit', listener);
   });
 
-  test('is emitted after a minute, once for several policies, and not again', () => {
+  test('the warning is emitted after a minute, once for several policies, and not again', () => {
     const [attached, waiting, other] = [{}, {}, {}];
     for (const security of [attached, waiting, other]) module.expectAttachment(security);
     expect(atExit()).toHaveLength(1);
@@ -48,7 +48,7 @@ describe('the warning for a policy that protects no server', () => {
     ]);
   });
 
-  test('is emitted at the end of the process while a policy waits, and not once all are attached', () => {
+  test('the warning is emitted at the end of the process while a policy waits, and not once all are attached', () => {
     const [one, other] = [{}, {}];
     for (const security of [one, other]) module.expectAttachment(security);
     for (const security of [one, one, {}]) module.noteAttached(security);
@@ -63,7 +63,7 @@ describe('the warning for a policy that protects no server', () => {
     expect(atExit()).toHaveLength(1);
   });
 
-  test('is left out on a runtime that has no timers outside a request', () => {
+  test('the warning is left out on a runtime that has no timers outside a request', () => {
     vi.stubGlobal('setTimeout', () => {
       throw new Error('no timers');
     });

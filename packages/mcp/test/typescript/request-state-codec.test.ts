@@ -73,7 +73,7 @@ describe('with a key, it is the codec of the TypeScript SDK', () => {
     await fc.assert(round, { numRuns: 500 });
   });
 
-  test('has the types of the SDK: options, codec, and the verify hook of a server', () => {
+  test('the codec has the types of the SDK: options, codec, and the verify hook of a server', () => {
     const options: SdkOptions = { key: KEY, ttlSeconds: 60, bind };
     const codec: SdkCodec<{ step: number }> = createRequestStateCodec<{ step: number }>(options);
     // oxlint-disable-next-line typescript/unbound-method -- as the SDK's documentation passes it
@@ -284,7 +284,7 @@ describe('a codec of the user’s own', () => {
     expect(Reflect.get(Object(handed[3]), 'signal')).toBe(signal);
   });
 
-  test('has not refused an unknown key if its prepare failed, and is named by the class of the error (F9)', async () => {
+  test('a failed prepare is named by the class of its error, and does not count as a refusal of an unknown key (F9)', async () => {
     const unseal = () => {
       throw new InvalidRequestState('unknown key');
     };
@@ -294,7 +294,7 @@ describe('a codec of the user’s own', () => {
     );
   });
 
-  test('still reports a failed authentication if its prepare failed (F9)', async () => {
+  test('a failed authentication is still reported if prepare failed (F9)', async () => {
     const unseal = () => {
       throw new InvalidRequestState('authentication failed');
     };
@@ -302,7 +302,7 @@ describe('a codec of the user’s own', () => {
     expect(await reasonOf(untyped({ codec: codecOf({ prepare, unseal }) }).verify('token', alice))).toBe('Error: mac');
   });
 
-  test('is never called for a value that is not a string, or is too long: that is malformed', async () => {
+  test('a value that is not a string, or is too long, is malformed, and the codec is not called', async () => {
     let asked = 0;
     const states = untyped({ codec: codecOf({ unseal: () => asked++ }) });
     const wrong: readonly unknown[] = [undefined, null, 7, ['token'], { length: 5 }, 'x'.repeat(262_145)];
@@ -312,7 +312,7 @@ describe('a codec of the user’s own', () => {
     expect(asked).toBe(0);
   });
 
-  test('may seal other payloads, and one that is not an envelope is malformed (F24)', async () => {
+  test('a codec may seal other payloads, and one that is not an envelope is malformed (F24)', async () => {
     const states = createRequestStateCodec({ codec: sealer, clock });
     const envelope = JSON.stringify({ p: 'canary', exp: NOW / 1_000 + 60 });
     const mark = 'sealring/v1/typescript\0';
@@ -322,14 +322,14 @@ describe('a codec of the user’s own', () => {
     }
   });
 
-  test('may make tokens that start like signed ones, which are dispatched by their whole shape', async () => {
+  test('a codec may make tokens that start like signed ones, which are dispatched by their whole shape', async () => {
     const moved = createRequestStateCodec({ codec: sealer, alsoAccept: KEY, clock });
     const [sealed, signed] = [await moved.mint(1), await createRequestStateCodec({ key: KEY, clock }).mint(2)];
     expect([sealed.slice(0, 3), signed.slice(0, 3)]).toEqual(['v1.', 'v1.']);
     expect([await moved.verify(sealed, alice), await moved.verify(signed, alice)]).toEqual([1, 2]);
   });
 
-  test('may make tokens of up to 262 144 characters, and gets no longer ones (F30)', async () => {
+  test('a codec may make tokens of up to 262 144 characters, and gets no longer ones (F30)', async () => {
     const read: number[] = [];
     const of = (length: number) =>
       untyped({
@@ -348,7 +348,7 @@ describe('a codec of the user’s own', () => {
     expect(read).toEqual([262_144]);
   });
 
-  test('does not end the process with a rejection if it, or a bind, is async', async () => {
+  test('an async codec or bind that rejects does not end the process', async () => {
     const unhandled: unknown[] = [];
     const note = (reason: unknown) => void unhandled.push(reason);
     process.on('unhandledRejection', note);
@@ -438,7 +438,7 @@ describe('signed tokens with a ring', () => {
     ['a ring, and a key in flight', (codec) => ({ codec, alsoAccept: KEY })],
     ['a key, and a ring to come', (codec) => ({ key: KEY, alsoAccept: codec })],
   ])(
-    'over %s: a token of a key that this member has not read yet triggers a read of the ring, and is accepted',
+    'a token over %s of a key that this member has not read yet triggers a read of the ring, and is accepted',
     async (_name, over) => {
       await using fleet = new Fleet(NOW);
       const [a, late] = [await fleet.member(), await fleet.member()];
@@ -522,7 +522,7 @@ test.each(['signed', 'sealed'] as const)(
 
 describe('a migration from a fixed key to a KMS', () => {
   test.each(['signed', 'sealed'] as const)(
-    'to the %s wire: every token is accepted on every server at every step',
+    'every token is accepted on every server at every step of a migration to the %s wire',
     async (wire) => {
       await using fleet = new Fleet(Math.floor(Date.now() / 1_000) * 1_000);
       const rings = [await fleet.member(), await fleet.member(), await fleet.member()];

@@ -37,7 +37,7 @@ function allowedBy(vector: Vector): readonly object[] {
 }
 
 describe('vectors of createRequestStateCodec in the TypeScript SDK 2.4.0', () => {
-  test('has as many vectors as its README states', () => {
+  test('the file has as many vectors as its README states', () => {
     expect([mints.length, vectors.length, construction.length]).toEqual([104, 566, 10]);
   });
 
