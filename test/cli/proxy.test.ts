@@ -656,9 +656,7 @@ describe('the process', () => {
     await expect(fetch(origin)).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } });
     stops();
     expect(await (await answer).text()).toBe('done');
-    const began = performance.now();
     expect(await proxy.ended).toBe(0);
-    expect(performance.now() - began).toBeLessThan(10_000);
     expect(proxy.stderr).toBe('');
   });
 

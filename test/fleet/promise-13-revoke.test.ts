@@ -119,7 +119,6 @@ describe.skipIf(moto === '').concurrent('sealring revoke, on a store without pus
     const scene = await Scene.start(context, 'rolled-back');
     const [keyId = ''] = await scene.sealingKeys();
     const before = await scene.document();
-    const began = performance.now();
     const revoking = scene.revoke('--all');
     await until(() => scene.isRevoked(keyId), 60);
     await scene.rollBackTo(before);
@@ -129,7 +128,6 @@ describe.skipIf(moto === '').concurrent('sealring revoke, on a store without pus
     const ended = await revoking;
     expect(ended).toMatchObject({ code: 0, output: expect.stringContaining('the store lost the revocation') });
     expect((performance.now() - rolledBack) / 1_000).toBeGreaterThan(WAIT_SECONDS - 1);
-    expect(performance.now() - began).toBeLessThan(3_000 * WAIT_SECONDS);
     expect(await scene.isRevoked(keyId)).toBe(true);
     expect(await scene.sealingKeys()).not.toContain(keyId);
     const [token] = (await scene.fleet.members[0]?.tell('seal', ['after']))?.sealed ?? [];

@@ -7,8 +7,8 @@ import { until } from '../support/until.ts';
 import { pythonWithPackage } from './python-package.ts';
 import { PythonProcess } from './python-process.ts';
 
-/** Far below `startTimeoutSeconds`, which is 60 s by default. */
-const AT_ONCE_MS = 20_000;
+/** Far longer than a test may take: a start that tries again does not end. */
+const START_TIMEOUT_SECONDS = 3_600;
 let python = '';
 let postgres: PostgresServer;
 
@@ -52,15 +52,14 @@ test.each([
 ] as const)(
   'a start in Python ends at once with %s, with the message of TypeScript',
   async (_, user, password, database, kind) => {
-    const began = performance.now();
     const process = new PythonProcess(python, {
       role: 'member',
       keyWrapper: { masterKey: randomBytes(32).toString('base64') },
       ring: { store: 'postgres', url: urlOf(user, password, database), name: 'default' },
       ringName: 'default',
+      policy: { start_timeout_seconds: START_TIMEOUT_SECONDS },
     });
     await expect(process.start()).rejects.toMatchObject({ name: 'RingStoreError', kind });
-    expect(performance.now() - began).toBeLessThan(AT_ONCE_MS);
     await process.close();
     expect(await kindOf(user, password, database)).toBe(kind);
   },

@@ -217,7 +217,6 @@ describe('the kit survives its targets', () => {
 
   test('a close of the target that never ends is one finding, with its own id', async () => {
     const create = async () => ({ ...(await target.create()), close: () => new Promise<void>(() => undefined) });
-    const began = performance.now();
     const some = ['WRAP-ROUNDTRIP', 'WRAP-VIEW', 'WRAP-STORED', 'WRAP-INSTANCE-CLOSES'];
     const { results } = await runKeyWrapperConformance({ ...target, create }, { only: some });
     expect(results.filter(({ status }) => status !== 'pass')).toMatchObject([
@@ -226,7 +225,9 @@ describe('the kit survives its targets', () => {
         detail: expect.stringContaining('close of an instance did not end within 5000 ms'),
       },
     ]);
-    expect(performance.now() - began).toBeLessThan(20_000);
+    // After the first one, the kit no longer waits as long for a close.
+    const [first = 0, second = 0] = results.map(({ durationMs }) => durationMs);
+    expect(second).toBeLessThan(first / 2);
   });
 
   test('a finding shows the class and line of an error in the author’s code, but not its text', async () => {

@@ -181,9 +181,8 @@ describe('a file ring', () => {
 
   test('a file ring is created at once on request', async () => {
     const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
-    const began = Date.now();
+    // The test's own timeout is shorter than the six minutes after which a file ring creates itself.
     const codec = await createKmsCodec({ keyWrapper, ring: fileRing(join(directory, 'ring')), create: 'now' });
-    expect(Date.now() - began).toBeLessThan(10_000);
     await codec.close();
   });
 });

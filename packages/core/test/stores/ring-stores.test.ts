@@ -518,7 +518,6 @@ describe.concurrent('file ring: several processes', () => {
       clearInterval(renewing);
     }
     expect(performance.now() - start).toBeGreaterThan(9_500);
-    expect(performance.now() - start).toBeLessThan(15_000);
   });
 
   test.skipIf(process.platform !== 'linux').for([
