@@ -1,11 +1,20 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Check, expectThat } from '../requirement.ts';
+import { types } from 'node:util';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import type { RequestStateCodec } from '@sealring/core';
+import { type Check, expectThat, NotApplicable } from '../requirement.ts';
+import { encodings, reachableFrom } from '../secrets.ts';
 import { expectNoTimers, watchOutput } from '../watch.ts';
 import { builtIns, globalsNow, observe, patches } from './observe.ts';
 import { type ProbedCodec, probeModule } from './processes.ts';
-import { type CodecChecks, type CodecTrial, useOnce } from './trial.ts';
+import { answerOf, type CodecChecks, type CodecTrial, useOnce } from './trial.ts';
 
 const USES = 120;
+const FORGOTTEN = 16;
+const FORGOTTEN_BYTES = 48;
+/** Unlikely to recur in other bytes, and too few for a payload that fits. */
+const LEAST_TELLING = 8;
 
 /** Side effects of sealing, unsealing and refusals: in a separate process if the target is a module. */
 export const PURITY_CHECKS: CodecChecks = {
@@ -24,11 +33,68 @@ export const PURITY_CHECKS: CodecChecks = {
       await trial.close();
     });
   },
+  'CODEC-NOT-KEPT': async (trial) => {
+    const codec = await trial.create();
+    const collect = collector();
+    if (collect === undefined) throw new NotApplicable('this runtime does not expose its garbage collector');
+    const sealed = sealAndForget(trial, codec);
+    for (let i = 0; i < 3; i++) {
+      // A payload lives at least until the end of the task that has used it.
+      await pause(1);
+      collect();
+    }
+    const kept = sealed.filter((payload) => payload.deref() !== undefined).length;
+    // The last one may still be on the stack.
+    expectThat(kept <= 1, `${kept} of ${FORGOTTEN} payloads are still referenced after seal`);
+    const payload = trial.bytes(FORGOTTEN_BYTES);
+    trial.seal(codec, payload);
+    if (payload.length < LEAST_TELLING) return;
+    const forms = encodings(payload);
+    const isVisible = reachableFrom(codec).some((member) => {
+      const content = types.isUint8Array(member) ? Buffer.from(member).toString('latin1') : member;
+      return typeof content === 'string' && forms.some((form) => content.includes(form));
+    });
+    expectThat(!isVisible, 'a member of the codec holds the payload after seal');
+  },
+  'CODEC-CLOSE-ALONE': async (trial) => {
+    const [codec, peer, closed] = [await trial.create(), await trial.createPeerOrSelf(), await trial.create()];
+    const payload = trial.text('state');
+    const ones = [codec, peer].map((one) => ({ one, token: trial.seal(one, payload) }));
+    const last = trial.seal(closed, payload);
+    await trial.closeEarly(closed);
+    const since = await trial.create();
+    for (const { one, token } of [...ones, { one: since, token: trial.seal(since, payload) }]) {
+      trial.expectPayload(one, token, payload, 'a token of one instance, after another one was closed,');
+      trial.expectPayload(one, trial.seal(one, payload), payload);
+      if (trial.supports.crossInstance) trial.expectPayload(one, last, payload, 'a token of a closed instance');
+    }
+  },
   'CODEC-CLOSES': async (trial) => {
     useOnce(await trial.create());
     await trial.expectCloses();
   },
 };
+
+/** Runs the garbage collector, if the runtime has a way to it. */
+function collector(): (() => void) | undefined {
+  try {
+    setFlagsFromString('--expose-gc');
+    const collect: unknown = runInNewContext('globalThis.gc');
+    setFlagsFromString('--no-expose-gc');
+    return typeof collect === 'function' ? () => void collect() : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A function of its own, so that no variable refers to a payload afterwards. */
+function sealAndForget(trial: CodecTrial, codec: RequestStateCodec): readonly WeakRef<Uint8Array>[] {
+  return Array.from({ length: FORGOTTEN }, () => {
+    const payload = trial.bytes(FORGOTTEN_BYTES);
+    answerOf(() => codec.seal(payload));
+    return new WeakRef(payload);
+  });
+}
 
 function leaves(findingOf: (seen: ProbedCodec) => string): Check<CodecTrial> {
   return async (trial) => {

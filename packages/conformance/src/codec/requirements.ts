@@ -6,6 +6,7 @@ const SPEC = 'MCP 2026-07-28, multi round-trip requests: requestState is untrust
 const RFC4648 = 'RFC 4648, section 3.5: canonical encoding';
 const NO_IO = 'RequestStateCodec of @sealring/core: synchronous, without I/O';
 const REFUSAL = 'InvalidRequestState of @sealring/core: no part of the token is kept';
+const NOT_KEPT = 'RequestStateCodec of @sealring/core: the payload is neither kept nor changed';
 const KIT = 'Sealring conformance kit';
 
 const { must, should } = requiredBy(CONTRACT);
@@ -20,6 +21,7 @@ export const CODEC_TABLE: RequirementTable = {
   'CODEC-ROUNDTRIP-VIEW': must('seal reads a view of a larger buffer only within its bounds.'),
   'CODEC-CALLERS-BUFFER': must('seal does not modify its input buffer or read it after returning.'),
   'CODEC-OWN-RESULT': must('The caller may overwrite the bytes that unseal returns without other effects.'),
+  'CODEC-NOT-KEPT': must('seal keeps neither its payload nor a visible copy of it.', NOT_KEPT),
   'CODEC-SIZE-LIMIT': must('seal refuses a payload that is too long instead of truncating it.'),
   'CODEC-BIT-FLIP': must('A token with any single bit changed is refused.', SPEC),
   'CODEC-LONG-PAYLOAD': must('A long token is authenticated over its whole length.', SPEC),
@@ -78,6 +80,7 @@ export const CODEC_TABLE: RequirementTable = {
   ),
   'CODEC-NO-EXIT': must('seal and unseal do not end the process.'),
   'CODEC-ENDS': should('A closed codec leaves no timer that keeps the process alive.', KIT),
+  'CODEC-CLOSE-ALONE': must('Closing one instance does not affect another one with the same keys.', KIT),
   'CODEC-CLOSES': must('Closing an instance of the target completes.', KIT),
   'CODEC-WORKERS': must('Codecs in worker threads of one process do not interfere with each other.', KIT),
   'CODEC-TIMING': should('The duration of a refusal does not reveal which byte of the tag is wrong.', KIT),

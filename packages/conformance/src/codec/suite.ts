@@ -23,6 +23,7 @@ export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
   'CODEC-ROUNDTRIP-VIEW': 'the program creates the buffer that it seals',
   'CODEC-CALLERS-BUFFER': 'the program creates the buffer that it seals',
   'CODEC-OWN-RESULT': 'only a copy of the bytes arrives here',
+  'CODEC-NOT-KEPT': 'the program creates the buffer that it seals',
   // Many languages cannot pass such a value to a codec, and would fail to read the request.
   'CODEC-NOT-TEXT': 'the protocol carries tokens as text',
   'CODEC-NOT-TEXT-CLASS': 'the protocol carries tokens as text',

@@ -535,6 +535,63 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
   broken('derives the nonce from a long payload', 'CODEC-DISTINCT', {
     nonce: (_, payload) => (payload.length < 4_096 ? randomBytes(12) : sha256(payload).subarray(0, 12)),
   }),
+  wrapped('returns short results as views of the places of a pool, in turn', 'CODEC-OWN-RESULT', (sound) => {
+    const pool = Buffer.alloc(500 * 64);
+    let turn = 0;
+    return {
+      seal: (payload: Uint8Array) => sound.seal(payload),
+      unseal(token: string) {
+        const payload = sound.unseal(token);
+        if (payload.length > 64) return payload;
+        turn = (turn + 1) % 500;
+        pool.set(payload, turn * 64);
+        return pool.subarray(turn * 64, turn * 64 + payload.length);
+      },
+    };
+  }),
+  wrapped('keeps its payloads', 'CODEC-NOT-KEPT', (sound) => {
+    const kept: Uint8Array[] = [];
+    return {
+      seal(payload: Uint8Array) {
+        kept.push(payload);
+        return sound.seal(payload);
+      },
+      unseal: (token: string) => sound.unseal(token),
+    };
+  }),
+  wrapped('shows its last payloads', 'CODEC-NOT-KEPT', (sound) => {
+    const last: string[] = [];
+    return {
+      last,
+      seal(payload: Uint8Array) {
+        last.push(Buffer.from(payload).toString('base64'));
+        return sound.seal(payload);
+      },
+      unseal: (token: string) => sound.unseal(token),
+    };
+  }),
+  wrapped('refuses tokens that are older than two seconds', 'CODEC-ANY-ORDER', (sound) => {
+    const limitMs = 2_000;
+    return {
+      seal: (payload: Uint8Array) => sound.seal(Buffer.concat([timeBytes(), payload])),
+      unseal(token: string) {
+        const opened = Buffer.from(sound.unseal(token));
+        return timeBytes().readDoubleBE() - opened.readDoubleBE() > limitMs ? refuse() : opened.subarray(8);
+      },
+    };
+  }),
+  wrapped('refuses tokens that are older than itself', 'CODEC-ANY-ORDER', (sound) => {
+    const born = timeBytes().readDoubleBE();
+    return {
+      seal: (payload: Uint8Array) => sound.seal(Buffer.concat([timeBytes(), payload])),
+      unseal(token: string) {
+        const opened = Buffer.from(sound.unseal(token));
+        // A clock of milliseconds, and instances that are created at once.
+        return opened.readDoubleBE() < born - 1_000 ? refuse() : opened.subarray(8);
+      },
+    };
+  }),
+  { target: wipingTarget(), caughtBy: 'CODEC-CLOSE-ALONE' },
   wrapped('returns short results as views of a pool', 'CODEC-OWN-RESULT', (sound) => {
     const pool = Buffer.alloc(64);
     return both(sound, {
@@ -1451,5 +1508,36 @@ export function signOnly(keys: readonly Buffer[], tagBytes = 32): RequestStateCo
         ? Buffer.from(body)
         : refuse();
     },
+  };
+}
+
+function timeBytes(): Buffer {
+  const bytes = Buffer.alloc(8);
+  bytes.writeDoubleBE(Date.now());
+  return bytes;
+}
+
+/** Each close overwrites the key that all instances use. */
+function wipingTarget(): CodecTarget {
+  const make = soundCodec();
+  const [a, b] = [randomBytes(32), randomBytes(32)];
+  const instance = (...keys: readonly Buffer[]) => {
+    const codec = {
+      seal: (payload: Uint8Array) => make(keys).seal(payload),
+      unseal: (t: string) => make(keys).unseal(t),
+    };
+    return {
+      codec,
+      close() {
+        for (const key of keys) key.fill(0);
+      },
+    };
+  };
+  return {
+    name: 'overwrites at close the key that others use',
+    create: () => instance(a),
+    createPeer: () => instance(a),
+    createStranger: () => instance(b),
+    createRotated: () => instance(b, a),
   };
 }
