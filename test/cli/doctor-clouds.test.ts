@@ -107,7 +107,9 @@ describe('the doctor, on Google Cloud KMS', async () => {
       gcp.kms.setPrimary(version(name, 1));
       const finding = findingOf(await examine(config), 'kms-version');
       expect(finding?.severity).toBe('warning');
-      expect(finding?.remedy).toMatch(/^Another key of the ring is wrapped by it, so no member rotates for it/);
+      expect(finding?.remedy).toMatch(
+        /^This version already wraps another key of the ring, so no member rotates for it/,
+      );
     });
 
     test.each([
