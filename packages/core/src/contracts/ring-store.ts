@@ -32,7 +32,7 @@ export interface RingStoreCallOptions {
  *    others get {@link RingConflictError}; `expected: undefined` means "only if absent".
  * 3. A write that resolved is durable and seen by every later read.
  * 4. Documents over {@link MAX_DOCUMENT_BYTES} are refused in both directions, without reading them whole. A
- *    `too-large` or `corrupt` error of `read` should have the revision of what is stored, so that a write can replace it.
+ *    `too-large` or `corrupt` error of `read` should have the revision of what is stored, by which one write can replace it.
  */
 export interface RingStore {
   /** Names the kind of store in events and errors: `memory`, `file`, `static`, `redis`, … */
