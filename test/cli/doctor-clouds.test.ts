@@ -85,7 +85,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
         what: `gcp-kms now wraps with version ${version(name, 2)}, and the newest key of the ring is wrapped by ${version(name, 1)}`,
       });
       const { remedy = '' } = findingOf(report, 'kms-version') ?? {};
-      expect(remedy).toContain('each checks every 3600 s');
+      expect(remedy).toContain('each member checks every 3600 s');
       expect(remedy).toContain(`still needed: ${version(name, 1)} until ${key?.unsealsUntil.toISOString()}`);
       const never = await examine({ ...config, policy: { keyVersionEverySeconds: 0 } });
       expect(findingOf(never, 'kms-version')?.remedy).toMatch(/^No member checks for new versions/);
@@ -107,7 +107,9 @@ describe('the doctor, on Google Cloud KMS', async () => {
       gcp.kms.setPrimary(version(name, 1));
       const finding = findingOf(await examine(config), 'kms-version');
       expect(finding?.severity).toBe('warning');
-      expect(finding?.remedy).toMatch(/^Another key of the ring is wrapped by it, so no member rotates for it/);
+      expect(finding?.remedy).toMatch(
+        /^This version already wraps another key of the ring, so no member rotates for it/,
+      );
     });
 
     test.each([

@@ -284,9 +284,9 @@ describe('sealring probe', () => {
   });
 
   test.each([
-    ['a tool that does not ask', ['--tool', 'ping'], 'the server does not ask (it completes the call)'],
+    ['a tool that does not ask', ['--tool', 'ping'], 'the server does not ask for input (it completes the call)'],
     ['a tool that does not exist', ['--tool', 'nothing'], 'the server does not ask'],
-    ['a question without a user', REFUND, 'the server does not ask (JSON-RPC error -32603)'],
+    ['a question without a user', REFUND, 'the server does not ask for input (JSON-RPC error -32603)'],
   ])('fails with not-probed for %s', async (_name, args, message) => {
     await using server = await served(protectedBy());
     const { code, stdout, stderr } = await probe(server.url, [...args, '--json'], {});

@@ -17,7 +17,8 @@ export interface AzureKeyVaultCodecOptions
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
   /**
    * Further versions of signing keys whose signatures are accepted: those before `signKeyId`, and the next one. Their
-   * public keys are fetched with that of `signKeyId`, so it is not for `signPublicKeys`; 0 to 15. Default none.
+   * public keys are fetched together with that of `signKeyId`, so this option cannot be combined with `signPublicKeys`;
+   * 0 to 15. Default none.
    */
   readonly alsoVerify?: readonly string[] | undefined;
   /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that something waits for. */

@@ -10,9 +10,9 @@ import { DataKeyWrapping, SUPPORTS } from './wrapping.ts';
  * Wraps data keys with a key of Azure Key Vault or Managed HSM: wrapKey and unwrapKey with RSA-OAEP-256 or A256KW. Data
  * keys are 32 bytes, or 64 with the hash of the context that the ring appends, because neither algorithm takes a context.
  *
- * A wrapped key records the exact version that made it. It never chooses which vault or key is called: one that is neither
- * of `keyId` nor of `alsoUnwrap` is refused before any call. Where `keyId` names no version, the current one is looked up
- * when a key is wrapped, and remembered for 300 seconds.
+ * A wrapped key records the exact version that made it. It never chooses which vault or key is called: one that belongs
+ * to neither `keyId` nor `alsoUnwrap` is refused before any call. If `keyId` names no version, the wrapper looks up the
+ * current version when it wraps a key, and remembers it for 300 seconds.
  *
  * **RSA wrapping does not authenticate its origin**: anyone who has the public key can wrap a data key of their own. With
  * RSA-OAEP-256 a ring therefore accepts this wrapper only with `signKeyId` and `signPublicKeys`; to read a ring,

@@ -8,7 +8,7 @@ import { type AzureSignPublicKey, readPublicKeys } from './signing.ts';
 export interface AzureKeyVaultAccess {
   /** Provides tokens. For example, `new DefaultAzureCredential()` of `@azure/identity`. */
   readonly credential?: AzureCredential | undefined;
-  /** Makes the SDK's clients, where `credential` alone is not enough. */
+  /** Makes the SDK's clients, if `credential` alone is not enough. */
   readonly clients?: AzureKeyVaultClients | undefined;
   /**
    * Whether the SDK skips its check that the vault asks for a token for its own domain. For an emulator, or a vault behind

@@ -215,7 +215,7 @@ describe('on a local ring', () => {
         }, 100);
       },
     });
-    expect(stderr).toContain('the store lost the revocation: it is written again, and the wait starts over');
+    expect(stderr).toContain('the store lost the revocation: writing it again, and starting the wait over');
     expect(code).toBe(1);
     expect((await statusOf()).keys.map(({ state }) => state).toSorted()).toEqual(['active', 'revoked']);
   });

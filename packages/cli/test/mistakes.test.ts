@@ -9,8 +9,9 @@ const SECRET = 'hunter2';
 
 const HEAD = `# Mistakes and their messages
 
-What the command \`sealring\` prints for mistakes in its command line, its environment and its configuration file. The exit code is 2 for all of them. Most
-messages about options come from \`@sealring/core\` and the adapters, so servers get the same text from \`createKmsCodec\`. No message contains a secret.
+This page lists what the command \`sealring\` prints for mistakes in its command line, its environment and its configuration file. The exit code is 2
+for all of them. Most messages about options come from \`@sealring/core\` and the adapters, so servers get the same text from \`createKmsCodec\`. No
+message contains a secret.
 
 \`packages/cli/test/mistakes.test.ts\` makes each mistake and compares the message with this page. To update the page, run \`npx vitest run --project cli mistakes -u\`, and review the
 differences.

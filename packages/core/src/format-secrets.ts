@@ -14,7 +14,7 @@ export type { SecretFormat } from './keys/data-key.ts';
 
 /** The current secrets of one format over a ring: read them at each use. */
 export interface FormatSecrets {
-  /** The sealing key's. @throws {SealUnavailableError} when no key may seal now. */
+  /** The secret of the sealing key. @throws {SealUnavailableError} when no key may seal now. */
   readonly seal: KeyObject;
   /** The secrets of all keys that may unseal now, newest first; at most 64. */
   readonly open: readonly KeyObject[];

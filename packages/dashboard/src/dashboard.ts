@@ -13,7 +13,10 @@ const LONGEST_EVERY_SECONDS = 86_400;
 
 /** Options of {@link serveDashboard}. */
 export interface DashboardOptions {
-  /** Reads the ring, once per round. Return a ring that cannot be read with `trouble`: a rejection ends {@link Dashboard.run}. */
+  /**
+   * Reads the ring, once per round. If the ring cannot be read, return a report with `trouble`: a rejection ends
+   * {@link Dashboard.run}.
+   */
   readonly look: () => Promise<RingReport>;
   /**
    * Addresses where members export their metrics for Prometheus: at most 32, `http:` or `https:`, without user, password,
@@ -22,7 +25,10 @@ export interface DashboardOptions {
   readonly members?: readonly URL[];
   /** Time between two rounds. Seconds, 1 to 86 400. Default: 5. */
   readonly everySeconds?: number;
-  /** Address or name to listen on. With another than a loopback address, everyone who can reach it sees the page. Default: `127.0.0.1`. */
+  /**
+   * Address or name to listen on. If it is not a loopback address, everyone who can reach it sees the page. Default:
+   * `127.0.0.1`.
+   */
   readonly host?: string;
   /** Port to listen on. Default: a free port. */
   readonly port?: number;
@@ -40,7 +46,7 @@ export interface Dashboard extends AsyncDisposable {
 
 /**
  * Runs one round, then serves one page, for GET and HEAD. The page is read-only, loads nothing from other servers, and
- * shows keys by the hashes that events have.
+ * shows keys by the same hashes as in events.
  *
  * @throws {RangeError} for an option out of range.
  * @throws {NodeJS.ErrnoException} if it cannot listen. Errors of `look` are rethrown.

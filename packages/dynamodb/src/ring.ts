@@ -103,7 +103,11 @@ function storedRing(item: unknown): StoredRing | undefined {
   const [document, revision] = [textOf(item, 'document'), textOf(item, 'revision')];
   if (document === '' || revision === '') {
     const found = { revision: revision || NO_REVISION };
-    throw new RingStoreError('corrupt', 'the item has no document and revision that are strings and not empty', found);
+    throw new RingStoreError(
+      'corrupt',
+      'the document or revision of the item is missing, empty or not a string',
+      found,
+    );
   }
   if (Buffer.byteLength(document) > ringStorage.MAX_DOCUMENT_BYTES) throw ringStorage.tooLarge(revision);
   return { document, revision };

@@ -12,7 +12,10 @@ export interface KubernetesRingOptions {
    * Secrets have permissions of their own, and a cluster may encrypt them at rest.
    */
   readonly kind?: 'Secret' | 'ConfigMap';
-  /** The entry of `data`: letters, digits, `-`, `_` and `.`, 1 to 253 characters. Others are left alone. Default `ring`. */
+  /**
+   * The entry of `data`: letters, digits, `-`, `_` and `.`, 1 to 253 characters. Other entries are left alone. Default
+   * `ring`.
+   */
   readonly key?: string;
   /**
    * A `KubeConfig` of `@kubernetes/client-node`. Default: one that was loaded from the default places, which are

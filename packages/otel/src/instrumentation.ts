@@ -24,7 +24,7 @@ interface Observation {
 
 /**
  * The bridge as an instrumentation, for `registerInstrumentations` and the `instrumentations` of OpenTelemetry's `NodeSDK`,
- * which give it the providers. Create one per process, and no bridge beside it.
+ * which give it the providers. Create one per process, and no bridge in addition to it.
  *
  * @example
  * ```ts

@@ -13,7 +13,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   // Not absent: a ring may be created only if its table shows that it is absent.
   ['unavailable', 'the table is missing: run the migration', '42P01 3F000'],
   ['unavailable', 'the database is missing', '3D000'],
-  ['corrupt', 'the table is not as the migration creates it', '42703 42804 42883 42P10 23502'],
+  ['corrupt', 'the table differs from the one that the migration creates', '42703 42804 42883 42P10 23502'],
   ['too-large', 'the document exceeds the bound of the table', '23514'],
 
   // Not `read-only`, which means that no server may write through this store: after the failover writes succeed.

@@ -16,7 +16,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   // Not `read-only`, which means that no server may write through this store: after the failover writes succeed.
   [
     'unavailable',
-    'the server is a replica, or has too few of its own: a failover is under way, or the address is wrong',
+    'the server is a replica, or has too few replicas: a failover is under way, or the address is wrong',
     'READONLY NOREPLICAS MASTERDOWN UNBLOCKED',
   ],
   ['unavailable', 'the server is out of memory (maxmemory)', 'OOM'],

@@ -25,7 +25,7 @@ export const REFUSALS: readonly (ErrorRow & { readonly text: RegExp })[] = Objec
   {
     text: /^invalid ciphertext: version is too new$/,
     kind: 'unavailable',
-    hint: 'this node does not have the version of the transit key: not yet, or no longer',
+    hint: 'this node does not have the version of the transit key yet, or no longer has it',
   },
   {
     text: /^ciphertext or signature version is disallowed by policy \(too old\)$/,
@@ -54,7 +54,7 @@ export const STATUSES: Readonly<Record<number, ErrorRow>> = Object.freeze({
 
 const REDIRECTED: ErrorRow = Object.freeze({
   kind: 'unavailable',
-  hint: 'a redirect, as standby nodes send it, is not followed: let nodes forward, or give the address of the active one',
+  hint: 'redirects of standby nodes are not followed: let nodes forward requests, or give the address of the active node',
 });
 
 /** Classifies a request without an answer. Never throws. */

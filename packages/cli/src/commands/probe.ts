@@ -57,8 +57,12 @@ export function addProbeCommand(program: Command): void {
     .option('--prompt <name>', 'get this prompt')
     .option('--resource <uri>', 'read this resource')
     .option('--arguments <json>', 'arguments of the call', jsonObject)
-    .option('--other-arguments <json>', 'arguments that a state is not for (default: one argument changed)', jsonObject)
-    .option('--other-resource <uri>', 'resource that a state is not for')
+    .option(
+      '--other-arguments <json>',
+      'arguments with which a state must be refused (default: one argument changed)',
+      jsonObject,
+    )
+    .option('--other-resource <uri>', 'resource for which a state must be refused')
     .option('--answers <json>', 'inputResponses of the second round (default: agree)', jsonObject)
     .option('--lifetime <seconds>', 'wait this long, and check that the state expired', numberIn(0, 86_400, 'number'))
     .option('--strict', 'exit with 1 for a check that was not made, too')

@@ -75,7 +75,7 @@ export function addProxyCommand(program: Command): void {
       .option('--max-request-bytes <n>', 'largest JSON request', numberIn(1, 2 ** 30, 'whole number'), 4_194_304)
       .option('--response-timeout <seconds>', 'longest wait for an answer to begin', numberIn(1, DAY), 120)
       .option('--idle-timeout <seconds>', 'longest pause within an answer', numberIn(1, DAY), 300)
-      .option('--grace <seconds>', 'longest wait for requests in progress at the end', numberIn(0, DAY), 25),
+      .option('--grace <seconds>', 'longest wait for requests in progress after SIGTERM', numberIn(0, DAY), 25),
   )
     .addHelpText('after', EXAMPLE)
     .action(async (options: ProxyCommandOptions) => {

@@ -176,7 +176,7 @@ class KeepProgressLine {
   update({ keptSeconds, waitSeconds, losses }: KeepProgress): void {
     if (losses > this.#losses) {
       this.#line.clear();
-      process.stderr.write('the store lost the revocation: it is written again, and the wait starts over\n');
+      process.stderr.write('the store lost the revocation: writing it again, and starting the wait over\n');
     }
     this.#losses = losses;
     if (!this.#line.isInPlace && performance.now() < this.#nextMs) return;

@@ -57,11 +57,11 @@ export function checkVersion(
 
 function whatMembersDo(isKnown: boolean, everySeconds: number, due: string): string {
   if (isKnown) {
-    return `Another key of the ring is wrapped by it, so no member rotates for it: the rotation due at ${due} will use it.`;
+    return `This version already wraps another key of the ring, so no member rotates for it: the rotation due at ${due} will use it.`;
   }
   return everySeconds === 0
-    ? `No member checks for new versions (keyVersionEverySeconds is 0): the rotation due at ${due} will use it.`
-    : `A running member notices it and rotates; each checks every ${everySeconds} s (keyVersionEverySeconds).`;
+    ? `No member checks for new versions (keyVersionEverySeconds is 0): the rotation due at ${due} will use the new one.`
+    : `A running member notices the new version and rotates; each member checks every ${everySeconds} s (keyVersionEverySeconds).`;
 }
 
 /** Records every unwrap that failed. */

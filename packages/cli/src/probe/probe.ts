@@ -99,7 +99,7 @@ export class Probe {
       if (other === undefined) continue;
       const control = await this.#call(other, token);
       if (control.kind !== 'asked') {
-        what = `the server does not ask for other arguments (${describe(control)})`;
+        what = `with other arguments, the server does not ask for input (${describe(control)})`;
         continue;
       }
       if (await this.#succeeds(await this.#state(), { target: other, first: control })) {
@@ -126,7 +126,7 @@ export class Probe {
     }
     const control = await this.#call(target, otherToken);
     if (control.kind !== 'asked') {
-      const what = `the server does not ask the other user (${describe(control)})`;
+      const what = `the server does not ask the other user for input (${describe(control)})`;
       return { id, verdict: 'unchecked', what, remedy: 'Use two users who may both make this call.' };
     }
     if (!(await this.#succeeds(await this.#state(), { token: otherToken, first: control }))) {
@@ -178,7 +178,9 @@ export class Probe {
   /** A state that the server just made for the target. */
   async #state(): Promise<string> {
     const outcome = await this.#call(this.#input.target, this.#input.token);
-    if (outcome.kind !== 'asked') throw new Failure('not-probed', `the server does not ask (${describe(outcome)})`);
+    if (outcome.kind !== 'asked') {
+      throw new Failure('not-probed', `the server does not ask for input (${describe(outcome)})`);
+    }
     this.#first = outcome;
     if (typeof outcome.state !== 'string') throw new Failure('not-probed', 'the server asks without a requestState');
     this.#states.push(outcome.state);
@@ -223,7 +225,8 @@ interface Attack {
 
 const ANSWERS =
   'pass --answers with input responses that it accepts, for a call that can be repeated and asks another question in each round';
-const OTHER_ARGUMENTS = 'Pass --other-arguments or --other-resource with a call that the server asks about, too.';
+const OTHER_ARGUMENTS =
+  'Pass --other-arguments or --other-resource for another call in which the server asks for input.';
 
 function describe(outcome: Outcome): string {
   if (outcome.kind === 'refused') return outcome.why;

@@ -5,7 +5,7 @@ import { resolvePolicy } from '../ring/policy.ts';
 const SET_BY_FACTORY: readonly string[] = ['keyWrapper', 'closeKeyWrappers'];
 
 /**
- * Checks what a factory of an adapter was given, beside what the key wrapper and `createKmsCodec` check.
+ * Checks the options of an adapter's factory, in addition to what the key wrapper and `createKmsCodec` check.
  * @throws {TypeError} unless it is an object without the options that the factory sets itself.
  */
 export function checkFactoryOptions(owner: string, options: unknown): void {

@@ -5,7 +5,8 @@ import { findRow, unexplained } from './foreign-errors.ts';
 /**
  * The error table of a store, from codes to what they mean.
  *
- * @param rows - Kind, detail, codes separated by spaces, and the only status under which they mean it, if there is one.
+ * @param rows - Kind, detail, codes separated by spaces, and, if there is one, the only status with which the codes
+ * have this meaning.
  */
 export function errorTable<const Kind extends string>(
   rows: readonly (readonly [kind: Kind, detail: string, codes: string, status?: number])[],
@@ -22,7 +23,7 @@ export function errorTable<const Kind extends string>(
  *
  * @param store - The service's name in messages, its table, and one of statuses, for answers without a known code.
  * @param error - The rejection.
- * @param status - That of the answer, if there was one.
+ * @param status - The status of the answer, if there was one.
  * @param codes - Candidates for the code: anything that `property` found.
  */
 export function storeFailure<Kind extends string>(

@@ -1,4 +1,7 @@
-/** Readers of options: one wording for wrong ones, with the option and the value in it, and never a secret. */
+/**
+ * Reads options. The messages for wrong options have the same wording everywhere: they name option and value, and never
+ * show a secret.
+ */
 
 export {
   finiteNumber as numberWithin,

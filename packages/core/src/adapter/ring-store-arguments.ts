@@ -61,7 +61,7 @@ export function refuseAborted(signal: AbortSignal | undefined): void {
 }
 
 /**
- * Checks what a watch was given.
+ * Checks the argument of `watch`.
  * @throws {TypeError} unless `changed` is a function.
  */
 export function checkWatcher(owner: string, changed: unknown): void {
@@ -69,7 +69,7 @@ export function checkWatcher(owner: string, changed: unknown): void {
 }
 
 /**
- * Checks what the claim of a single-use store was given.
+ * Checks the arguments of a single-use store's `claim`.
  * @throws {TypeError} for an `id` that is not a string, or an `expiresAt` that is not a Date.
  * @throws {RangeError} for an `id` that has not 1 to 256 characters or no UTF-8 form, or an invalid date.
  */
@@ -80,7 +80,7 @@ export function checkClaim(owner: string, id: unknown, expiresAt: unknown): void
 }
 
 /**
- * Reads the option `clockSkewSeconds` of a single-use store: that of the ring's policy, and with its default.
+ * Reads the option `clockSkewSeconds` of a single-use store: the same as in the ring's policy, with the same default.
  * @throws {TypeError | RangeError} naming option and value.
  */
 export function clockSkewMsOf(owner: string, value: unknown): number {

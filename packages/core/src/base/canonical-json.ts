@@ -20,8 +20,9 @@ export interface CanonicalJsonOptions {
   /** Print a bigint as an integer, instead of refusing it. Default: false. */
   readonly allowBigInt?: boolean;
   /**
-   * Takes a long text in pieces while it is printed: ASCII, and overwritten when it returns. Only the rest is returned
-   * then. What it throws ends the printing. Default: none, everything is returned.
+   * Receives a long text in pieces while it is printed: ASCII, and overwritten as soon as this function returns. The
+   * result is then only the rest. An error that this function throws ends the printing. Default: none, the result is
+   * the whole text.
    */
   readonly write?: (piece: Uint8Array) => void;
 }

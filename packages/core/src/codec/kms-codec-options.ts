@@ -25,7 +25,7 @@ const MAX_KEY_WRAPPERS = 8;
 
 /** Options of {@link createKmsCodec}. */
 export interface KmsCodecOptions {
-  /** Wraps data keys. Several: every data key is wrapped by each, and any one of them can unwrap it. 1 to 8. */
+  /** Wraps data keys. If there are several, each wraps every data key, and any one of them can unwrap it. 1 to 8. */
   readonly keyWrapper: KeyWrapper | readonly KeyWrapper[];
   /** The ring store. */
   readonly ring: RingStore;

@@ -4,7 +4,7 @@ import { brand, sectionOn } from './errors.ts';
  * Why a token was refused. For logs and metrics only: the client gets the same answer for all of them.
  *
  * - `malformed`: not the canonical text of a token of an accepted format.
- * - `unknown key`: well formed, but no key that may unseal it now is held.
+ * - `unknown key`: well formed, but this codec holds no key that may unseal it now.
  * - `authentication failed`: the key is known, but the token was changed, or was sealed for another codec.
  */
 export type InvalidReason = (typeof INVALID_REASONS)[number];

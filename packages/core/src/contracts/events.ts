@@ -21,9 +21,9 @@ export const ROTATION_REASONS = [
 ] as const;
 
 /**
- * Why a key is created. `initial` and `revocation`: active on every clock at once, since nothing else can seal.
- * `emergency`: as soon as every member that reads the ring can have it. `scheduled`, `requested`, and `key-version`,
- * for which the KMS key has a new version: after propagation.
+ * Why a key is created, and from when it seals. `initial` and `revocation`: at once, on every clock, since nothing else
+ * can seal. `emergency`: as soon as every member that reads the ring can have it. `scheduled`, `requested` and
+ * `key-version` (the KMS key has a new version): after propagation.
  */
 export type RotationReason = (typeof ROTATION_REASONS)[number];
 
@@ -64,7 +64,9 @@ export interface CodecEvents {
     readonly reason: RotationReason;
     readonly seconds: number;
   } & CodecFailure;
-  /** The KMS key has a new version, which wrapped no key of the ring yet; `version` names it. A rotation follows. */
+  /**
+   * The KMS key has a new version, which has wrapped no key of the ring yet; `version` names it. A rotation follows.
+   */
   'sealring:key-version': { readonly ringName: string; readonly provider: string; readonly version: string };
   /** One attempt of a call to the KMS; `seconds` includes the wait for a free slot. */
   'sealring:kms-call': {
@@ -133,7 +135,10 @@ export const channels: { readonly [Key in ChannelKey]: EventChannel<`sealring:${
 
 type ChannelKey = keyof CodecEvents extends `sealring:${infer Key}` ? Key : never;
 
-/** A label for a key id, by which no token can be found from a metric: 12 characters of a hash. Events contain these. */
+/**
+ * A label for a key id: 12 characters of its hash. Events contain these labels, so that no one can find a token by a
+ * metric.
+ */
 export function hashedKeyId(id: string): string {
   return createHash('sha256').update(`sealring/v1/event/${id}`).digest('base64url').slice(0, 12);
 }

@@ -128,7 +128,7 @@ export interface KeyWrapper {
   readonly keyId: string;
   /** The capabilities of the KMS. */
   readonly supports: {
-    /** Whether the service itself binds the context. Where false, the ring binds it inside the wrapped plaintext. */
+    /** Whether the service itself binds the context. If false, the ring binds it inside the wrapped plaintext. */
     readonly context: boolean;
     /**
      * Whether an unwrap shows that the wrap was made with the permission to wrap. False for wrapping with a public RSA

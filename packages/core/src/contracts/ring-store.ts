@@ -5,8 +5,8 @@ export interface StoredRing {
   /** The text that was written, character for character. */
   readonly document: string;
   /**
-   * Opaque to everyone but the store. Equal for equal versions, never for different documents of one ring: not even where it was
-   * removed in between.
+   * Opaque to everyone but the store. Equal for equal versions, never for different documents of one ring, not even if
+   * the ring was removed in between.
    */
   readonly revision: string;
 }
@@ -25,14 +25,14 @@ export interface RingStoreCallOptions {
 /**
  * Where the ring document is stored. The contract:
  *
- * 1. `read` resolves `undefined` only when the document is *known to be absent*. Unreachable, forbidden, damaged and
- *    over-long are errors: a store that reports a failure as "absent" makes a starting fleet create a second ring. An empty
- *    document is read as it is, or `corrupt`.
+ * 1. `read` resolves `undefined` only when the document is *known to be absent*. A document that is unreachable,
+ *    forbidden, damaged or over-long is an error: a store that reports a failure as "absent" makes a starting fleet
+ *    create a second ring. An empty document is returned as it is, or is `corrupt`.
  * 2. `write` is one atomic compare-and-swap: of any number of writers with one `expected`, exactly one wins, the
  *    others get {@link RingConflictError}; `expected: undefined` means "only if absent".
  * 3. A write that resolved is durable and seen by every later read.
- * 4. Documents over {@link MAX_DOCUMENT_BYTES} are refused in both directions, without reading them whole. A `too-large` or
- *    `corrupt` of `read` should have the revision of what is stored, by which one write can replace it.
+ * 4. Documents over {@link MAX_DOCUMENT_BYTES} are refused in both directions, without reading them whole. A
+ *    `too-large` or `corrupt` error of `read` should have the revision of what is stored, by which one write can replace it.
  */
 export interface RingStore {
   /** Names the kind of store in events and errors: `memory`, `file`, `static`, `redis`, … */

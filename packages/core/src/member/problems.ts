@@ -10,10 +10,10 @@ import type { RingWriter } from './writer.ts';
  * Problems that need an operator:
  *
  * - `clock`: this machine's time is not confirmed; it publishes nothing.
- * - `service-clock`: the date of the KMS or the store disagrees with the other's and this machine's.
+ * - `service-clock`: the date of the KMS or the store disagrees with the date of the other service and of this machine.
  * - `contested`: something else keeps writing to the place of this ring in the store.
  * - `foreign-ring`: the store holds no key that a known one vouches for.
- * - `unreadable-key`: a key of the ring that no key wrapper of this process can unwrap; its tokens are refused here.
+ * - `unreadable-key`: no key wrapper of this process can unwrap a key of the ring; its tokens are refused here.
  * - `no-sealing-key`: every key is revoked or has expired, and no new one could be created yet.
  * - `nearly-full`: the ring has 48 keys or more of 64, so no rotation can be requested.
  */

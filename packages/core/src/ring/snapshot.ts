@@ -83,8 +83,9 @@ export type UsableKey = RingKey & { readonly held: DataKey };
 /**
  * The key that seals at `nowMs`: the newest that is held and whose times allow it, but never an older one than
  * `lastSealed`, the id of the key that sealed last: a clock that stepped back must not bring an old key back. So the
- * last one keeps sealing even if such a clock shows that it is not active yet; otherwise no key could. If it was
- * revoked since, there is no such limit: its successor is active at once, and may be the older one by its times.
+ * last one keeps sealing even if such a clock shows that it is not active yet; otherwise no key could. If that key has
+ * been revoked, this limit does not apply: its successor is active at once, although its times may make it the older
+ * key.
  *
  * A planned key that came late waits as long as another one may seal.
  */

@@ -22,7 +22,7 @@ import type { CarrierMethod } from './request-identity.ts';
  *   and `requireSubject` is set.
  * - `principal drift`: the token is bound to a principal and the request has none, or the reverse.
  * - `principal`: the token is bound to another principal.
- * - `already used`: the token was redeemed before, or the single-use store could not decide.
+ * - `already used`: the token was redeemed before, or the single-use store could not determine whether it was.
  * - `state too large` (outbound): the token would be longer than `maxTokenLength`.
  * - `unsealed requestState` (outbound): a handler's state bypassed this boundary.
  * - `unverified requestState` (inbound): the state is for a handler that this boundary does not guard.
@@ -68,7 +68,7 @@ export class Refusal extends Error {
   /** The class of the error that caused the refusal, never its message, which may quote a secret. */
   readonly source: string | undefined;
   readonly codecReason: SealUnavailableReason | undefined;
-  /** With `principal` and `principal drift`: how the principals differ, where that is known. For the log only. */
+  /** With `principal` and `principal drift`: how the principals differ, if that is known. For the log only. */
   readonly difference: PrincipalDifference | undefined;
 
   constructor(reason: RejectReason, source?: unknown, difference?: PrincipalDifference) {

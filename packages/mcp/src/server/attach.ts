@@ -52,8 +52,8 @@ const PROTECTED = Symbol('sealring.protected');
  *
  * Call it before you register anything, or with `adopt: true` before you connect the server. An `McpServer` with
  * `capabilities: { tools: {} }` registers handlers in its constructor: use {@link createProtectedMcpServer} for it. A
- * `ServerOptions.requestState.verify` of your own runs first and gets the sealed token; it must accept the token and return
- * nothing. For a handler that was adopted it runs second and gets the state.
+ * `ServerOptions.requestState.verify` of your own runs first and gets the sealed token; it must accept the token and
+ * return nothing. For a handler that was adopted, that hook runs second and gets the state.
  *
  * @returns `server`, the same object.
  * @throws {TypeError} for a value that is not a server of the SDK; for a server that is connected, is already protected or,

@@ -16,7 +16,7 @@ export interface VerifiedAccessToken {
  * `clientId` is the first of `client_id`, `azp` and `sub` that is present and not empty, else `unknown`. `extra` has `iss`
  * and `sub`. Scopes are read from `scope`, else from `scp`. Verifies nothing: pass claims that you have verified.
  *
- * @throws {InvalidClaimError} for one of these claims of a type other than RFC 9068 gives it.
+ * @throws {InvalidClaimError} if one of these claims does not have the type that RFC 9068 defines.
  *
  * @example
  * ```ts

@@ -86,8 +86,8 @@ export type RequestStateCodecOptions = RequestStateCodecTimesAndBinding &
  * - `{ codec }`: encrypted tokens of the codec; with a KMS codec, those of `codec.for('typescript')`.
  * - `{ codec, wire: 'signed' }`: tokens of the SDK, signed with keys derived from the keys of the ring.
  *
- * If no key may seal, `mint` prepares the codec, for at most 2 s, and tries once more: on a runtime without timers between
- * requests, the codec may have to be prepared there.
+ * If no key may seal, `mint` prepares the codec, for at most 2 s, and tries once more: this is necessary on runtimes
+ * without timers between requests.
  *
  * `verify` rejects with an Error whose message is `malformed`, `mac` (also for an unknown key), `expired` or `bind`. If the
  * codec failed otherwise, it rejects with a {@link CodecFailedError}. A token has at most 262 144 characters.

@@ -65,7 +65,7 @@ _REFUSALS: tuple[tuple[str, _Row], ...] = (
         r"invalid ciphertext: version is too new",
         (
             "unavailable",
-            "this node does not have the version of the transit key: not yet, or no longer",
+            "this node does not have the version of the transit key yet, or no longer has it",
         ),
     ),
     (
