@@ -11,6 +11,8 @@ const LONGEST_REASON = 32;
 /** More refusals than a codec that counts them would tolerate. */
 const MANY_REFUSALS = 2_000;
 const TELLING_LENGTH = 12;
+/** Random characters that no text has by chance. */
+const TELLING_CHARACTERS = 4;
 /** Half of a key or more, as hex or base64. */
 const LONG_WORD = /[A-Za-z0-9+/_-]{22,}/g;
 
@@ -86,7 +88,13 @@ export const REFUSAL_CHECKS: CodecChecks = {
       const parts = [text(token.slice(common)), ...decodings(token).map((bytes) => bytes.subarray(common))];
       const ends = parts.flatMap((part) => [part.subarray(0, TELLING_LENGTH), part.subarray(-TELLING_LENGTH)]);
       const isShown = ends.some((end) => end.length === TELLING_LENGTH && shows(shown, end));
-      expectThat(!isShown, `the refusal of a token ${what} repeats it`);
+      // Also an abbreviated token, as in a log.
+      const [head, tail] = [
+        token.slice(0, Math.max(common, 2) + TELLING_CHARACTERS),
+        token.slice(-TELLING_CHARACTERS - 2),
+      ];
+      const isAbbreviated = shown.texts.some((one) => one.includes(head) || one.includes(tail));
+      expectThat(!isShown && !isAbbreviated, `the refusal of a token ${what} repeats it`);
     }
   },
   'CODEC-REFUSAL-REASON': async (trial) => {

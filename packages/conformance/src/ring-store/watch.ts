@@ -71,8 +71,12 @@ export const WATCH_CHECKS: RingStoreChecks = {
     const again = watch(trial, store, going.changed);
     const elsewhere = watch(trial, await trial.open(name));
     watch(trial, closing);
+    // Ends as soon as the write has: a call that is due by then must not come.
+    const brief = watch(trial, store);
     await pause(SETTLING_MS);
     let revision = await trial.write(other, 'one', undefined);
+    brief.end();
+    brief.heard = 0;
     let hasEnded = false;
     const expectCalled = async (when: string): Promise<void> => {
       for (const [what, watcher] of Object.entries({
@@ -111,6 +115,7 @@ export const WATCH_CHECKS: RingStoreChecks = {
       expectThat(going.heard === 0, 'a watcher was called after its store was closed');
     } else going.end();
     elsewhere.end();
+    expectThat(brief.heard === 0, 'a watcher that ended right after a write was called later');
     const thrown = describeThrown(failures[0]);
     expectThat(failures.length === 0, `the end of a watcher threw ${thrown} while the watcher was called`);
   },

@@ -1389,6 +1389,12 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     }),
     caughtBy: 'CODEC-REFUSAL-SECRET',
   },
+  wrapped('attaches the beginning of a token to its refusal', 'CODEC-REFUSAL-TOKEN', (sound) =>
+    both(sound, { unseal: (token) => orRefuse(sound, token, { hint: `${token?.slice?.(0, 12)}…` }) }),
+  ),
+  wrapped('attaches the end of a token to its refusal', 'CODEC-REFUSAL-TOKEN', (sound) =>
+    both(sound, { unseal: (token) => orRefuse(sound, token, { hint: `…${token?.slice?.(-6)}` }) }),
+  ),
   wrapped('attaches the bytes of a token to its refusal', 'CODEC-REFUSAL-TOKEN', (sound) =>
     both(sound, {
       unseal: (token) =>

@@ -1155,6 +1155,9 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       };
     },
   })),
+  wrapped('calls a watcher a moment later, even if it has ended', 'RING-WATCH-ENDS', (sound) => ({
+    watch: (changed: () => void) => sound.watch?.(() => void setTimeout(changed, 60)),
+  })),
   wrapped('never unsubscribes', 'RING-WATCH-ENDS', (sound) => ({
     watch(changed: () => void) {
       sound.watch?.(changed);
