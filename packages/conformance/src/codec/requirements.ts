@@ -13,6 +13,8 @@ const { must, should } = requiredBy(CONTRACT);
 
 /** The requirements for codecs, in the order of the checks. */
 export const CODEC_TABLE: RequirementTable = {
+  // First: a close that overwrites a shared key leaves all later instances with the same wrong key.
+  'CODEC-CLOSE-ALONE': must('Closing one instance does not affect another one with the same keys.', KIT),
   'CODEC-SYNCHRONOUS': must('seal and unseal return their results synchronously, not as promises.'),
   'CODEC-TOKEN-TEXT': must('A token is a string of characters that URLs, forms and JSON leave unchanged.'),
   'CODEC-TOKEN-UNRESERVED': should('A token needs no escaping anywhere in a URL.', 'RFC 3986, section 2.3'),
@@ -80,7 +82,6 @@ export const CODEC_TABLE: RequirementTable = {
   ),
   'CODEC-NO-EXIT': must('seal and unseal do not end the process.'),
   'CODEC-ENDS': should('A closed codec leaves no timer that keeps the process alive.', KIT),
-  'CODEC-CLOSE-ALONE': must('Closing one instance does not affect another one with the same keys.', KIT),
   'CODEC-CLOSES': must('Closing an instance of the target completes.', KIT),
   'CODEC-WORKERS': must('Codecs in worker threads of one process do not interfere with each other.', KIT),
   'CODEC-TIMING': should('The duration of a refusal does not reveal which byte of the tag is wrong.', KIT),

@@ -183,6 +183,7 @@ describe('a file ring', () => {
     const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
     // The test's own timeout is shorter than the six minutes after which a file ring creates itself.
     const codec = await createKmsCodec({ keyWrapper, ring: fileRing(join(directory, 'ring')), create: 'now' });
+    expect(codec.health().keys).toHaveLength(1);
     await codec.close();
   });
 });
