@@ -66,6 +66,9 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
     for (const longer of longerNamed(keyWrapper, wrapped)) {
       await trial.expectCorrupt(unreachable, longer, `the wrapped key of a KMS key with a longer name, ${where}`);
     }
+    for (const similar of similarlyNamed(keyWrapper, wrapped)) {
+      await trial.expectCorrupt(unreachable, similar, `the wrapped key of a KMS key with a similar name, ${where}`);
+    }
   },
   'WRAP-OWNS': async (trial) => {
     const keyWrapper = await trial.create();
@@ -96,16 +99,24 @@ function longerNamed({ keyId }: KeyWrapper, wrapped: WrappedKey): readonly Wrapp
   return [{ ...copyOf(wrapped), keyId: `${keyId}x${version}` }];
 }
 
+/** Wrapped keys of KMS keys whose names match ours if a separator in it acts as a wildcard. */
+function similarlyNamed({ keyId }: KeyWrapper, wrapped: WrappedKey): readonly WrappedKey[] {
+  if (!wrapped.keyId.startsWith(keyId)) return [];
+  const version = wrapped.keyId.slice(keyId.length);
+  return separatedBy(keyId).map((name) => ({ ...copyOf(wrapped), keyId: name + version }));
+}
+
+/** Each separator in turn replaced. Not by x, since 0x starts a number. */
+function separatedBy(keyId: string): readonly string[] {
+  return [...keyId.matchAll(/[^a-z0-9]/gi)].map(({ index }) => `${keyId.slice(0, index)}q${keyId.slice(index + 1)}`);
+}
+
 /** Other spellings of a name that an adapter may accept: with a prefix, or with a different beginning. */
 function spellingsOf(keyId: string): readonly string[] {
   const [first = ''] = keyId;
   const encoded = [`%${first.charCodeAt(0).toString(16)}`, String.fromCharCode(first.charCodeAt(0) + 0xfee0)];
   const names = ['\n', ' ', `x\n`, 'x/../'].map((before) => before + keyId);
-  // Names of other keys that match if a separator acts as a wildcard. Not x, since 0x starts a number.
-  const separated = [...keyId.matchAll(/[^a-z0-9]/gi)].map(
-    ({ index }) => `${keyId.slice(0, index)}q${keyId.slice(index + 1)}`,
-  );
-  return [...names, ...encoded.map((one) => one + keyId.slice(1)), ...separated];
+  return [...names, ...encoded.map((one) => one + keyId.slice(1)), ...separatedBy(keyId)];
 }
 
 /** The same name in different letter case, if it starts with a letter. */

@@ -622,6 +622,14 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     open: (version, bytes, bound) =>
       SOUND.open(version, ((bytes[0] ?? 0) & 0x7f) === 1 ? bytes.subarray(1) : Buffer.alloc(0), bound),
   }),
+  broken('ignores a byte in the middle', 'WRAP-BIT-FLIP', {
+    seal(version, plaintext, bound) {
+      const sealed = SOUND.seal(version, plaintext, bound);
+      return Buffer.concat([sealed.subarray(0, 30), randomBytes(1), sealed.subarray(30)]);
+    },
+    open: (version, bytes, bound) =>
+      SOUND.open(version, Buffer.concat([bytes.subarray(0, 30), bytes.subarray(31)]), bound),
+  }),
   broken('does not check the first byte', 'WRAP-BIT-FLIP', {
     seal: (version, plaintext, bound) => Buffer.concat([Buffer.of(1), SOUND.seal(version, plaintext, bound)]),
     open: (version, bytes, bound) => SOUND.open(version, bytes.subarray(1), bound),
@@ -742,6 +750,10 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     and('WRAP-ARGUMENTS'),
   ),
+  broken('compares the name of its KMS key as a pattern', 'WRAP-BEFORE-CALL', {
+    mayAsk: ({ key }, { provider, keyId }) =>
+      provider === PROVIDER && new RegExp(`^${key.name.replace('/', '.')}/`).test(keyId),
+  }),
   broken('unwraps no bytes to no bytes', 'WRAP-EMPTY', {
     open: (version, bytes, bound) => (bytes.length === 0 ? bytes : SOUND.open(version, bytes, bound)),
   }),
