@@ -967,7 +967,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     'caches unwraps',
     'WRAP-DISABLED',
     remembering({ ask: async () => undefined }),
-    and('WRAP-DENIED', 'WRAP-ABORTED', 'WRAP-CLOSED'),
+    and('WRAP-DENIED', 'WRAP-ABORTED'),
   ),
   around('caches a second unwrap while the key is disabled', 'WRAP-DISABLED', (sound, { key }) => {
     const opened = new Map<string, number>();
