@@ -26,6 +26,7 @@ export async function tokensOf(trial: CodecTrial): Promise<{ codec: RequestState
 }
 
 type Variants = (token: string, other: string) => Iterable<readonly [string, string]>;
+
 const DAMAGE: Variants[] = [];
 
 /** Every damaged form of a token, with a description of the damage. */

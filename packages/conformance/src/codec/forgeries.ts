@@ -4,12 +4,11 @@ import type { RequestStateCodec } from '@sealring/core';
 import { flipped, xor } from '../bytes.ts';
 import { contentsOf } from '../secrets.ts';
 import { tokensOf } from './damage.ts';
-import { encodedParts, replaced, URL_SAFE } from './token-parts.ts';
+import { CHARACTERS, encodedParts, replaced, URL_SAFE } from './token-parts.ts';
 import { type CodecChecks, type CodecTrial, tokenText } from './trial.ts';
 
 /** A forged token, with a description of the forgery. */
 type Forgery = readonly [token: string, what: string];
-export const CHARACTERS: readonly string[] = Array.from(URL_SAFE);
 
 const ALPHABETS: readonly string[] = [
   URL_SAFE,

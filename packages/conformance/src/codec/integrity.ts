@@ -1,7 +1,7 @@
 import { expectThat } from '../requirement.ts';
 import { refuses } from './damage.ts';
-import { CHARACTERS, refusesSums, swapsOf } from './forgeries.ts';
-import { divisions, encodedParts, replaced, URL_SAFE } from './token-parts.ts';
+import { refusesSums, swapsOf } from './forgeries.ts';
+import { CHARACTERS, divisions, encodedParts, replaced, URL_SAFE } from './token-parts.ts';
 import { answerOf, BUDGET_MS, type CodecChecks, tokenText } from './trial.ts';
 
 /** Lengths of key ids, versions, nonces, salts and tags. */

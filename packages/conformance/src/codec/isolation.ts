@@ -17,6 +17,20 @@ const TURNS = 6;
 const TURN_BYTES = 32;
 
 export const ISOLATION_CHECKS: CodecChecks = {
+  'CODEC-CLOSE-ALONE': async (trial) => {
+    const [codec, peer, closed] = [await trial.create(), await trial.createPeerOrSelf(), await trial.create()];
+    const payload = trial.text('state');
+    const before = [codec, peer].map((one) => ({ one, token: trial.seal(one, payload) }));
+    const last = trial.seal(closed, payload);
+    await trial.closeEarly(closed);
+    for (const { one, token } of before) {
+      trial.expectPayload(one, token, payload, 'a token of one instance, after another one was closed,');
+    }
+    for (const one of [codec, peer, await trial.create()]) {
+      comesBack(trial, one, one, 'a token from after the close of another instance');
+      if (trial.supports.crossInstance) trial.expectPayload(one, last, payload, 'a token of a closed instance');
+    }
+  },
   'CODEC-STRANGER': async (trial) => {
     const [codec, stranger] = [await trial.create(), await trial.createStranger()];
     // Gives asynchronous changes to the keys time to happen.

@@ -1,8 +1,10 @@
 import type { WrapOptions } from '@sealring/core';
 
 export type Context = WrapOptions['context'];
+
 /** Two contexts that an ambiguous encoding confuses: the members of each besides {@link CONTEXT}. */
 export type Alike = readonly [what: string, one: Context, other: Context];
+
 /** Separators of names, values and members that an adapter may use to join a context. */
 const PRINTABLE = ['', '=', ':', ',', '&', ';', '"', '":"', '","', ' ', '|', '/', '.', '-', '_'];
 const CONTROL = ['\n', '\0', '\t', '\u001f'];
@@ -121,6 +123,7 @@ function own(name: string, value: string): Context {
 
 /** A length stored in one byte, so that the end of a long value looks like the next member. */
 const [NAME, VALUE] = ['n'.repeat(127), 'v'.repeat(127)];
+
 export const WRAPPED_LENGTHS: readonly Alike[] = [
   ['whose lengths are equal modulo 256', { lm: `x\u007f${NAME}\u007f${VALUE}` }, { lm: 'x', [NAME]: VALUE }],
 ];

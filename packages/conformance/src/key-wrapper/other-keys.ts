@@ -66,7 +66,7 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
     for (const longer of longerNamed(keyWrapper, wrapped)) {
       await trial.expectCorrupt(unreachable, longer, `the wrapped key of a KMS key with a longer name, ${where}`);
     }
-    for (const similar of similarlyNamed(keyWrapper, wrapped)) {
+    for (const similar of renamed(keyWrapper, wrapped, separatedBy(keyWrapper.keyId))) {
       await trial.expectCorrupt(unreachable, similar, `the wrapped key of a KMS key with a similar name, ${where}`);
     }
   },
@@ -92,21 +92,20 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
 /** Names that an adapter may fail to parse. */
 const ODD_NAMES = ['', '/', ':', '%', '%zz', '\0', 'https://', '🔑', 'x'.repeat(2_000)];
 
-/** The wrapped key of a KMS key whose name starts with ours, if a version follows the name after a separator. */
-function longerNamed({ keyId }: KeyWrapper, wrapped: WrappedKey): readonly WrappedKey[] {
-  const version = wrapped.keyId.slice(keyId.length);
-  if (!wrapped.keyId.startsWith(keyId) || /^[a-z0-9]/i.test(version)) return [];
-  return [{ ...copyOf(wrapped), keyId: `${keyId}x${version}` }];
-}
-
-/** Wrapped keys of KMS keys whose names match ours if a separator in it acts as a wildcard. */
-function similarlyNamed({ keyId }: KeyWrapper, wrapped: WrappedKey): readonly WrappedKey[] {
+/** The wrapped key under other names of its KMS key, where its keyId begins with the name. */
+function renamed({ keyId }: KeyWrapper, wrapped: WrappedKey, names: readonly string[]): readonly WrappedKey[] {
   if (!wrapped.keyId.startsWith(keyId)) return [];
   const version = wrapped.keyId.slice(keyId.length);
-  return separatedBy(keyId).map((name) => ({ ...copyOf(wrapped), keyId: name + version }));
+  return names.map((name) => ({ ...copyOf(wrapped), keyId: name + version }));
 }
 
-/** Each separator in turn replaced. Not by x, since 0x starts a number. */
+/** The wrapped key of a KMS key whose name starts with ours, if a version follows the name after a separator. */
+function longerNamed(keyWrapper: KeyWrapper, wrapped: WrappedKey): readonly WrappedKey[] {
+  const { keyId } = keyWrapper;
+  return /^[a-z0-9]/i.test(wrapped.keyId.slice(keyId.length)) ? [] : renamed(keyWrapper, wrapped, [`${keyId}x`]);
+}
+
+/** Names of other KMS keys that match if a separator acts as a wildcard. Not x, since 0x starts a number. */
 function separatedBy(keyId: string): readonly string[] {
   return [...keyId.matchAll(/[^a-z0-9]/gi)].map(({ index }) => `${keyId.slice(0, index)}q${keyId.slice(index + 1)}`);
 }

@@ -73,12 +73,12 @@ export const WATCH_CHECKS: RingStoreChecks = {
     const again = watch(trial, store, going.changed);
     const elsewhere = watch(trial, await trial.open(name));
     watch(trial, closing);
-    const brief = BRIEF_MS.map(() => watch(trial, store));
+    const brief = BRIEF_MS.map((ms) => ({ ms, watcher: watch(trial, store) }));
     await pause(SETTLING_MS);
     let revision = await trial.write(other, 'one', undefined);
     // A call that is due when the watcher ends must not come.
-    const ending = brief.map(async (watcher, i) => {
-      await pause(BRIEF_MS[i]);
+    const ending = brief.map(async ({ ms, watcher }) => {
+      await pause(ms);
       watcher.end();
       watcher.heard = 0;
     });
@@ -121,7 +121,7 @@ export const WATCH_CHECKS: RingStoreChecks = {
       expectThat(going.heard === 0, 'a watcher was called after its store was closed');
     } else going.end();
     elsewhere.end();
-    const isLate = brief.some(({ heard }) => heard > 0);
+    const isLate = brief.some(({ watcher }) => watcher.heard > 0);
     expectThat(!isLate, 'a watcher that ended right after a write was called later');
     const thrown = describeThrown(failures[0]);
     expectThat(failures.length === 0, `the end of a watcher threw ${thrown} while the watcher was called`);

@@ -3,9 +3,8 @@ import { type Checks, expectThat } from '../requirement.ts';
 import { expectDiscreet } from '../ring-store/answers.ts';
 import { describeThrown } from '../thrown.ts';
 import { CLOSE_MS, within } from '../trial.ts';
-import { CLAIMS } from './claims.ts';
 import type { SingleUseStoreLike } from './target.ts';
-import { LOOK_AGAIN_MS, SingleUseTrial, soon } from './trial.ts';
+import { CLAIMS, LOOK_AGAIN_MS, type SingleUseTrial, soon } from './trial.ts';
 
 const PATIENCE_MS = 20_000;
 const KINDS: readonly unknown[] = ['unavailable', 'denied', 'corrupt', 'too-large', 'read-only'];

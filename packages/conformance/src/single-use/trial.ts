@@ -6,8 +6,8 @@ import { DEFAULT_CLOCK_SKEW_SECONDS, type SingleUseStoreLike, type SingleUseTarg
 
 export const LONGEST_ID = 256;
 export const LOOK_AGAIN_MS = 50;
-/** Part of a margin that calls and the clock of a service may use up, seconds. */
-export const SLACK_SECONDS = 5;
+/** Claims in progress at a time. */
+export const CLAIMS = 40;
 
 /** The tools of a check: new ids, and stores to claim them with. */
 export class SingleUseTrial extends Trial {

@@ -570,26 +570,13 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       unseal: (token: string) => sound.unseal(token),
     };
   }),
-  wrapped('refuses tokens that are older than two seconds', 'CODEC-ANY-ORDER', (sound) => {
-    const limitMs = 2_000;
-    return {
-      seal: (payload: Uint8Array) => sound.seal(Buffer.concat([timeBytes(), payload])),
-      unseal(token: string) {
-        const opened = Buffer.from(sound.unseal(token));
-        return timeBytes().readDoubleBE() - opened.readDoubleBE() > limitMs ? refuse() : opened.subarray(8);
-      },
-    };
-  }),
+  wrapped('refuses tokens that are older than two seconds', 'CODEC-ANY-ORDER', (sound) =>
+    dated(sound, (sealedMs) => Date.now() - sealedMs > 2_000),
+  ),
   wrapped('refuses tokens that are older than itself', 'CODEC-ANY-ORDER', (sound) => {
-    const born = timeBytes().readDoubleBE();
-    return {
-      seal: (payload: Uint8Array) => sound.seal(Buffer.concat([timeBytes(), payload])),
-      unseal(token: string) {
-        const opened = Buffer.from(sound.unseal(token));
-        // A clock of milliseconds, and instances that are created at once.
-        return opened.readDoubleBE() < born - 1_000 ? refuse() : opened.subarray(8);
-      },
-    };
+    // Instances of one moment pass.
+    const oldestMs = Date.now() - 1_000;
+    return dated(sound, (sealedMs) => sealedMs < oldestMs);
   }),
   { target: wipingTarget(), caughtBy: 'CODEC-CLOSE-ALONE' },
   wrapped('returns short results as views of a pool', 'CODEC-OWN-RESULT', (sound) => {
@@ -1517,10 +1504,19 @@ export function signOnly(keys: readonly Buffer[], tagBytes = 32): RequestStateCo
   };
 }
 
-function timeBytes(): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeDoubleBE(Date.now());
-  return bytes;
+/** Seals the time with the payload, and refuses what was sealed too long ago. */
+function dated(sound: RequestStateCodec, isTooOld: (sealedMs: number) => boolean): RequestStateCodec {
+  return {
+    seal(payload) {
+      const time = Buffer.alloc(8);
+      time.writeDoubleBE(Date.now());
+      return sound.seal(Buffer.concat([time, payload]));
+    },
+    unseal(token) {
+      const opened = Buffer.from(sound.unseal(token));
+      return isTooOld(opened.readDoubleBE()) ? refuse() : opened.subarray(8);
+    },
+  };
 }
 
 /** Each close overwrites the key that all instances use. */
@@ -1528,12 +1524,8 @@ function wipingTarget(): CodecTarget {
   const make = soundCodec();
   const [a, b] = [randomBytes(32), randomBytes(32)];
   const instance = (...keys: readonly Buffer[]) => {
-    const codec = {
-      seal: (payload: Uint8Array) => make(keys).seal(payload),
-      unseal: (t: string) => make(keys).unseal(t),
-    };
     return {
-      codec,
+      codec: make(keys),
       close() {
         for (const key of keys) key.fill(0);
       },
