@@ -1,29 +1,12 @@
 import { getEventListeners } from 'node:events';
-import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
-import type { KeyWrapper } from '@sealring/core';
+import { setTimeout as pause } from 'node:timers/promises';
 import { flipped, sameBytes } from '../bytes.ts';
-import { expectThat, Finding, NotApplicable } from '../requirement.ts';
-import { THROUGH_PIPE } from '../run.ts';
+import { expectThat, NotApplicable } from '../requirement.ts';
 import { contentsOf, shows } from '../secrets.ts';
 import { describeThrown, isThenable, kindOf } from '../thrown.ts';
 import type { Outcome } from '../trial.ts';
 import { expectNoTimers } from '../watch.ts';
-import {
-  type Call,
-  copyOf,
-  expectKind,
-  isKeyWrapperError,
-  type KeyWrapperChecks,
-  type KeyWrapperTrial,
-  type Made,
-  OPTIONS,
-  promptly,
-  wrappedKeyOf,
-} from './trial.ts';
-
-const NOWHERE = 'with an unreachable service';
-/** Moments of an abort, in turns of the event loop. At 0, no response of a service can have arrived. */
-const TURNS = [0, 1, 3];
+import { expectKind, isKeyWrapperError, type KeyWrapperChecks, NOWHERE, promptly, wrappedKeyOf } from './trial.ts';
 
 export const ENDING_CHECKS: KeyWrapperChecks = {
   'WRAP-UNREACHABLE': async (trial) => {
@@ -38,119 +21,7 @@ export const ENDING_CHECKS: KeyWrapperChecks = {
       await Promise.all(calls);
     }
   },
-  'WRAP-ABORT': async (trial) => {
-    const [keyWrapper, unasked] = [await trial.create(), await trial.createUnasked()];
-    const made = await trial.make(keyWrapper);
-    const reasons = await reasonsOf(trial, keyWrapper, made);
-    const isPipe = THROUGH_PIPE in trial.target;
-    for (const [asked, where] of [
-      [keyWrapper, ''],
-      [unasked, `, ${NOWHERE}`],
-    ] as const) {
-      for (const call of trial.calls(asked, made)) {
-        for (const [i, turns] of TURNS.entries()) {
-          const what = `${call.name}, aborted in progress${where}`;
-          // A program may have answered before it reads the abort. Several tries avoid that.
-          let isRight = false;
-          for (let tries = isPipe ? 5 : 1; tries > 0 && !isRight; tries--) {
-            const outcome = await promptly(abortedUnderWay(trial, call, turns, reasons[i]), what);
-            if (outcome !== undefined && 'error' in outcome) expectKind(outcome.error, 'unavailable', what);
-            // An answer may arrive before the abort, as it always does for a wrapper within the process.
-            const maySucceed = turns > 0 || !trial.supports.remote || (isPipe && (outcome?.afterMs ?? 0) <= 20);
-            isRight = outcome === undefined || 'error' in outcome || maySucceed;
-          }
-          expectThat(isRight, `${what}, succeeded nevertheless`);
-        }
-        await expectAtOnce(trial, call, `${call.name}, aborted beside another call${where}`);
-      }
-    }
-  },
-  'WRAP-ABORT-ALONE': async (trial) => {
-    const { keyWrapper, ...made } = await trial.createOpened();
-    for (const { name, start } of trial.calls(keyWrapper, made)) {
-      for (const isFirst of [true, false]) {
-        const controller = new AbortController();
-        const other = new AbortController();
-        const signals = isFirst ? [controller, other] : [other, controller];
-        const calls = signals.map(({ signal }) => trial.settle(() => start(signal), name));
-        controller.abort();
-        const kept = (await Promise.all(calls))[isFirst ? 1 : 0] as Outcome;
-        const failed = 'error' in kept ? describeThrown(kept.error) : '';
-        expectThat(failed === '', `a ${name} that was not aborted failed when a concurrent one was aborted: ${failed}`);
-      }
-    }
-  },
-  'WRAP-ABORTED': async (trial) => {
-    const { keyWrapper, ...made } = await trial.createOpened();
-    const reasons = await reasonsOf(trial, keyWrapper, made);
-    for (const asked of [keyWrapper, await trial.createUnasked()]) {
-      for (const { name, start } of trial.calls(asked, made)) {
-        for (const reason of reasons) {
-          const what = `${name} with a signal that has aborted`;
-          await trial.expectUnavailable(() => start(AbortSignal.abort(reason)), what);
-        }
-      }
-    }
-  },
 };
-
-/** Reasons of a signal, including an error of the key wrapper’s own class. The call must be `unavailable` for all. */
-async function reasonsOf(
-  trial: KeyWrapperTrial,
-  keyWrapper: KeyWrapper,
-  { wrapped }: Made,
-): Promise<readonly unknown[]> {
-  const foreign = { ...copyOf(wrapped), provider: 'conformance-elsewhere' };
-  const own = await trial.settle(() => keyWrapper.unwrap(foreign, OPTIONS), 'unwrap of another provider’s');
-  return [undefined, 'error' in own ? own.error : undefined, 'text', new Error('the caller’s own')];
-}
-
-/** The outcome, and the time since the abort; undefined for a call that ended before the abort. */
-async function abortedUnderWay(
-  trial: KeyWrapperTrial,
-  { name, start }: Call,
-  turns: number,
-  reason: unknown,
-): Promise<(Outcome & { readonly afterMs: number }) | undefined> {
-  const controller = new AbortController();
-  let hasEnded = false;
-  const call = trial
-    .settle(() => start(controller.signal), name)
-    .finally(() => {
-      hasEnded = true;
-    });
-  // Microtasks only: no response of a service arrives without a turn of the event loop.
-  for (let i = 0; i < 20; i++) await Promise.resolve();
-  if (hasEnded) return undefined;
-  for (let i = 0; i < turns; i++) await nextTurn();
-  const abortedAt = performance.now();
-  controller.abort(reason);
-  return { ...(await call), afterMs: performance.now() - abortedAt };
-}
-
-/** Number of tries, and number of turns of the event loop that count as immediate. */
-const TRIES = 3;
-const AT_ONCE_TURNS = 200;
-
-/** An aborted call must end before an earlier call that waits for its service, whichever call that is. */
-async function expectAtOnce(trial: KeyWrapperTrial, { name, start }: Call, what: string): Promise<void> {
-  if (THROUGH_PIPE in trial.target) return;
-  for (let tries = 0; tries < TRIES; tries++) {
-    const [aborted, other] = [new AbortController(), new AbortController()];
-    const ended: string[] = [];
-    const calls = [other, aborted].map((controller, i) =>
-      trial.settle(() => start(controller.signal), name).finally(() => ended.push(i === 0 ? 'other' : 'aborted')),
-    );
-    aborted.abort();
-    for (let turn = 0; turn < AT_ONCE_TURNS && !ended.includes('aborted'); turn++) await nextTurn();
-    const isAtOnce = ended.includes('aborted');
-    await Promise.race(calls);
-    other.abort();
-    await Promise.all(calls);
-    if (isAtOnce || ended[0] === 'aborted') return;
-  }
-  throw new Finding(`${what}, ended after the other call`);
-}
 
 const BESIDE = ' of one instance, in progress while another one was closed,';
 

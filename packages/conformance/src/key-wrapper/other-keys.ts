@@ -2,7 +2,7 @@ import type { KeyWrapper, WrappedKey } from '@sealring/core';
 import { bothWays } from '../bytes.ts';
 import { expectThat, Finding, NotApplicable } from '../requirement.ts';
 import { describeThrown, kindOf } from '../thrown.ts';
-import { copyOf, type KeyWrapperChecks, type Made, OPTIONS } from './trial.ts';
+import { copyOf, type KeyWrapperChecks, type Made, NOWHERE, OPTIONS } from './trial.ts';
 
 const ELSEWHERE = 'conformance-elsewhere';
 /** Names of members that every object has, and so a lookup table of providers or keys. */
@@ -56,18 +56,17 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
     const unreachable = await trial.create('createUnreachable');
     const [keyWrapper, other] = [await trial.create(), await trial.create('createOtherKey')];
     const { wrapped } = await trial.make(keyWrapper);
-    const where = 'with an unreachable service';
     for (const provider of foreignOf(keyWrapper)) {
-      await trial.expectCorrupt(unreachable, { ...wrapped, provider }, `another provider’s wrapped key, ${where}`);
+      await trial.expectCorrupt(unreachable, { ...wrapped, provider }, `another provider’s wrapped key, ${NOWHERE}`);
     }
     for (const theirs of await trial.makeEach(other)) {
-      await trial.expectCorrupt(unreachable, theirs.wrapped, `another KMS key’s wrapped key, ${where}`);
+      await trial.expectCorrupt(unreachable, theirs.wrapped, `another KMS key’s wrapped key, ${NOWHERE}`);
     }
     for (const longer of longerNamed(keyWrapper, wrapped)) {
-      await trial.expectCorrupt(unreachable, longer, `the wrapped key of a KMS key with a longer name, ${where}`);
+      await trial.expectCorrupt(unreachable, longer, `the wrapped key of a KMS key with a longer name, ${NOWHERE}`);
     }
     for (const similar of renamed(keyWrapper, wrapped, separatedBy(keyWrapper.keyId))) {
-      await trial.expectCorrupt(unreachable, similar, `the wrapped key of a KMS key with a similar name, ${where}`);
+      await trial.expectCorrupt(unreachable, similar, `the wrapped key of a KMS key with a similar name, ${NOWHERE}`);
     }
   },
   'WRAP-OWNS': async (trial) => {

@@ -2,6 +2,7 @@ import type { ConformanceOptions } from '../options.ts';
 import type { ConformanceReport, Requirement } from '../requirement.ts';
 import { type Suite, suiteOf } from '../run.ts';
 import type { TestRunner } from '../runner.ts';
+import { ABORT_CHECKS } from './aborts.ts';
 import { BUFFER_CHECKS } from './buffers.ts';
 import { CONTEXT_CHECKS } from './context.ts';
 import { CONTROL_CHECKS } from './control.ts';
@@ -44,6 +45,7 @@ const KEY_WRAPPER_CHECKS: KeyWrapperChecks = {
   ...INTEGRITY_CHECKS,
   ...OTHER_KEY_CHECKS,
   ...ENDING_CHECKS,
+  ...ABORT_CHECKS,
   ...FAILURE_CHECKS,
   ...WRONG_ARGUMENT_CHECKS,
   ...SIGNATURE_CHECKS,

@@ -135,6 +135,28 @@ const forOne = (
 const signalOf = (given: never[]): AbortSignal | undefined => (given.at(-1) as Options | undefined)?.signal;
 const without = (given: never[]): never[] =>
   given.map((one) => (Object(one).signal ? { ...(one as object), signal: undefined } : one) as never);
+/** An adapter that repeats its calls to an unreachable service after pauses, with a fault in its use of the signal. */
+const retrying = (
+  attempt: (ordinal: number, signal: AbortSignal | undefined) => AbortSignal | undefined,
+  wait: (ms: number, signal: AbortSignal | undefined) => Promise<unknown>,
+  pauses: readonly number[] = [500, 500],
+): MakeAcme =>
+  of(
+    class extends AcmeWrapper {
+      override async ask<T>(...[operation, signal, ...given]: Parameters<AcmeWrapper['ask']>): Promise<T> {
+        for (let ordinal = 0; ; ordinal++) {
+          try {
+            return (await super.ask(operation, attempt(ordinal, signal), ...given)) as T;
+          } catch (error) {
+            const ms = pauses[ordinal];
+            if (ms === undefined || attempt(ordinal, signal)?.aborted || this.isClosed) throw error;
+            if ((error as KeyWrapperError).kind !== 'unavailable') throw error;
+            await wait(ms, signal);
+          }
+        }
+      }
+    },
+  );
 const onError = (operation: Operation, change: (error: KeyWrapperError, given: never[]) => unknown): MakeAcme =>
   forOne(operation, async (good, given) => {
     try {
@@ -1396,6 +1418,27 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       close: () => (hasFailed ? new Promise<void>(() => undefined) : close()),
     };
   }),
+  'looks at the signal only in its first attempt': retrying(
+    (ordinal, signal) => (ordinal === 0 ? signal : undefined),
+    (ms) => pause(ms),
+  ),
+  'ignores an abort in the pauses between attempts': retrying(
+    (_, signal) => signal,
+    (ms) => pause(ms),
+  ),
+  'rejects with AbortError from a pause between attempts': retrying(
+    (_, signal) => signal,
+    (ms, signal) => pause(ms, undefined, signal ? { signal } : {}),
+  ),
+  'ignores an abort in the second of two requests': of(
+    class extends AcmeWrapper {
+      override async ask<T>(...[operation, signal, ...given]: Parameters<AcmeWrapper['ask']>): Promise<T> {
+        await super.ask(operation, signal, () => pause(20));
+        await super.ask(operation, undefined, () => pause(20));
+        return super.ask(operation, undefined, ...given) as Promise<T>;
+      }
+    },
+  ),
   'sets onabort': withMembers((good) => {
     const wrap = good.wrap.bind(good);
     return {

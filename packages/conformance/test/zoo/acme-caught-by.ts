@@ -223,5 +223,9 @@ export const ACME_CAUGHT_BY: Readonly<Record<string, string>> = {
   'puts the data key into the environment': 'WRAP-INSPECT-SECRET',
   'accepts an empty signature of an empty entry': 'WRAP-SIGN-BINDS',
   'does not close after a failure': 'WRAP-CLOSE',
+  'looks at the signal only in its first attempt': 'WRAP-ABORT',
+  'ignores an abort in the pauses between attempts': 'WRAP-ABORT',
+  'rejects with AbortError from a pause between attempts': 'WRAP-ABORT',
+  'ignores an abort in the second of two requests': 'WRAP-ABORT',
   'sets onabort': 'WRAP-SIGNAL-LEFT',
 };

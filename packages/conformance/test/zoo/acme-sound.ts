@@ -190,6 +190,27 @@ export const ACME_SOUND: readonly KeyWrapperTarget[] = [
       },
     ),
   ),
+  acmeTarget(
+    'retries after longer and longer pauses, until an abort',
+    of(
+      class extends AcmeWrapper {
+        override async ask<T>(...given: Parameters<AcmeWrapper['ask']>): Promise<T> {
+          const [operation, signal] = given;
+          for (const ms of [10, 25, 50]) {
+            try {
+              return (await super.ask(...given)) as T;
+            } catch (error) {
+              if (!(error instanceof KeyWrapperError) || error.kind !== 'unavailable' || this.isClosed) throw error;
+            }
+            await pause(ms, undefined, signal ? { signal } : {}).catch(() => {
+              throw this.fail('unavailable', operation);
+            });
+          }
+          return (await super.ask(...given)) as T;
+        }
+      },
+    ),
+  ),
   acmeTarget('one request for equal concurrent calls', (setup) => {
     const good = new AcmeWrapper(setup);
     const flying = new Map<string, Promise<Uint8Array>>();

@@ -1,0 +1,186 @@
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
+import type { KeyWrapper } from '@sealring/core';
+import { expectThat, Finding } from '../requirement.ts';
+import { THROUGH_PIPE } from '../run.ts';
+import { describeThrown } from '../thrown.ts';
+import { type Outcome, within } from '../trial.ts';
+import {
+  type Call,
+  copyOf,
+  expectKind,
+  type KeyWrapperChecks,
+  type KeyWrapperTrial,
+  type Made,
+  NOWHERE,
+  OPTIONS,
+  promptly,
+} from './trial.ts';
+
+/** Moments of an abort, in turns of the event loop. At 0, no response of a service can have arrived. */
+const TURNS = [0, 1, 3];
+/** Later moments with an unreachable service, in milliseconds: during retries and the pauses between them. */
+const LATER_MS = [20, 60, 150, 400, 1_000];
+/** Later moments with a reachable service, as parts of the duration of a call that is long enough. */
+const PARTS = [0.3, 0.7];
+const LONG_MS = 5;
+
+export const ABORT_CHECKS: KeyWrapperChecks = {
+  'WRAP-ABORT': async (trial) => {
+    const [keyWrapper, unasked] = [await trial.create(), await trial.createUnasked()];
+    const made = await trial.make(keyWrapper);
+    const reasons = await reasonsOf(trial, keyWrapper, made);
+    const isPipe = THROUGH_PIPE in trial.target;
+    for (const [asked, where] of [
+      [keyWrapper, ''],
+      [unasked, `, ${NOWHERE}`],
+    ] as const) {
+      for (const call of trial.calls(asked, made)) {
+        for (const [i, turns] of TURNS.entries()) {
+          const what = `${call.name}, aborted in progress${where}`;
+          // A program may have answered before it reads the abort. Several tries avoid that.
+          let isRight = false;
+          for (let tries = isPipe ? 5 : 1; tries > 0 && !isRight; tries--) {
+            const outcome = await promptly(abortedUnderWay(trial, call, turns, reasons[i]), what);
+            if (outcome !== undefined && 'error' in outcome) expectKind(outcome.error, 'unavailable', what);
+            // An answer may arrive before the abort, as it always does for a wrapper within the process.
+            const maySucceed = turns > 0 || !trial.supports.remote || (isPipe && (outcome?.afterMs ?? 0) <= 20);
+            isRight = outcome === undefined || 'error' in outcome || maySucceed;
+          }
+          expectThat(isRight, `${what}, succeeded nevertheless`);
+        }
+        const beside = `${call.name}, aborted beside another call${where}`;
+        await expectAtOnce(trial, () => call, beside, { afterMs: 0, reason: undefined });
+        const began = performance.now();
+        if (asked === keyWrapper) await trial.settle(call.start, call.name);
+        const tookMs = performance.now() - began;
+        for (const part of tookMs < LONG_MS ? [] : PARTS) {
+          const what = `${call.name}, aborted after ${part} of its duration,`;
+          await expectAtOnce(trial, () => call, what, { afterMs: tookMs * part, reason: undefined });
+        }
+      }
+    }
+    if (trial.target.createUnreachable !== undefined) await expectAtOnceLater(trial, made, reasons);
+  },
+  'WRAP-ABORT-ALONE': async (trial) => {
+    const { keyWrapper, ...made } = await trial.createOpened();
+    for (const { name, start } of trial.calls(keyWrapper, made)) {
+      for (const isFirst of [true, false]) {
+        const controller = new AbortController();
+        const other = new AbortController();
+        const signals = isFirst ? [controller, other] : [other, controller];
+        const calls = signals.map(({ signal }) => trial.settle(() => start(signal), name));
+        controller.abort();
+        const kept = (await Promise.all(calls))[isFirst ? 1 : 0] as Outcome;
+        const failed = 'error' in kept ? describeThrown(kept.error) : '';
+        expectThat(failed === '', `a ${name} that was not aborted failed when a concurrent one was aborted: ${failed}`);
+      }
+    }
+  },
+  'WRAP-ABORTED': async (trial) => {
+    const { keyWrapper, ...made } = await trial.createOpened();
+    const reasons = await reasonsOf(trial, keyWrapper, made);
+    for (const asked of [keyWrapper, await trial.createUnasked()]) {
+      for (const { name, start } of trial.calls(asked, made)) {
+        for (const reason of reasons) {
+          const what = `${name} with a signal that has aborted`;
+          await trial.expectUnavailable(() => start(AbortSignal.abort(reason)), what);
+        }
+      }
+    }
+  },
+};
+
+/** Reasons of a signal, including an error of the key wrapper’s own class. The call must be `unavailable` for all. */
+async function reasonsOf(
+  trial: KeyWrapperTrial,
+  keyWrapper: KeyWrapper,
+  { wrapped }: Made,
+): Promise<readonly unknown[]> {
+  const foreign = { ...copyOf(wrapped), provider: 'conformance-elsewhere' };
+  const own = await trial.settle(() => keyWrapper.unwrap(foreign, OPTIONS), 'unwrap of another provider’s');
+  return [undefined, 'error' in own ? own.error : undefined, 'text', new Error('the caller’s own')];
+}
+
+/** The outcome, and the time since the abort; undefined for a call that ended before the abort. */
+async function abortedUnderWay(
+  trial: KeyWrapperTrial,
+  { name, start }: Call,
+  turns: number,
+  reason: unknown,
+): Promise<(Outcome & { readonly afterMs: number }) | undefined> {
+  const controller = new AbortController();
+  let hasEnded = false;
+  const call = trial
+    .settle(() => start(controller.signal), name)
+    .finally(() => {
+      hasEnded = true;
+    });
+  // Microtasks only: no response of a service arrives without a turn of the event loop.
+  for (let i = 0; i < 20; i++) await Promise.resolve();
+  if (hasEnded) return undefined;
+  for (let i = 0; i < turns; i++) await nextTurn();
+  const abortedAt = performance.now();
+  controller.abort(reason);
+  return { ...(await call), afterMs: performance.now() - abortedAt };
+}
+
+/** Number of tries, and number of turns of the event loop that count as immediate. */
+const TRIES = 3;
+const AT_ONCE_TURNS = 200;
+/** Timers of the kit that run out before a call is late: as busy as the machine is, so are they. */
+const TIMERS = { here: { count: 12, ms: 5 }, throughPipe: { count: 40, ms: 25 } };
+
+/** Aborts calls during retries, each on its own instance, since some instances stop retrying after failures. */
+async function expectAtOnceLater(trial: KeyWrapperTrial, made: Made, reasons: readonly unknown[]): Promise<void> {
+  const all = trial.calls(await trial.createUnasked(), made);
+  const running = LATER_MS.flatMap((afterMs, moment) =>
+    all.map(async ({ name }, i) => {
+      const renew = async (): Promise<Call> => trial.calls(await trial.createUnasked(), made)[i] as Call;
+      const reason = reasons[moment % reasons.length];
+      await expectAtOnce(trial, renew, `${name}, aborted after ${afterMs} ms ${NOWHERE}`, { afterMs, reason });
+    }),
+  );
+  await trial.all(running);
+}
+
+/**
+ * An aborted call must end at once, and before an earlier call that waits for its service. One that ends before the abort
+ * cannot be aborted.
+ */
+async function expectAtOnce(
+  trial: KeyWrapperTrial,
+  renew: () => Call | Promise<Call>,
+  what: string,
+  { afterMs, reason }: { readonly afterMs: number; readonly reason: unknown },
+): Promise<void> {
+  let finding = '';
+  for (let tries = 0; tries < TRIES; tries++) {
+    const { name, start } = await renew();
+    const [aborted, other] = [new AbortController(), new AbortController()];
+    const ended: string[] = [];
+    const calls = [other, aborted].map((controller, i) =>
+      trial.settle(() => start(controller.signal), name).finally(() => ended.push(i === 0 ? 'other' : 'aborted')),
+    );
+    if (afterMs > 0) await within(afterMs, Promise.race(calls), undefined);
+    const isOver = ended.length > 0;
+    aborted.abort(reason);
+    finding = isOver ? '' : await lateness(trial, ended);
+    other.abort();
+    if (finding !== '') continue;
+    const [, outcome] = await Promise.all(calls);
+    if (!isOver && outcome !== undefined && 'error' in outcome) expectKind(outcome.error, 'unavailable', what);
+    return;
+  }
+  throw new Finding(`${what} ${finding}`);
+}
+
+/** Why the aborted one of two calls has not ended at once; empty if it has. */
+async function lateness({ target }: KeyWrapperTrial, ended: readonly string[]): Promise<string> {
+  const isPipe = THROUGH_PIPE in target;
+  for (let turn = 0; turn < AT_ONCE_TURNS && !ended.includes('aborted'); turn++) await nextTurn();
+  if (ended.includes('aborted')) return '';
+  const { count, ms } = isPipe ? TIMERS.throughPipe : TIMERS.here;
+  for (let timer = 0; timer < count && !ended.includes('aborted'); timer++) await pause(ms);
+  if (!ended.includes('aborted')) return `had not ended ${count * ms} ms later`;
+  return ended[0] === 'aborted' || isPipe ? '' : 'ended after the other call';
+}
