@@ -2,7 +2,15 @@ import type { KeyWrapper, WrappedKey } from '@sealring/core';
 import { bothWays } from '../bytes.ts';
 import { expectThat, Finding, NotApplicable } from '../requirement.ts';
 import { describeThrown, kindOf } from '../thrown.ts';
-import { copyOf, type KeyWrapperChecks, type Made, NOWHERE, OPTIONS } from './trial.ts';
+import {
+  copyOf,
+  isKeyWrapperError,
+  type KeyWrapperChecks,
+  type KeyWrapperTrial,
+  type Made,
+  NOWHERE,
+  OPTIONS,
+} from './trial.ts';
 
 const ELSEWHERE = 'conformance-elsewhere';
 /** Names of members that every object has, and so a lookup table of providers or keys. */
@@ -62,10 +70,7 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
     for (const theirs of await trial.makeEach(other)) {
       await trial.expectCorrupt(unreachable, theirs.wrapped, `another KMS key’s wrapped key, ${NOWHERE}`);
     }
-    for (const longer of longerNamed(keyWrapper, wrapped)) {
-      await trial.expectCorrupt(unreachable, longer, `the wrapped key of a KMS key with a longer name, ${NOWHERE}`);
-    }
-    for (const similar of renamed(keyWrapper, wrapped, separatedBy(keyWrapper.keyId))) {
+    for (const similar of similarlyNamed(keyWrapper, wrapped)) {
       await trial.expectCorrupt(unreachable, similar, `the wrapped key of a KMS key with a similar name, ${NOWHERE}`);
     }
   },
@@ -85,6 +90,7 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
         expectOwns(asked, made, theirs);
       }
     }
+    if (trial.target.createUnreachable !== undefined) await expectOneCase(trial, unasked, one);
   },
 };
 
@@ -98,10 +104,16 @@ function renamed({ keyId }: KeyWrapper, wrapped: WrappedKey, names: readonly str
   return names.map((name) => ({ ...copyOf(wrapped), keyId: name + version }));
 }
 
-/** The wrapped key of a KMS key whose name starts with ours, if a version follows the name after a separator. */
-function longerNamed(keyWrapper: KeyWrapper, wrapped: WrappedKey): readonly WrappedKey[] {
+/**
+ * The wrapped key of KMS keys whose names resemble ours, by prefix, by suffix or as a pattern. An end of a name that may be
+ * a version stays as it is.
+ */
+function similarlyNamed(keyWrapper: KeyWrapper, wrapped: WrappedKey): readonly WrappedKey[] {
   const { keyId } = keyWrapper;
-  return /^[a-z0-9]/i.test(wrapped.keyId.slice(keyId.length)) ? [] : renamed(keyWrapper, wrapped, [`${keyId}x`]);
+  const version = wrapped.keyId.slice(keyId.length);
+  const longer = /^[a-z0-9]/i.test(version) ? [] : [`${keyId}x`];
+  const shorter = /^[^a-z0-9]/i.test(version) && /[a-z0-9]$/i.test(keyId) ? [keyId.slice(0, -1)] : [];
+  return renamed(keyWrapper, wrapped, [...longer, ...shorter, `x${keyId}`, ...separatedBy(keyId)]);
 }
 
 /** Names of other KMS keys that match if a separator acts as a wildcard. Not x, since 0x starts a number. */
@@ -139,7 +151,7 @@ function expectOwns(asked: KeyWrapper, made: readonly Made[], theirs: readonly M
     [ours, true, 'its own wrapped key'],
     [providers, false, 'another provider’s wrapped key'],
     [theirs.map(({ wrapped }) => wrapped), false, 'another KMS key’s wrapped key'],
-    [ours.flatMap((one) => longerNamed(asked, one)), false, 'the wrapped key of a KMS key with a longer name'],
+    [ours.flatMap((one) => similarlyNamed(asked, one)), false, 'the wrapped key of a KMS key with a similar name'],
     [ours.slice(0, 1).flatMap((one) => ODD_NAMES.map((keyId) => ({ ...one, keyId }))), false, 'a key with an odd name'],
   ] as const) {
     for (const wrapped of all) {
@@ -152,5 +164,21 @@ function expectOwns(asked: KeyWrapper, made: readonly Made[], theirs: readonly M
       expectThat(typeof answer === 'boolean', `owns returned ${kindOf(answer)}, not true or false`);
       expectThat(answer === expected, `owns did not return ${expected} for ${what}`);
     }
+  }
+}
+
+/** Letter case may matter or not, but a wrapped key that owns accepts must not be refused before any call. */
+async function expectOneCase(trial: KeyWrapperTrial, unreachable: KeyWrapper, { wrapped }: Made): Promise<void> {
+  const { keyId } = unreachable;
+  const names = [keyId.toUpperCase(), keyId.toLowerCase(), ...otherCaseOf(keyId)].filter((name) => name !== keyId);
+  for (const other of renamed(unreachable, wrapped, names)) {
+    if (unreachable.owns?.(other) === false) continue;
+    const what = 'unwrap of the own wrapped key with its keyId in different letter case';
+    const outcome = await trial.settle(() => unreachable.unwrap(other, OPTIONS), what);
+    const isRefused = 'error' in outcome && isKeyWrapperError(outcome.error) && outcome.error.kind === 'corrupt';
+    expectThat(
+      !isRefused,
+      `owns returned true for a keyId in different letter case, which unwrap refuses before any call`,
+    );
   }
 }

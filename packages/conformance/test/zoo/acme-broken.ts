@@ -122,6 +122,19 @@ const keeping = <State>(
     const member = (wrapped: WrappedKey, options: Options) => unwrap(state, own, wrapped, options);
     return Object.defineProperty({}, 'unwrap', { value: member, enumerable: true });
   });
+/** owns with another comparison of names than unwrap. */
+const owning = (isOwn: (name: string, own: string) => boolean): MakeAcme =>
+  withMembers((good) => {
+    const [unwrap, owns] = [good.unwrap.bind(good), good.owns.bind(good)];
+    return {
+      owns: ({ provider, keyId }: WrappedKey) =>
+        provider === good.provider && isOwn(keyId.replace(/#\d+$/, ''), good.keyId),
+      unwrap: async (wrapped: WrappedKey, options: Options) => {
+        if (typeof wrapped?.keyId === 'string' && !owns(wrapped)) throw good.fail('corrupt', 'unwrap');
+        return unwrap(wrapped, options);
+      },
+    };
+  });
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 const secretOf = (cause: unknown): string => String(Object(Object(cause).request).Plaintext ?? '');
 const forOne = (
@@ -139,7 +152,6 @@ const without = (given: never[]): never[] =>
 const retrying = (
   attempt: (ordinal: number, signal: AbortSignal | undefined) => AbortSignal | undefined,
   wait: (ms: number, signal: AbortSignal | undefined) => Promise<unknown>,
-  pauses: readonly number[] = [500, 500],
 ): MakeAcme =>
   of(
     class extends AcmeWrapper {
@@ -148,10 +160,9 @@ const retrying = (
           try {
             return (await super.ask(operation, attempt(ordinal, signal), ...given)) as T;
           } catch (error) {
-            const ms = pauses[ordinal];
-            if (ms === undefined || attempt(ordinal, signal)?.aborted || this.isClosed) throw error;
+            if (ordinal === 2 || attempt(ordinal, signal)?.aborted || this.isClosed) throw error;
             if ((error as KeyWrapperError).kind !== 'unavailable') throw error;
-            await wait(ms, signal);
+            await wait(300, signal);
           }
         }
       }
@@ -1439,6 +1450,12 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       }
     },
   ),
+  'owns names that match the own name as a pattern': owning((name, own) =>
+    new RegExp(`^${own.replaceAll('/', '.')}$`).test(name),
+  ),
+  'owns names that end with the own name': owning((name, own) => name.endsWith(own)),
+  'owns names that the own name starts with': owning((name, own) => name !== '' && own.startsWith(name)),
+  'owns its name in any letter case, but unwraps it in one only': owning((name, own) => name.toLowerCase() === own),
   'sets onabort': withMembers((good) => {
     const wrap = good.wrap.bind(good);
     return {

@@ -227,5 +227,9 @@ export const ACME_CAUGHT_BY: Readonly<Record<string, string>> = {
   'ignores an abort in the pauses between attempts': 'WRAP-ABORT',
   'rejects with AbortError from a pause between attempts': 'WRAP-ABORT',
   'ignores an abort in the second of two requests': 'WRAP-ABORT',
+  'owns names that match the own name as a pattern': 'WRAP-OWNS',
+  'owns names that end with the own name': 'WRAP-OWNS',
+  'owns names that the own name starts with': 'WRAP-OWNS',
+  'owns its name in any letter case, but unwraps it in one only': 'WRAP-OWNS',
   'sets onabort': 'WRAP-SIGNAL-LEFT',
 };
