@@ -90,7 +90,7 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
         expectOwns(asked, made, theirs);
       }
     }
-    if (trial.target.createUnreachable !== undefined) await expectOneCase(trial, unasked, one);
+    if (trial.target.createUnreachable !== undefined) await expectOneAnswer(trial, unasked, one);
   },
 };
 
@@ -105,15 +105,15 @@ function renamed({ keyId }: KeyWrapper, wrapped: WrappedKey, names: readonly str
 }
 
 /**
- * The wrapped key of KMS keys whose names resemble ours, by prefix, by suffix or as a pattern. An end of a name that may be
- * a version stays as it is.
+ * The wrapped key of KMS keys whose names resemble ours: by prefix, by suffix, by line or as a pattern. An end of a name
+ * that may be a version stays as it is.
  */
 function similarlyNamed(keyWrapper: KeyWrapper, wrapped: WrappedKey): readonly WrappedKey[] {
   const { keyId } = keyWrapper;
   const version = wrapped.keyId.slice(keyId.length);
   const longer = /^[a-z0-9]/i.test(version) ? [] : [`${keyId}x`];
   const shorter = /^[^a-z0-9]/i.test(version) && /[a-z0-9]$/i.test(keyId) ? [keyId.slice(0, -1)] : [];
-  return renamed(keyWrapper, wrapped, [...longer, ...shorter, `x${keyId}`, ...separatedBy(keyId)]);
+  return renamed(keyWrapper, wrapped, [...longer, ...shorter, `x${keyId}`, `x\n${keyId}`, ...separatedBy(keyId)]);
 }
 
 /** Names of other KMS keys that match if a separator acts as a wildcard. Not x, since 0x starts a number. */
@@ -167,18 +167,16 @@ function expectOwns(asked: KeyWrapper, made: readonly Made[], theirs: readonly M
   }
 }
 
-/** Letter case may matter or not, but a wrapped key that owns accepts must not be refused before any call. */
-async function expectOneCase(trial: KeyWrapperTrial, unreachable: KeyWrapper, { wrapped }: Made): Promise<void> {
+/** Spelling may matter or not, but a wrapped key that owns accepts must not be refused before any call. */
+async function expectOneAnswer(trial: KeyWrapperTrial, unreachable: KeyWrapper, { wrapped }: Made): Promise<void> {
   const { keyId } = unreachable;
-  const names = [keyId.toUpperCase(), keyId.toLowerCase(), ...otherCaseOf(keyId)].filter((name) => name !== keyId);
-  for (const other of renamed(unreachable, wrapped, names)) {
+  const names = [keyId.toUpperCase(), keyId.toLowerCase(), ...otherCaseOf(keyId), ...spellingsOf(keyId)];
+  const others = names.filter((name) => name !== keyId);
+  for (const other of renamed(unreachable, wrapped, others)) {
     if (unreachable.owns?.(other) === false) continue;
-    const what = 'unwrap of the own wrapped key with its keyId in different letter case';
+    const what = 'unwrap of the own wrapped key with its keyId in another spelling';
     const outcome = await trial.settle(() => unreachable.unwrap(other, OPTIONS), what);
     const isRefused = 'error' in outcome && isKeyWrapperError(outcome.error) && outcome.error.kind === 'corrupt';
-    expectThat(
-      !isRefused,
-      `owns returned true for a keyId in different letter case, which unwrap refuses before any call`,
-    );
+    expectThat(!isRefused, 'owns returned true for another spelling of keyId, which unwrap refuses before any call');
   }
 }

@@ -1456,6 +1456,8 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
   'owns names that end with the own name': owning((name, own) => name.endsWith(own)),
   'owns names that the own name starts with': owning((name, own) => name !== '' && own.startsWith(name)),
   'owns its name in any letter case, but unwraps it in one only': owning((name, own) => name.toLowerCase() === own),
+  'owns names with the own name on any line': owning((name, own) => new RegExp(`^${own}$`, 'm').test(name)),
+  'owns names with white space, but does not unwrap them': owning((name, own) => name.trim() === own),
   'sets onabort': withMembers((good) => {
     const wrap = good.wrap.bind(good);
     return {

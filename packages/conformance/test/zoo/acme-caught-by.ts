@@ -231,5 +231,7 @@ export const ACME_CAUGHT_BY: Readonly<Record<string, string>> = {
   'owns names that end with the own name': 'WRAP-OWNS',
   'owns names that the own name starts with': 'WRAP-OWNS',
   'owns its name in any letter case, but unwraps it in one only': 'WRAP-OWNS',
+  'owns names with the own name on any line': 'WRAP-OWNS',
+  'owns names with white space, but does not unwrap them': 'WRAP-OWNS',
   'sets onabort': 'WRAP-SIGNAL-LEFT',
 };
