@@ -5,6 +5,7 @@ import { expectThat, Finding } from '../requirement.ts';
 import type { Outcome } from '../trial.ts';
 import { type Moment, moments } from './moments.ts';
 import { labelled } from './sizes.ts';
+import { expectDoneOrNot, expectOneOf } from './stored-ring.ts';
 import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
 const MOST_TRIES = 20;
@@ -67,7 +68,7 @@ export const ABORT_CHECKS: RingStoreChecks = {
         const outcome = await aborted;
         if ('error' in outcome) trial.expectUnavailable(outcome.error, what);
         // The read may finish before the abort, but must return the current ring.
-        else trial.expectOneOf(outcome.value, [current], what);
+        else expectOneOf(outcome.value, [current], what);
         await found('a read after an aborted read');
         if (document !== 'one') continue;
         // The answer to an abandoned read must not be used for another read.
@@ -182,7 +183,7 @@ async function abortWrite(
   const outcome = await abortedCall(trial, moment, (signal) => store.write(document, { expected, signal }), name);
   if ('error' in outcome) trial.expectUnavailable(outcome.error, name);
   const found = await trial.read(other, `a read after ${name}`);
-  trial.expectDoneOrNot(found, before, document, outcome, name);
+  expectDoneOrNot(found, before, document, outcome, name);
   const revision = await supersede(trial, other, 'after');
   await trial.expectStored(store, 'after', revision, `a read after ${name}, on its connection,`);
   return revision;

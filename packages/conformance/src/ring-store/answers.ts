@@ -5,6 +5,7 @@ import { contentsOf, type Readable, shows } from '../secrets.ts';
 import { describeThrown, isObject, kindOf } from '../thrown.ts';
 import type { Outcome } from '../trial.ts';
 import { callsOf, outOfReach } from './reach.ts';
+import { expectOneOf } from './stored-ring.ts';
 import { MAX_DOCUMENT_BYTES } from './target.ts';
 import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
@@ -103,7 +104,7 @@ export const ANSWER_CHECKS: RingStoreChecks = {
     for (const given of [null, 'x', 1]) {
       const what = `a read with ${kindOf(given)} for options`;
       const outcome = await trial.promised(() => Reflect.apply(Reflect.get(store, 'read'), store, [given]), what);
-      if ('value' in outcome) trial.expectOneOf(outcome.value, [ring], what);
+      if ('value' in outcome) expectOneOf(outcome.value, [ring], what);
     }
   },
   'RING-SERVICE-DATE': async (trial) => {

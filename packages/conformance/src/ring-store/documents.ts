@@ -3,7 +3,7 @@ import type { StoredRing } from '@sealring/core';
 import { expectThat, Finding } from '../requirement.ts';
 import { describeThrown } from '../thrown.ts';
 import { CLOSE_MS, type Outcome, within } from '../trial.ts';
-import { documentText, isFailure } from './stored-ring.ts';
+import { documentText, expectDoneOrNot, expectOneOf, isFailure } from './stored-ring.ts';
 import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
 /** Texts that languages, formats and backends change; one for each, since mixed text often passes unchanged. */
@@ -117,8 +117,8 @@ export const DOCUMENT_CHECKS: RingStoreChecks = {
   'RING-CLOSED': async (trial) => {
     for (const isUnderWay of [true, false]) {
       const { what, before, read, write, found } = await closedCalls(trial, isUnderWay);
-      if ('value' in read) trial.expectOneOf(read.value, [before, { document: 'closed' }], `a read ${what}`);
-      trial.expectDoneOrNot(found, before, 'closed', write, `a write ${what}`);
+      if ('value' in read) expectOneOf(read.value, [before, { document: 'closed' }], `a read ${what}`);
+      expectDoneOrNot(found, before, 'closed', write, `a write ${what}`);
       for (const [call, outcome] of Object.entries({ read, write })) {
         if ('value' in outcome || isFailure(outcome.error)) continue;
         throw new Finding(`a ${call} ${what} rejected with ${describeThrown(outcome.error)}, not RingStoreError`);

@@ -5,7 +5,7 @@ import { describeThrown } from '../thrown.ts';
 import type { Outcome } from '../trial.ts';
 import { type Moment, moments } from './moments.ts';
 import { callsOf, outOfReach, type SignalledCall } from './reach.ts';
-import { isConflict, isFailure, revisionOf } from './stored-ring.ts';
+import { expectDoneOrNot, expectOneOf, isConflict, isFailure, revisionOf } from './stored-ring.ts';
 import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
 /** The caller's deadline, milliseconds. A store may have a shorter one. */
@@ -86,14 +86,14 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
     for (const [what, one] of Object.entries(stores)) {
       const found = await readAgain(trial, one, what);
       // A write that ended as unavailable may have been applied; nothing else may have changed.
-      trial.expectDoneOrNot(found, { document: 'one', revision }, 'two', { error: undefined }, 'a write in an outage');
+      expectDoneOrNot(found, { document: 'one', revision }, 'two', { error: undefined }, 'a write in an outage');
     }
     for (const [what, one] of Object.entries({ ...stores, 'a store that would create a ring': creator })) {
       const document = `${what} again`;
       const ring = { document, revision: await writeAgain(trial, one, document, what) };
       // The first write after a failure is as whole as any other.
       for (const reader of one === creator ? [one] : [one, store]) {
-        trial.expectOneOf(await readAgain(trial, reader, what), [ring], `a read after ${what} wrote again`);
+        expectOneOf(await readAgain(trial, reader, what), [ring], `a read after ${what} wrote again`);
       }
     }
   },
@@ -182,7 +182,7 @@ async function interrupt(
   const what = 'that an outage interrupts';
   if ('error' in read) trial.expectUnavailable(read.error, `a read ${what}`);
   else
-    trial.expectOneOf(
+    expectOneOf(
       read.value,
       [one, { document: 'two' }, ...(isContested ? [{ document: 'three' }] : [])],
       `a read ${what}`,
@@ -196,14 +196,10 @@ async function interrupt(
     const hasLost = rival !== undefined && ('value' in rival || !isConflict(rival.error));
     if ('error' in outcome && !(hasLost && isConflict(outcome.error))) trial.expectUnavailable(outcome.error, name);
     // A rival write that ended as unavailable may have won nevertheless.
-    if (rival === undefined || !hasLost) trial.expectDoneOrNot(found, before, 'two', outcome, name);
+    if (rival === undefined || !hasLost) expectDoneOrNot(found, before, 'two', outcome, name);
     else if ('value' in rival) {
       expectThat('error' in outcome, `${name} won, and so did another write with the same expectation`);
-      trial.expectOneOf(
-        found,
-        [{ document: 'three', revision: revisionOf(rival.value, 'a write') }],
-        `a read after ${name}`,
-      );
+      expectOneOf(found, [{ document: 'three', revision: revisionOf(rival.value, 'a write') }], `a read after ${name}`);
     }
   }
 }

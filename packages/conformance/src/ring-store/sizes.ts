@@ -1,6 +1,6 @@
 import type { RingStore, RingStoreErrorKind } from '@sealring/core';
 import { expectThat, NotApplicable } from '../requirement.ts';
-import { revisionOf } from './stored-ring.ts';
+import { expectOneOf, revisionOf } from './stored-ring.ts';
 import { MAX_DOCUMENT_BYTES } from './target.ts';
 import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
@@ -89,7 +89,7 @@ async function expectDamage(
   const expectSaid = async (store: RingStore): Promise<string | undefined> => {
     const found = await trial.promised(() => store.read(), `a read of ${what}`);
     if (kind !== undefined) trial.expectFailed(found, kind, `a read of ${what}`);
-    else if ('value' in found) trial.expectOneOf(found.value, [{ document }], `a read of ${what}`);
+    else if ('value' in found) expectOneOf(found.value, [{ document }], `a read of ${what}`);
     return 'error' in found ? revisionIn(found.error) : undefined;
   };
   for (const isKnown of [false, true]) {

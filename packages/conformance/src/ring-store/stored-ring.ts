@@ -2,6 +2,7 @@ import { inspect, types } from 'node:util';
 import type { RingStoreErrorKind, StoredRing } from '@sealring/core';
 import { expectThat } from '../requirement.ts';
 import { isObject, kindOf } from '../thrown.ts';
+import type { Outcome } from '../trial.ts';
 
 export function storedRing(value: unknown, what: string): StoredRing | undefined {
   if (value === undefined) return undefined;
@@ -36,4 +37,32 @@ export function documentText(document: string): string {
 
 export function textOf(text: string): string {
   return inspect(text.length > 80 ? `${text.slice(0, 60)}…` : text);
+}
+
+/** Expects an interrupted read that resolves to return the stored ring. */
+export function expectOneOf(value: unknown, rings: readonly (Partial<StoredRing> | undefined)[], what: string): void {
+  const found = storedRing(value, what);
+  const isRight = rings.some(
+    (ring) => ring?.document === found?.document && (ring?.revision ?? found?.revision) === found?.revision,
+  );
+  const shown = found === undefined ? 'undefined' : documentText(found.document);
+  expectThat(isRight, `${what} resolved to ${shown}, which is not the stored document`);
+}
+
+/** Expects that an interrupted write was applied whole or not at all, and was applied if it resolved. */
+export function expectDoneOrNot(
+  found: StoredRing | undefined,
+  before: StoredRing | undefined,
+  document: string,
+  outcome: Outcome,
+  what: string,
+): void {
+  const shown = found === undefined ? 'no ring' : documentText(found.document);
+  const isNew = found?.document === document;
+  expectThat(isNew || found?.document === before?.document, `${what} left ${shown}`);
+  const whose = isNew ? 'the earlier document' : 'another document';
+  expectThat(isNew !== (found?.revision === before?.revision), `${what} left ${shown} with the revision of ${whose}`);
+  if ('error' in outcome) return;
+  const isThere = isNew && found?.revision === revisionOf(outcome.value, what);
+  expectThat(isThere, `${what} resolved, but a read returns ${shown}`);
 }

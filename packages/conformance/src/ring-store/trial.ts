@@ -240,34 +240,6 @@ export class RingStoreTrial extends Trial {
     expectThat(isFailure(error, 'unavailable'), `${what} rejected with ${describeThrown(error)}`);
   }
 
-  /** Expects an interrupted read that resolves to return the stored ring. */
-  expectOneOf(value: unknown, rings: readonly (Partial<StoredRing> | undefined)[], what: string): void {
-    const found = storedRing(value, what);
-    const isRight = rings.some(
-      (ring) => ring?.document === found?.document && (ring?.revision ?? found?.revision) === found?.revision,
-    );
-    const shown = found === undefined ? 'undefined' : documentText(found.document);
-    expectThat(isRight, `${what} resolved to ${shown}, which is not the stored document`);
-  }
-
-  /** Expects that an interrupted write was applied whole or not at all, and was applied if it resolved. */
-  expectDoneOrNot(
-    found: StoredRing | undefined,
-    before: StoredRing | undefined,
-    document: string,
-    outcome: Outcome,
-    what: string,
-  ): void {
-    const shown = found === undefined ? 'no ring' : documentText(found.document);
-    const isNew = found?.document === document;
-    expectThat(isNew || found?.document === before?.document, `${what} left ${shown}`);
-    const whose = isNew ? 'the earlier document' : 'another document';
-    expectThat(isNew !== (found?.revision === before?.revision), `${what} left ${shown} with the revision of ${whose}`);
-    if ('error' in outcome) return;
-    const isThere = isNew && found?.revision === revisionOf(outcome.value, what);
-    expectThat(isThere, `${what} resolved, but a read returns ${shown}`);
-  }
-
   async until(holds: () => boolean | Promise<boolean>, finding: string): Promise<void> {
     const deadline = performance.now() + this.patienceMs;
     while (!(await holds())) {
