@@ -48,7 +48,7 @@ def times_of_new_key(
 
 
 def is_planned(created: float, activates: float, policy: RingPolicy) -> bool:
-    """Whether a key was given the time to spread before it seals."""
+    """Whether a key had time to reach all members before it seals."""
     return activates - created >= policy.propagation * _MS
 
 
