@@ -149,7 +149,7 @@ function unsealDecoded(
   return tokens.unsealDecoded(decoded, token, now);
 }
 
-/** Tokens one data key may seal on the Python wire: its nonces are random (SP 800-38D 8.3). */
+/** Number of tokens that one data key may seal on the Python wire, whose nonces are random (SP 800-38D 8.3). */
 const PYTHON_TOKENS_PER_KEY = 2 ** 32;
 
 const HEDGE_INFO = 'sealring/python/hedge';
