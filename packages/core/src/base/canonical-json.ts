@@ -95,7 +95,7 @@ function writeEscape(to: DataView, at: number, unit: number, escape: number): nu
 class Printer {
   readonly #o: CanonicalJsonOptions;
   #bytes = Buffer.allocUnsafe(512);
-  /** Of these bytes, once there was a character to escape. */
+  /** A view of these bytes, created for the first character that must be escaped. */
   #view: DataView | undefined;
   #at = 0;
 

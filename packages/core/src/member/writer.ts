@@ -155,7 +155,10 @@ export class RingWriter {
     return this.keyCount < MAX_KEYS_TO_ROTATE ? 'emergency' : undefined;
   }
 
-  /** How long a key may seal from now on, without a gap; a new one that must still be unwrapped counts for a while. */
+  /**
+   * How long keys may seal from now on without a gap. A new key that this member has not unwrapped yet counts only for
+   * the emergency wait after its creation.
+   */
   #coveredMs(): number {
     const wallMs = this.#o.view.wallMs();
     const { keys, carried } = this.#o.view.snapshot;

@@ -82,7 +82,7 @@ export function learn(
   return { known: isSame ? known : createSnapshot(keys.values(), known.carried, known.unreadable), wanted };
 }
 
-/** The ids of the ancestors that keys name and have vouchers of. */
+/** The ids of the ancestors that the keys name and whose vouchers they have. */
 function linksOf(entries: readonly RingEntry[]): ReadonlySet<string> {
   const used = entries.filter(({ revoked }) => revoked === undefined);
   return new Set(used.flatMap(({ ancestors, vouchers }) => ancestors?.ids.filter((id) => vouchers.has(id)) ?? []));

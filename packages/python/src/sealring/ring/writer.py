@@ -159,8 +159,8 @@ class RingWriter:
         return sum(not key.is_tombstone for key in self._kept(self._view.snapshot))
 
     def _covered_ms(self) -> float:
-        """How long from now on some key may seal, without a gap; a new one that is still to be
-        unwrapped counts for a while."""
+        """How long keys may seal from now on without a gap. A new key that this member has not
+        unwrapped yet counts only for the emergency wait after its creation."""
         wall_ms, known = self._view.wall_ms(), self._view.snapshot
         mine = [key for key in known.keys if key.held and not key.is_left]
         wait_ms = self._view.policy.emergency_wait_seconds * _MS
