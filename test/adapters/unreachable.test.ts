@@ -170,7 +170,7 @@ function plaintext(name: string): Promise<number> {
 
 const NAMES = [...Object.keys(KEY_WRAPPERS), ...Object.keys(STORES)];
 
-describe.each(NAMES)('%s', (name) => {
+describe.each(NAMES)('the %s adapter, without its service', (name) => {
   test('reports an untrusted certificate, with the remedy', async () => {
     const report = await reportOf(name, await untrusted(name));
     expect(report).toMatchObject({ kind: 'unavailable', code: 'DEPTH_ZERO_SELF_SIGNED_CERT' });

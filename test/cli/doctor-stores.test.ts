@@ -159,7 +159,7 @@ describe.skipIf(redis === undefined)('the doctor, on Redis', () => {
       'single-use-margin',
       'error',
     ],
-  ])('%s', async (_name, options, errors, id, severity) => {
+  ])('the doctor %s', async (_name, options, errors, id, severity) => {
     const singleUse = redisSingleUse({ url: address, ...options });
     closing.unshift(() => singleUse.close());
     const report = await examine({ ...configOf(redisRing({ url: address, key: 'payments' })), singleUse });

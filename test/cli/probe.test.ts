@@ -98,7 +98,7 @@ describe('sealring probe', () => {
       protectedBy({ bindPrincipal: null, requireSubject: false }),
       { ...SOUND, user: 'hole' },
     ],
-  ])('finds %s', async (_name, factory, expected) => {
+  ])('a server with %s fails the probe', async (_name, factory, expected) => {
     await using server = await served(factory);
     expect(await verdicts(server.url)).toEqual({ code: 1, passed: false, ...expected });
   });
@@ -191,7 +191,7 @@ describe('sealring probe', () => {
         },
         { encryption: 'hole' },
       ],
-    ])('finds %s', async (_name, made, expected) => {
+    ])('a server with %s fails the probe', async (_name, made, expected) => {
       states = 0;
       await using server = await byHand(made);
       const found = await verdicts(server.url, args);
@@ -224,7 +224,7 @@ describe('sealring probe', () => {
         (params: unknown) => JSON.stringify(Object(params).arguments),
         'unchecked',
       ],
-    ])('%s', async (_name, json, text, verdict) => {
+    ])('the probe %s', async (_name, json, text, verdict) => {
       await using server = await byHand({ ...sound, text });
       const found = await verdicts(server.url, ['--tool', 'refund', '--arguments', json]);
       expect(found).toMatchObject({ encryption: 'ok', tampering: 'ok', arguments: verdict });
@@ -307,7 +307,7 @@ describe('sealring probe', () => {
     ['another resource for a tool', ['--tool', 'a', '--other-resource', 'a:b'], '--other-resource for --resource'],
     ['arguments that are not JSON', ['--tool', 'a', '--arguments', 'x'], 'It must be JSON'],
     ['arguments that are a list', ['--tool', 'a', '--arguments', '[]'], 'It must be a JSON object'],
-  ])('rejects %s', async (_name, args, message) => {
+  ])('the probe rejects a command line with %s', async (_name, args, message) => {
     const { code, stderr } = await probe('http://127.0.0.1:9/mcp', args);
     expect(code).toBe(2);
     expect(stderr).toContain(message);

@@ -96,7 +96,7 @@ describe('an unprotected server behind the proxy', () => {
     ['other arguments', { argumentsText: '{"order":"A2"}' }, 'request binding'],
     ['another user', { user: 'grace' }, 'principal'],
     ['no user', { user: undefined }, 'principal binding error (TypeError)'],
-  ])('refuses %s', async (_name, change, reason) => {
+  ])('a request with %s is refused', async (_name, change, reason) => {
     await using proxy = proxyFor(server.origin);
     const url = `${await proxy.origin()}/mcp`;
     const requestState = stateOf(await callTool(url, refund));

@@ -157,7 +157,7 @@ const derived = new Set(
   ),
 );
 
-describe.each(OPERATORS_PAGES)('%s', (document) => {
+describe.each(OPERATORS_PAGES)('the page %s', (document) => {
   const text = textOf(document);
 
   test('links to existing files and headings', () => {

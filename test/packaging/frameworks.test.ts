@@ -231,7 +231,7 @@ describe.each(runnable)('the recipe for $section', (recipe) => {
     ['a state of the client', { requestState: 'asked:A1' }],
     ['other arguments', { argumentsText: '{"order":"A2"}' }],
     ['another user', { user: 'grace' }],
-  ])('refuses %s', async (_name, change) => {
+  ])('a request with %s is refused', async (_name, change) => {
     const refund = { name: 'refund', argumentsText: '{"order":"A1"}', user: 'ada' };
     const { result } = await callTool(`${origin}/mcp`, refund);
     expect(result?.requestState).toMatch(/^[\w.-]{100,}$/);

@@ -46,7 +46,7 @@ describe.skipIf(toolbox === undefined)('every tarball installed with the others 
     await services?.stop();
   });
 
-  describe.concurrent.each(runtimes)('$title', (runtime) => {
+  describe.concurrent.each(runtimes)('on $title', (runtime) => {
     const run = (program: string, env: NodeJS.ProcessEnv = {}) =>
       runtime.run(program, [], { cwd: project.folder, env: { ...process.env, ...env } });
 
@@ -94,7 +94,7 @@ describe.skipIf(toolbox === undefined)('every tarball installed with the others 
     ['TypeScript 5.9, NodeNext, every declaration', typescript5, { ...NODE_NEXT, skipLibCheck: false }],
     ['TypeScript 5.9, Bundler', typescript5, { ...BUNDLER, skipLibCheck: true }],
     ['TypeScript 7, Bundler', typescript7, { ...BUNDLER, skipLibCheck: true }],
-  ])('%s: compiles', async (_title, tsc, setup) => {
+  ])('a project compiles with %s', async (_title, tsc, setup) => {
     const { code, output } = await project.compile(tsc, setup);
     expect(output).toBe('');
     expect(code).toBe(0);

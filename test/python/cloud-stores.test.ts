@@ -140,7 +140,7 @@ describe.each([
   ['DynamoDB', inDynamodb],
   ['Google Cloud Storage', inCloudStorage],
   ['Azure Blob Storage', inBlobStorage],
-] as const)('%s', (_, make) => {
+] as const)('a ring in %s', (_, make) => {
   test('Python and TypeScript members share a ring that either created, write it at once, and write back what was lost', async () => {
     for (const first of ['TypeScript', 'Python'] as const) {
       const place = await make();

@@ -17,7 +17,7 @@ afterAll(async () => {
   for (const [, api] of servers) await api?.server.stop();
 });
 
-describe.each(servers)('%s', (_, api, keepsItsData) => {
+describe.each(servers)('on %s', (_, api, keepsItsData) => {
   describe.skipIf(api === undefined).each(['Secret', 'ConfigMap'] as const)('a ring in a %s', (kind) => {
     let network: TcpProxy | undefined;
     beforeAll(async () => {

@@ -121,12 +121,15 @@ describe('export -', () => {
     expect(readFileSync(at('sealring.local.ring'), 'utf8')).toBe(before);
   });
 
-  test.each([[['--json']], [['--plain', 'python', '--they-leave-the-kms']]])('rejects %j', async (more) => {
-    await run(['init', '--local']);
-    const { code, stderr } = await run(['export', '-', ...more]);
-    expect(code).toBe(2);
-    expect(stderr).toMatch(/^error: .*-/);
-  });
+  test.each([[['--json']], [['--plain', 'python', '--they-leave-the-kms']]])(
+    'export to standard output rejects the options %j',
+    async (more) => {
+      await run(['init', '--local']);
+      const { code, stderr } = await run(['export', '-', ...more]);
+      expect(code).toBe(2);
+      expect(stderr).toMatch(/^error: .*-/);
+    },
+  );
 });
 
 describe('revoke', () => {

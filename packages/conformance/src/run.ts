@@ -178,7 +178,9 @@ async function inTime<T>(work: () => Promise<T>, trial: Trial, timeoutMs: number
   running.catch(() => undefined);
   const [first, ...more] = trial.pending;
   const others = more.length === 0 ? '' : ` and ${more.length} more`;
-  throw new Finding(`no end within ${timeoutMs} ms${first === undefined ? '' : `: waiting for ${first}${others}`}`);
+  throw new Finding(
+    `did not end within ${timeoutMs} ms${first === undefined ? '' : `: waiting for ${first}${others}`}`,
+  );
 }
 
 /** Continues after an error. A close that does not end has a requirement of its own. */

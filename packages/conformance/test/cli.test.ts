@@ -116,7 +116,7 @@ describe('a wrong command line is reported in one line, with exit code 2', () =>
     [['codec', 'sound.py'], /"sound.py" must end in one of \.js, \.mjs, \.ts, \.mts/],
     [['codec', '.'], /"\." must end in/],
     [['codec', 'sound.ts', '--exec', 'node x'], /both a target module "sound.ts" and --exec "node x"/],
-    [['codec', '--exec', ' '], /--exec "" names no command/],
+    [['codec', '--exec', ' '], /--exec needs a command, got ""/],
     [['codec', '--json', 'sound.ts'], /--json used "sound.ts" as its file/],
     [['codec', 'sound.ts', 'lenient.ts'], /too many arguments/],
     [['codec', 'sound.ts', '--sead', '1'], /unknown option '--sead'.*--seed/],
@@ -257,7 +257,7 @@ describe('a target', () => {
     const { code, stdout } = await runCli([...args, '--only', 'CODEC-PEER,CODEC-DISTINCT']);
     expect(code).toBe(1);
     expect(reportOf(stdout).results).toMatchObject([
-      { id: 'CODEC-PEER', status: 'fail', detail: expect.stringMatching(/^no end within \d+ ms.*\(seed \d+\)$/) },
+      { id: 'CODEC-PEER', status: 'fail', detail: expect.stringMatching(/^did not end within \d+ ms.*\(seed \d+\)$/) },
       { id: 'CODEC-DISTINCT', status: 'pass' },
     ]);
   });

@@ -127,7 +127,7 @@ describe('the kit survives its targets', () => {
       { ...target, create: () => new Promise<never>(() => undefined) },
       { only: ['CODEC-SYNCHRONOUS'], timeoutMs: 200 },
     );
-    expect(results[0]).toMatchObject({ status: 'fail', detail: expect.stringContaining('no end within 200 ms') });
+    expect(results[0]).toMatchObject({ status: 'fail', detail: expect.stringContaining('did not end within 200 ms') });
   });
 
   test('invalid targets and options are named', async () => {

@@ -132,7 +132,7 @@ describe('the kit survives its targets', () => {
     );
     expect(results[0]).toMatchObject({
       status: 'fail',
-      detail: expect.stringContaining('no end within 200 ms: waiting for a read'),
+      detail: expect.stringContaining('did not end within 200 ms: waiting for a read'),
     });
   });
 

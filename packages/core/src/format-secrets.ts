@@ -1,5 +1,5 @@
 /**
- * For `@sealring/mcp` only: the secrets that the formats of peers start from, and what all formats have in common.
+ * For `@sealring/mcp` only: the secrets of the formats of peers, and the code that all formats share.
  *
  * @packageDocumentation
  */
@@ -26,7 +26,7 @@ export interface FormatSecrets {
 }
 
 /**
- * The secrets that a peer's format starts from, live: for `@sealring/mcp` only. They unseal that format and no other.
+ * The current secrets of a peer's format, for `@sealring/mcp` only. They unseal that format and no other.
  * @throws {TypeError} unless `codec` was made by `createKmsCodec`.
  */
 export function formatSecretsOf(codec: object, format: SecretFormat): FormatSecrets {

@@ -86,7 +86,7 @@ describe('the DynamoDB SDK against a local server', () => {
   test.each([
     ['a 403 with a page is denied', 403, 'denied'],
     ['a 502 with a page is unavailable', 502, 'unavailable'],
-  ] as const)('%s', async (_, status, kind) => {
+  ] as const)('an answer of a proxy is classified by its status: %s', async (_, status, kind) => {
     const { ring } = await stubbed((__, response) => response.writeHead(status).end('<html>no</html>'));
     await expect(ring.read()).rejects.toMatchObject(failed(kind));
   });

@@ -23,7 +23,7 @@ function withViolations(...types: unknown[]): object {
 }
 
 describe('adapter rule 2: errors are classified by status and details', () => {
-  test.each(STATUSES)('$name is $kind', ({ name, kind }) => {
+  test.each(STATUSES)('a call that fails with status $name is $kind', ({ name, kind }) => {
     expect(classify({ code: STATUS_NAMES.indexOf(name) }, 'unwrap')).toMatchObject({ kind, code: name });
   });
 

@@ -93,7 +93,7 @@ describe('adapter rule 2: any other failure is classified by its status', () => 
     [502, 'unavailable'],
     [503, 'unavailable'],
     [504, 'unavailable'],
-  ])('%i is %s', (status, kind) => {
+  ])('an answer with status %i and a page as its body is %s', (status, kind) => {
     expect(classifyAnswer(status, '<html>')).toMatchObject({ kind, status });
   });
 

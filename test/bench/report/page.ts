@@ -11,7 +11,7 @@ const NOT_MEASURED = '**not measured**';
 export function pageOf(kept: KeptParts): string {
   return [
     '# Benchmarks',
-    'The cost of a token compared with alternatives to Sealring and with the cipher alone, and the cost of the keys of a fleet. Values that depend on time are ratios of two measurements by turns in one run on one machine; calls are counted. This page and its pictures are written by `npm run bench`, from the results that it links to.',
+    'The cost of a token compared with alternatives to Sealring and with the cipher alone, and the cost of the keys of a fleet. Values that depend on time are ratios of two measurements that alternate in one run on one machine; calls are counted. This page and its pictures are written by `npm run bench`, from the results that it links to.',
     '## Limits',
     summary(kept),
     notMet(kept),

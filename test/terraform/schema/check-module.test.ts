@@ -548,7 +548,7 @@ describe('the checker of modules', () => {
     ],
   ];
 
-  test.each(broken)('finds %s', async (_title, file, from, to, fault) => {
+  test.each(broken)('a module with %s is reported', async (_title, file, from, to, fault) => {
     write(file, from, to);
     const folder = file.startsWith('examples/') ? join(root, 'examples/one') : root;
     expect(await checkModule(folder, SCHEMA)).toContain(fault);
@@ -560,7 +560,7 @@ describe('the checker of modules', () => {
     ['an expression that does not end', '"ada", "bob"]', '"ada", "bob"'],
     ['an unknown block at the edge', 'resource "acme_key"', 'ressource "acme_key"'],
     ['an attribute at the edge', 'locals {', 'name = "x"\nlocals {'],
-  ])('refuses %s', async (_title, from, to) => {
+  ])('a module with %s is refused', async (_title, from, to) => {
     write('main.tf', from, to);
     await expect(checkModule(root, SCHEMA)).rejects.toThrow(/parse config|unknown block/);
   });

@@ -3,7 +3,9 @@ import type { SingleUseStore } from '@sealring/core';
 import { singleUseFailureOf } from '../foreign-error.ts';
 import { error, type Finding, ok } from './finding.ts';
 
-/** How long the claim of the doctor lasts beyond the store's margin, so that a slow second claim still meets it. */
+/**
+ * How long the claim of the doctor lasts beyond the store's margin, so that a slow second claim is still made in time.
+ */
 const CLAIM_LIFE_MS = 60_000;
 
 interface SingleUseCheck {

@@ -73,7 +73,7 @@ export function policyFigures(policy: Partial<RingPolicy>): PolicyFigures {
   };
 }
 
-/** Such a check follows a KMS check: on average half an interval later than it is due. */
+/** Such a check follows a KMS check, on average half an interval after it is due. */
 function versionChecks(every: number, prove: number): number {
   return every === 0 ? 0 : DAY_SECONDS / (JITTER * Math.max(prove, every + prove / 2));
 }

@@ -59,7 +59,7 @@ export class KeptRevocation {
   #keys: readonly RevokedKey[] = [];
   /** Certificates that were verified. */
   readonly #verified = new Set<string>();
-  /** Since when every read has found the revocation. */
+  /** The time since which every read has returned the revocation. */
   #keptSince: number | undefined;
   #losses = 0;
   #now: () => number = () => 0;

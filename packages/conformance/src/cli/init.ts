@@ -67,13 +67,13 @@ export function addInitCommand(program: Command): void {
   const languages = [...new Set(Object.values(ALL).flatMap(Object.keys))];
   program
     .command('init')
-    .summary('write a codec or an adapter to start from')
+    .summary('create a codec or an adapter to start from')
     .description(
-      'Writes a codec, key wrapper or ring store with a few functions to fill in, and its checks. Overwrites nothing.',
+      'Writes a codec, key wrapper or ring store with a few functions to fill in, and its checks. Never overwrites a file.',
     )
     .argument('[folder]', 'folder to create; default my- and the suite, as in my-codec')
     .addOption(new Option('--suite <suite>', 'kind of template').choices(Object.keys(ALL)).default('codec'))
-    .addOption(new Option('--language <language>', 'which').choices(languages).default('typescript'))
+    .addOption(new Option('--language <language>', 'language of the template').choices(languages).default('typescript'))
     .addHelpText('after', EXAMPLE)
     .action((given: string | undefined, { suite, language }: { readonly suite: string; readonly language: string }) => {
       const template = ALL[suite]?.[language];
@@ -84,7 +84,7 @@ export function addInitCommand(program: Command): void {
 
 function write(folder: string, source: string, { files, areModules, toFill, commands }: Template): void {
   const taken = files.find((file) => existsSync(join(folder, file)));
-  if (taken !== undefined) throw new UsageError(`${join(folder, taken)} exists already: nothing was written`);
+  if (taken !== undefined) throw new UsageError(`${join(folder, taken)} already exists; nothing was written`);
   mkdirSync(folder, { recursive: true });
   for (const file of files) copyFileSync(join(TEMPLATES, source, file), join(folder, file));
   const manifest = join(folder, 'package.json');

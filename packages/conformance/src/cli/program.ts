@@ -139,7 +139,7 @@ function addSuiteCommand(program: Command, suite: SuiteName): void {
     .option('--only <id>', 'check only these requirements; repeat the option or separate ids with commas', ids)
     .option('--seed <n>', 'repeat a run with the seed from its report or a finding', wholeNumber(0, LARGEST_SEED))
     .option('--timeout <seconds>', 'time limit for one requirement', seconds)
-    .option('--no-color', 'no colours; NO_COLOR=1 does the same')
+    .option('--no-color', 'print without colours, as with NO_COLOR=1')
     .option('--quiet', 'print only findings and verdict')
     .addHelpText(
       'after',
@@ -162,7 +162,7 @@ function addListCommand(program: Command, suites: readonly SuiteName[]): void {
     .summary('list the requirements')
     .description('Lists the requirements of one suite, or of all: id, level, text and source.')
     .addArgument(new Argument('[suite]', 'suite to list').choices(suites))
-    .option('--no-color', 'no colours; NO_COLOR=1 does the same')
+    .option('--no-color', 'print without colours, as with NO_COLOR=1')
     .addHelpText('after', '\nExample:\n  $ npx sealring-conformance list codec\n')
     .action((given: SuiteName | undefined, { color }: { readonly color: boolean }) => {
       const paint = paintFor(process.stdout, color);

@@ -52,12 +52,14 @@ function readSource(module: string | undefined, exec: string | undefined, claims
     throw new UsageError(`both a target module "${module}" and --exec "${exec}" are given: give only one of them`);
   }
   if (exec !== undefined) {
-    if (exec.trim() === '') throw new UsageError('--exec "" names no command');
+    if (exec.trim() === '') throw new UsageError('--exec needs a command, got ""');
     return { exec, claims };
   }
   if (module === undefined) throw new UsageError('a target module is missing');
   if (Object.keys(claims).length > 0) {
-    throw new UsageError('options for the claims of a codec need --exec: a module declares its claims itself');
+    throw new UsageError(
+      '--no-confidentiality, --no-cross-instance, --no-rotation and --max-payload-bytes need --exec; a module declares supports itself',
+    );
   }
   checkModule(module);
   return { module };

@@ -163,7 +163,7 @@ function wordsOf(outcome: Outcome): string {
     case 'ended':
       return `the target’s process ended ${outcome.how}`;
     case 'late':
-      return `no end within ${outcome.afterMs} ms: the target’s process was ended`;
+      return `did not end within ${outcome.afterMs} ms: the target’s process was killed`;
     case 'crashed':
       return `uncaught error: ${outcome.thrown}`;
     case 'refused':

@@ -56,7 +56,7 @@ export const CANONICAL_CHECKS: CodecChecks = {
     for (let at = 0; at < token.length; at++) {
       const char = token[at] ?? '';
       const other = char === char.toUpperCase() ? char.toLowerCase() : char.toUpperCase();
-      if (other !== char) yield [replaced(token, at, other), `with character ${at} in the other case`];
+      if (other !== char) yield [replaced(token, at, other), `with character ${at} in the other letter case`];
     }
   }),
   'CODEC-CANONICAL-UNICODE': refuses(function* (token) {

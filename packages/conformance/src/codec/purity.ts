@@ -67,9 +67,9 @@ function expectNoCopy(trial: CodecTrial, codec: RequestStateCodec): void {
   expectThat(!isVisible, 'a member of the codec holds the payload after seal');
 }
 
-/** Runs the garbage collector, if the runtime has a way to it. */
+/** Runs the garbage collector, if the runtime exposes it. */
 function collector(): (() => void) | undefined {
-  // The process has its flag already: it must not be reset.
+  // The process already has the flag, which must not be reset.
   const own = globalThis.gc;
   if (own !== undefined) return () => own();
   try {
@@ -82,7 +82,7 @@ function collector(): (() => void) | undefined {
   }
 }
 
-/** A function of its own, so that no variable refers to a payload afterwards. */
+/** A separate function, so that no variable refers to a payload afterwards. */
 function sealAndForget(trial: CodecTrial, codec: RequestStateCodec): readonly WeakRef<Uint8Array>[] {
   return Array.from({ length: FORGOTTEN }, () => {
     const payload = trial.bytes(FORGOTTEN_BYTES);

@@ -11,7 +11,7 @@ const LONGEST_REASON = 32;
 /** More refusals than a codec that counts them would tolerate. */
 const MANY_REFUSALS = 2_000;
 const TELLING_LENGTH = 12;
-/** Random characters that no text has by chance: after what all tokens begin with, and alone. */
+/** Characters of a token that do not occur in a text by chance: after the prefix of all tokens, and alone. */
 const TELLING_CHARACTERS = 4;
 const TELLING_END = 6;
 /** Half of a key or more, as hex or base64. */
@@ -24,17 +24,17 @@ function damaged(token: string): readonly (readonly [string, string])[] {
   return [
     ['', 'empty text'],
     ['x', 'one character'],
-    ['__proto__', '__proto__'],
-    [token.slice(0, 5), 'the first five characters'],
-    [token.slice(0, -1), 'without its last character'],
-    [`${token}A`, 'with an extra character'],
-    [`${token}=`, 'with padding'],
-    [`${token}\n`, 'with a newline'],
-    [swapped(0), 'with another first character'],
-    [swapped(4), 'with another fifth character'],
-    [swapped(middle), 'with another character in the middle'],
-    [swapped(token.length - 2), 'with another character near its end'],
-    ['A'.repeat(token.length), 'with every character replaced by A'],
+    ['__proto__', 'the text __proto__'],
+    [token.slice(0, 5), 'the first five characters of a token'],
+    [token.slice(0, -1), 'a token without its last character'],
+    [`${token}A`, 'a token with an extra character'],
+    [`${token}=`, 'a token with padding'],
+    [`${token}\n`, 'a token with a newline'],
+    [swapped(0), 'a token with another first character'],
+    [swapped(4), 'a token with another fifth character'],
+    [swapped(middle), 'a token with another character in the middle'],
+    [swapped(token.length - 2), 'a token with another character near its end'],
+    ['A'.repeat(token.length), 'a token with every character replaced by A'],
   ];
 }
 
@@ -46,7 +46,7 @@ export const REFUSAL_CHECKS: CodecChecks = {
       trial.seal(codec, trial.text('other state')),
     ];
     const bad: (readonly [string, string])[] = [
-      ...damaged(token).map(([variant, what]) => [variant, what === 'empty text' ? what : `a token ${what}`] as const),
+      ...damaged(token),
       ...[...damagedForms(token, other)].map(([variant, what]) => [variant, `a token ${what}`] as const),
       ...GARBAGE.map((garbage) => [garbage, tokenText(garbage)] as const),
     ];
@@ -70,7 +70,7 @@ export const REFUSAL_CHECKS: CodecChecks = {
     const refusals = [...refusalsOf(trial, codec, damaged(token)), ...tooLong(trial, codec, canary)];
     for (const [refusal, what] of refusals) {
       const isShown = shows(contentsOf(refusal), canary);
-      expectThat(!isShown, `the refusal of a token ${what} shows the payload`);
+      expectThat(!isShown, `the refusal of ${what} shows the payload`);
     }
     await showsNoKey(trial, codec, token);
   },
@@ -92,7 +92,7 @@ export const REFUSAL_CHECKS: CodecChecks = {
       // Also an abbreviated token, as in a log.
       const pieces = [token.slice(0, Math.max(common, 2) + TELLING_CHARACTERS), token.slice(-TELLING_END)];
       const isAbbreviated = shown.texts.some((one) => pieces.some((piece) => one.includes(piece)));
-      expectThat(!isShown && !isAbbreviated, `the refusal of a token ${what} repeats it`);
+      expectThat(!isShown && !isAbbreviated, `the refusal of ${what} repeats it`);
     }
   },
   'CODEC-REFUSAL-REASON': async (trial) => {
@@ -102,9 +102,9 @@ export const REFUSAL_CHECKS: CodecChecks = {
       const message = error instanceof Error ? error.message : '';
       const reason: unknown = Object(error).reason;
       const isShort = typeof reason !== 'string' || reason.length <= LONGEST_REASON;
-      expectThat(isShort, `the reason of the refusal of a token ${what} has ${String(reason).length} characters`);
-      expectThat(message.length <= LONGEST_REASON, `the refusal of a token ${what} has ${message.length} characters`);
-      expectThat(message !== '', `the refusal of a token ${what} says nothing`);
+      expectThat(isShort, `the reason of the refusal of ${what} has ${String(reason).length} characters`);
+      expectThat(message.length <= LONGEST_REASON, `the refusal of ${what} has ${message.length} characters`);
+      expectThat(message !== '', `the refusal of ${what} has no message`);
     }
   },
   'CODEC-AFTER-REFUSAL': async (trial) => {
@@ -114,7 +114,7 @@ export const REFUSAL_CHECKS: CodecChecks = {
     const bad = damaged(good).filter(([token]) => 'refusal' in trial.outcome(codec, token));
     for (const [token, what] of bad) {
       trial.refused(codec, token, what);
-      trial.expectPayload(codec, good, payload, `a valid token, after one ${what},`);
+      trial.expectPayload(codec, good, payload, `a valid token, after ${what},`);
       // Conversely, a valid token just before must not make a bad one valid.
       trial.refused(codec, token, `${tokenText(token)}, ${what}, after a valid one`);
     }
@@ -127,7 +127,7 @@ export const REFUSAL_CHECKS: CodecChecks = {
   },
 };
 
-/** Texts that refusals of the same tokens repeat wherever these keys are used, and never with other keys. */
+/** Checks for texts that refusals of the same tokens repeat with these keys, and never with other keys. */
 async function showsNoKey(trial: CodecTrial, codec: RequestStateCodec, token: string): Promise<void> {
   const [peer, stranger] = [await trial.createPeerOrSelf(), await trial.createStranger()];
   const wordsOf = (one: RequestStateCodec, good = token): ReadonlySet<string> => {
@@ -158,7 +158,7 @@ function tooLong(
     codec.seal(Buffer.concat([canary, new Uint8Array(maxPayloadBytes)]));
     return [];
   } catch (error) {
-    return [[error, 'whose payload is too long']];
+    return [[error, 'a payload that is too long']];
   }
 }
 

@@ -33,7 +33,7 @@ const PADDINGS: readonly Buffer[] = [
 /** Lengths around the limits of blocks, padding and length fields. */
 const EVERY_LENGTH = 300;
 
-/** Lengths of payloads that are alike: short, beyond a block, a hash and a buffer, and long. */
+/** Lengths of similar payloads: short, beyond a block, a hash and a buffer, and long. */
 const ALIKE_LENGTHS: readonly number[] = [2, 16, 40, 100, 300, 5_000, LONGEST_PAYLOAD];
 
 export const ROUND_TRIP_CHECKS: CodecChecks = {
@@ -163,7 +163,7 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
   },
 };
 
-/** Payloads that a cache under a part, a length or a sum of them confuses. */
+/** Payloads that a cache keyed by a part, the length or a sum would confuse. */
 function staysApart(trial: CodecTrial, codec: RequestStateCodec, payload: Uint8Array): void {
   const changedAt = (at: number): Uint8Array => payload.with(at, (payload[at] ?? 0) ^ 1);
   const places = [0, payload.length >> 1, payload.length - 1].map(changedAt);
@@ -171,7 +171,7 @@ function staysApart(trial: CodecTrial, codec: RequestStateCodec, payload: Uint8A
   const alike = [payload, ...places, payload.toReversed(), ...others].filter((one) => trial.fits(one));
   const sealed = alike.map((one) => ({ payload: one, token: trial.seal(codec, one) }));
   for (const one of [...sealed, ...sealed.toReversed()]) {
-    trial.expectPayload(codec, one.token, one.payload, `one of ${alike.length} payloads that are alike`);
+    trial.expectPayload(codec, one.token, one.payload, `one of ${alike.length} similar payloads`);
   }
 }
 

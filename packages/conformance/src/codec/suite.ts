@@ -33,7 +33,7 @@ export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
   'CODEC-ENDS': 'they are in another process',
   'CODEC-HUGE-QUICK': 'the pipe takes longer than the refusal',
   'CODEC-NO-GLOBALS': 'they are in another process',
-  'CODEC-NO-EXIT': 'a program that ends is found by every requirement',
+  'CODEC-NO-EXIT': 'every requirement reports a program that ends',
   'CODEC-TIMING': 'the pipe takes longer than the refusal',
 };
 

@@ -14,7 +14,7 @@ const base64 = v.pipe(
   aString,
   v.check(
     (text) => Buffer.from(text, 'base64').toString('base64') === text,
-    'is not base64 as RFC 4648 writes it, with padding',
+    'is not base64 with padding (RFC 4648, section 4)',
   ),
   v.transform((text) => Uint8Array.from(Buffer.from(text, 'base64'))),
 );

@@ -33,7 +33,7 @@ export interface ExecOptions {
 const WORDS = v.array(v.string(), 'must be an array of strings');
 const COMMAND = v.union(
   [aText, v.pipe(WORDS, v.minLength(1, 'must not be empty'))],
-  'must be text or an array of texts',
+  'must be a string or an array of strings',
 );
 const OPTIONS = {
   name: v.optional(aText),

@@ -69,7 +69,7 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
   },
   'WRAP-INSPECT-SECRET': async (trial) => {
     const keyWrapper = await trial.create();
-    // Not from the seed: another run in this process, whose wrapper leaks, has the keys of the seed.
+    // Not from the seed: a leak of another run with this seed in this process would count as one of this run.
     const dataKey = new Uint8Array(randomBytes(trial.dataKey(keyWrapper).length));
     const fresh = { dataKey, wrapped: await trial.wrap(keyWrapper, dataKey), by: 'wrap' };
     const made = [fresh, ...(await trial.makeEach(keyWrapper)).slice(1)];
@@ -91,7 +91,7 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
   },
 };
 
-/** The first `fetch` of a process makes the platform's dispatcher, which keeps its last request. */
+/** The first `fetch` of a process creates the platform’s dispatcher, which keeps its last request. */
 function isDispatcher(name: string | symbol): boolean {
   return String(name).startsWith('Symbol(undici.');
 }

@@ -79,7 +79,7 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
     const bare = Buffer.from(dataKey);
     const { length } = wrapped.wrapped;
     for (const [bytes, what] of [
-      [new Uint8Array(0), 'a wrapped key of no bytes'],
+      [new Uint8Array(0), 'an empty wrapped key'],
       ...[1, 12, 16, 32, 48, 64, length].map((most) => [trial.random.bytes(most), `${most} random bytes`] as const),
       [bare, 'a data key that was never wrapped'],
       [text(bare.toString('hex')), 'a data key in hexadecimal text'],

@@ -23,7 +23,7 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
       const { wrapped } = await trial.make(ours);
       for (const made of await trial.makeEach(theirs)) {
         const relabelled = { ...wrapped, wrapped: made.wrapped.wrapped };
-        await trial.expectCorrupt(ours, relabelled, 'the ciphertext of another KMS key under the own keyId');
+        await trial.expectCorrupt(ours, relabelled, 'another KMS key’s ciphertext under this key’s keyId');
       }
     }
   },
@@ -35,28 +35,28 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
       await trial.expectOpens(other, theirs, 'another KMS key’s wrapped key, unwrapped by its own instance,');
       await trial.expectCorrupt(keyWrapper, theirs.wrapped, 'another KMS key’s wrapped key');
       const relabelled = { ...made.wrapped, keyId: theirs.wrapped.keyId };
-      await trial.expectCorrupt(keyWrapper, relabelled, 'the own wrapped key under another KMS key’s name');
+      await trial.expectCorrupt(keyWrapper, relabelled, 'its own wrapped key under another KMS key’s name');
     }
     const { keyId } = made.wrapped;
     // The end of a name may be a version, which WRAP-VERSION-BINDS checks.
     const ends = keyWrapper.supports.keyVersions === true ? [] : [`${keyId}x`, keyId.slice(0, -1)];
     for (const name of [`x${keyId}`, keyId.slice(1), '', ...otherCaseOf(keyId), ...spellingsOf(keyId), ...ends]) {
       const wrapped = { ...copyOf(made.wrapped), keyId: name };
-      const what = 'the own wrapped key under a keyId with one character changed';
+      const what = 'its own wrapped key under a keyId with one character changed';
       await trial.refusal(() => keyWrapper.unwrap(wrapped, OPTIONS), `${what}: ${JSON.stringify(name).slice(0, 200)}`);
     }
     for (const name of OBJECT_NAMES) {
       await trial.expectCorrupt(
         keyWrapper,
         { ...made.wrapped, keyId: name },
-        `the own wrapped key under the keyId ${name}`,
+        `its own wrapped key under the keyId ${name}`,
       );
     }
   },
   'WRAP-FOREIGN-PROVIDER': async (trial) => {
     const { keyWrapper, wrapped } = await trial.createOpened();
     for (const provider of foreignOf(keyWrapper)) {
-      const words = `the own wrapped key under the provider ${JSON.stringify(provider)}`;
+      const words = `its own wrapped key under the provider ${JSON.stringify(provider)}`;
       await trial.expectCorrupt(keyWrapper, { ...wrapped, provider }, words);
     }
   },

@@ -69,10 +69,13 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
       expectThat(isOwn, `${by} names another provider: ${difference(provider, keyWrapper.provider)}`);
       checkKeyId(keyId, `the keyId from ${by}`);
       const { length } = wrapped.wrapped;
-      expectThat(length > 0, `${by} gave a wrapped key of no bytes`);
-      expectThat(length <= MOST_STORED, `${by} gave ${length} bytes, more than the ${MOST_STORED} that a ring stores`);
+      expectThat(length > 0, `${by} returned an empty wrapped key`);
+      expectThat(
+        length <= MOST_STORED,
+        `${by} returned ${length} bytes, more than the ${MOST_STORED} that a ring stores`,
+      );
       const isProof = types.isUint8Array(signature) && signature.length > 0 && signature.length <= MOST_STORED;
-      const words = `${by} gave ${kindOf(signature)} as a signature, not 1 to ${MOST_STORED} bytes`;
+      const words = `${by} returned ${kindOf(signature)} as a signature, not 1 to ${MOST_STORED} bytes`;
       expectThat(isProof || signature === undefined, words);
     }
   },

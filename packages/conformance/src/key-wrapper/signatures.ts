@@ -53,7 +53,7 @@ export const SIGNATURE_CHECKS: KeyWrapperChecks = {
       expectThat(!verdict(signer, ENTRY, bytes), `an entry verifies with a signature ${what}`);
     }
     const isNothingGood = await trial.settle(() => signer.verify(new Uint8Array(0), new Uint8Array(0)), 'verify');
-    expectThat(!('value' in isNothingGood && isNothingGood.value), 'an entry of no bytes verifies with no signature');
+    expectThat(!('value' in isNothingGood && isNothingGood.value), 'an empty entry verifies with an empty signature');
     await tellsApart(trial, signer);
     await tellsKeys(trial, signer, signature);
   },

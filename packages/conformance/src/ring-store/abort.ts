@@ -60,10 +60,10 @@ export const ABORT_CHECKS: RingStoreChecks = {
       const found = (when: string): Promise<void> => trial.expectFound(store, current, when);
       for (const [i, moment] of (await moments(() => found('a read'))).entries()) {
         // In every other round, the aborted read is the first of the three.
-        const before = i % 2 === 0 ? undefined : found('a read that another read was aborted after');
+        const before = i % 2 === 0 ? undefined : found('a read started before an aborted one');
         const aborted = abortedCall(trial, moment, (signal) => store.read({ signal }), what);
-        // What is kept in a field is that of the last of them, which sometimes is the aborted one.
-        const after = i % 4 === 1 ? undefined : found('a read that another read was aborted before');
+        // A store may keep its latest call in a field, so the aborted read is sometimes the latest.
+        const after = i % 4 === 1 ? undefined : found('a read started after an aborted one');
         await trial.all<unknown>([Promise.resolve(before), Promise.resolve(after), aborted]);
         const outcome = await aborted;
         if ('error' in outcome) trial.expectUnavailable(outcome.error, what);

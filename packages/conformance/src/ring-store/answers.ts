@@ -19,7 +19,7 @@ export const ANSWER_CHECKS: RingStoreChecks = {
     expectThat(typeof store.kind === 'string' && store.kind !== '', `kind is ${kindOf(store.kind)}, not a name`);
     const { location } = store;
     const isText = location === undefined || typeof location === 'string';
-    expectThat(isText, `location is ${kindOf(location)}, not a text`);
+    expectThat(isText, `location is ${kindOf(location)}, not a string`);
     const canary = canaryOf(trial);
     await trial.write(store, canary, undefined);
     await trial.read(store);
@@ -49,8 +49,8 @@ export const ANSWER_CHECKS: RingStoreChecks = {
     let revision: string | undefined;
     for (const [how, options] of Object.entries({
       '': {},
-      ' with options that are frozen': Object.freeze({}),
-      ' with options that are frozen, all of them,': Object.freeze({ signal, onServiceDate: () => undefined }),
+      ' with frozen options': Object.freeze({}),
+      ' with all options, frozen,': Object.freeze({ signal, onServiceDate: () => undefined }),
     })) {
       await trial.read(store, `a read${how}`, options);
       revision = await trial.write(store, `one${how}`, revision, `a write${how}`, options);
@@ -216,12 +216,12 @@ const NO_DOCUMENTS: readonly WrongWrite[] = [
 
 const NO_EXPECTATIONS: readonly WrongWrite[] = [
   ['no options', () => ['x']],
-  ['an expectation left out', () => ['x', {}]],
-  ['a null expectation', () => ['x', { expected: null }]],
-  ['a number for an expectation', () => ['x', { expected: 1 }]],
+  ['options without expected', () => ['x', {}]],
+  ['null as expected', () => ['x', { expected: null }]],
+  ['a number as expected', () => ['x', { expected: 1 }]],
 ];
 
-/** Where no service answered there is no date of its answer. */
+/** A call to an unreachable backend must not report a date. */
 async function expectNoDates(trial: RingStoreTrial): Promise<void> {
   const [store, unused] = await trial.openPair();
   const expected = await trial.write(store, 'one', undefined);
@@ -233,7 +233,7 @@ async function expectNoDates(trial: RingStoreTrial): Promise<void> {
     ['a write', (signal) => store.write('two', { expected, signal, onServiceDate })],
     ['a first read', (signal) => unused.read({ signal, onServiceDate })],
   ]);
-  expectThat(count === 0, 'a call out of reach of the backend reported a date');
+  expectThat(count === 0, 'a call to an unreachable backend reported a date');
 }
 
 /** Less than 15 minutes, the smallest difference of time zones, milliseconds. */
@@ -285,7 +285,7 @@ async function reportedDates(trial: RingStoreTrial, waitsMs: readonly number[]):
   }
   let before: readonly (readonly unknown[])[] = [];
   for (const waitMs of waitsMs) {
-    // What has reported none has none to compare.
+    // Without earlier dates there is nothing to compare, so no wait is needed.
     await pause(live.some(({ length }) => length > 0) ? waitMs : 0);
     before = await look(before);
   }

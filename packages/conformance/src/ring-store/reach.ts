@@ -20,7 +20,7 @@ export function callsOf(
   ];
 }
 
-/** How calls end while nobody answers; nothing where one has not ended soon after its deadline. */
+/** The outcomes of calls to an unreachable backend; `undefined` for one that has not ended soon after its deadline. */
 export function outOfReach(
   trial: RingStoreTrial,
   deadlineMs: number,
@@ -31,7 +31,7 @@ export function outOfReach(
     calls.map(async ([what, call]) => {
       const ended = trial.promised(() => call(AbortSignal.timeout(deadlineMs)), what);
       const outcome = await Promise.race([ended, pause(deadlineMs + slackMs, undefined, { ref: false })]);
-      return [`${what} out of reach of the backend`, outcome] as const;
+      return [`${what} with an unreachable backend`, outcome] as const;
     }),
   );
 }

@@ -1,4 +1,4 @@
-/** What languages and services take for nothing, for anything, or for a version. */
+/** Texts that languages and services treat as empty, as a wildcard, or as a version. */
 export const FOREIGN: readonly string[] = [
   '',
   "' OR 1=1 --",
@@ -7,7 +7,7 @@ export const FOREIGN: readonly string[] = [
   ...'* "*" % _ .* $ {} {"$ne":null} __proto__ constructor'.split(' '),
 ];
 
-/** What no service takes for a revision: too long, or not text to it. */
+/** Texts that no service accepts as a revision: too long, or with characters that it cannot represent. */
 export const IMPOSSIBLE: readonly string[] = [
   ...Array.from('é€😀\0\ud800\n\\'),
   '9'.repeat(40),
@@ -15,14 +15,14 @@ export const IMPOSSIBLE: readonly string[] = [
   'x'.repeat(10_000),
 ];
 
-/** Texts that would be other revisions, however much they have in common with this one. */
+/** Texts that resemble a revision, but must count as other revisions. */
 export function othersLike(revision: string): readonly string[] {
   const isNumber = /^\d+$/.test(revision);
   const half = Math.ceil(revision.length / 2);
   const changed = [0, half - 1, revision.length - 1].map((place) => {
     const old = revision.charAt(place);
     const digit = old === '2' ? '3' : '2';
-    // Another one in base64, too, where the last character has bits that do not count.
+    // Also different when decoded from base64, in which the last character may have unused bits.
     const other = isNumber || /[Q-Za-f]/.test(old) ? digit : 'b';
     return revision.slice(0, place) + other + revision.slice(place + 1);
   });
@@ -36,13 +36,13 @@ export function othersLike(revision: string): readonly string[] {
     `${revision}1`,
     `1${revision}`,
     revision + revision,
-    // As far away as integers of usual widths reach.
+    // Neighbours, and numbers that are equal after truncation to 32 or 64 bits.
     ...(isNumber ? [-1n, 1n, 2n ** 32n, 2n ** 64n] : []).map((far) => String(BigInt(revision) + far)),
   ];
   return texts.filter((one) => one !== revision);
 }
 
-/** The revision, to a program that trims, folds, decodes, converts or normalizes it, or cuts it at a NUL. */
+/** Texts that equal the revision after trimming, case folding, decoding, conversion, normalization or a cut at a NUL. */
 export function spellingsOf(revision: string): readonly string[] {
   const around = [
     ...Array.from(' \n\r\t\0\u0001\u0085\u00a0\u00ad\u200b\ufeff\ud800"\'=,;/+%*0x'),
@@ -64,7 +64,7 @@ export function spellingsOf(revision: string): readonly string[] {
     `{${revision}}`,
     `x, ${revision}`,
     `${revision}, x`,
-    // Their low bits, and their compatible forms.
+    // Characters with equal low bits, and their full-width forms.
     ...[0x80, 0x100, 0xfee0].map((by) => String.fromCharCode(...codes.map((code) => code + by))),
     codes.map((code) => `%${code.toString(16)}`).join(''),
     ...(/^\d+$/.test(revision) ? [`0x${BigInt(revision).toString(16)}`] : []),

@@ -78,7 +78,7 @@ export const REVISION_CHECKS: RingStoreChecks = {
     const second = await trial.write(store, 'two', first);
     await trial.remove(name);
     let revision: string | undefined;
-    // Where a revision is a hash it comes back with its document, and that loses nothing. All are of one length.
+    // A revision that is a hash may recur with its document, since no update is lost. All documents have one length.
     for (const document of trial.supports.uniqueRevisions ? ['one', 'two', 'six'] : ['six', 'ten']) {
       revision = await trial.write(other, document, revision, 'a write after the removal');
       for (const expected of [first, second]) {
@@ -120,14 +120,14 @@ export const REVISION_CHECKS: RingStoreChecks = {
         }
       }
     }
-    // Beside the write that wins: each call keeps its own expectation and document.
+    // Concurrent with the write that wins: each call must use its own expectation and document.
     for (const [i, stale] of [undefined, revisions[0], `${revisions[0]}x`].entries()) {
       for (const isFirst of [true, false]) {
         const document = `beside ${i}, ${isFirst}`;
         const lose = () =>
-          trial.expectLost(store, stale, 'a write with a wrong expectation, at once with a right one,');
+          trial.expectLost(store, stale, 'a write with a wrong expectation, concurrent with a correct one,');
         const before = isFirst ? lose() : undefined;
-        const winning = trial.write(store, document, revisions.at(-1), 'a write at once with one that loses');
+        const winning = trial.write(store, document, revisions.at(-1), 'a write concurrent with one that loses');
         await trial.all<unknown>([winning, before ?? lose()]);
         revisions.push(await winning);
         for (const one of [store, other])
@@ -211,7 +211,7 @@ export const REVISION_CHECKS: RingStoreChecks = {
   },
 };
 
-/** Protocols and numbers lose white space at both ends; who loses it at one end compares texts that are not equal. */
+/** HTTP and number parsers trim white space at both ends. A store that trims one end treats different texts as equal. */
 async function expectNotPadded(trial: RingStoreTrial, store: RingStore, first: string): Promise<void> {
   let revision = first;
   for (const space of [' ', '\t', '\n', '\r\n', '\0']) {
@@ -231,7 +231,7 @@ async function expectNotPadded(trial: RingStoreTrial, store: RingStore, first: s
   }
 }
 
-/** Alike but for order, white space, case and composition; in the end in their high bytes, or in a single-byte encoding. */
+/** Documents that differ only in order, white space, case, composition, high bytes, or outside a single-byte encoding. */
 const SIMILAR: readonly string[] = [
   ...'{"a":1,"b":2}|{"b":2,"a":1}|{"a":1, "b":2}|{"a":1,"b":2}\n|{"a":1.0,"b":2}|{"A":1,"b":2}'.split('|'),
   ...'\u00e9|e\u0301|\\u00e9|\u01e9|\u00e8|\uff45|e|\u{1f600}|\u{1f601}'.split('|').map((text) => `{"a":"${text}"}`),
@@ -242,7 +242,7 @@ function longest(trial: RingStoreTrial): string {
   return labelled(Math.min(LONGEST, trial.supports.maxDocumentBytes));
 }
 
-/** Long documents that differ in one character or the order of two; two of maximum length differ in the last one. */
+/** Long documents that differ in one character or in the order of two parts; the two of maximum length differ in the last character. */
 function similarLong(trial: RingStoreTrial): readonly string[] {
   const [long, most] = [longest(trial), labelled(trial.supports.maxDocumentBytes)];
   const places = Array.from({ length: PLACES + 1 }, (_, i) => Math.floor(((long.length - 1) * i) / PLACES));

@@ -120,20 +120,20 @@ async function expectDamage(
   }
 }
 
-/** What was planted, or the error about it, has a revision, by which one write replaces it. */
+/** A planted document, or the error of its read, has a revision with which one write can replace it. */
 async function expectReplaceable(trial: RingStoreTrial, document: string, kind: RingStoreErrorKind): Promise<void> {
   const name = trial.freshName();
   await trial.plant(name, document);
   const store = await trial.open(name);
   const what = `a read of ${Buffer.byteLength(document)} planted bytes`;
   const found = await trial.promised(() => store.read(), what);
-  // An empty one may be read as it is: a member that parses it finds it corrupt.
+  // An empty document may be read unchanged: a member that parses it reports it as corrupt.
   if ('error' in found || document !== '') trial.expectFailed(found, kind, what);
   const expected = 'error' in found ? revisionIn(found.error) : revisionOf(found.value, what);
   expectThat(expected !== undefined, `${what} rejected without a revision`);
-  const revision = await trial.write(store, 'x', expected, 'a write over them');
-  await trial.expectStored(store, 'x', revision, 'a read after they were replaced');
-  await trial.expectLost(store, expected, 'another write over them');
+  const revision = await trial.write(store, 'x', expected, 'a write over planted bytes');
+  await trial.expectStored(store, 'x', revision, 'a read after planted bytes were replaced');
+  await trial.expectLost(store, expected, 'another write with the revision of planted bytes');
 }
 
 function revisionIn(error: unknown): string | undefined {

@@ -34,7 +34,7 @@ export const WATCH_CHECKS: RingStoreChecks = {
     let revision: string | undefined;
     let watchersBefore = 0;
     for (const document of ['one', 'two', labelled(trial.supports.maxDocumentBytes), ...MORE_WRITES]) {
-      // Before the third write no watcher is new.
+      // Watchers that were started since the last write need time to subscribe.
       await pause(watchers.length === watchersBefore ? LAST_WORDS_MS / 2 : SETTLING_MS);
       watchersBefore = watchers.length;
       for (const watcher of watchers) watcher.heard = 0;
@@ -76,7 +76,7 @@ export const WATCH_CHECKS: RingStoreChecks = {
     const brief = BRIEF_MS.map((ms) => ({ ms, watcher: watch(trial, store) }));
     await pause(SETTLING_MS);
     let revision = await trial.write(other, 'one', undefined);
-    // A call that is due when the watcher ends must not come.
+    // A call that is due when its watcher ends must be dropped.
     const ending = brief.map(async ({ ms, watcher }) => {
       await pause(ms);
       watcher.end();
@@ -109,12 +109,12 @@ export const WATCH_CHECKS: RingStoreChecks = {
       await expectCalled(when);
       await trial.expectStored(store, when, revision, `a read ${when}`);
     }
-    // The protocol of a pipe has nothing of a closed store.
+    // The protocol of a pipe has no calls to a closed store.
     if (store.close !== undefined && !(THROUGH_PIPE in trial.target)) {
       await trial.closesAgain(store);
       await pause(LAST_WORDS_MS);
       going.heard = 0;
-      // That a close leaves other stores usable is for another requirement to say.
+      // Another requirement checks that a close leaves other stores usable.
       const isWritten = 'value' in (await trial.promised(() => other.write('end', { expected: revision }), 'a write'));
       if (isWritten) await trial.until(() => elsewhere.heard > 0, 'a watcher was not called after another had ended');
       await pause(LAST_WORDS_MS);
@@ -176,13 +176,13 @@ export const WATCH_CHECKS: RingStoreChecks = {
   },
   'RING-WATCH-DECLARED': async (trial) => {
     const { push } = trial.supports;
-    if (push !== false) throw new NotApplicable('supports.push is not denied');
+    if (push !== false) throw new NotApplicable('supports.push is not false');
     const store = await trial.open();
     expectThat(store.watch === undefined, 'supports.push is false, but the store has watch');
   },
 };
 
-/** Whether watch is claimed. By default, a store with watch claims it. */
+/** Whether the target claims push. Default: whether the store has watch. */
 function hasPush(trial: RingStoreTrial, store: RingStore): boolean {
   const { push = store.watch !== undefined } = trial.supports;
   if (push) expectThat(store.watch !== undefined, 'supports.push is true, but the store has no watch');

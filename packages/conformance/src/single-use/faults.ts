@@ -86,7 +86,7 @@ export const FAULT_CHECKS: Checks<SingleUseTrial> = {
   },
 };
 
-/** @throws {Finding} if a claim with an unknown outcome rejects with other words than those of the contract. */
+/** @throws {Finding} if a claim with an unknown outcome rejects with an error that the contract does not define. */
 async function expectStoreError(trial: SingleUseTrial, store: SingleUseStoreLike, what: string): Promise<void> {
   const id = trial.freshId();
   const outcome = await trial.promised(() => store.claim(id, soon()), what);

@@ -7,7 +7,7 @@ const { must, should } = requiredBy(CONTRACT);
 export const SINGLE_USE_TABLE: RequirementTable = {
   'USE-ANSWER': must('claim returns a promise of true or false.'),
   'USE-ONE-WINNER': must('Of many concurrent claims of an id over several stores, exactly one resolves to true.'),
-  'USE-ONCE': must('A claimed id is refused on every store, whatever end the later claim gives.'),
+  'USE-ONCE': must('A claimed id is refused on every store, whatever end a later claim has.'),
   'USE-MANY': must('A thousand ids are granted, and no later claim makes a store forget one.'),
   'USE-SEPARATE': must('Ids that differ are claimed independently, however similar they are.'),
   'USE-CLOCK-SKEW': must(
@@ -16,7 +16,7 @@ export const SINGLE_USE_TABLE: RequirementTable = {
   ),
   'USE-PAST-END': must('After the end and the margin, no claim resolves to true.', `${CONTRACT}; F48`),
   'USE-ARGUMENTS': must(
-    'An id that is not a text of 1 to 256 characters, or an invalid date, rejects with a TypeError or RangeError.',
+    'claim rejects an invalid date or an id that is not a string of 1 to 256 characters with a TypeError or RangeError.',
   ),
   'USE-CALLERS-DATE': should('claim does not modify its date or read it after returning.'),
   'USE-CLOSED': must('After a store is closed, all stores still refuse the ids that it claimed.'),
@@ -28,6 +28,6 @@ export const SINGLE_USE_TABLE: RequirementTable = {
   ),
   'USE-RECOVERS': must('After an outage, the store works again and still has its claims.', `${CONTRACT}; F31`),
   'USE-ERROR': must(
-    'A claim with an unknown outcome resolves to false, or rejects with SingleUseStoreError in fixed words.',
+    'A claim with an unknown outcome resolves to false, or rejects with a SingleUseStoreError with a fixed message.',
   ),
 };

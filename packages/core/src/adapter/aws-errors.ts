@@ -15,7 +15,7 @@ export interface AwsErrorRows<Row> {
   readonly request: Row;
   /** The service limits the rate of calls. */
   readonly throttled: Row;
-  /** The service is reachable, and cannot serve at the moment. */
+  /** The service is reachable, but cannot serve requests at the moment. */
   readonly busy: Row;
 }
 

@@ -21,7 +21,7 @@ export interface CallsOptions<Failure> {
   readonly owner: string;
   /** Classifies a rejection by the vendor's SDK. */
   readonly classify: (error: unknown) => Failure;
-  /** The failure of a call that was given up, for a fixed reason. */
+  /** The failure of an abandoned call, with a fixed reason. */
   readonly unavailable: (reason: string) => Failure;
   /** When to repeat a failed call. Default never. */
   readonly retries?: RetryOptions<Failure>;
@@ -35,7 +35,7 @@ export interface RetryOptions<Failure> {
   readonly mayPass: (failure: Failure, attempts: number) => boolean;
 }
 
-/** A failure on its way through the retries; never leaves this file. */
+/** A failure within the retries; never thrown to a caller. */
 class Failed<Failure> extends Error {
   readonly failure: Failure;
 
@@ -47,7 +47,7 @@ class Failed<Failure> extends Error {
 
 /**
  * The calls of one store or key wrapper. Each attempt has a deadline, attempts are repeated within bounds, and `close`
- * ends all calls that are under way. See {@link storeCalls} and {@link keyWrapperCalls}.
+ * ends all calls in progress. See {@link storeCalls} and {@link keyWrapperCalls}.
  */
 export class Calls<Failure> {
   readonly #options: CallsOptions<Failure>;
@@ -97,7 +97,7 @@ export class Calls<Failure> {
     }
   }
 
-  /** Ends the calls under way, as `unavailable`, and all later ones. */
+  /** Ends the calls in progress, and all later ones, as `unavailable`. */
   close(): void {
     this.#closing.abort(undefined);
   }

@@ -19,7 +19,7 @@ export interface ServiceFailure {
   readonly code?: string | undefined;
   /** HTTP status, 100 to 599. */
   readonly status?: number | undefined;
-  /** The service's request id, in a form that has no room for a key. */
+  /** The service's request id, in a form that is too short for a key. */
   readonly requestId?: string | undefined;
   /** The remedy for an operator. */
   readonly hint?: string | undefined;
@@ -55,7 +55,7 @@ export function corrupt(provider: string, operation: KeyWrapperOperation, hint: 
   return new KeyWrapperError('corrupt', { provider, operation, hint });
 }
 
-/** A ring document over the bound of 262 144 bytes, stored or given. */
+/** A ring document over the limit of 262 144 bytes, stored or passed to a write. */
 export const TOO_LARGE: StoreFailure<'too-large'> = Object.freeze({
   kind: 'too-large',
   detail: `a ring document has at most ${MAX_DOCUMENT_BYTES} bytes`,

@@ -22,8 +22,8 @@ export function statusOf(value: unknown): number | undefined {
 }
 
 /**
- * A request id in the form of a UUID, undefined for anything else: any proxy on the way can set the header that it
- * comes in, and this form has no room for a key.
+ * A request id in the form of a UUID, undefined for anything else: any proxy can set its header, and this form is too
+ * short for a key.
  */
 export function requestIdOf(value: unknown): string | undefined {
   return typeof value === 'string' && /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value) ? value : undefined;

@@ -69,7 +69,7 @@ export function copyDataKey(provider: string, dataKey: unknown, supports: Contex
 }
 
 /**
- * Moves the data key out of a service's answer: what the SDK holds is overwritten, whether or not it passes.
+ * Moves the data key out of a service's answer: the bytes of the SDK are overwritten, whether or not the check passes.
  * @throws {KeyWrapperError} `corrupt` unless it is bytes that {@link copyDataKey} would take.
  */
 export function takeDataKey(
@@ -85,7 +85,7 @@ export function takeDataKey(
   throw corrupt(provider, operation, `the answer has no data key of ${lengths(supports)}`);
 }
 
-/** Overwrites bytes with zeros; leaves anything else alone. */
+/** Overwrites bytes with zeros; ignores any other value. */
 export function overwrite(bytes: unknown): void {
   if (types.isUint8Array(bytes)) bytes.fill(0);
 }

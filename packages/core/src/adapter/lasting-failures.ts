@@ -2,7 +2,7 @@
 export type Patience =
   /** Not at all: it lasts until an operator changes something. */
   | 'none'
-  /** Ten seconds: a machine that is still starting may lack its resolver or credentials; otherwise as `none`. */
+  /** Ten seconds, while the resolver or the credentials of a starting machine may be missing; otherwise as `none`. */
   | 'short'
   /** Until the timeout of the start: it may pass. */
   | 'long';

@@ -74,7 +74,7 @@ export function textMatching(owner: string, name: string, value: unknown, form: 
  * Reads a URL that may hold a password: its text is in no message.
  *
  * @param protocols - Those it may have, each with its colon.
- * @param wanted - What to say instead: `a redis:// or rediss:// URL`.
+ * @param wanted - What the message asks for: `a redis:// or rediss:// URL`.
  * @throws {TypeError | RangeError}
  */
 export function urlWith(

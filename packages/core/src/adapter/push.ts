@@ -22,7 +22,7 @@ export interface PushListener {
 
 /** How a {@link Push} connects. */
 export interface PushOptions {
-  /** Makes a listener; undefined where none can be made. May throw. */
+  /** Creates a listener; undefined if that is not possible. May throw. */
   readonly connect: () => PushListener | undefined;
   /** Longest wait for the server, in milliseconds. */
   readonly timeoutMs: number;
@@ -46,11 +46,14 @@ export class Push {
 
   constructor(options: PushOptions) {
     this.#options = options;
-    // Nothing depends on push, so nothing depends on why a connection failed.
+    // The cause of the failure is ignored: push is only an optimisation.
     this.#calls = storeCalls(options.timeoutMs, () => ({ kind: 'unavailable', detail: 'the call failed' }));
   }
 
-  /** Adds a watcher, and returns what removes it. An object of its own, so that a function added twice is removed once. */
+  /**
+   * Adds a watcher, and returns a function that removes it. Each is a separate object, so a function that was added
+   * twice is removed once at a time.
+   */
   add(changed: () => void): () => void {
     const watcher = { changed };
     this.#watchers.add(watcher);

@@ -61,7 +61,7 @@ const COMMA = 0x2c;
 const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 const LETTER_U = 0x75;
-/** From this length on a text is worth the call of what the engine has for it. */
+/** From this length on, calling the engine's function is faster. */
 const LONG = 48;
 /** Numbers of an array that the engine prints at once. */
 const RUN = 1_024;
@@ -91,11 +91,11 @@ function writeEscape(to: DataView, at: number, unit: number, escape: number): nu
   return at + LONGEST_ESCAPE;
 }
 
-/** Prints into bytes, and joins nothing. Numbers that the engine prints the same way are left to it, many at once. */
+/** Prints into bytes, without joining texts. Leaves numbers that the engine prints the same way to it, many at once. */
 class Printer {
   readonly #o: CanonicalJsonOptions;
   #bytes = Buffer.allocUnsafe(512);
-  /** Of these bytes, once there was a character to escape. */
+  /** A view of these bytes, created for the first character that must be escaped. */
   #view: DataView | undefined;
   #at = 0;
 

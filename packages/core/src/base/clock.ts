@@ -7,15 +7,17 @@ import type { Closing } from './closing.ts';
 export interface Clock {
   /** Milliseconds since the Unix epoch; may step. */
   wallMs(): number;
-  /** Nanoseconds since any fixed point; never steps back, and stands still while the machine is suspended. */
+  /** Nanoseconds since an arbitrary fixed point; never steps back, and stops while the machine is suspended. */
   monotonicNs(): bigint;
   /**
-   * Milliseconds since the machine started, time in which it was suspended included. Distinguishes a suspension from a wrong
-   * clock where neither the KMS nor the store gives dates. Default: `os.uptime()` for the system's clock, else unknown.
+   * Milliseconds since the machine started, including time in which it was suspended. Distinguishes a suspension from a
+   * wrong clock where neither the KMS nor the store gives dates. Default: `os.uptime()` for the system's clock, else
+   * unknown.
    */
   uptimeMs?(): number;
   /**
-   * Runs `callback` once after `delayMs` milliseconds and returns what cancels it. Must not keep the process alive.
+   * Runs `callback` once after `delayMs` milliseconds, and returns a function that cancels it. Must not keep the
+   * process alive.
    * Default: an unref'ed `setTimeout`.
    */
   schedule?(callback: () => void, delayMs: number): () => void;
@@ -37,7 +39,7 @@ let lastMoment: Moment = { wallMs: Number.NaN, steadyMs: Number.NaN };
 export function momentOf(clock: Clock): Moment {
   const wallMs = clock.wallMs();
   if (clock !== systemClock) return { wallMs, steadyMs: Number(clock.monotonicNs()) / 1e6 };
-  // The same clock of the system, as a number at once: to make a bigint costs more than to read the time.
+  // The same system clock, read as a number: creating a bigint costs more than reading the time.
   lastMoment = { wallMs, steadyMs: performance.now() };
   return lastMoment;
 }
@@ -50,7 +52,7 @@ export function coarseMomentOf(clock: Clock): Moment {
   return clock === systemClock && clock.wallMs() === lastMoment.wallMs ? lastMoment : momentOf(clock);
 }
 
-/** A moment to come, in milliseconds of both clocks. */
+/** A future moment, in milliseconds of both clocks. */
 export interface Deadline {
   readonly wallMs: number;
   readonly steadyMs: number;
@@ -61,7 +63,7 @@ export function secondsSince(began: Moment, now: Moment): number {
   return (now.steadyMs - began.steadyMs) / 1_000;
 }
 
-/** Milliseconds since `then`, by the clock that shows more: monotonic time stands still in a suspended machine. */
+/** Milliseconds since `then`, by the clock that shows more: monotonic time stops while a machine is suspended. */
 export function ageMs(then: Moment, now: Moment): number {
   return Math.max(now.steadyMs - then.steadyMs, now.wallMs - then.wallMs);
 }
@@ -71,7 +73,7 @@ export function later(moment: Deadline, ms: number): Deadline {
   return { wallMs: moment.wallMs + ms, steadyMs: moment.steadyMs + ms };
 }
 
-/** Milliseconds until `deadline` by whichever clock says less; none are left when it has passed. */
+/** Milliseconds until `deadline`, by the clock that shows less; 0 when it has passed. */
 export function msUntil(deadline: Deadline, now: Moment): number {
   return Math.max(0, Math.min(deadline.wallMs - now.wallMs, deadline.steadyMs - now.steadyMs));
 }
@@ -99,7 +101,7 @@ export const systemRandom: RandomSource = (fill) => {
 // setTimeout fires at once for anything longer than this.
 const LONGEST_TIMEOUT_MS = 2_147_483_647;
 
-/** Runs `callback` on the clock's timer, or on an unref'ed timeout where the clock brings none. */
+/** Runs `callback` with the clock's timer, or with an unref'ed timeout if the clock has none. */
 export function schedule(clock: Clock, callback: () => void, delayMs: number): () => void {
   if (clock.schedule !== undefined) return clock.schedule(callback, delayMs);
   const timer = setTimeout(callback, Math.min(Math.max(delayMs, 0), LONGEST_TIMEOUT_MS));

@@ -1,6 +1,6 @@
 /**
- * Ends a codec's waits and calls when it is closed. Like an AbortSignal of its own, which platforms that bind such objects
- * to the request that made them (workerd) let no later request listen to.
+ * Ends a codec's waits and calls when it is closed. An AbortSignal is not used because some platforms (workerd) bind it
+ * to the request that created it, and later requests could not listen to it.
  */
 export class Closing {
   readonly #listeners = new Set<() => void>();

@@ -1,7 +1,7 @@
 import { ageMs, type Clock, momentOf, schedule } from './clock.ts';
 import type { Closing } from './closing.ts';
 
-/** Why a call was given up: its deadline passed, its owner was closed, or the caller aborted it. */
+/** Why a call was abandoned: its deadline passed, its owner was closed, or the caller aborted it. */
 export type GivenUp = 'late' | 'closed' | 'aborted';
 
 /** Limits of one call. */
@@ -66,7 +66,7 @@ export class Deadlines {
       signal?.addEventListener('abort', abort);
       const asked = momentOf(this.#clock);
       started(start, call.signal).then((answer) => {
-        // In a process that was stopped, an answer may come before the timer that is overdue.
+        // In a process that was stopped, an answer may arrive before the overdue timer fires.
         const isLate = isOver || ageMs(asked, momentOf(this.#clock)) > waitMs;
         if (!isOver && isLate) fail(errorOf('late'));
         if (isLate) discard?.(answer);

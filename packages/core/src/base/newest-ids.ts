@@ -1,4 +1,4 @@
-/** Ids of keys, newest last; the oldest leaves when there are more than `limit`. */
+/** Ids of keys, newest last; the oldest is removed when there are more than `limit`. */
 export class NewestIds extends Set<string> {
   readonly #limit: number;
 

@@ -1,6 +1,6 @@
 import { types } from 'node:util';
 
-/** The `code` of what an option is refused with. */
+/** The `code` of the error that refuses an option. */
 const REFUSED_OPTION = 'ERR_SEALRING_OPTION';
 
 /** The TypeError for an option. Its `code` shows callers that the text is Sealring's and contains no secret. */
@@ -87,7 +87,7 @@ export function oneOf<T extends string>(owner: string, name: string, value: unkn
 /** Ring names and purposes. */
 export const LABEL: RegExp = /^[A-Za-z0-9._-]{1,64}$/;
 
-/** A ring name or purpose: it enters key derivation, so its alphabet is closed. */
+/** A ring name or purpose. Keys are derived from it, so its alphabet is restricted. */
 export function label(owner: string, name: string, value: unknown): string {
   if (typeof value !== 'string') throw optionTypeError(`${owner}: ${name} must be a string, got ${show(value)}`);
   if (!LABEL.test(value)) {

@@ -33,7 +33,7 @@ export interface RetryRules {
   readonly pause: (delayMs: number) => Promise<void>;
 }
 
-/** Makes attempts until one succeeds. @throws what the last one failed with. */
+/** Makes attempts until one succeeds. @throws the error of the last attempt. */
 export async function retry<T>(attempt: () => Promise<T>, { waitMs, pause }: RetryRules): Promise<T> {
   for (let failures = 1; ; failures++) {
     try {

@@ -76,7 +76,7 @@ export class AesGcmRequestStateCodec implements RequestStateCodec {
     return sealPython(this.#sealingKey, randomBytes(PYTHON_NONCE_BYTES), payload);
   }
 
-  /** @throws {InvalidRequestState} for every token that none of the keys sealed, unmodified. */
+  /** @throws {InvalidRequestState} for a token that none of the keys sealed, or that was modified. */
   unseal(token: string): Uint8Array {
     const parsed = parsePythonToken(token);
     const key = this.#byKid.get(parsed.kid);

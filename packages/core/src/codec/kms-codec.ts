@@ -29,7 +29,7 @@ export interface RingTokenCodec extends RequestStateCodec {
   /** As in the ring's policy. A single-use store must remember a token for this much longer than the token lives. */
   readonly clockSkewSeconds: number;
   /**
-   * Prepares a synchronous `unseal`: reads the ring, for at most 2 s and at most once per missRefresh, when this
+   * Prepares a synchronous `unseal`: reads the ring, for at most 2 s and at most once per missRefreshSeconds, if this
    * member's view of it is old or lacks the key of the token. Never rejects because of a failed read: `unseal` decides.
    * Returns undefined when there is nothing to wait for.
    */
@@ -53,7 +53,8 @@ export interface KmsCodec extends RingTokenCodec, AsyncDisposable {
   /**
    * Publishes a successor of the sealing key. It seals once every member can have it: after the propagation time, or
    * with `emergency`, after refreshEvery + backoffCap + clockSkew.
-   * @throws {RingStoreError | KeyWrapperError} `too-large` at 48 keys or more, which leaves room for revocations.
+   * @throws {RingStoreError | KeyWrapperError} `too-large` if the ring has 48 keys or more, since revocations need
+   * room.
    */
   rotate(options?: { readonly emergency?: boolean }): Promise<void>;
   /**

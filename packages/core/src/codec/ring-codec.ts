@@ -221,7 +221,7 @@ export class RingCodec implements KmsCodec {
     return payload;
   }
 
-  /** Emits a refusal, and hands the error on. */
+  /** Emits a refusal, and returns the error. */
   #rejected(error: unknown): unknown {
     if (error instanceof InvalidRequestState) {
       channels.rejected.publish(() => ({ ringName: this.#options.ringName, reason: error.reason }));
@@ -244,7 +244,7 @@ function checkPayload(payload: unknown): void {
     throw new TypeError('payload must not define its own length');
 }
 
-/** Length before anything else: a token is attacker-chosen. */
+/** The length is checked first: an attacker may choose the token. */
 function checkToken(token: unknown, maxTokenLength: number): void {
   if (typeof token !== 'string' || token.length > maxTokenLength) throw new InvalidRequestState('malformed');
 }

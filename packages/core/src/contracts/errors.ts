@@ -42,7 +42,7 @@ export function kindOfNamed<Kind extends string>(
 
 const ERRORS_PAGE = 'https://github.com/sealring/sealring/blob/main/docs/errors.md';
 
-/** The address of a section of the documentation on errors: the page and the anchor of the title. */
+/** The address of a section of the documentation on errors: the page, and the anchor of the title. */
 export function sectionOn(title: string): string {
   const anchor = title
     .toLowerCase()

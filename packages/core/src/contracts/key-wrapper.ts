@@ -7,7 +7,7 @@ import { brand, sectionOn } from './errors.ts';
  * - `denied`: the caller may not use the key. `disabled`: at present no caller may. `not-found`: there is no such key.
  * - `corrupt`: the wrapped key, its context or the service's answer failed a check.
  *
- * Any error that an adapter does not recognise is `unavailable`: an unknown error never ends the life of a key.
+ * Any error that an adapter does not recognise is `unavailable`: an unknown error never ends the use of a key.
  */
 export type KeyWrapperErrorKind = (typeof KEY_WRAPPER_ERROR_KINDS)[number];
 
@@ -149,9 +149,9 @@ export interface KeyWrapper {
   owns?(wrapped: WrappedKey): boolean;
   /** Wraps 32 bytes, or 64 as in 6 above. @throws {KeyWrapperError} */
   wrap(dataKey: Uint8Array, options: WrapOptions): Promise<WrappedKey>;
-  /** Returns what was wrapped, in a new array. @throws {KeyWrapperError} */
+  /** Returns the data key, in a new array. @throws {KeyWrapperError} */
   unwrap(wrapped: WrappedKey, options: WrapOptions): Promise<Uint8Array>;
-  /** One call that makes a data key and wraps it, where the service has one. */
+  /** Creates a data key and wraps it in one call, if the service has such a call. */
   generate?(options: WrapOptions): Promise<{ readonly dataKey: Uint8Array; readonly wrapped: WrappedKey }>;
   /** Signs a ring entry in the KMS; needed where `supports.authenticated` is false. */
   sign?(entry: Uint8Array, options?: { readonly signal?: AbortSignal }): Promise<Uint8Array>;

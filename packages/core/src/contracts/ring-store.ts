@@ -1,12 +1,12 @@
 import { brand, sectionOn } from './errors.ts';
 
-/** A ring document as read, with what identifies this version of it. */
+/** A ring document as read, with the revision that identifies this version. */
 export interface StoredRing {
   /** The text that was written, character for character. */
   readonly document: string;
   /**
-   * Opaque to everyone but the store. Equal for equal versions, never for different documents of one ring, not even if
-   * the ring was removed in between.
+   * Opaque to all other code. Equal for equal versions, never for different documents of one ring, not even if the ring
+   * was removed in between.
    */
   readonly revision: string;
 }
@@ -58,7 +58,7 @@ export interface RingStore {
   close?(): Promise<void>;
 }
 
-/** Another member wrote first: read again. */
+/** Another member wrote first; read the ring again. */
 export class RingConflictError extends Error {
   override readonly name = 'RingConflictError';
   readonly code = 'ERR_RING_CONFLICT';
@@ -97,8 +97,8 @@ export class RingStoreError extends Error {
   readonly kind: RingStoreErrorKind;
   readonly detail: string;
   /**
-   * The revision of stored content that `read` found `corrupt` or `too-large`: a member that knows the ring overwrites
-   * it.
+   * The revision of a stored document that is `corrupt` or `too-large`: a member that knows the ring overwrites that
+   * document with it.
    */
   readonly revision: string | undefined;
   /** The vendor's code, if it is one that the store lists. */

@@ -13,8 +13,8 @@ export function keyIdOf(dataKey: Uint8Array): Buffer {
 
 /**
  * A sub-key of a data key, 64 bytes: HMAC-SHA-512(data key, label ‖ 0x00 ‖ u16be(bytes of ring) ‖ ring ‖ tail), here
- * without a tail.
- * The length before the ring name keeps every (label, ring, tail) apart, whatever the tail holds.
+ * without a tail. The length before the ring name makes every (label, ring, tail) unambiguous, whatever the tail
+ * contains.
  */
 export function subKey(dataKey: Uint8Array, label: DerivationLabel, ring: string): Buffer {
   return createHmac('sha512', dataKey).update(subKeyInput(label, ring)).digest();

@@ -16,7 +16,7 @@ export const PYTHON_NONCE_BYTES = 12;
 /** The longest payload whose token stays within {@link MAX_TOKEN_LENGTH}: 196 573 bytes. */
 export const PYTHON_MAX_PAYLOAD_BYTES: number = maxPythonPayloadBytes(MAX_TOKEN_LENGTH);
 
-/** Bytes a payload may have so that its token has at most `maxTokenLength` characters. */
+/** The length of the longest payload whose token has at most `maxTokenLength` characters, in bytes. */
 export function maxPythonPayloadBytes(maxTokenLength: number): number {
   return Math.floor(((maxTokenLength - PREFIX.length) * 3) / 4) - HEADER_BYTES - TAG_BYTES;
 }
@@ -74,7 +74,7 @@ export function sealPython(key: PythonKey, nonce: Uint8Array, payload: Uint8Arra
 }
 
 /**
- * Takes a token apart.
+ * Parses a token.
  * @throws {InvalidRequestState} `malformed` for anything but the canonical text of at least 32 bytes, and for more than
  * `maxTokenLength` characters.
  */
@@ -93,7 +93,7 @@ export function parsePythonToken(token: string, maxTokenLength: number = MAX_TOK
 }
 
 /**
- * Unseals a token with the key that has its fingerprint. The result is a fresh array of its own.
+ * Unseals a token with the key that has its fingerprint. The result is a new array.
  * @throws {InvalidRequestState} `authentication failed`.
  */
 export function unsealPython(key: PythonKey, token: PythonToken): Uint8Array {

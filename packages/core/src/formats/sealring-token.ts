@@ -66,7 +66,7 @@ export interface DecodedToken {
   readonly tag: Uint8Array;
 }
 
-/** Bytes a payload may have so that its token has at most `maxTokenLength` characters. */
+/** The length of the longest payload whose token has at most `maxTokenLength` characters, in bytes. */
 export function maxPayloadBytes(maxTokenLength: number): number {
   return Math.floor(((maxTokenLength - BODY_START) * 3) / 4) - NONCE_BYTES - TAG_BYTES;
 }

@@ -71,7 +71,7 @@ export function tokenKeySource(dataKey: Uint8Array, ring: string): TokenKeySourc
 
 export interface TokenKeyOptions {
   readonly purpose?: string | undefined;
-  /** Whether its tokens are to have hedged nonces. Default: false. */
+  /** Whether its tokens have hedged nonces. Default: false. */
   readonly hedge?: boolean;
 }
 

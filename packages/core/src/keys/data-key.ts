@@ -17,9 +17,9 @@ import { RingAuthenticator } from './ring-authenticator.ts';
 export type SecretFormat = 'typescript' | 'mcp.d' | 'python';
 
 /**
- * One unwrapped data key, and the keys derived from it that are worth remembering. Token keys are kept here so that
- * they are dropped with their data key, when it expires or is revoked. Its owner, the {@link EnvelopeKeyCache}, creates
- * and overwrites it.
+ * One unwrapped data key, and the derived keys that are kept with it. Token keys are kept here so that they are dropped
+ * with their data key, when it expires or is revoked. Its owner, the {@link EnvelopeKeyCache}, creates and overwrites
+ * it.
  */
 export class DataKey {
   /** 12 characters, computed from the data key: never taken from a document. */
@@ -83,7 +83,7 @@ export class DataKey {
     return known !== undefined && isSameHeader(known.words, words) ? known : undefined;
   }
 
-  /** Remembers a token key. Only for headers of which a token authenticated: others are attacker-chosen. */
+  /** Remembers a token key. Call it only for a header whose token authenticated: an attacker may choose any other. */
   rememberTokenKey(tokenKey: TokenKey): void {
     this.#tokenKeys.set(saltWord(tokenKey.words), tokenKey);
   }
@@ -124,8 +124,8 @@ export class DataKey {
   }
 
   /**
-   * Overwrites the data key and drops all that could seal or unseal a token; the authenticator is left as it is. KeyObjects
-   * cannot be overwritten: they go with the garbage collector. Every later use throws.
+   * Overwrites the data key, and drops every derived key that could seal or unseal a token; the authenticator is kept.
+   * KeyObjects cannot be overwritten: the garbage collector frees them. Every later use throws.
    */
   destroy(): void {
     this.#isOverwritten = true;

@@ -39,7 +39,7 @@ export class EnvelopeKeyCache {
     return this.#dataKeys.get(id);
   }
 
-  /** Overwrites one key that never came into the ring, with its authenticator. */
+  /** Overwrites one key that was never published, and its authenticator. */
   drop(id: string): void {
     this.#dataKeys.get(id)?.destroy();
     this.#authenticators.get(id)?.destroy();
@@ -67,7 +67,10 @@ export class EnvelopeKeyCache {
     this.retain(nothing, nothing);
   }
 
-  /** Makes room for one more token key, taking from the key that has most. To be called before each is remembered. */
+  /**
+   * Makes room for one more token key, by dropping one of the data key that has most. Call it before each is
+   * remembered.
+   */
   makeRoomForTokenKey(): void {
     let total = 0;
     let most: DataKey | undefined;

@@ -5,7 +5,7 @@ import { ageMs, type Clock, type Moment, momentOf } from '../base/clock.ts';
 import { base64url, type RingWrap, timesOf } from '../ring/document.ts';
 import type { KeyTimes } from '../ring/schedule.ts';
 
-/** How long a wrap that the KMS called corrupt is not unwrapped again, and how many of them are remembered. */
+/** How long a wrap that the KMS reported as corrupt is not unwrapped again, and how many such wraps are remembered. */
 const CORRUPT_FOR_MS = 3_600_000;
 const MAX_CORRUPT = 4_096;
 

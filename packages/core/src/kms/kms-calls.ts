@@ -24,9 +24,12 @@ import {
 
 /** Concurrent calls of one member. */
 const MAX_IN_FLIGHT = 4;
-/** Calls that may wait for one of them. */
+/** Number of calls that may wait for a slot. */
 const MAX_WAITING = 256;
-/** Retries of a foreground call (start, publish, prepare); background calls have none: the next refresh is theirs. */
+/**
+ * Retries of a foreground call (start, publish, prepare). Background calls are not retried: the next refresh repeats
+ * them.
+ */
 const FOREGROUND_RETRIES = 3;
 const RETRIES: Backoff = { firstMs: 200, capMs: 2_000 };
 
@@ -156,7 +159,7 @@ export class KmsCalls {
     }
   }
 
-  /** Resolves after `delayMs`, or as soon as `sooner` settles. On close, the calls themselves fail. */
+  /** Resolves after `delayMs`, or as soon as `sooner` settles. On close, the calls fail by themselves. */
   pauseOr(delayMs: number, sooner: Promise<unknown>): Promise<void> {
     return new Promise((resolve) => {
       const cancel = schedule(this.#clock, resolve, delayMs);
@@ -168,7 +171,7 @@ export class KmsCalls {
     });
   }
 
-  /** Whether `call` is still under way after `delayMs`. */
+  /** Whether `call` is still in progress after `delayMs`. */
   async outlasts(call: Promise<unknown>, delayMs: number): Promise<boolean> {
     let isOver = false;
     const over = (): void => {
@@ -199,7 +202,10 @@ export class KmsCalls {
     return this.#release(started(run, signal));
   }
 
-  /** Not the deadline but the call's own end frees its slot: a wrapper that ignores its signal stays within the bound. */
+  /**
+   * A slot is freed when its call ends, not at the deadline: so a wrapper that ignores its signal stays within the
+   * limit.
+   */
   #release<T>(call: Promise<T>): Promise<T> {
     call.then(this.#handOver, this.#handOver);
     return call;

@@ -64,10 +64,10 @@ interface MasterKey {
  * and tag (16) of AES-256-GCM, which authenticates context, provider and key id too. Nonces are random: at most 2^32
  * wraps per master key (SP 800-38D section 8.3).
  *
- * To change the master key, give the new one as `masterKey` and the old one in `alsoUnwrap`, on every server.
+ * To change the master key, pass the new one as `masterKey` and the old one in `alsoUnwrap`, on every server.
  *
  * @throws {TypeError} for a master key that is neither bytes nor text, and for an unknown option.
- * @throws {RangeError} for a master key that is short, repeats one byte, is text for people to read, or was given twice.
+ * @throws {RangeError} for a master key that is too short, repeats one byte, is readable text, or was given twice.
  *
  * @example
  * ```ts

@@ -7,7 +7,10 @@ import {
 import type { RingWrap } from '../ring/document.ts';
 import { isOwn, type WrapperCalls } from './wrapper-calls.ts';
 
-/** The first good answer; the data keys of later ones are overwritten. @throws what all of them failed with. */
+/**
+ * The first successful answer; the data keys of later answers are overwritten. @throws the error for all failures if
+ * every call fails.
+ */
 export async function firstOf<T extends { readonly dataKey: Uint8Array }>(asked: readonly Promise<T>[]): Promise<T> {
   try {
     const first = await Promise.any(asked);

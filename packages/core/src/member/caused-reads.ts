@@ -16,9 +16,9 @@ export interface PassOptions extends SyncOptions {
 /** The parts of the keeper that a caused read needs: it has the timers. */
 interface Passes {
   pass(options: PassOptions): Promise<void>;
-  /** Makes a pass when its turn comes, after `begin`; it is not awaited. */
+  /** Makes a pass when its turn comes, after `begin`, without waiting for it. */
   background(options: Omit<PassOptions, 'foreground'>, begin: () => void): void;
-  /** A token led to a change; `isUnfinished`: a pass of its own must follow. */
+  /** Called when a token led to a change; `isUnfinished`: another pass must follow. */
   found(isUnfinished: boolean): void;
 }
 
@@ -49,8 +49,8 @@ export class CausedReads {
   }
 
   /**
-   * Reads the ring because of a token, at most once per missRefresh: tokens are attacker-chosen. Resolves when that
-   * read, or a pending one that another token caused, has ended, even if it failed.
+   * Reads the ring because of a token, at most once per missRefresh: an attacker may choose the token. Resolves when
+   * that read, or a pending one that another token caused, has ended, even if it failed.
    */
   forToken(now: Moment, options: { readonly foreground: boolean }): Promise<void> {
     if (this.#nextAt === undefined || hasPassed(this.#nextAt, now)) {
@@ -102,8 +102,9 @@ export class CausedReads {
   }
 
   /**
-   * Whether a refresh could change the result for a token of the key `id`. Age alone does not count while passes fail:
-   * every token would wait for a KMS that hangs, and tokens of held keys can be unsealed without it.
+   * Whether a refresh could change the result for a token of the key `id`. While passes fail, the age of the view is
+   * ignored: otherwise every token would wait for a KMS that hangs, although tokens of held keys can be unsealed
+   * without it.
    */
   isWorthWaitingFor(id: string | undefined, now: Moment): boolean {
     if (id !== undefined && !this.#o.view.snapshot.byId.has(id)) return true;

@@ -16,14 +16,13 @@ const CALLS_OF_A_FOUNDER = 12;
 type Parts = Pick<MemberParts, 'store' | 'policy' | 'random' | 'closing' | 'view' | 'stored' | 'writer'>;
 
 /**
- * Creates the key of a ring that has none to seal with, or waits for the member that does: members that start at the
- * same time, or learn at the same time that every key is revoked, must not each create a data key.
+ * Creates a key for a ring in which no key may seal, or waits for the member that creates it. Members that start at the
+ * same time, or learn at the same time that every key is revoked, must not each create one.
  *
  * In a store that other processes share, the member that wins the compare-and-swap of a claim creates the key, and the
- * others wait. A claim whose owner is gone is taken over after as long as the owner could have needed, measured by the
- * clock of the member that waits; if the owner is alive after all, its key loses the race. After three times as long no
- * claim counts, because an attacker may have written them. Where all members are in this process, taking turns is
- * enough.
+ * others wait. A waiting member takes over a claim after the longest time that its owner could have needed, measured by
+ * its own clock; if the owner is still alive, its key loses the race. After three times as long, all claims are
+ * ignored, because an attacker may have written them. Where all members are in this process, taking turns is enough.
  */
 export class Founding {
   readonly #o: Parts;
@@ -92,8 +91,8 @@ export class Founding {
   }
 
   /**
-   * Saves the others the wait. If the write fails, they wait; the error that prevented the creation is thrown either
-   * way.
+   * Withdraws the claim, so that other members need not wait for it. If the write fails, they wait; the error that
+   * prevented the creation is thrown either way.
    */
   async #giveBack(): Promise<void> {
     const [result] = await Promise.allSettled([this.#o.writer.claim(undefined)]);

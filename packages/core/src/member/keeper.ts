@@ -90,7 +90,7 @@ export class RingKeeper {
     this.view.close();
   }
 
-  /** Reads the ring now. @throws {RingStoreError | KeyWrapperError} what went wrong. */
+  /** Reads the ring now. @throws {RingStoreError | KeyWrapperError} the failure of the store or the KMS. */
   refresh(): Promise<void> {
     this.#assertOpen();
     this.#pendingRefresh ??= this.#turns.asked(() => {
@@ -166,7 +166,7 @@ export class RingKeeper {
     }
   }
 
-  /** Reads and learns; without `deferUnwraps` also what follows from having the whole ring. */
+  /** Reads and learns; without `deferUnwraps`, also does the work that needs the whole ring. */
   async #read(options: PassOptions): Promise<void> {
     this.#kernelEntropy = await this.#o.readKernelEntropy();
     let failure: unknown;
@@ -207,7 +207,7 @@ export class RingKeeper {
   }
 
   async #check(options: PassOptions): Promise<void> {
-    // A timer may fire a moment early: a check that is all but due is made now, not in a pass of its own.
+    // A timer may fire a moment early: a check that is almost due is made now, not in a separate pass.
     if (!this.#isCheckWanted && this.#o.sync.check.msUntilDue() > EARLY_MS) return;
     await this.#o.sync.check.run(options);
     this.#isCheckWanted = false;
@@ -277,7 +277,7 @@ export class RingKeeper {
     return this.#o.policy.refreshEverySeconds * MS * (1 - 0.2 * this.#uniform());
   }
 
-  /** After a push the whole fleet has read at once: it must not call the KMS at once. */
+  /** After a push, the whole fleet reads at once, but must not call the KMS at once. */
   #pushDelayMs(): number {
     const wallMs = this.view.wallMs();
     const soonest = Math.min(...this.view.snapshot.carried.map((key) => Math.max(key.activates - wallMs, 0) / 4));

@@ -23,9 +23,9 @@ export interface LearnAnewOptions extends CallOptions {
 }
 
 /**
- * The facts that a member without any adopts from a document: the live keys that can be unwrapped and are linked by
- * valid vouchers, and the revocations that they certify. A ring without a usable key is returned as it is, and treated
- * as absent.
+ * The facts that a member without known facts adopts from a document: the live keys that can be unwrapped and are
+ * linked by valid vouchers, and the revocations that they certify. A ring without a usable key is returned unchanged,
+ * and treated as absent.
  *
  * @throws {KeyWrapperError} when a live entry cannot be unwrapped now, or all of them are refused.
  * @throws {RingStoreError} `corrupt`: live entries that are all corrupt, that this member's pin refuses, or two lineages.
@@ -34,7 +34,7 @@ export async function learnAnew(document: RingDocument, options: LearnAnewOption
   const attempt = new Attempt(document, options);
   const live = attempt.entries.filter((entry) => attempt.isLive(entry));
   const [newest, ...others] = live.filter((entry) => entry.revoked === undefined);
-  // One first: not every process that starts should ask a failing KMS for all keys of the ring.
+  // One key first: a failing KMS must not receive a call for every key from every process that starts.
   if (newest !== undefined) await attempt.unwrap([newest]);
   await attempt.unwrap(others);
   // Newest first, one by one: whether a revocation holds may depend on the newer ones.

@@ -8,7 +8,7 @@ const MS = 1_000;
 
 /**
  * How long this member may continue without the KMS and the store. Only an unwrap that returned the right bytes shows
- * that the key may still be used, and only a good read of the ring shows revocations.
+ * that the key may still be used, and only a successful read of the ring shows revocations.
  */
 export class Limits {
   readonly #policy: ResolvedPolicy;
@@ -97,7 +97,7 @@ export class Limits {
     return this.#sealUntil?.wallMs;
   }
 
-  /** Not ready: others may already seal with keys that this member has not read. */
+  /** False if others may already seal with keys that this member has not read. */
   isCurrent(now: Moment): boolean {
     const { propagationSeconds, clockSkewSeconds } = this.#policy;
     return this.#complete !== undefined && ageMs(this.#complete, now) <= (propagationSeconds - clockSkewSeconds) * MS;

@@ -55,7 +55,10 @@ export class Repairs {
     return true;
   }
 
-  /** A write that did not reach the store need not wait for the next refresh, only for the backoff of a failing store. */
+  /**
+   * A write that did not reach the store is repeated after the backoff of a failing store, not only at the next
+   * refresh.
+   */
   wasLost(): void {
     this.#repairedAt = undefined;
   }
@@ -78,7 +81,10 @@ export class Repairs {
     this.#dueAt = later(now, Math.max(wait, this.#o.policy.refreshEverySeconds * MS - sinceLast));
   }
 
-  /** Junk is not a reason to write, and neither is a document that would be written unchanged. */
+  /**
+   * Entries without a valid voucher are not a reason to write, and neither is a document that would be written
+   * unchanged.
+   */
   #isWorthWriting(document: RingDocument | undefined, known: RingSnapshot, now: Moment): boolean {
     const { ring, view } = this.#o;
     const read = document ?? { ring, claim: undefined, entries: [] };

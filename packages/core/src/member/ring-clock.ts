@@ -14,8 +14,8 @@ const SLEW = 0.001;
  * is written into the ring.
  *
  * The wall clock is trusted while it agrees with the monotonic one. A step of more than the tolerated skew is
- * unconfirmed until a date fits it, or until it is taken back; meanwhile the monotonic clock continues from the last
- * trusted time. Nothing is published, removed or treated as expired by an unconfirmed time.
+ * unconfirmed until the date of a service matches it or the clock steps back; meanwhile, the monotonic clock continues
+ * from the last trusted time. Nothing is published, removed or treated as expired by an unconfirmed time.
  */
 export class RingClock {
   readonly #clock: Clock;
@@ -36,7 +36,7 @@ export class RingClock {
   constructor(policy: ResolvedPolicy, clock: Clock) {
     this.#clock = clock;
     this.#stepMs = policy.clockSkewSeconds * 1_000 + RESOLUTION_MS;
-    // An answer may be as old as its deadline when it is evaluated.
+    // An answer may be as old as the deadline of its call when it is evaluated.
     this.#toleratedMs = (policy.clockSkewSeconds + policy.kmsTimeoutSeconds) * 1_000 + RESOLUTION_MS;
   }
 
@@ -52,7 +52,7 @@ export class RingClock {
     return this.#stepped ? now.steadyMs + (this.#offsetMs as number) : now.wallMs;
   }
 
-  /** Follows a clock that is corrected slowly. To be called from time to time; never because of a client. */
+  /** Follows a clock that is corrected slowly. Call it from time to time, and never because of a client. */
   tick(now: Moment): void {
     this.timeMs(now);
     const most = Math.max(0, now.steadyMs - this.#lastTickSteadyMs) * SLEW;

@@ -40,7 +40,7 @@ export class Rotation {
     this.#cancel?.();
   }
 
-  /** To be called whenever the snapshot changes: sets the timer for a rotation that is due. */
+  /** Sets the timer for the next rotation. Call it whenever the snapshot changes. */
   consider(): void {
     if (this.#o.role === 'reader') return;
     if (!this.#isDue()) {
@@ -83,7 +83,7 @@ export class Rotation {
     this.consider();
   }
 
-  /** Two turns take as long as the one wait of {@link rotationDelayMs}. */
+  /** Each turn takes half as long as {@link rotationDelayMs}. */
   #waitTurn(options: { readonly isLast: boolean }): void {
     this.#after(rotationDelayMs(this.#uniform(), this.#o.policy) / 2, options);
   }

@@ -23,11 +23,11 @@ const MS = 1_000;
 const ABSENT_POLL_MS = 3_000;
 const FAILURES: Backoff = { firstMs: 200, capMs: 5_000 };
 const CONFLICTS: Backoff = { firstMs: 1, capMs: 1_000 };
-/** If absence was not seen for longer than this, the wait for it begins again. */
+/** If the store did not answer *absent* for longer than this, the wait begins again. */
 const LONGEST_SILENCE_MS = 60_000;
 /** How long resolver and credentials of a machine that is still starting may fail. */
 const STARTING_MACHINE_MS = 10_000;
-/** A start that takes longer warns about what it waits for. */
+/** A start that takes longer emits a warning with what it waits for. */
 const SILENT_MS = 2_000;
 /** The message of a start without a ring, in the warning and in the final error. */
 const NO_RING = "no ring yet: run `sealring init`, or set create: 'now'";
@@ -54,7 +54,7 @@ export async function startRing(options: MemberParts): Promise<void> {
   const look = async (): Promise<void> => {
     do {
       closing.throwIfAborted();
-      // Nothing that was decided by another time counts.
+      // Decisions that were made before the time changed are discarded.
       if (ringClock.startAgain(view.now())) start.absentSince = undefined;
     } while (!(await attempt(options, start)));
   };
@@ -133,7 +133,7 @@ async function attempt(options: MemberParts, start: Start): Promise<boolean> {
     }
   }
   const now = view.now();
-  // A store that was unreachable for long did not report absence meanwhile.
+  // A store that was unreachable for long may have changed meanwhile.
   if (start.lastAbsent === undefined || ageMs(start.lastAbsent, now) > LONGEST_SILENCE_MS) start.absentSince = now;
   start.absentSince ??= now;
   start.lastAbsent = now;
@@ -154,7 +154,7 @@ function mayCreate({ role, create }: MemberParts): boolean {
   return role === 'member' && create !== 'never';
 }
 
-/** Creates the ring, once there was none for long enough. False: look again. */
+/** Creates the ring, once it was absent for long enough. False: read again. */
 async function createOrWait(
   options: MemberParts,
   absentSince: Moment,

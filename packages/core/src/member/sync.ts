@@ -19,21 +19,24 @@ const MS = 1_000;
 const BATCH = 4;
 /** How a read of the ring is made. */
 export interface SyncOptions extends CallOptions {
-  /** Unwraps what is not urgent later: after a notification the whole fleet reads at once. */
+  /** Whether unwraps that are not urgent are deferred: after a notification, the whole fleet reads at once. */
   readonly deferUnwraps?: boolean;
-  /** The read is because of a token: only entries that were never tried are unwrapped, since tokens are attacker-chosen. */
+  /**
+   * Whether a token caused the read: then only entries that were never tried are unwrapped, since an attacker may
+   * choose the token.
+   */
   readonly forToken?: boolean;
 }
 
 type Parts = Pick<MemberParts, 'ring' | 'policy' | 'wraps' | 'stored' | 'view'>;
 
-/** Brings what this member knows up to date with the store: a document is a carrier of facts that authenticate themselves. */
+/** Updates what this member knows from the store. Only authenticated facts of a document are adopted. */
 export class RingSync {
   readonly repairs: Repairs;
   readonly check: KmsCheck;
   readonly #o: Parts;
   #learnedFrom: RingDocument | undefined;
-  /** Checks again what was decided by another time. */
+  /** Repeats decisions that were made before the time changed. */
   #learnedShift = 0;
   #wasAnswered = false;
   /** Entries that a start has unwrapped: it may have to begin again. */
@@ -212,7 +215,7 @@ export class RingSync {
     try {
       known = await this.anew(document, options);
     } catch (error) {
-      // Neither a usable ring nor this member's: junk.
+      // Neither a usable ring nor the ring of this member.
       if (error instanceof RingStoreError || isCorrupt(error) || isRefused(error)) return false;
       throw error;
     } finally {
@@ -224,7 +227,7 @@ export class RingSync {
     return true;
   }
 
-  /** The facts that a member without any adopts from a document; see {@link learnAnew}. */
+  /** The facts that a member without known facts adopts from a document; see {@link learnAnew}. */
   anew(document: RingDocument, options: CallOptions): Promise<RingSnapshot> {
     return learnAnew(document, this.#learnOptions(options));
   }

@@ -90,8 +90,7 @@ export class RingView {
   }
 
   /**
-   * The moment of a token that is about to be unsealed, coarse. A pass that is overdue is started here, before the token is
-   * decoded.
+   * The coarse time at which a token is unsealed. Starts an overdue pass before the token is decoded.
    */
   nowToUnseal(): Moment {
     const now = coarseMomentOf(this.#o.clock);
@@ -177,7 +176,7 @@ export class RingView {
     this.#overwriteTheRest();
   }
 
-  /** Used are the data keys of the snapshot, and all authenticators of its keys and of expired ones. */
+  /** The keys in use are the data keys of the snapshot, and the authenticators of its keys and of expired ones. */
   #overwriteTheRest(): void {
     const held = this.snapshot.keys.filter(isUsable).map(({ id }) => id);
     this.#o.cache.retain(new Set(held), new Set(this.signers.keys()));

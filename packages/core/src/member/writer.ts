@@ -63,7 +63,7 @@ export class RingWriter {
   }
 
   /**
-   * Creates a new key, to be published: nothing is written.
+   * Creates a new key to publish later, and writes nothing.
    * @throws {RingStoreError | KeyWrapperError}
    */
   async make(reason: RotationReason): Promise<NewKey> {
@@ -135,7 +135,7 @@ export class RingWriter {
     channels.healed.publish(() => ({ ringName: this.#o.ring, keys: length }));
   }
 
-  /** Whether no key may seal, all of them ended, revoked or still propagating, and none that may is being waited for. */
+  /** Whether no key may seal, because all are expired, revoked or propagating, and no pending entry may have one. */
   get isDead(): boolean {
     return this.#coveredMs() <= 0;
   }
@@ -155,7 +155,10 @@ export class RingWriter {
     return this.keyCount < MAX_KEYS_TO_ROTATE ? 'emergency' : undefined;
   }
 
-  /** How long a key may seal from now on, without a gap; a new one that must still be unwrapped counts for a while. */
+  /**
+   * How long keys may seal from now on without a gap. A new key that this member has not unwrapped yet counts only for
+   * the emergency wait after its creation.
+   */
   #coveredMs(): number {
     const wallMs = this.#o.view.wallMs();
     const { keys, carried } = this.#o.view.snapshot;
@@ -195,7 +198,7 @@ export class RingWriter {
     return this.#keysOf(keys).filter((key) => !isSpare(key)).length < MAX_RING_KEYS;
   }
 
-  /** Keeps room for what cannot wait: a ring that no longer seals, and revocations. */
+  /** Keeps room for urgent writes: a key for a ring that no longer seals, and revocations. */
   #checkRoom(reason: RotationReason): void {
     const atMost = MOST_KEYS[reason];
     const count = this.keyCount;
@@ -277,7 +280,7 @@ export class RingWriter {
     });
   }
 
-  /** Times are taken from this member's clock: written by a wrong clock they would be wrong for every member. */
+  /** The times of a key come from this member's clock: if the clock is wrong, they are wrong for every member. */
   #checkClock(): void {
     const trouble = this.#o.view.clockTrouble();
     if (trouble !== undefined) throw new RingStoreError('unavailable', `nothing is published: ${trouble}`);

@@ -56,7 +56,7 @@ export function voucherOf(ring: string, entry: KeyTimes & { readonly id: string 
   return signer.mac(textOfKey(ring, entry));
 }
 
-/** `known`, and in the room that is left the vouchers of those older than the entry, newest first. */
+/** `known`, and as many vouchers of keys older than the entry as there is room for, newest first. */
 export function vouchersBy(
   ring: string,
   entry: KeyTimes & { readonly id: string },
@@ -109,9 +109,9 @@ export function rightVouchers(ring: string, entry: RingEntry, signers: Signers):
 }
 
 /**
- * Whether a key is linked to a known one: that vouches for it, and it names that one as its ancestor. Both ways: an
- * attacker can vouch for the keys of a ring with a key of their own. Until its key is unwrapped, `ancestors` is not
- * authenticated.
+ * Whether a key is linked to a known one: that key vouches for it, and it names that key as its ancestor. Both are
+ * required: an attacker can vouch for the keys of a ring with a key of their own. Until its key is unwrapped,
+ * `ancestors` is not authenticated.
  */
 export function isVouched(ring: string, entry: RingEntry, signers: Signers): boolean {
   const vouchers = rightVouchers(ring, entry, signers);

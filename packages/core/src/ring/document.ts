@@ -29,8 +29,8 @@ export type Macs = ReadonlyMap<string, Uint8Array>;
 /** That a key is revoked, and who certifies it. */
 export interface Revocation {
   /**
-   * For operators, and to decide what is left out of a full ring; never to decide what is revoked. Milliseconds since
-   * the epoch, a whole second.
+   * Shown to operators, and used to decide which entries a full ring leaves out; never used to decide which key is
+   * revoked. Milliseconds since the epoch, a whole second.
    */
   readonly at: number;
   /** Certificates, at most 8: of the revoked key itself, or of a newer one. */
@@ -61,7 +61,7 @@ export interface RingEntry extends KeyTimes {
   readonly wraps: readonly RingWrap[];
 }
 
-/** A parsed ring document. Well-formed, but not trusted: its facts authenticate themselves. */
+/** A parsed ring document: well-formed, but only its authenticated facts are trusted. */
 export interface RingDocument {
   readonly ring: string;
   /** Claim of a member that is about to create the first key; 16 bytes in base64url. */
@@ -124,7 +124,7 @@ export function encodeDocument({ ring, claim, entries }: RingDocument): string {
   });
 }
 
-/** The context every wrap of a key is bound to: ring, purpose and the key's times. */
+/** The context that every wrap of a key is bound to: ring, purpose and the key's times. */
 export function wrapContext(ring: string, times: KeyTimes): Readonly<Record<string, string>> {
   return Object.freeze({
     'sealring:ring': ring,

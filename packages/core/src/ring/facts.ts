@@ -37,7 +37,7 @@ export interface Judgement {
   readonly clockSkewMs: number;
   /** Keys that have expired and can still certify, by id. */
   readonly past: Signers;
-  /** Ids of keys that were known to be revoked when their life was over: they are never unwrapped again. */
+  /** Ids of keys that were known to be revoked when their lifetime ended: they are never unwrapped again. */
   readonly over?: ReadonlySet<string>;
   readonly isPinnedOut: (times: KeyTimes) => boolean;
 }
@@ -117,7 +117,7 @@ export function isFromTheFuture({ created }: KeyTimes, { nowMs, clockSkewMs }: J
   return created > nowMs + clockSkewMs + CREATED_TOLERANCE_MS;
 }
 
-/** `known` and those of `others` whose MAC is right, as many as an entry may have. */
+/** `known`, and those of `others` with a valid MAC, up to the limit of an entry. */
 export function moreWraps(
   ring: string,
   known: readonly KnownWrap[],
@@ -132,8 +132,8 @@ export function moreWraps(
 }
 
 /**
- * A known key as revoked: by its own certificate where it can be made, and by that of the newest key that may certify it.
- * Undefined where this member can make neither.
+ * A known key, revoked with its own certificate, if this member can make it, and with that of the newest key that may
+ * certify it. Undefined if this member can make neither.
  */
 export function revokedKey(ring: string, key: RingKey, atMs: number, signers: Signers): RingKey | undefined {
   const at = key.revocation?.at ?? Math.floor(atMs / 1_000) * 1_000;

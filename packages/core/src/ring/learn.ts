@@ -28,8 +28,8 @@ import { createSnapshot, type RingKey, type RingSnapshot, withKeys } from './sna
 
 /**
  * The facts that a member with keys adopts from a document before any unwrap: revocations, wraps and vouchers of known
- * keys, and tombstones. Monotone: no known fact is lost or changed. `wanted` are the unknown entries that a known key
- * vouches for, newest first; they are worth an unwrap.
+ * keys, and tombstones. A known fact is never lost or changed. `wanted` are the entries to unwrap: unknown ones that a
+ * known key vouches for, newest first.
  */
 export function learn(
   known: RingSnapshot,
@@ -82,7 +82,7 @@ export function learn(
   return { known: isSame ? known : createSnapshot(keys.values(), known.carried, known.unreadable), wanted };
 }
 
-/** The ids of the ancestors that keys name and have vouchers of. */
+/** The ids of the ancestors that the keys name and whose vouchers they have. */
 function linksOf(entries: readonly RingEntry[]): ReadonlySet<string> {
   const used = entries.filter(({ revoked }) => revoked === undefined);
   return new Set(used.flatMap(({ ancestors, vouchers }) => ancestors?.ids.filter((id) => vouchers.has(id)) ?? []));
@@ -125,8 +125,7 @@ export function belongs(
 }
 
 /**
- * The known keys, with keys that were unwrapped since. A key that was known to be revoked by its id is now checked by
- * its bytes.
+ * The known keys, with keys that were unwrapped since. A key that was known only by its id is now checked by its bytes.
  */
 export function withUnwrapped(known: RingSnapshot, keys: readonly RingKey[], { ring, past }: Judgement): RingSnapshot {
   // A key that is revoked by now may not have been when it was learned.

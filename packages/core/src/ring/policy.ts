@@ -24,7 +24,10 @@ export interface RingPolicy {
   readonly kmsCheckEverySeconds: number;
   /** Longest sealing without a KMS check that passed. At least 3 × kmsCheckEverySeconds. Default 3 600. */
   readonly sealOutageSeconds: number;
-  /** Longest sealing without a good read of the ring: 4 × refreshEverySeconds to rotateEverySeconds. Default 21 600. */
+  /**
+   * Longest sealing without a successful read of the ring: 4 × refreshEverySeconds to rotateEverySeconds. Default 21
+   * 600.
+   */
   readonly storeOutageSeconds: number;
   /** How long a new key unseals before it seals. At least sealOutage + 2 × refreshEvery + clockSkew, the default. */
   readonly propagationSeconds: number;

@@ -4,7 +4,7 @@ import type { ResolvedPolicy } from './policy.ts';
 /** Every {@link KeyState}. */
 export const KEY_STATES = ['propagating', 'active', 'verify-only', 'expired', 'revoked'] as const;
 
-/** The state of a key: what it may do at a moment. A pure function of its times and the clock. */
+/** The state of a key: its permitted uses at one moment. A pure function of its times and the clock. */
 export type KeyState = (typeof KEY_STATES)[number];
 
 /** The times of a key, milliseconds since the epoch, whole seconds. Written once and never changed. */
@@ -96,7 +96,7 @@ export function rotationDelayMs(uniform: number, policy: ResolvedPolicy): number
   return (policy.refreshEverySeconds * MS * Math.log(1 + uniform * (Math.E ** 10 - 1))) / 10;
 }
 
-/** Orders keys by (activates, id): the later is the newer. */
+/** Orders keys by (activates, id): the later key is the newer one. */
 export function compareAge(
   a: { readonly activates: number; readonly id: string },
   b: { readonly activates: number; readonly id: string },
@@ -126,7 +126,7 @@ export function mayUnseal(key: ScheduledKey, nowMs: number): boolean {
   return !key.revoked && nowMs < key.opensUntil;
 }
 
-/** The state of a key at `nowMs`; `sealing` is the one that seals. A newer key waits for its turn. */
+/** The state of a key at `nowMs`; `sealing` is the key that seals; a newer key may not be active yet. */
 export function stateOf(key: ScheduledKey, nowMs: number, sealing: ScheduledKey | undefined): KeyState {
   if (key.revoked) return 'revoked';
   if (nowMs >= key.opensUntil) return 'expired';

@@ -54,7 +54,7 @@ export interface RingSnapshot {
   readonly unreadable: readonly RingEntry[];
 }
 
-/** Entries of a document that are kept though they could not be unwrapped. */
+/** Entries of a document that are kept although they could not be unwrapped. */
 const MAX_CARRIED = 4;
 
 export function createSnapshot(

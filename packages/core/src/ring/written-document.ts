@@ -231,7 +231,7 @@ function revocationOf(
   return { at: mine.at, by: inOrderOf(theirs?.by, isSparing ? firstOf(2, all, new Map()) : all) };
 }
 
-/** The same set in another order would be written again and again. */
+/** Keeps the order of the document: the same set in another order would be written repeatedly. */
 function inOrderOf(read: Macs | undefined, macs: Macs): Macs {
   const there = [...(read?.keys() ?? [])].flatMap((id) => [...macs].filter(([other]) => other === id));
   return new Map([...there, ...macs]);

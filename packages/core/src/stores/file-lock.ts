@@ -14,7 +14,7 @@ export const LOCK_USABLE_MS = 5_000;
 
 /** A lock that is held. */
 export interface FileLock {
-  /** Milliseconds it has been held, by the clock that shows more: monotonic time stops in a suspended machine. */
+  /** Milliseconds it has been held, by the clock that shows more: monotonic time stops while a machine is suspended. */
   ageMs(): number;
   release(): Promise<void>;
 }
@@ -35,13 +35,14 @@ interface Contender extends Self {
  * they are.
  *
  * The lock is a directory with one file per contender. Each makes its own file first and then checks the others, so of
- * two at least one sees the other and withdraws. A contender is dead after 10 s, and one of this machine as soon as its
- * process is; names are unique, so removing a dead one's file can never remove a live one's.
+ * two at least one sees the other and withdraws. A contender counts as dead after 10 s, or, on this machine, as soon as
+ * its process has ended. Names are unique, so removing the file of a dead contender never removes that of a live one.
  */
 export async function tryFileLock(directory: string): Promise<FileLock | undefined> {
   await makeDirectory(directory);
   const self = await whoAmI();
-  // Saves the file below while another contender holds the lock. Ages by the file system's clock are not known yet.
+  // Avoids creating the file below while another contender holds the lock. Ages by the file system's clock are not
+  // known yet.
   if (await anyAlive(directory, await readdir(directory), self, undefined)) return undefined;
 
   const wallMs = Date.now();

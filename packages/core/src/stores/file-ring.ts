@@ -27,10 +27,11 @@ const LOCK_BACKOFF: Backoff = { firstMs: 4, capMs: 250 };
  * exclusive create and directory listings that are never out of date. The file is replaced whole, so a reader never sees
  * half a document, and a resolved write is on the disk.
  *
- * Beside the file live a directory `<path>.lock`, which is never removed, and a temporary file during a write. All must
- * be writable by this process, and only by users who may create a ring. A write that cannot get the lock within 10 s,
- * or that took longer than 5 s under it, changes nothing and is `unavailable`. The lock of a process that died is taken
- * over at once, every other one after 10 s: that of a stopped process, a terminated worker thread, a dead machine.
+ * Next to the file are a directory `<path>.lock`, which is never removed, and, during a write, a temporary file. All
+ * must be writable by this process, and only by users who may create a ring. A write that cannot get the lock within 10
+ * s, or that took longer than 5 s under it, changes nothing and is `unavailable`. The lock of a process that died is
+ * taken over at once, every other one after 10 s: that of a stopped process, a terminated worker thread, a dead
+ * machine.
  *
  * The directory must exist: a volume that is not mounted must not look like a ring that is not there yet. For the same
  * reason an empty file is `corrupt` and a symbolic link to nothing `unavailable`. Writing through a
@@ -154,7 +155,7 @@ async function write(
   }
 }
 
-/** The steps under the lock. Until the rename nothing has changed, and after it nothing can be undone. */
+/** The steps under the lock. Before the rename nothing has changed; after it nothing can be undone. */
 async function replace(
   file: string,
   document: string,
@@ -236,7 +237,7 @@ function revisionOf(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('base64url');
 }
 
-/** This package's errors are passed on; the system's lose their text, which names paths, and keep their code. */
+/** Passes this package's errors on. Of a system error it keeps the code, but not the text, which names paths. */
 function translate(error: unknown): never {
   if (error instanceof RingStoreError) throw error;
   if (error instanceof Error && error.name === 'AbortError') {

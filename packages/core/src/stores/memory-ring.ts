@@ -4,8 +4,8 @@ import { RingConflictError, type RingStore, type StoredRing } from '../contracts
 const OWNER = 'memoryRing';
 
 /**
- * A ring store in this process's memory, for tests, development and a single process: give the same store to every
- * codec that shares the ring. The ring is gone with the process, and no other process sees it.
+ * A ring store in this process's memory, for tests, development and a single process: pass the same store to every
+ * codec that shares the ring. The ring is lost when the process ends, and no other process sees it.
  *
  * Revisions count up from 1. A document may have up to 262 144 bytes.
  *
@@ -43,7 +43,7 @@ export function memoryRing(): RingStore {
 
     watch(changed) {
       checkWatcher(OWNER, changed);
-      // An object of its own, so that one function subscribed twice is unsubscribed once at a time.
+      // A separate object, so that a function that was subscribed twice is unsubscribed once at a time.
       const watcher = { changed };
       watchers.add(watcher);
       return () => {

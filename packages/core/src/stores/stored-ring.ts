@@ -96,7 +96,7 @@ export class StoredRingDocument {
     );
   }
 
-  /** The same object for the same text, so that an unchanged ring is recognised without a look inside. */
+  /** The same object for the same text, so that an unchanged ring is recognised without parsing it. */
   #parsed(text: string): RingDocument {
     if (this.#lastDocument === undefined || this.#lastText !== text) {
       this.#lastDocument = parseDocument(text, this.#ring);
@@ -145,7 +145,7 @@ function noAnswer(): RingStoreError {
 
 /**
  * Content that a store cannot return as a document, but whose revision it knows, can be overwritten like any other
- * junk.
+ * invalid content.
  */
 function foreignOf(error: unknown): Stored {
   const isJunk = error instanceof RingStoreError && (error.kind === 'corrupt' || error.kind === 'too-large');

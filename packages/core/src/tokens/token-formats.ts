@@ -63,7 +63,7 @@ export class SealringTokens implements TokenFormat {
   readonly #cache: EnvelopeKeyCache;
   readonly #purpose: string | undefined;
   readonly #maxPayload: number;
-  /** By the lease of the data key. */
+  /** Keyed by the lease of the data key. */
   readonly #sealers = new WeakMap<object, TokenSealer>();
   // The last unsealed token's key id: not secret. Tokens come in runs of one key id, and comparing its bytes costs less
   // than extracting and hashing the text of each.
@@ -149,7 +149,7 @@ function unsealDecoded(
   return tokens.unsealDecoded(decoded, token, now);
 }
 
-/** Tokens one data key may seal on the Python wire: its nonces are random (SP 800-38D 8.3). */
+/** Number of tokens that one data key may seal on the Python wire, whose nonces are random (SP 800-38D 8.3). */
 const PYTHON_TOKENS_PER_KEY = 2 ** 32;
 
 const HEDGE_INFO = 'sealring/python/hedge';
@@ -168,7 +168,7 @@ export class PythonTokens implements TokenFormat {
   readonly #state: Pick<SealingState, 'random' | 'hedge'>;
   readonly #maxTokenLength: number;
   readonly #maxPayload: number;
-  /** By the lease of the data key. */
+  /** Keyed by the lease of the data key. */
   readonly #keys = new WeakMap<object, PythonUse>();
 
   constructor(source: KeySource, state: Pick<SealingState, 'random' | 'hedge'>, maxTokenLength: number) {

@@ -5,7 +5,7 @@ import type { Moment, RandomSource } from '../base/clock.ts';
 import { type SealingTokenKey, sealSealring } from '../formats/sealring.ts';
 import { NONCE_BYTES, SALT_BYTES } from '../formats/sealring-token.ts';
 
-/** Tokens under one salt: the width of the message counter in the nonce. */
+/** Number of tokens under one salt, limited by the width of the message counter in the nonce. */
 export const TOKENS_PER_SALT: number = 2 ** 20;
 const SALT_LIFETIME_MS = 60_000;
 /** A longer pause between two seals may be a suspended or cloned machine. */

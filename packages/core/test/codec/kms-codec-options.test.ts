@@ -281,7 +281,7 @@ describe('the rules between the times', () => {
     ],
   ];
 
-  test.each(laws)('%s', async (_, policy, names) => {
+  test.each(laws)('createKmsCodec rejects a policy that violates a rule: %s', async (_, policy, names) => {
     const refusal = rangeError(...names);
     expect(await refusedWith({ keyWrapper, ring: memoryRing(), policy }, refusal)).toEqual(as(refusal));
   });

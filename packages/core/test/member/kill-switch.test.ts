@@ -73,7 +73,7 @@ describe('the kill switch (F10)', () => {
     ['once stopped it stays stopped, since the same moment', denied(0, 10, 20, 30, 4_000), 20],
   ];
 
-  test.each(table)('%s', (_, answers, expected) => {
+  test.each(table)('the kill switch counts refusals by its rules: %s', (_, answers, expected) => {
     expect(stopsAt(...answers)).toBe(expected);
   });
 

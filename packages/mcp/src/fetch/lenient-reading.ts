@@ -2,8 +2,8 @@ import { CARRIER_METHODS } from '../boundary/request-identity.ts';
 import { ownMember } from '../shared/own-member.ts';
 
 /*
- * Parsers differ: Python's reads NaN and UTF-16, Ruby's comments, Go's finds a member whatever its case, and some take the
- * first of two members with one name. A text that this package cannot read, or reads in another way, could still be a
+ * Parsers differ: Python's reads NaN and UTF-16, Ruby's comments, Go's finds a member whatever its case, and some take
+ * the first of two members with one name. A text that this package cannot read, or reads differently, may still be a
  * request to the handler. A member that another parser finds is in the text, with escapes or without.
  */
 

@@ -22,7 +22,7 @@ export function principalBinder(policy: SecurityPolicy): (ctx: ServerContext) =>
   if (bindPrincipal !== authenticatedPrincipal) return bindPrincipal;
   return (ctx) => {
     const principal = accessTokenPrincipal(policy, ctx);
-    // The user was verified, and put where the SDK does not look, such as on `request.user`; or was never verified.
+    // Either the verified user is where the SDK does not look, such as on `request.user`, or no user was verified.
     if (principal === null && ctx.http?.req?.headers.has('authorization') === true) {
       warnNoSubject('a requestState is bound to no user, although its request has an Authorization header');
     }
@@ -48,7 +48,7 @@ export function refuseNoSubject(policy: SecurityPolicy): void {
   throw new TypeError('the request has no subject');
 }
 
-/** Warns once per process: without the warning, nothing on the server shows why every state is refused, or anyone's. */
+/** Warns once per process: nothing else on the server shows why states are refused, or are accepted from any user. */
 function warnNoSubject(what: string): void {
   warnOnce(
     'SEALRING_NO_SUBJECT',

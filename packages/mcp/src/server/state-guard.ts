@@ -149,7 +149,7 @@ function isPrintedText(text: unknown): boolean {
   }
 }
 
-/** By shape, as the SDK does: this package imports only the types of the SDK. */
+/** Checks the shape, as the SDK does: this package imports only the types of the SDK. */
 export function isInputRequired(result: unknown): result is Record<string, unknown> {
   return Reflect.get(Object(result), 'resultType') === 'input_required';
 }

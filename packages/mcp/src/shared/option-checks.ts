@@ -1,6 +1,6 @@
 import { option } from '@sealring/core/adapter';
 
-/** @throws {TypeError} unless `options` is an object and `known` has each of its keys. */
+/** @throws {TypeError} unless `options` is an object and each of its keys is in `known`. */
 export function knownOptions(owner: string, options: unknown, known: readonly string[]): Record<string, unknown> {
   option.refuseUnknown(owner, options, known);
   return { ...Object(options) };

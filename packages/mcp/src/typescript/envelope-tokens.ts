@@ -47,7 +47,7 @@ export class SignedTokens implements EnvelopeTokens {
   }
 
   async unseal(token: string, signal: AbortSignal | undefined): Promise<OpenedEnvelope> {
-    // A failure that matters shows when the keys are read.
+    // A failure that matters is reported when the keys are read.
     if (this.#codec !== undefined) await prepare(this.#codec, token, signal);
     const opened = verifyToken(this.#keys.open, token) ?? (await this.#tryNewKeys(token, signal));
     if (opened === undefined) throw refusal('mac');

@@ -254,7 +254,7 @@ describe('prepare', () => {
     ['of a codec without prepare', {}],
     ['of one whose prepare returns nothing', { prepare: () => undefined }],
     ['of one whose prepare returns a promise', { prepare: async () => {} }],
-  ])('%s succeeds', async (_name, prepared) => {
+  ])('prepare %s succeeds', async (_name, prepared) => {
     expect(await prepareFor(requestOf(), prepared, 'token')).toBe(true);
   });
 

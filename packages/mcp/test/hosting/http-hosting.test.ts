@@ -48,7 +48,7 @@ async function post(origin: string, params: string, { mount = '/mcp', user = 'ad
 
 const asModern = (params: Record<string, unknown>) => JSON.stringify(modern(params));
 
-describe.each(variants)('%s', (name, host) => {
+describe.each(variants)('a server hosted by %s', (name, host) => {
   test('authenticates before anything else', async () => {
     await using desk = await open(host);
     expect((await post(desk.origin, asModern(REFUND), { user: null })).status).toBe(401);

@@ -51,7 +51,7 @@ function signedUnder(key: Buffer, payload: string | Uint8Array): string {
   return `v1.${Buffer.from(payload).toString('base64url')}.${mac}`;
 }
 
-describe.each(MODES)('%s', (mode) => {
+describe.each(MODES)('in mode %s', (mode) => {
   const states = createMcpdRequestStateCodec({ key: KEY, mode, binding: 'authSubjectAndTool', clock });
 
   test('decode returns the encoded state for the same requester, with every binding', () => {

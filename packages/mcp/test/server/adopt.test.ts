@@ -78,7 +78,7 @@ describe('with adopt, a server that has handlers', () => {
     ['a plaintext state', { requestState: 'asked:A1' }, 'ada', 'malformed'],
     ['other arguments', { arguments: { order: 'A2' } }, 'ada', 'request binding'],
     ['another user', {}, 'mallory', 'principal'],
-  ])('refuses %s', async (_name, change, user, reason) => {
+  ])('a request with %s is refused', async (_name, change, user, reason) => {
     const [seen, events]: [RefundCall[], RejectEvent[]] = [[], []];
     await using http = await serveHttp(adopting(seen, events));
     const requestState = tokenOf(await http.call('tools/call', REFUND, { user: 'ada' }));

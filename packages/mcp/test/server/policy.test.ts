@@ -231,9 +231,9 @@ describe('the principal of a token', () => {
   });
 
   test.each([
-    ['requireSubject, and none', { codec, requireSubject: true }, without],
-    ['a subject that is no string', { codec }, signedIn(5)],
-  ])('%s: refused in both directions', async (_name, options, authInfo) => {
+    ['requireSubject and no subject', { codec, requireSubject: true }, without],
+    ['a subject that is not a string', { codec }, signedIn(5)],
+  ])('with %s, a state is refused in both directions', async (_name, options, authInfo) => {
     const request = { method: 'tools/call', params: { name: 't' } };
     const sealed = await exchange(request, options, authInfo, ask);
     expect(sealed.error).toEqual(NOT_SEALED);
@@ -257,17 +257,20 @@ describe('onInvalid', () => {
     ['re-elicit', late, 'expired', 1],
     ['re-elicit', stranger, 'unknown key', 1],
     ['re-elicit-any', late, 'expired', 1],
-  ] as const)('%s: %o is %s', async (onInvalid, options, reason, rounds) => {
-    await using minter = await desk({});
-    await using at = await desk({ ...options, onInvalid });
-    const requestState = await mint(minter);
-    const answer = await at.http.call('tools/call', { ...REQUEST, requestState, inputResponses: YES });
-    expect(reasons(at)).toEqual([reason]);
-    // As on the first round: the handler sees neither the state nor the attacker-chosen answers.
-    expect(at.seen).toEqual(Array.from({ length: rounds }, () => firstRound));
-    expect(answer.error).toEqual(rounds === 0 ? REFUSED : undefined);
-    expect(answer.result?.['resultType']).toBe(rounds === 0 ? undefined : 'input_required');
-  });
+  ] as const)(
+    'with onInvalid %s and options %o, a refused token is reported as %s',
+    async (onInvalid, options, reason, rounds) => {
+      await using minter = await desk({});
+      await using at = await desk({ ...options, onInvalid });
+      const requestState = await mint(minter);
+      const answer = await at.http.call('tools/call', { ...REQUEST, requestState, inputResponses: YES });
+      expect(reasons(at)).toEqual([reason]);
+      // As on the first round: the handler sees neither the state nor the attacker-chosen answers.
+      expect(at.seen).toEqual(Array.from({ length: rounds }, () => firstRound));
+      expect(answer.error).toEqual(rounds === 0 ? REFUSED : undefined);
+      expect(answer.result?.['resultType']).toBe(rounds === 0 ? undefined : 'input_required');
+    },
+  );
 
   test.each([
     ['tampered', (token: string) => `${token.slice(0, -9)}AAAAAAAAA`, {}, 'authentication failed'],

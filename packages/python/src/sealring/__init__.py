@@ -1,4 +1,4 @@
-"""A member of a Sealring ring: MCP `requestState` under keys that a KMS wraps and a fleet shares.
+"""Sealring for Python: seals MCP `requestState` with data keys that a KMS wraps and a fleet shares.
 
 The names here are public; everything else may change.
 """

@@ -12,8 +12,8 @@ TAG_BYTES = 16
 
 
 def derive_key(secret: bytes | bytearray, info: bytes, label: bytes) -> tuple[bytes, AESGCM]:
-    """A key by HKDF-SHA256 (RFC 5869) with an empty salt, and what distinguishes it from others:
-    SHA-256 of `label` and key, 32 bytes."""
+    """A key derived by HKDF-SHA256 (RFC 5869) with an empty salt, and its fingerprint: SHA-256 of
+    `label` and the key, 32 bytes."""
     key = HKDF(algorithm=SHA256(), length=32, salt=None, info=info).derive(bytes(secret))
     return hashlib.sha256(label + key).digest(), AESGCM(key)
 

@@ -27,11 +27,11 @@ class AwsFailure(NamedTuple):
     """The facts of an error of boto3 that may be reported."""
 
     names: tuple[str, ...]
-    """Its code, and the names of its class: for looking up in a table, not for showing."""
+    """Its code and the names of its classes: for lookups in a table, never shown."""
     status: int | None
     request_id: str | None
     connection: ConnectionFailure | None
-    """Why there was no answer."""
+    """Why no answer arrived."""
 
     def row_of(self, table: Mapping[str, Row]) -> tuple[str, Row] | None:
         """The first of its names that is in a table, with its row."""
@@ -88,7 +88,7 @@ def aws_failure(error: BaseException, on_service_date: OnServiceDate | None) -> 
     code = member(response, "Error", "Code")
     status = member(response, "ResponseMetadata", "HTTPStatusCode")
     request_id = member(response, "ResponseMetadata", "RequestId")
-    # Anyone on the way can set that header; this form has no room for a key.
+    # Any proxy can set that header; a text of this form is too short for a key.
     is_id = isinstance(request_id, str) and _REQUEST_ID.fullmatch(request_id)
     names = tuple(base.__name__ for base in type(error).__mro__)
     return AwsFailure(
@@ -147,8 +147,8 @@ def aws_client(
     call_timeout_seconds: float,
     region: str | None = None,
 ) -> Client:
-    """The client that was passed, which must have a method; otherwise a new one, which makes one
-    attempt per call. TypeError or ValueError for a client or a time that is wrong."""
+    """The client that was passed, if it has a certain method, or else a new one that makes one
+    attempt per call. Raises TypeError or ValueError for a wrong client or timeout."""
     number(owner, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
     if given is not None:
         with_method(owner, "client", given, method)

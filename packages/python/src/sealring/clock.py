@@ -1,12 +1,12 @@
-"""Time: two clocks, and ages by the clock that shows more."""
+"""The clocks of the machine, and ages by the clock that shows more."""
 
 import time
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 RandomSource = Callable[[int], bytes]
-"""Returns the given number of unpredictable bytes. `os.urandom` asks the kernel each time, so that
-a process that was forked shares none with its parent."""
+"""Returns the given number of unpredictable bytes. `os.urandom` asks the kernel each time, so a
+forked process shares no bytes with its parent."""
 
 
 class Clock(Protocol):
@@ -17,7 +17,8 @@ class Clock(Protocol):
         ...
 
     def monotonic_ns(self) -> int:
-        """Nanoseconds since any fixed point; never steps back, stands still in suspension."""
+        """Nanoseconds since an arbitrary fixed point; never steps back, and stops while the machine
+        is suspended."""
         ...
 
 
@@ -55,7 +56,7 @@ class Deadline(NamedTuple):
     steady_ms: float
 
     def ms_left(self, now: Moment) -> float:
-        """Milliseconds left by the clock that shows less; 0 when either has reached it."""
+        """Milliseconds left, by the clock that shows less; 0 when either clock has reached it."""
         return max(0.0, min(self.wall_ms - now.wall_ms, self.steady_ms - now.steady_ms))
 
 
@@ -64,8 +65,8 @@ def moment_of(clock: Clock) -> Moment:
 
 
 def age_ms(then: Moment, now: Moment) -> float:
-    """Milliseconds since `then`, by the clock that shows more: a monotonic clock stands still in a
-    suspended machine."""
+    """Milliseconds since `then`, by the clock that shows more: a monotonic clock stops while the
+    machine is suspended."""
     return max(now.steady_ms - then.steady_ms, now.wall_ms - then.wall_ms)
 
 

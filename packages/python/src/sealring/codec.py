@@ -47,7 +47,7 @@ class KmsCodec:
     Args:
         key_wrapper: wraps data keys; with several, 1 to 8, each wraps every data key, and any one
             of them can unwrap it.
-        ring: where the ring document is.
+        ring: where the ring document is stored.
         ring_name: bound into every wrap and every derived key; 1 to 64 characters of
             `[A-Za-z0-9._-]`.
         role: a reader needs no permission to wrap or to write the store.
@@ -155,8 +155,8 @@ class KmsCodec:
     def start(self) -> None:
         """Reads the ring and unwraps its keys, or creates it, in this thread, then starts a
         background thread. Blocks for up to `start_timeout_seconds`, and `create_after_seconds`
-        longer where there is no ring; in asynchronous code, `await
-        asyncio.to_thread(...)`. A codec whose start failed is closed: create another one.
+        longer if there is no ring; in asynchronous code, `await asyncio.to_thread(...)`. A codec
+        whose start failed is closed: create another one.
 
         Raises:
             RingStoreError | KeyWrapperError: what prevented the start.
@@ -180,7 +180,7 @@ class KmsCodec:
         with self._state:
             started_in, self._pid = self._pid, -1
         if started_in not in (None, -1, os.getpid()):
-            # The thread, and any holder of a lock, stayed in the process that was forked.
+            # After a fork, the thread and any lock holder exist only in the parent process.
             return
         self._view.close()
         self._calls.close()
@@ -208,22 +208,23 @@ class KmsCodec:
         return self._seal(self._tokens, payload)
 
     def unseal(self, token: str) -> bytes:
-        """The bytes given to `seal`.
+        """The payload that was passed to `seal`.
 
         Raises:
-            InvalidRequestState: for every token that this ring's keys did not seal, unmodified.
+            InvalidRequestState: for a token that no key of this ring sealed, or that was modified.
             CodecClosedError: closed, or not started.
         """
         return self._open(self._accepted, token)
 
     def for_purpose(self, purpose: str) -> "PurposeCodec":
         """A codec over the same ring with its own token keys, for your own data: neither codec
-        unseals the tokens of the other. Always in the native format. TypeError or
-        ValueError unless `purpose` is 1 to 64 characters of `[A-Za-z0-9._-]`."""
+        unseals the tokens of the other. Always in the native format. Raises TypeError or ValueError
+        unless `purpose` is 1 to 64 characters of `[A-Za-z0-9._-]`."""
         return PurposeCodec(self, self._native_tokens(label("for_purpose", "purpose", purpose)))
 
     def health(self) -> CodecHealth:
-        """For readiness, never for liveness; CodecClosedError when closed, or not started."""
+        """The state of the codec: for readiness probes, never for liveness. Raises CodecClosedError
+        when closed or not started."""
         self._now()
         return self._keeper.health()
 
@@ -243,19 +244,19 @@ class KmsCodec:
                 refresh.exception(_PREPARE_SECONDS)
 
     def refresh(self) -> None:
-        """Reads the ring now, and waits for it. Raises RingStoreError or KeyWrapperError; the
-        background thread tries again."""
+        """Reads the ring now, and waits for the result. Raises RingStoreError or KeyWrapperError;
+        the background thread then tries again."""
         self._now()
         _waited(self._keeper.refresh())
 
     def rotate(self, *, emergency: bool = False) -> None:
-        """Publishes a successor of the sealing key, and waits for it. It seals once every member
-        can have it: after the propagation time, or with `emergency` after refresh, backoff cap and
-        clock skew.
+        """Publishes a successor of the sealing key, and waits until it is published. The successor
+        seals once every member can have it: after the propagation time, or with `emergency` after
+        the refresh interval, the backoff cap and the clock skew.
 
         Raises:
-            RingStoreError | KeyWrapperError: also `too-large` at 48 keys or more, which leaves
-                room for revocations.
+            RingStoreError | KeyWrapperError: what failed; `too-large` if the ring has 48 keys or
+                more, since revocations need room.
         """
         self._now()
         flag("rotate", "emergency", emergency)
@@ -263,20 +264,21 @@ class KmsCodec:
 
     def revoke(self, key_id: str) -> None:
         """Revokes a key, and activates a successor in the same write if the ring has room and the
-        KMS answers; otherwise as soon as possible. Neither the KMS nor this machine's clock can
-        refuse it.
+        KMS answers; otherwise as soon as possible. Neither a failing KMS nor a wrong clock of this
+        machine prevents it.
 
         Raises:
             ValueError: when the ring has no such key.
-            RingStoreError: when it could not be written: then nothing is revoked.
+            RingStoreError: when the store could not be written; nothing is then revoked.
         """
         self._now()
         text("revoke", "key_id", key_id, 4_096)
         _waited(self._keeper.revoke(lambda key: key.id == key_id, key_id))
 
     def revoke_all_before(self, time: datetime) -> None:
-        """Likewise revokes every key that may have been created at or before `time`, which needs
-        a time zone, by any clock of the fleet: also those created up to the clock skew later."""
+        """Revokes, as `revoke` does, every key that may have been created at or before `time` by
+        any clock of the fleet, including those created up to the clock skew later. `time` needs a
+        time zone."""
         self._now()
         latest_ms = _time_ms("revoke_all_before", "time", time)
         latest_ms += self._policy.clock_skew_seconds * 1_000
@@ -293,7 +295,7 @@ class KmsCodec:
 
     def _open(self, accepted: Mapping[str | None, Tokens], token: object) -> bytes:
         now = self._now()
-        # Length before anything else: a token is chosen by an attacker.
+        # The length is checked first: an attacker may choose the token.
         if not isinstance(token, str) or len(token) > self._max_token_length:
             raise refused("malformed")
         tokens = accepted.get(format_of(token))
@@ -318,18 +320,18 @@ class PurposeCodec:
         self._tokens = tokens
 
     def seal(self, payload: bytes) -> str:
-        """As `KmsCodec.seal`."""
+        """See `KmsCodec.seal`."""
         return self._codec._seal(self._tokens, payload)
 
     def unseal(self, token: str) -> bytes:
-        """As `KmsCodec.unseal`."""
+        """See `KmsCodec.unseal`."""
         return self._codec._open({"sealring": self._tokens}, token)
 
 
 def _waited(answer: "Future[None]") -> None:
     failure = answer.exception()
     if failure is not None:
-        # Its frames are those of another thread, and may lead to a key.
+        # Its frames belong to another thread, and may reference a key.
         failure.__cause__ = failure.__context__ = None
         raise failure.with_traceback(None)
 

@@ -1,4 +1,4 @@
-"""Everything that is derived from a data key. Nothing else uses one."""
+"""Derives all values that are computed from a data key."""
 
 import hashlib
 import hmac
@@ -23,7 +23,8 @@ def key_id_of(data_key: bytes | bytearray) -> bytes:
 def sub_key(data_key: bytes | bytearray, label: str, ring: str, tail: bytes = b"") -> bytes:
     """A sub-key, 64 bytes: HMAC-SHA-512 over label, 0x00, length of the ring's name, name, tail.
 
-    The length before the name keeps every (label, ring, tail) apart, whatever the tail holds.
+    The length before the name makes every (label, ring, tail) unambiguous, whatever the tail
+    contains.
     """
     name = ring.encode("ascii")
     message = f"sealring/v1/{label}\0".encode("ascii") + len(name).to_bytes(2, "big") + name + tail

@@ -43,7 +43,7 @@ class InvalidRequestState(Exception):  # noqa: N818 - as the SDK calls its own.
     class only.
 
     * `malformed`: not the canonical text of a token of an accepted format.
-    * `unknown key`: well formed, but no key that may unseal it now is held.
+    * `unknown key`: well formed, but this process holds no key that may unseal it now.
     * `seal`: authentication failed.
     """
 
@@ -56,7 +56,7 @@ class InvalidRequestState(Exception):  # noqa: N818 - as the SDK calls its own.
 
 
 def refused(reason: InvalidReason) -> InvalidRequestState:
-    """The refusal of a token, in the class that the caller knows."""
+    """The error for a refused token, in the class that the caller knows."""
     sdk = sys.modules.get("mcp.server.request_state")
     theirs = getattr(sdk, "InvalidRequestState", None)
     return InvalidRequestState(reason) if theirs is None else _for_sdk(theirs)(reason)
@@ -194,8 +194,8 @@ class RingStoreError(Exception):
         self.help = _section_on(f"RingStoreError: {kind}")
         """Address of the documentation on this kind."""
         self.revision = revision
-        """The revision of what `read` found `corrupt` or `too-large`: with it, a member that
-        knows the ring overwrites that."""
+        """The revision of a stored document that is `corrupt` or `too-large`: a member that knows
+        the ring overwrites that document with it."""
 
 
 class SingleUseStoreError(Exception):
@@ -213,7 +213,7 @@ class SingleUseStoreError(Exception):
 
     @classmethod
     def like(cls, error: "RingStoreError") -> "SingleUseStoreError":
-        """The error of a claim for the same failure of a ring store."""
+        """The error of a claim that corresponds to a failure of a ring store."""
         return cls(error.kind, error.detail, code=error.code)
 
 
@@ -228,7 +228,7 @@ class SingleUseStoreFullError(Exception):
 
 
 class RingConflictError(Exception):
-    """Another writer was first: read again."""
+    """Another writer was first; read the ring again."""
 
     def __init__(self) -> None:
         super().__init__("another writer changed the ring first: read it again")

@@ -106,7 +106,7 @@ def connection_failure(error: BaseException) -> ConnectionFailure | None:
 
 
 def failure_with(code: str) -> ConnectionFailure:
-    """The failure of a code of the list."""
+    """The failure for a code on the list."""
     return ConnectionFailure(code, _BY_CODE[code])
 
 

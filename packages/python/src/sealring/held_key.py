@@ -1,4 +1,4 @@
-"""One unwrapped data key, and everything derived from it that is worth remembering."""
+"""One unwrapped data key, and the derived values that are kept with it."""
 
 import hmac
 import threading
@@ -19,10 +19,10 @@ class KeyOverwrittenError(Exception):
 
 
 class HeldKey:
-    """A data key, until it is overwritten. Thread-safe: no derivation sees half of a key. What
-    was derived is kept here, so that it is dropped with the key. The data key and its secrets are
-    overwritten; the keys inside `cryptography` and the copies that Python makes of bytes cannot be,
-    and the garbage collector frees them.
+    """A data key, until it is overwritten. Thread-safe: no derivation uses a partly overwritten
+    key. Derived values are kept here so that they are dropped with the key. The data key and its
+    secrets are overwritten; the keys inside `cryptography` and the copies that Python makes of
+    bytes cannot be, and the garbage collector frees them.
     """
 
     def __init__(self, data_key: bytearray, ring: str) -> None:
@@ -103,9 +103,9 @@ class HeldKey:
             return bytearray(self._live())
 
     def limit_to_ring(self) -> None:
-        """Overwrites the data key and drops all that could seal or unseal a token; the rest can
-        only certify facts of the ring. For a revoked or expired key: it may be the only key by
-        which another process knows the ring."""
+        """Overwrites the data key, and drops every derived value that could seal or unseal a token;
+        the rest can only certify facts of the ring. For a revoked or expired key: it may be the
+        only key by which another process knows the ring."""
         with self._lock:
             self._is_overwritten = True
             overwrite(self._data_key)

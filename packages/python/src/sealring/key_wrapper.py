@@ -83,7 +83,7 @@ class KeyWrapper(Protocol):
 
 @runtime_checkable
 class DataKeyGenerator(Protocol):
-    """A key wrapper whose service makes a data key and wraps it in one call."""
+    """A key wrapper whose service creates a data key and wraps it in one call."""
 
     def generate(
         self, context: Mapping[str, str], *, on_service_date: OnServiceDate | None = None

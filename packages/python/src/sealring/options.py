@@ -7,7 +7,7 @@ _LABEL = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def show(value: object) -> str:
-    """A wrong value in a message: its type, and the value where it cannot be a secret."""
+    """Describes a wrong value for a message: its type, and the value if it cannot be a secret."""
     if value is None or isinstance(value, (bool, int, float)):
         return str(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -52,7 +52,7 @@ def one_of(owner: str, name: str, value: object, choices: Sequence[str]) -> str:
 
 
 def label(owner: str, name: str, value: object) -> str:
-    """A ring name or purpose: it enters key derivation, so its alphabet is closed."""
+    """A ring name or purpose. Keys are derived from it, so its alphabet is restricted."""
     if _LABEL.fullmatch(text(owner, name, value, 64)) is None:
         wanted = "1 to 64 characters of [A-Za-z0-9._-]"
         raise ValueError(f"{owner}: {name} must be {wanted}, got {ascii(value)}")

@@ -48,7 +48,7 @@ def token_key(key_id: bytes, salt: bytes, block: bytes) -> TokenKey:
 
 
 def max_payload_bytes(max_token_length: int) -> int:
-    """Bytes that a payload may have so that its token is not too long."""
+    """The length of the longest payload whose token is not too long, in bytes."""
     return (max_token_length - _BODY_START) * 3 // 4 - NONCE_BYTES - TAG_BYTES
 
 
@@ -67,8 +67,7 @@ def key_id_of_token(token: str) -> str | None:
 
 
 def parse(token: str) -> NativeToken:
-    """Takes a token apart; InvalidRequestState, `malformed`, for anything but its canonical
-    text."""
+    """Parses a token. Raises InvalidRequestState, `malformed`, for anything but canonical text."""
     header = base64url.decode(token[len(PREFIX) : _BODY_START])
     body = base64url.decode(token[_BODY_START:])
     if header is None or len(header) != _HEADER_BYTES:
@@ -81,7 +80,7 @@ def parse(token: str) -> NativeToken:
 
 def open_token(key: TokenKey, token: NativeToken) -> bytes:
     """Compares the commitment before decrypting: one ciphertext must not unseal under two keys.
-    InvalidRequestState, `seal`, for a token that this key did not seal."""
+    Raises InvalidRequestState, `seal`, for a token that this key did not seal."""
     payload = None
     if hmac.compare_digest(key.header, token.header):
         aad = PREFIX.encode("ascii") + key.header

@@ -29,7 +29,7 @@ def derive_key(secret: bytes | bytearray) -> PythonKey:
 
 
 def max_payload_bytes(max_token_length: int) -> int:
-    """Bytes that a payload may have so that its token is not too long."""
+    """The length of the longest payload whose token is not too long, in bytes."""
     whole = (max_token_length - len(PREFIX)) * 3 // 4
     return whole - _KID_BYTES - NONCE_BYTES - TAG_BYTES
 
@@ -41,8 +41,8 @@ def seal(key: PythonKey, nonce: bytes, payload: bytes) -> str:
 
 
 def parse(token: str) -> tuple[bytes, bytes]:
-    """The fingerprint a token names, and the rest; InvalidRequestState, `malformed`, for anything
-    but the canonical text of 32 bytes or more."""
+    """The fingerprint that a token names, and the rest. Raises InvalidRequestState, `malformed`,
+    for anything but the canonical text of 32 bytes or more."""
     body = base64url.decode(token[len(PREFIX) :]) if token.startswith(PREFIX) else None
     if body is None or len(body) < _KID_BYTES + NONCE_BYTES + TAG_BYTES:
         raise refused("malformed")
@@ -50,8 +50,8 @@ def parse(token: str) -> tuple[bytes, bytes]:
 
 
 def open_token(key: PythonKey, rest: bytes) -> bytes:
-    """Unseals a token with the key that has its fingerprint; InvalidRequestState, `seal`, for a
-    token that this key did not seal."""
+    """Unseals a token with the key that has its fingerprint. Raises InvalidRequestState, `seal`,
+    for a token that this key did not seal."""
     aad = PREFIX.encode("ascii") + key.kid
     payload = aead.decrypt(key.aead, rest[:NONCE_BYTES], rest[NONCE_BYTES:], aad)
     if payload is None:

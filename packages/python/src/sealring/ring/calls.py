@@ -11,14 +11,14 @@ from ..clock import Clock, Deadline, RandomSource, moment_of, uniform
 from ..errors import CodecClosedError, KeyWrapperError, may_pass
 
 _MAX_IN_FLIGHT = 4
-# Retries of a call that a caller waits for. Background calls have none: the next refresh repeats
-# them.
+# Number of retries of a call that a caller waits for. Background calls are not retried: the next
+# refresh repeats them.
 _RETRIES = 3
 _RETRY_BASE_SECONDS = 0.1
 _RETRY_CAP_SECONDS = 2.0
 
 TOO_LATE = "no answer in time"
-"""The error of a call that its deadline ended."""
+"""The error of a call that ended at its deadline."""
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
@@ -32,10 +32,11 @@ class CallOptions(NamedTuple):
     until: Deadline | None = None
     """When the waiting caller gives up."""
     for_token: bool = False
-    """The call is because of a token, which is attacker-chosen: only entries that were never tried
-    are unwrapped."""
+    """Whether a token caused the call. An attacker may choose the token, so only entries that were
+    never tried are unwrapped."""
     defer_unwraps: bool = False
-    """Defer unwraps that are not urgent: after a notification the whole fleet reads at once."""
+    """Whether unwraps that are not urgent are deferred: after a notification, the whole fleet reads
+    at once."""
 
 
 FOREGROUND = CallOptions(is_foreground=True)
@@ -43,7 +44,8 @@ BACKGROUND = CallOptions()
 
 
 class Calls:
-    """Python cannot end a call that hangs, so it is made on a daemon thread and left behind."""
+    """Makes the call on a daemon thread and abandons it if it hangs, because Python cannot end
+    it."""
 
     def __init__(self, clock: Clock, timeout_seconds: float, random: RandomSource) -> None:
         self._clock = clock
@@ -105,13 +107,12 @@ class Calls:
             raise CodecClosedError
 
     def pause(self, seconds: float) -> None:
-        """Waits; CodecClosedError as soon as the codec is closed."""
+        """Waits. Raises CodecClosedError as soon as the codec is closed."""
         if self.closing.wait(max(0.0, seconds)):
             raise CodecClosedError
 
     def wait_to_retry(self, failure: KeyWrapperError, attempt: int, options: CallOptions) -> bool:
-        """Waits until the next attempt after the given number; returns False at once if there is
-        none."""
+        """Waits until the next attempt is due; returns False at once if no attempt is left."""
         is_last = not options.is_foreground or attempt > _RETRIES
         if is_last or not may_pass(failure) or self.closing.is_set():
             return False
@@ -123,7 +124,7 @@ class Calls:
         return True
 
     def close(self) -> None:
-        """Ends the waiting for calls under way, and all later calls."""
+        """Stops waiting for calls in progress, and ends all later calls."""
         self.closing.set()
         for answer in list(self._waited_for):
             answer.cancel()
@@ -142,5 +143,5 @@ class Calls:
             except InvalidStateError:
                 discard(value)
         finally:
-            # The end of the call frees its slot, not the deadline.
+            # A slot is freed when its call ends, not at the deadline.
             self._slots.release()

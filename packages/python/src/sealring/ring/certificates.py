@@ -34,7 +34,7 @@ def voucher_of(key_id: str, times: Iterable[str], signer: HeldKey) -> bytes:
 def vouchers_by(
     key_id: str, created: int, times: Iterable[str], signers: Signers, known: Macs
 ) -> Macs:
-    """`known`, and in the room that is left the vouchers of those older than the key, newest
+    """`known`, and as many vouchers of keys older than this one as there is room for, newest
     first."""
     older = [
         signer
@@ -81,8 +81,8 @@ def right_vouchers(entry: RingEntry, signers: Signers) -> Macs:
 
 
 def is_vouched(entry: RingEntry, signers: Signers) -> bool:
-    """Whether a known key vouches for it, and it names that one as its ancestor. Both ways: an
-    attacker can vouch for the keys of a ring with a key of their own."""
+    """Whether a known key vouches for it, and it names that key as its ancestor. Both are required:
+    an attacker can vouch for the keys of a ring with a key of their own."""
     named = () if entry.ancestors is None else entry.ancestors.ids
     return any(key_id in named for key_id in right_vouchers(entry, signers))
 

@@ -1,4 +1,4 @@
-"""Puts the parts of a ring together; none of them starts anything."""
+"""Creates the parts of a ring and connects them, without starting anything."""
 
 from .calls import Calls
 from .founding import Founding

@@ -10,7 +10,7 @@ from ..options import is_constant
 
 
 def checked_data_key(data: object) -> bytearray | None:
-    """What a key wrapper returned, if that is a data key of 32 bytes."""
+    """The bytes that a key wrapper returned, if they are a data key of 32 bytes."""
     is_whole = isinstance(data, bytearray) and len(data) == DATA_KEY_BYTES
     return data if is_whole and not is_constant(data) else None  # type: ignore[arg-type, return-value]
 

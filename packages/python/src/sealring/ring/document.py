@@ -1,5 +1,5 @@
-"""The ring document: one line of JSON, as short as possible. A carrier of facts: once parsed it
-is well-formed, but nothing in it is trusted only because it is there. Pure."""
+"""The ring document: one line of JSON, as short as possible. A parsed document is well-formed, but
+no fact in it is trusted only because the store contains it. Pure."""
 
 import json
 import re
@@ -44,8 +44,8 @@ class Revocation:
     """A revocation, with its certificates."""
 
     at: str
-    """For operators, and to decide what is left out of a full ring; never to decide what is
-    revoked."""
+    """Shown to operators, and used to decide which entries a full ring leaves out; never used to
+    decide which key is revoked."""
     by: Macs
     """Certificates, at most 8: of the revoked key itself, or of a newer one."""
 
@@ -100,7 +100,7 @@ class RingDocument(NamedTuple):
 
 
 def parse_document(text: str, ring: str) -> RingDocument:
-    """Parses the text of a document of a ring. RingStoreError, `too-large` or `corrupt`, for a
+    """Parses the document of a ring. Raises RingStoreError, `too-large` or `corrupt`, for a
     document that has an unknown member, lacks one, or is longer than necessary: a new format uses
     another place in the store."""
     if len(text) > MAX_DOCUMENT_BYTES:
@@ -170,7 +170,7 @@ def format_time(ms: float) -> str:
 
 
 def time_ms(text: str) -> int:
-    """Milliseconds since the epoch of a time in that spelling; RingStoreError for any other
+    """Milliseconds since the epoch of a time in that spelling. Raises RingStoreError for any other
     text."""
     return _ms(_text(text, "time", _TIME))
 
@@ -266,7 +266,7 @@ def _mac(value: object) -> bytes:
 
 
 def _ms(text: str) -> int:
-    # Python knows no year 0; TypeScript does.
+    # Python has no year 0; TypeScript does.
     cycle, year = divmod(int(text[:4]), 400)
     try:
         parsed = datetime.strptime(f"{2000 + year}{text[4:]}", "%Y-%m-%dT%H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""The names of keys in logs: they lead to no token."""
+"""The names of keys in logs, which do not reveal which tokens a key sealed."""
 
 import hashlib
 

@@ -1,5 +1,5 @@
-"""The facts that a process adopts from a document: only those that authenticate themselves.
-Monotone: no known fact is ever lost or changed. Pure."""
+"""The facts that a process adopts from a document: only authenticated ones. A known fact is never
+lost or changed. Pure."""
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import fields, replace
@@ -39,7 +39,7 @@ class Judgement(NamedTuple):
     """Keys that have expired and can still certify."""
     accepts_created_from_ms: float
     over: Container[str] = frozenset()
-    """Ids of keys that were known to be revoked when their life was over: they are never unwrapped
+    """Ids of keys that were known to be revoked when their lifetime ended: they are never unwrapped
     again."""
 
     def has_ended(self, entry: RingEntry) -> bool:
@@ -126,8 +126,8 @@ def belongs(
 def with_unwrapped(
     known: RingSnapshot, keys: Sequence[RingKey], judgement: Judgement
 ) -> RingSnapshot:
-    """The same with keys that were unwrapped since. A key that was known to be revoked by its id
-    is now checked by its bytes."""
+    """The same facts with keys that were unwrapped since. A key that was known only by its id is
+    now checked by its bytes."""
     # A key that is revoked by now was not revoked when this was learned.
     signers = {
         key_id: replace(signer, is_revoked=False)
@@ -145,8 +145,8 @@ def learn(
     known: RingSnapshot, document: RingDocument, judgement: Judgement
 ) -> tuple[RingSnapshot, list[RingEntry]]:
     """The facts that a process with keys adopts before any unwrap: revocations, wraps and vouchers
-    of known keys, and tombstones. With the entries that are worth an unwrap: vouched for and not
-    known, newest first."""
+    of known keys, and tombstones. Also returns the entries to unwrap: those that are vouched for
+    and not known, newest first."""
     past = judgement.past
     keys = dict(known.by_id)
     entries = sorted(document.entries, key=birth, reverse=True)
@@ -224,7 +224,8 @@ def _is_worth_unwrapping(key: RingKey, entry: RingEntry, signers: Signers) -> bo
 
 
 def _with_revocation(key: RingKey, claim: Revocation | None, signers: Signers) -> RingKey:
-    """With the revocation that a document claims, if that is certified; otherwise `key` itself."""
+    """`key` with the revocation that a document claims, if that is certified; otherwise `key`
+    itself."""
     is_pinned_out = key.is_revoked and key.revocation is None and key.is_tombstone
     if claim is None or is_pinned_out:  # The pin needs no certificate.
         return key
@@ -267,7 +268,7 @@ def _with_wraps_and_vouchers(key: RingKey, entry: RingEntry, signers: Signers) -
 def _more_wraps(
     known: tuple[RingWrap, ...], others: Iterable[RingWrap], own: HeldKey
 ) -> tuple[RingWrap, ...]:
-    """`known` and those of `others` whose MAC is right, as many as an entry may have."""
+    """`known`, and those of `others` with a valid MAC, up to the limit of an entry."""
     added = (wrap for wrap in others if wrap not in known and is_right_wrap(wrap, own))
     return (*known, *islice(added, max(0, MAX_WRAPS - len(known))))
 

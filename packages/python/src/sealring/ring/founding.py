@@ -1,6 +1,6 @@
-"""Creates the key of a ring that has none to seal with, or waits for the member that does:
-members that start at the same time, or learn at the same time that every key is revoked, must not
-each create a data key."""
+"""Creates a key for a ring in which no key may seal, or waits for the member that creates it.
+Members that start at the same time, or learn at the same time that every key is revoked, must not
+each create one."""
 
 from contextlib import suppress
 from typing import Literal, NamedTuple
@@ -30,9 +30,9 @@ class _Claim(NamedTuple):
 
 class Founding:
     """The member that wins the compare-and-swap of a claim creates the key, and the others wait. A
-    claim whose owner is gone is taken over after as long as the owner could have needed, measured
-    by the clock of the member that waits; if the owner is alive after all, its key loses the race.
-    After three times as long no claim counts, because an attacker may have written them."""
+    waiting member takes over a claim after the longest time that its owner could have needed,
+    measured by its own clock; if the owner is still alive, its key loses the race. After three
+    times as long, all claims are ignored, because an attacker may have written them."""
 
     def __init__(
         self, view: RingView, calls: Calls, stored: StoredDocument, writer: RingWriter
@@ -51,10 +51,10 @@ class Founding:
         self._has_kms_failed = False
 
     def attempt(self, reason: Literal["initial", "emergency"] = "initial") -> float:
-        """One attempt. Returns the milliseconds to wait before the next read of the store, if
-        another member is creating the key; 0 when the ring has the key. RingConflictError when
-        another member claimed first; RingStoreError or KeyWrapperError if the creation failed:
-        the claim is withdrawn."""
+        """One attempt. Returns the milliseconds to wait before the next read of the store if
+        another member is creating the key; 0 when the ring has the key. Raises RingConflictError
+        when another member claimed first, and RingStoreError or KeyWrapperError if the creation
+        failed: the claim is then withdrawn."""
         latest = self._stored.latest
         there = None if latest is None or latest.document is None else latest.document.claim
         wait_ms = self._ms_for_another(there)
@@ -106,8 +106,8 @@ class Founding:
         return longest_ms * (0.5 + self._view.uniform() / 2)
 
     def _give_back(self) -> None:
-        """Saves the others the wait. If the write fails, they wait; the error that prevented the
-        creation is raised either way."""
+        """Withdraws the claim, so that other members need not wait for it. If the write fails, they
+        wait; the error that prevented the creation is raised either way."""
         with suppress(RingConflictError, RingStoreError, CodecClosedError):
             self._writer.claim(None)
             self._own_claim = None

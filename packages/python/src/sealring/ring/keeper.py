@@ -48,7 +48,7 @@ _Failed = tuple[FailureSource, str]
 
 
 class RingKeeper:
-    """Has no thread: one thread runs `turns`, and requests of other threads are queued there."""
+    """Starts no thread. One thread runs `turns`, where requests of other threads are queued."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class RingKeeper:
         view.on_unknown_key = self.note_unknown_key
 
     def health(self) -> CodecHealth:
-        """Makes no call; CodecClosedError after close."""
+        """Makes no call. Raises CodecClosedError after close."""
         is_failing = self._failures > 0 or self._rotation_failures > 0
         standing = Standing(
             is_failing=is_failing or self._sync.is_repairing,
@@ -152,8 +152,9 @@ class RingKeeper:
         self, is_meant: Callable[[RingKey], bool], must_exist: str | None = None
     ) -> "Future[None]":
         """Revokes the keys that `is_meant` picks as the ring is read now; keys that appear
-        meanwhile and are active at once are successors made for the same request, and stay.
-        Neither the KMS nor the clock can refuse it. ValueError when the ring lacks `must_exist`."""
+        meanwhile and are active at once are successors made for the same request, and stay. Neither
+        a failing KMS nor a wrong clock prevents it. Raises ValueError when the ring lacks
+        `must_exist`."""
         self._assert_member("revoke")
         wait_ms = _CALLS_OF_A_REVOCATION * self._policy.kms_timeout_seconds * _MS
         patience = later(self.view.now(), wait_ms)
@@ -176,8 +177,8 @@ class RingKeeper:
             return self._miss_pass
 
     def needs_refresh_for(self, key_id: str | None, now: Moment) -> bool:
-        """Whether a refresh could change the result for a token. Age alone does not count while
-        passes fail: every token would wait for a KMS that hangs."""
+        """Whether a refresh could change the result for a token. While passes fail, the age of the
+        view is ignored: otherwise every token would wait for a KMS that hangs."""
         if key_id is not None and key_id not in self.view.snapshot.by_id:
             return True
         return self._is_overdue(now)
@@ -252,8 +253,8 @@ class RingKeeper:
                 raise
 
     def _missed(self, options: CallOptions) -> None:
-        """Because of a token: one read of the ring, and unwraps of its new entries. Overdue work
-        is done too, because timers do not run while a process is frozen."""
+        """Handles a token with an unknown key: one read of the ring, and unwraps of its new
+        entries. Overdue work is done too, because timers do not run while a process is frozen."""
         self._assert_open()
         if self._is_overdue(self.view.now()):
             self._pass(options, reads=True)
@@ -303,11 +304,10 @@ class RingKeeper:
         try:
             if reads or self._ms_until_read() <= _EARLY_MS:
                 self._read(options)
-        except Exception as error:  # The one thread that refreshes must not end.
+        except Exception as error:  # The only thread that refreshes must not end.
             failure, self._next_read_at = error, None
         if options.defer_unwraps and self._failures > 0:
-            # A notification is no reason to repeat earlier what failed recently: the timer for
-            # that is set.
+            # A notification does not repeat what failed recently: the timer is set for that.
             self._announce_status()
             if failure is not None:
                 raise failure
@@ -469,7 +469,7 @@ class RingKeeper:
         self._rotate_after(backoff_ms * (0.5 + self.view.uniform() / 2), is_last=False)
 
     def _wait_turn(self, *, is_last: bool) -> None:
-        """Two turns take as long as the one wait of `rotation_delay_ms`."""
+        """Each turn takes half as long as `rotation_delay_ms`."""
         wait_ms = rotation_delay_ms(self.view.uniform(), self._policy) / 2
         self._rotate_after(wait_ms, is_last=is_last)
 
@@ -551,7 +551,7 @@ class RingKeeper:
     def _retry_conflicts(
         self, attempt: Callable[[], None], patience: Deadline | None = None
     ) -> None:
-        """Tries again after a lost race and, until `patience` has passed, when the store did not
+        """Tries again after a lost race, and, until `patience` has passed, when the store does not
         answer."""
         rounds = 0
         while True:
@@ -621,7 +621,7 @@ class RingKeeper:
         return repair_at.ms_left(self.view.now())
 
     def _push_delay_ms(self) -> float:
-        """After a push the whole fleet has read at once: it must not call the KMS at once."""
+        """After a push, the whole fleet reads at once, but must not call the KMS at once."""
         wall_ms = self.view.wall_ms()
         carried = self.view.snapshot.carried
         soonest = min(max(entry.activates - wall_ms, 0) / 4 for entry in carried)

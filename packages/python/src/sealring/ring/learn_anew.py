@@ -1,4 +1,4 @@
-"""The facts that a process without any adopts from a document."""
+"""The facts that a process without known facts adopts from a document."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -32,14 +32,14 @@ class LearnAnew:
         self._unwrapped: dict[tuple[str, ...], Unwrapped] = {}
 
     def learn(self, document: RingDocument, options: CallOptions) -> RingSnapshot:
-        """A ring without a usable key is returned as it is, and treated as absent.
+        """A ring without a usable key is returned unchanged, and treated as absent. Raises
         KeyWrapperError when a live entry cannot be unwrapped now, or all of them are refused;
-        RingStoreError, `corrupt`, for two lineages, and where no live key may be used,
+        RingStoreError `corrupt` for two lineages, or if no live key may be used; RingStoreError
         `unavailable` for keys from the future."""
         attempt = _Attempt(self._view, self._wraps, document, options, self._unwrapped)
         live = [entry for entry in attempt.entries if attempt.is_live(entry)]
         unrevoked = [entry for entry in live if entry.revocation is None]
-        # One key first: a KMS in trouble does not get a call for every key from every start.
+        # One key first: a failing KMS must not receive a call for every key from every start.
         attempt.unwrap(unrevoked[:1])
         attempt.unwrap(unrevoked[1:])
         # Newest first: whether a claim is valid may depend on the state of the newer keys.
@@ -162,7 +162,7 @@ class _Attempt:
         return create_snapshot(key for key in known.keys if key.is_tombstone or key.id in groups[0])
 
     def signers(self) -> list[RingKey]:
-        """What can certify, of all that was unwrapped."""
+        """Of all keys that were unwrapped, those that can certify."""
         known = self._learned().by_id
         keys = []
         for entry in self.entries:

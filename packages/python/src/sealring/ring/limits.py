@@ -23,9 +23,9 @@ def is_refusal(kind: KeyWrapperErrorKind) -> bool:
 
 
 class Limits:
-    """Only an unwrap that returned the right bytes shows that the key may still be used, and only
-    a good read of the ring shows revocations. One thread writes it; a seal or unseal reads each
-    field once."""
+    """Only an unwrap that returned the right bytes shows that the key may still be used, and only a
+    successful read of the ring shows revocations. One thread writes the fields; a seal or unseal
+    reads each field once."""
 
     def __init__(self, policy: RingPolicy) -> None:
         self._policy = policy
@@ -90,7 +90,7 @@ class Limits:
         return min(by_proof, self.last_read.wall_ms + self._policy.store_outage_seconds * _MS)
 
     def is_current(self, now: Moment) -> bool:
-        """Not when others may already seal with keys that this reader has not read."""
+        """False if others may already seal with keys that this reader has not read."""
         longest = (self._policy.propagation - self._policy.clock_skew_seconds) * _MS
         return self.last_complete is not None and age_ms(self.last_complete, now) <= longest
 

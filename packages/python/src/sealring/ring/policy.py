@@ -34,7 +34,7 @@ class RingPolicy:
     clock_skew_seconds: float = _time(300, 0, 86_400)
     """Largest difference between the clocks of any two members; within 5 minutes means 600."""
     refresh_every_seconds: float = _time(300, 0.05, 86_400)
-    """How often the ring is read, minus up to 20 % jitter."""
+    """Interval between reads of the ring, minus up to 20 % jitter."""
     backoff_cap_seconds: float = _time(60, 0.05, 3_600)
     """Longest pause between attempts while ring or KMS fails: 10 s, doubling up to this."""
     token_lifetime_seconds: float = _time(3_600, 1, _YEAR)

@@ -1,4 +1,4 @@
-"""The documents that a member writes: all known facts, and revocations. Pure."""
+"""The documents that a member writes, with all facts and revocations that it knows. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -50,8 +50,8 @@ class Publisher(NamedTuple):
 
 
 def revoked_key(key: RingKey, at_ms: float, signers: Signers) -> RingKey | None:
-    """A known key as revoked: by its own certificate where it can be made, and by that of the
-    newest key that may certify it. None where neither can be made here."""
+    """A known key, revoked with its own certificate, if this process can make it, and with that of
+    the newest key that may certify it. None if this process can make neither."""
     at = format_time(at_ms) if key.revocation is None else key.revocation.at
     known = _NO_MACS if key.revocation is None else key.revocation.by
     by = _certificates_for(key, at, signers, known)
@@ -203,7 +203,8 @@ def _revocation_of(
 
 
 def _in_order_of(read: Macs | None, macs: Macs) -> Macs:
-    """The same set in another order would be written again and again."""
+    """Keeps the order of the document: the same set in another order would be written
+    repeatedly."""
     there = {key_id: macs[key_id] for key_id in read or () if key_id in macs}
     return {**there, **macs}
 

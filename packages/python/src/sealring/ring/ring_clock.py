@@ -17,14 +17,14 @@ _SLEW = 0.001
 
 
 class RingClock:
-    """The wall clock is trusted while it agrees with the monotonic one. A step of more than
-    the tolerated skew is unconfirmed until a date fits it, or until it is taken back; meanwhile
-    the monotonic clock continues from the last trusted time."""
+    """The wall clock is trusted while it agrees with the monotonic one. A step of more than the
+    tolerated skew is unconfirmed until the date of a service matches it or the clock steps back;
+    meanwhile, the monotonic clock continues from the last trusted time."""
 
     def __init__(self, policy: RingPolicy, clock: Clock) -> None:
         self._clock = clock
         self._step_ms = policy.clock_skew_seconds * 1_000 + _RESOLUTION_MS
-        # An answer may be as old as its deadline when it is evaluated.
+        # An answer may be as old as the deadline of its call when it is evaluated.
         self._tolerated_ms = self._step_ms + policy.kms_timeout_seconds * 1_000
         self._lock = threading.Lock()
         # By service: its date minus monotonic time. Only those noted since the wall clock last

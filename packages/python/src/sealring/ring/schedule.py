@@ -9,8 +9,8 @@ RotationReason = Literal[
     "scheduled", "key-version", "requested", "initial", "emergency", "revocation"
 ]
 """Why a key is created. `initial` and `revocation`: active on every clock at once, since nothing
-else can seal. `emergency`: as soon as every member that reads the ring can have it. The others, of
-which `key-version` is for a new version of the KMS key: after propagation."""
+else can seal. `emergency`: as soon as every member that reads the ring can have it. `scheduled`,
+`requested` and `key-version` (the KMS key has a new version): after propagation."""
 
 _MS = 1_000
 _NEVER_MS = -float("inf")
@@ -48,7 +48,7 @@ def times_of_new_key(
 
 
 def is_planned(created: float, activates: float, policy: RingPolicy) -> bool:
-    """Whether a key was given the time to spread before it seals."""
+    """Whether a key had time to reach all members before it seals."""
     return activates - created >= policy.propagation * _MS
 
 

@@ -42,7 +42,7 @@ class RingKey(RingEntry):
         return self.held is not None and now_ms < self.opens_until
 
     def state(self, now_ms: float, sealing: RingEntry | None) -> KeyState:
-        """`sealing` is the key that seals; a newer key waits for its turn."""
+        """`sealing` is the key that seals; a newer key may not be active yet."""
         if self.is_revoked:
             return "revoked"
         if now_ms >= self.opens_until:

@@ -26,11 +26,11 @@ _ABSENT_POLL_MS = 3_000
 _BACKOFF_BASE_MS = 200
 _BACKOFF_CAP_MS = 5_000
 _LONGEST_CONFLICT_WAIT_MS = 1_000
-# If absence was not seen for longer than this, the wait for it begins again.
+# If the store did not answer *absent* for longer than this, the wait begins again.
 _LONGEST_SILENCE_MS = 60_000
 # How long resolver and credentials of a machine that is still starting may fail.
 _STARTING_MACHINE_MS = 10_000
-# A start that takes longer warns about what it waits for.
+# A start that takes longer logs a warning with what it waits for.
 _SILENT_SECONDS = 2.0
 _NO_RING = 'no ring yet: run `sealring init`, or set create="now"'
 
@@ -112,7 +112,7 @@ class RingStart:
 
 @contextmanager
 def _notice_after_two_seconds(progress: "_Progress") -> Iterator[None]:
-    """One warning of the logger `sealring`: what a start waits for, and until when."""
+    """Logs one warning to `sealring`: what a start waits for, and until when."""
     timer = threading.Timer(_SILENT_SECONDS, lambda: logger.warning("%s", progress.notice()))
     timer.daemon = True
     timer.start()
@@ -205,7 +205,7 @@ class _Progress:
             if start.role == "reader" and document.entries:
                 raise RingStoreError("corrupt", "the ring holds no live key that may be used")
         now = view.now()
-        # A store that was unreachable for long reported nothing meanwhile.
+        # A store that was unreachable for long may have changed meanwhile.
         is_silent = self.last_absent is None or age_ms(self.last_absent, now) > _LONGEST_SILENCE_MS
         if self.absent_since is None or is_silent:
             self.absent_since = now

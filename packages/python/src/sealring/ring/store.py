@@ -34,7 +34,8 @@ class ReadableRing(Protocol):
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
         """None only when the document is *known to be absent*: a store that is unreachable,
         forbidden or damaged raises RingStoreError. At most 262 144 bytes are read. A `too-large` or
-        `corrupt` should have the revision of what is stored, by which one write can replace it."""
+        `corrupt` error should have the revision of the stored document, with which one write can
+        replace it."""
         ...
 
 
@@ -50,7 +51,7 @@ class RingStore(ReadableRing, Protocol):
         on_service_date: OnServiceDate | None = None,
     ) -> str:
         """Replaces the version `expected`, None for "only if absent", and returns the new revision:
-        one atomic compare-and-swap. RingConflictError when another writer was first;
+        one atomic compare-and-swap. Raises RingConflictError when another writer was first, and
         RingStoreError for every other failure."""
         ...
 
@@ -75,7 +76,7 @@ class Stored(NamedTuple):
 
 
 def document_text(data: bytes, what: str, revision: str | None = None) -> str:
-    """The text of the bytes that a store read; RingStoreError if they are not text."""
+    """The text of the bytes that a store read. Raises RingStoreError if they are not text."""
     if len(data) > MAX_DOCUMENT_BYTES:
         raise RingStoreError("too-large", "over 256 KiB", revision=revision)
     with suppress(UnicodeDecodeError):
@@ -85,9 +86,9 @@ def document_text(data: bytes, what: str, revision: str | None = None) -> str:
 
 
 def check_write(owner: str, document: object, expected: object) -> None:
-    """Checks what every store refuses to write. TypeError for a value that is not a str,
-    RingStoreError for a text that it may not store, RingConflictError for a revision with a lone
-    surrogate."""
+    """Checks the arguments of a write for every store. Raises TypeError for a value that is not a
+    str, RingStoreError for a text that a store must not write, RingConflictError for a revision
+    with a lone surrogate."""
     if not isinstance(document, str):
         raise TypeError(f"{owner}: document must be a str, got {show(document)}")
     if expected is not None and not isinstance(expected, str):

@@ -1,6 +1,6 @@
-"""Brings the view up to date with the store: a document is a carrier of facts that authenticate
-themselves. Absence is not deletion: a key leaves this process's memory when it expires or is
-revoked, never because a document lacks it."""
+"""Updates the view from the store. Only authenticated facts of a document are adopted. Absence is
+not deletion: a key leaves this process's memory when it expires or is revoked, never because a
+document lacks it."""
 
 from dataclasses import replace
 
@@ -123,8 +123,8 @@ class RingSync:
         return True
 
     def repair_was_lost(self) -> None:
-        """A write that did not reach the store need not wait for the next refresh, only for the
-        backoff of a failing store."""
+        """A write that did not reach the store is repeated after the backoff of a failing store,
+        not only at the next refresh."""
         self._repaired_at = None
 
     def anew(self, document: RingDocument, options: CallOptions) -> RingSnapshot:
@@ -176,7 +176,7 @@ class RingSync:
         return max(keys, key=lambda key: (not key.is_left, age(key)), default=None)
 
     def _is_learned(self, document: RingDocument) -> bool:
-        """Checks again what was decided by another time."""
+        """Repeats decisions that were made before the time changed."""
         learned, shift_ms = self._learned
         is_same_time = abs(self._shift_ms() - shift_ms) <= _MS
         return document is learned and is_same_time and not self._view.snapshot.carried
@@ -208,8 +208,8 @@ class RingSync:
     def _is_worth_writing(
         self, document: RingDocument | None, known: RingSnapshot, now: Moment
     ) -> bool:
-        """Junk is not a reason to write, and neither is a document that would be written
-        unchanged."""
+        """Entries without a valid voucher are not a reason to write, and neither is a document that
+        would be written unchanged."""
         view = self._view
         read = document or RingDocument(())
         judgement = view.judgement()
@@ -339,7 +339,7 @@ class RingSync:
         except RingStoreError:
             return False
         except KeyWrapperError as error:
-            # Neither a usable ring, nor the ring of this process: junk.
+            # Neither a usable ring nor the ring of this process.
             if error.kind == "corrupt" or is_refusal(error.kind):
                 return False
             raise

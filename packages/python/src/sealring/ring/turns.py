@@ -99,7 +99,7 @@ class Turns:
                 self._condition.wait_for(self._is_called, seconds)
 
     def close(self) -> None:
-        """Ends the loop; requested tasks that have not begun end with CodecClosedError."""
+        """Ends the loop. Requested tasks that have not started end with CodecClosedError."""
         with self._condition:
             self._is_closed = True
             self._condition.notify_all()

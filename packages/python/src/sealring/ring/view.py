@@ -59,7 +59,7 @@ class RingView:
 
     @property
     def snapshot(self) -> RingSnapshot:
-        """The current snapshot; CodecClosedError after close."""
+        """The current snapshot. Raises CodecClosedError after close."""
         snapshot = self._snapshot
         if self.is_closed:
             raise CodecClosedError
@@ -77,7 +77,7 @@ class RingView:
         return uniform(self.random)
 
     def sealing_key(self, now: Moment) -> HeldKey:
-        """The key that seals now; SealUnavailableError when none may."""
+        """The key that seals now. Raises SealUnavailableError when no key may seal."""
         self._notice_gap(now)
         with self._lock:
             snapshot = self.snapshot

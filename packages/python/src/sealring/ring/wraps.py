@@ -32,7 +32,8 @@ from .document import (
 from .schedule import KeyTimes
 from .view import RingView
 
-# How long a wrap that the KMS called corrupt is not unwrapped again, and how many of them.
+# How long a wrap that the KMS reported as corrupt is not unwrapped again, and how many such wraps
+# are remembered.
 _CORRUPT_FOR_MS = 3_600_000
 _MAX_CORRUPT = 4_096
 
@@ -82,8 +83,8 @@ class _LastAnswer:
 
 
 class KeyWraps:
-    """Wraps and unwraps data keys, which the view holds. The only part that calls the KMS, so the
-    only one that notes passed KMS checks and refusals."""
+    """Wraps and unwraps data keys, which the view holds. Only this class calls the KMS, so only
+    this class records passed KMS checks and refusals."""
 
     def __init__(
         self,

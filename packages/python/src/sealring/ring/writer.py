@@ -66,14 +66,15 @@ class RingWriter:
         self._stored.write(RingDocument(there.entries, claim))
 
     def make(self, reason: RotationReason) -> NewKey:
-        """Creates a new key, to be published: nothing is written. RingStoreError or
+        """Creates a new key to publish later, and writes nothing. Raises RingStoreError or
         KeyWrapperError."""
         self._check_room(reason)
         self._check_clock()
         return self._new_key(reason, FOREGROUND)
 
     def publish(self, reason: RotationReason, made: NewKey | None = None) -> None:
-        """Publishes a new key, or `made`. RingConflictError, RingStoreError or KeyWrapperError."""
+        """Publishes a new key, or `made`. Raises RingConflictError, RingStoreError or
+        KeyWrapperError."""
         new = made or self.make(reason)
         self._write(with_keys(self._view.snapshot, [new.key]), new)
         self._announce(new, reason)
@@ -131,8 +132,8 @@ class RingWriter:
 
     @property
     def is_dead(self) -> bool:
-        """Whether no key may seal, all of them expired, revoked or still propagating, and none that
-        may is being waited for."""
+        """Whether no key may seal, because all are expired, revoked or propagating, and no pending
+        entry may have one."""
         return self._covered_ms() <= 0
 
     @property
@@ -158,8 +159,8 @@ class RingWriter:
         return sum(not key.is_tombstone for key in self._kept(self._view.snapshot))
 
     def _covered_ms(self) -> float:
-        """How long from now on some key may seal, without a gap; a new one that is still to be
-        unwrapped counts for a while."""
+        """How long keys may seal from now on without a gap. A new key that this member has not
+        unwrapped yet counts only for the emergency wait after its creation."""
         wall_ms, known = self._view.wall_ms(), self._view.snapshot
         mine = [key for key in known.keys if key.held and not key.is_left]
         wait_ms = self._view.policy.emergency_wait_seconds * _MS
@@ -195,7 +196,7 @@ class RingWriter:
             raise RingStoreError("too-large", detail)
 
     def _check_clock(self) -> None:
-        """Times are taken from this member's clock: written by a wrong clock they would be wrong
+        """The times of a key come from this member's clock: if the clock is wrong, they are wrong
         for every member."""
         trouble = self._clock_trouble()
         if trouble is not None:

@@ -20,7 +20,8 @@ from .store import SingleUseStore
 _OWNER = "SingleUse"
 _ID_BYTES = 16
 _TICKET_BYTES = 16
-# The boundary of the SDK accepts a token from so far in the future, so its end may be later.
+# The SDK's boundary accepts a token from this far in the future, so the token may end that much
+# later.
 _FUTURE_SKEW_SECONDS = 60
 _LATEST = datetime.max.replace(tzinfo=timezone.utc).timestamp() - 1
 
@@ -161,7 +162,8 @@ def _refusal(method: str, reason: str) -> Exception:
 
 
 def _check_margin(store: SingleUseStore, codec: object) -> None:
-    """With a smaller margin, a server whose clock is behind could redeem a token a second time."""
+    """Checks the margin: with a smaller one, a server whose clock is behind could redeem a token
+    again."""
     margin: object = getattr(store, "clock_skew_seconds", None)
     skew = getattr(codec, "clock_skew_seconds", None)
     if margin is None:

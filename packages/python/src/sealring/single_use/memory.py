@@ -56,7 +56,7 @@ class MemorySingleUse:
         return self._skew
 
     def claim(self, id: str, expires_at: datetime) -> bool:  # noqa: A002
-        """See SingleUseStore.claim. SingleUseStoreFullError for a full store."""
+        """See SingleUseStore.claim. Raises SingleUseStoreFullError if the store is full."""
         end = check_claim(_OWNER, id, expires_at)
         with self._lock:
             now = self._clock.wall_ms() / 1_000

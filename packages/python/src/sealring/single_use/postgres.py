@@ -23,8 +23,8 @@ _ATTEMPTS = 3
 class PostgresSingleUse:
     """Remembers redeemed tokens in a PostgreSQL table with a unique key, one row each. A claim also
     removes up to 16 expired rows, so no job has to. A token is redeemed at most once as long as the
-    server keeps what it committed. `schema.sql` of @sealring/postgres creates the table, never
-    the store. Needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on it.
+    server keeps what it committed. `schema.sql` of @sealring/postgres creates the table; the store
+    never does. Needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on it.
 
     Args:
         pool: a `psycopg_pool.ConnectionPool`; you own it.

@@ -28,13 +28,13 @@ class SingleUseStore(Protocol):
     def claim(self, id: str, expires_at: datetime) -> bool:  # noqa: A002
         """True for exactly one caller per `id` and False for every other caller, at least until
         `expires_at` and the margin have passed by the caller's clock; from then on False for every
-        caller. Blocks. SingleUseStoreError when the store cannot determine whether `id` was
-        claimed: the token is then refused."""
+        caller. Blocks. Raises SingleUseStoreError when the store cannot determine whether `id`
+        was claimed: the token is then refused."""
         ...
 
 
 def check_claim(owner: str, id: object, expires_at: object) -> float:  # noqa: A002
-    """Unix seconds of the end of a claim. TypeError or ValueError for wrong arguments."""
+    """Unix seconds of the end of a claim. Raises TypeError or ValueError for wrong arguments."""
     text(owner, "id", id, MAX_CLAIM_ID_LENGTH)
     if not isinstance(expires_at, datetime):
         raise TypeError(f"{owner}: expires_at must be a datetime, got {show(expires_at)}")

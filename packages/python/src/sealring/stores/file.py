@@ -105,8 +105,8 @@ class FileRing:
             return _refusal(error)
 
     def _replace(self, document: str, expected: str | None, lock: FileLock) -> str:
-        """The steps under the lock. Until the rename nothing has changed, and after it nothing can
-        be undone."""
+        """The steps under the lock. Before the rename nothing has changed; after it nothing can be
+        undone."""
         directory, name = os.path.split(self._path)
         # Left behind by a process that was killed. If it was only stopped, its rename now fails, as
         # it must.

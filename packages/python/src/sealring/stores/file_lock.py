@@ -2,9 +2,9 @@
 respect it.
 
 It is a directory with one file per contender. Each makes its own file first and then checks the
-others, so of two at least one sees the other and withdraws. A contender is dead after 10 s, and
-one of this machine as soon as its process is; names are unique, so removing a dead one's file can
-never remove a live one's."""
+others, so of two at least one sees the other and withdraws. A contender counts as dead after 10 s,
+or, on this machine, as soon as its process has ended. Names are unique, so removing the file of a
+dead contender never removes that of a live one."""
 
 import hashlib
 import os
@@ -36,8 +36,8 @@ class FileLock:
         self._wall_ms, self._steady_ms = _now()
 
     def age_ms(self) -> float:
-        """How long it has been held, by the clock that shows more: a suspended machine's monotonic
-        clock stands still."""
+        """How long it has been held, by the clock that shows more: a monotonic clock stops while
+        the machine is suspended."""
         wall_ms, steady_ms = _now()
         return max(wall_ms - self._wall_ms, steady_ms - self._steady_ms)
 
@@ -58,8 +58,8 @@ def try_file_lock(directory: str) -> FileLock | None:
     with suppress(FileExistsError):
         os.mkdir(directory, 0o700)
     machine, start = _who_am_i()
-    # Avoids the file below while another contender holds the lock. Ages by the file system's clock
-    # are not known yet.
+    # Avoids creating the file below while another contender holds the lock. Ages by the file
+    # system's clock are not known yet.
     if _is_any_alive(directory, os.listdir(directory), machine, None):
         return None
     own = f"{machine}.{os.getpid()}.{start}.{secrets.token_urlsafe(9)}"

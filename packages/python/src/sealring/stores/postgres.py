@@ -83,7 +83,7 @@ class PostgresPool(Protocol):
 
 class PostgresRing:
     """A ring in one row of a PostgreSQL table, 13 or later, compared and replaced by a single
-    statement. `schema.sql` of @sealring/postgres creates the table, never the store. Only a
+    statement. `schema.sql` of @sealring/postgres creates the table; the store never does. Only a
     primary is read. Needs `SELECT`, `INSERT` and `UPDATE` on the table; a reader needs `SELECT`.
 
     Args:

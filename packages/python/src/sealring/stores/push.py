@@ -37,7 +37,7 @@ class Push(ABC):
 
     def _loop(self) -> None:
         while not self._closing.is_set():
-            # Any error of the client is ignored: nothing depends on push.
+            # Every error of the client is ignored: push is only an optimisation.
             with suppress(Exception):
                 self.listen()
             longest = min(

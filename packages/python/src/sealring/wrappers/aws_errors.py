@@ -58,7 +58,7 @@ def kms_error(
     provider: str, failure: AwsFailure, operation: KeyWrapperOperation = "unwrap"
 ) -> KeyWrapperError:
     """A name in the table decides, otherwise the status: a 403 of a proxy has no code. Anything
-    else is `unavailable`: an unknown error never ends the life of a key."""
+    else is `unavailable`: an unknown error never ends the use of a key."""
     unknown: _Row = (_BY_STATUS.get(failure.status, "unavailable"), None)
     code, (kind, hint) = failure.row_of(ERROR_TABLE) or (None, unknown)
     if code is None and failure.connection is not None:

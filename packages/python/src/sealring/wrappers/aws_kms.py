@@ -146,8 +146,8 @@ class AwsKmsKeyWrapper:
     def _decrypt(
         self, wrapped: WrappedKey, context: Mapping[str, str], on_service_date: OnServiceDate | None
     ) -> bytearray | KeyWrapperError:
-        """The data key, or why there is none. In a separate frame, so that no error's traceback
-        leads to an answer of KMS."""
+        """The data key, or why there is none. Runs in a separate frame, so that no traceback
+        references an answer of KMS."""
         # A spelling from the configuration, never text of the wrapped key.
         asked = wrapped.key_id if wrapped.key_id in self._also_unwrap else self.key_id
         try:

@@ -134,8 +134,8 @@ class AzureKeyVaultKeyWrapper:
     Args:
         key_id: `https://VAULT/keys/NAME`, whose current version is used, or one version of it.
         credential: a `TokenCredential`, such as one of azure-identity.
-        clients: instead of a credential: what makes a `KeyClient` for a vault's URL, with
-            `retry_total=0`.
+        clients: instead of a credential: a function that creates a `KeyClient` for a vault's URL,
+            with `retry_total=0`.
         algorithm: `RSA-OAEP-256`, or `A256KW` for an oct-HSM key.
         also_unwrap: replaced keys of the same algorithm; 0 to 64.
         sign_key_id: one version of an EC key on P-256, which signs ring entries.
@@ -309,7 +309,7 @@ class AzureKeyVaultKeyWrapper:
     def _unwrap(
         self, version: _KeyId, wrapped: bytes, on_service_date: OnServiceDate | None
     ) -> bytearray | KeyWrapperError:
-        """In a separate frame, so that no error's traceback leads to an answer."""
+        """Runs in a separate frame, so that no traceback references an answer."""
         data = self._ask("unwrap", version, "unwrapkey", self._algorithm, wrapped, on_service_date)
         if isinstance(data, KeyWrapperError):
             return data

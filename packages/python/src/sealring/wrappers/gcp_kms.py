@@ -237,7 +237,7 @@ class GcpKmsKeyWrapper:
     def _decrypt(
         self, asked: str, wrapped: WrappedKey, context: Mapping[str, str]
     ) -> bytearray | KeyWrapperError:
-        """In a separate frame, so that no error's traceback leads to an answer."""
+        """Runs in a separate frame, so that no traceback references an answer."""
         ciphertext, tag = wrapped.wrapped[:-_TAG_BYTES], wrapped.wrapped[-_TAG_BYTES:]
         request = {
             # Decrypt takes the key and finds the version in the ciphertext.

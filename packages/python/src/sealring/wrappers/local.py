@@ -40,8 +40,8 @@ class LocalKeyWrapper:
 
     Raises:
         TypeError: for a master key that is neither bytes nor text.
-        ValueError: for one that is short, repeats one byte, is text for people to read, or was
-            given twice.
+        ValueError: for one that is too short, repeats one byte, is readable text, or was given
+            twice.
     """
 
     provider = _PROVIDER
@@ -126,7 +126,8 @@ def _derive(name: str, value: object) -> tuple[str, AESGCM]:
 
 
 def _decoded(name: str, text: str) -> bytearray:
-    """The bytes of base64 or base64url text: what people can remember has too little randomness."""
+    """The bytes of base64 or base64url text. Other text is refused: text that a person can remember
+    has too little randomness."""
     # As base64, it would decode to other bytes than another program reads.
     if re.fullmatch(r"(?:[0-9a-fA-F]{2}){32,}", text):
         raise ValueError(

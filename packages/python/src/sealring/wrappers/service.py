@@ -20,12 +20,12 @@ _BY_STATUS: dict[int | None, KeyWrapperErrorKind] = {
 
 
 def kind_of_status(status: int | None) -> KeyWrapperErrorKind:
-    """The meaning of an HTTP status alone. An unknown one never ends the life of a key."""
+    """The meaning of an HTTP status alone. An unknown status never ends the use of a key."""
     return _BY_STATUS.get(status, "unavailable")
 
 
 def check_plaintext(owner: str, data_key: bytes | bytearray, lengths: Sequence[int]) -> None:
-    """TypeError or ValueError for a value that is not a data key."""
+    """Raises TypeError or ValueError for a value that is not a data key."""
     if not isinstance(data_key, (bytes, bytearray)):
         raise TypeError(f"{owner}: a data key must be bytes, got {show(data_key)}")
     if len(data_key) not in lengths or is_constant(data_key[:32]):
@@ -34,7 +34,7 @@ def check_plaintext(owner: str, data_key: bytes | bytearray, lengths: Sequence[i
 
 
 def check_context(owner: str, context: Mapping[str, str]) -> None:
-    """TypeError unless it is a context."""
+    """Raises TypeError unless the value is a context."""
     if not isinstance(context, Mapping):
         raise TypeError(f"{owner}: context must be a mapping, got {show(context)}")
     if not all(isinstance(text, str) for item in context.items() for text in item):

@@ -257,7 +257,7 @@ class VaultTransitKeyWrapper:
         context: Mapping[str, str],
         on_service_date: OnServiceDate | None,
     ) -> bytearray | KeyWrapperError:
-        """In a separate frame, so that no error's traceback leads to an answer."""
+        """Runs in a separate frame, so that no traceback references an answer."""
         data = self._call("decrypt", key, {"ciphertext": ciphertext}, context, on_service_date)
         if isinstance(data, KeyWrapperError):
             return data
