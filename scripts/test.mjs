@@ -33,7 +33,7 @@ const tiers = {
 const plain = { ...toolEnvironment, NO_COLOR: '1', FORCE_COLOR: '0' };
 // Most tests wait for servers and processes, so more files than cores run at a time. `maxWorkers` in
 // the configuration does not reach the projects.
-const workers = process.env.VITEST_MAX_WORKERS ?? String(availableParallelism() + 1);
+const workers = process.env.VITEST_MAX_WORKERS ?? String(availableParallelism() + 2);
 const report = join('.cache', 'test-results.json');
 const SLOWEST = 10;
 const WHY = 300;

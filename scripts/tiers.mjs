@@ -85,8 +85,9 @@ const TIERS = {
  */
 const SLOWEST = [
   'test/simulator/fault-classes.test.ts',
-  'test/packaging/pages.test.ts',
+  'packages/conformance/test/key-wrapper.test.ts',
   'packages/conformance/test/codec.test.ts',
+  'test/packaging/pages.test.ts',
   'packages/conformance/test/ring-store.test.ts',
   'test/simulator/simulator.test.ts',
   'test/terraform/aws-kms-on-moto.test.ts',
@@ -113,7 +114,6 @@ const SLOWEST = [
   'test/packaging/installed.test.ts',
   'test/docs/main-job.test.ts',
   'packages/conformance/test/exec.test.ts',
-  'packages/conformance/test/key-wrapper.test.ts',
 ];
 
 /** Every line of these lists. */

@@ -129,10 +129,13 @@ test('two wraps have the same key stream if their XOR is that of their data keys
   expect(shareKeyStream(hex(one), one, hex(other), other)).toBe(true);
 });
 
+/** `SEALRING_SEEDS=20` checks every sound key wrapper with twenty seeds. */
+const SEEDS = Number(process.env['SEALRING_SEEDS'] ?? 1);
+
 describe('a sound key wrapper passes completely, with any seed', () => {
   for (const { target } of SOUND_KEY_WRAPPERS) {
-    test(`${target.name} passes`, async () => {
-      for (let seed = 0; seed < 2; seed++) {
+    test(`${target.name} passes`, { timeout: 60_000 * SEEDS }, async () => {
+      for (let seed = 0; seed < SEEDS; seed++) {
         const report = await runKeyWrapperConformance(target, { seed });
         const { results } = report;
         expect(results.filter(({ id }) => found(report).includes(id))).toEqual([]);
