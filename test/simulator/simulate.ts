@@ -158,6 +158,11 @@ function publishedIn({ store }: World): number {
   return new Set(store.history.flatMap(({ stored }) => storedKeys(stored.document).map(({ id }) => id))).size;
 }
 
+function heldBy({ codec }: SimulatedMember): ReadonlySet<string> {
+  const keys = codec?.health().keys ?? [];
+  return new Set(keys.filter((key) => key.held).map(({ id }) => id));
+}
+
 /** Measures how long a new key takes to reach the whole fleet. Sampled, so within 30 s. */
 function watchPropagation(world: World): number[] {
   const seconds: number[] = [];
@@ -171,10 +176,10 @@ function watchPropagation(world: World): number[] {
       }
     }
     known = world.store.history.length;
+    if (pending.size === 0) return;
+    const held = world.members.flatMap((member) => (member.isUp ? [heldBy(member)] : []));
     for (const [id, at] of pending) {
-      const isHeldBy = (member: SimulatedMember): boolean =>
-        !member.isUp || member.codec?.health().keys.some((key) => key.id === id && key.held) === true;
-      if (world.members.every(isHeldBy)) {
+      if (held.every((ids) => ids.has(id))) {
         seconds.push(Math.round((world.timeline.nowMs - at) / SECOND));
         pending.delete(id);
       } else if (world.timeline.nowMs - at > DAY) pending.delete(id);

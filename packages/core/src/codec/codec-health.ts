@@ -55,8 +55,9 @@ export function healthOf(keeper: RingKeeper): CodecHealth {
   const states = view.states(now);
   const { limits } = view;
   const canSeal = view.canSeal(now);
+  const problems = condition.problems(now);
   return {
-    status: condition.status(now),
+    status: condition.status(now, problems),
     ready: view.isReady(now),
     canSeal,
     canUnseal: view.canUnseal(now),
@@ -74,7 +75,7 @@ export function healthOf(keeper: RingKeeper): CodecHealth {
     lastRefresh: dateOf(limits.lastComplete),
     lastKmsCheck: dateOf(limits.lastKmsCheck),
     lastError: condition.lastFailure,
-    problems: condition.problems(now),
+    problems,
   };
 }
 

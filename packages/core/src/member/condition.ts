@@ -32,11 +32,11 @@ export class Condition {
   }
 
   /** `failing`: cannot work or must not be sent requests. `degraded`: works, but needs attention. */
-  status(now: Moment): CodecStatus {
+  status(now: Moment, problems: readonly RingProblem[] = this.problems(now)): CodecStatus {
     const { sync, view } = this.#o;
     if (!view.isReady(now)) return 'failing';
     const isTroubled = this.#failures > 0 || this.#rotation.isFailing || view.limits.isRefused(now);
-    return isTroubled || sync.repairs.dueAt !== undefined || this.problems(now).length > 0 ? 'degraded' : 'ok';
+    return isTroubled || sync.repairs.dueAt !== undefined || problems.length > 0 ? 'degraded' : 'ok';
   }
 
   /** The problems that an operator should know about, each with its remedy. */

@@ -246,7 +246,7 @@ export class RingView {
 
   /** Whether a key may leave the document: its life is over on every clock. */
   isRemovable(key: KeyTimes, now: Moment): boolean {
-    return this.clockTrouble(now) === undefined && this.wallMs(now) >= removableFrom(key, this.#o.policy);
+    return this.wallMs(now) >= removableFrom(key, this.#o.policy) && this.clockTrouble(now) === undefined;
   }
 
   get past(): Signers {
