@@ -155,10 +155,7 @@ export class RingWriter {
     return this.keyCount < MAX_KEYS_TO_ROTATE ? 'emergency' : undefined;
   }
 
-  /**
-   * How long keys may seal from now on without a gap. A new key that this member has not unwrapped yet counts only for
-   * the emergency wait after its creation.
-   */
+  /** How long keys may seal without a gap. One not unwrapped yet counts for the emergency wait after its creation. */
   #coveredMs(): number {
     const wallMs = this.#o.view.wallMs();
     const { keys, carried } = this.#o.view.snapshot;
