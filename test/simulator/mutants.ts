@@ -397,7 +397,7 @@ export const MUTANTS: readonly Mutant[] = [
   mutant(
     'removes-at-any-time',
     'nothing is removed by an unconfirmed time',
-    ['member/view.ts', 'return this.clockTrouble(now) === undefined && this.wallMs(now)', 'return this.wallMs(now)'],
+    ['member/view.ts', 'this.#o.policy) && this.clockTrouble(now) === undefined;', 'this.#o.policy);'],
     ['member/view.ts', 'if (this.clockTrouble(now) !== undefined) return;', ''],
   ),
   mutant('every-step-is-believed', 'a step of the clock is unconfirmed until a date fits', [

@@ -86,15 +86,11 @@ export class RingClock {
     if (this.#stepped) {
       return `this machine's clock stepped by ${inSeconds(this.#driftMs(now))} s, and no date of the KMS or the store confirms it`;
     }
-    for (const offset of this.#dates.values()) {
-      if (this.#isTolerated(now.wallMs - now.steadyMs - offset)) return undefined;
-    }
-    for (const [service, offset] of this.#dates) {
-      const offByMs = now.wallMs - now.steadyMs - offset;
-      const direction = offByMs > 0 ? 'ahead of' : 'behind';
-      return `this machine's clock is ${inSeconds(offByMs)} s ${direction} that of the ${service}`;
-    }
-    return undefined;
+    const off = [...this.#dates].map(([service, offset]) => ({ service, ms: now.wallMs - now.steadyMs - offset }));
+    const [first] = off;
+    if (first === undefined || off.some(({ ms }) => this.#isTolerated(ms))) return undefined;
+    const direction = first.ms > 0 ? 'ahead of' : 'behind';
+    return `this machine's clock is ${inSeconds(first.ms)} s ${direction} that of the ${first.service}`;
   }
 
   /** The service whose date disagrees, while that of the other one agrees. */
