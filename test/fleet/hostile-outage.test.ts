@@ -4,10 +4,11 @@ import { Dice } from '../simulator/dice.ts';
 import { EPOCH_MS } from '../simulator/member.ts';
 import { type Line, newLine, SimulatedKms, SimulatedStore } from '../simulator/services.ts';
 import { Timeline } from '../simulator/timeline.ts';
+import { seedCount } from '../support/seeds.ts';
 import { HostileTokens, refusalOf } from './hostile.ts';
 
 /** More with SEALRING_SEEDS=10. */
-const SEEDS = Number(process.env['SEALRING_SEEDS'] ?? 1);
+const SEEDS = seedCount(1);
 const MEMBERS = 2;
 const MINUTE = 60_000;
 const OUTAGE_MS = 40 * MINUTE;

@@ -1,4 +1,4 @@
-import { type Clock, createKmsCodec, type KmsCodec, type KmsCodecOptions } from '@sealring/core';
+import { type Clock, createKmsCodec, type KeyHealth, type KmsCodec, type KmsCodecOptions } from '@sealring/core';
 import type { Dice } from './dice.ts';
 import { type Line, newLine, type SimulatedKms, type SimulatedStore } from './services.ts';
 import { EPOCH_MS, type Timeline } from './timeline.ts';
@@ -77,6 +77,11 @@ export class SimulatedMember implements Clock {
 
   get isUp(): boolean {
     return this.codec !== undefined && this.#frozenFromMs === undefined;
+  }
+
+  /** The keys whose bytes it has; none while its process does not run. */
+  get heldKeys(): readonly KeyHealth[] {
+    return this.codec?.health().keys.filter((key) => key.held) ?? [];
   }
 
   /** Starts the process; repeats failed starts without an end, as a supervisor does. */

@@ -163,7 +163,7 @@ export class MemoryLaws {
   started(member: SimulatedMember): void {
     this.#lookAt(member);
     if (!this.#world.mayWrap || this.#thefts.stolen.length > 0) return;
-    const held = member.codec?.health().keys.filter((key) => key.held) ?? [];
+    const held = member.heldKeys;
     if (held.some(({ id }) => this.#thefts.isForeign(id)) && held.some(({ id }) => !this.#thefts.isForeign(id))) {
       this.#report('two lineages are not one ring', `${member.name} started with both`);
     }
@@ -206,9 +206,7 @@ export class MemoryLaws {
       if (timeline.nowMs - at < 600 * SECOND) continue;
       this.#published.add(id);
       // An entry with a key that no one holds is junk; an attacker who deceived a starting server chooses any times.
-      const isKnown = this.#world.members.some((member) =>
-        member.codec?.health().keys.some((each) => each.id === id && each.held),
-      );
+      const isKnown = this.#world.members.some((member) => member.heldKeys.some((each) => each.id === id));
       if (isKnown && this.#world.hostility.spells.length === 0) this.#judgeVouchers(seen);
       if (
         !isKnown ||

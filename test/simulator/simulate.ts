@@ -158,11 +158,6 @@ function publishedIn({ store }: World): number {
   return new Set(store.history.flatMap(({ stored }) => storedKeys(stored.document).map(({ id }) => id))).size;
 }
 
-function heldBy({ codec }: SimulatedMember): ReadonlySet<string> {
-  const keys = codec?.health().keys ?? [];
-  return new Set(keys.filter((key) => key.held).map(({ id }) => id));
-}
-
 /** Measures how long a new key takes to reach the whole fleet. Sampled, so within 30 s. */
 function watchPropagation(world: World): number[] {
   const seconds: number[] = [];
@@ -177,7 +172,8 @@ function watchPropagation(world: World): number[] {
     }
     known = world.store.history.length;
     if (pending.size === 0) return;
-    const held = world.members.flatMap((member) => (member.isUp ? [heldBy(member)] : []));
+    const running = world.members.filter((member) => member.isUp);
+    const held = running.map((member) => new Set(member.heldKeys.map((key) => key.id)));
     for (const [id, at] of pending) {
       if (held.every((ids) => ids.has(id))) {
         seconds.push(Math.round((world.timeline.nowMs - at) / SECOND));

@@ -198,7 +198,7 @@ export class World {
   /** Whether a member has only keys of such a ring, made a short while ago, and has not read the other one yet. */
   isAstray(member: SimulatedMember): boolean {
     if (this.#strayRoots.size === 0) return false;
-    const held = member.codec?.health().keys.filter((key) => key.held) ?? [];
+    const held = member.heldKeys;
     const isNew = held.some(({ id }) => this.timeline.nowMs - (this.publishedAt(id) ?? 0) < ASTRAY_MS);
     return isNew && held.every(({ id }) => this.isStray(id));
   }

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { createKmsCodec, localKeyWrapper, memoryRing } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
+// @boundaries-ignore what the tests of all packages share is no package
+import { seedCount } from '../../../test/support/seeds.ts';
 import { CODEC_REQUIREMENTS, describeCodec, runCodecConformance } from '../src/index.ts';
 import { BROKEN_CODECS, soundCodec, zooTarget } from './zoo/broken-codecs.ts';
 import { SOUND_CODECS } from './zoo/sound-codecs.ts';
@@ -26,7 +28,7 @@ describe('every broken codec is caught by the requirement it breaks', () => {
 });
 
 /** `SEALRING_SEEDS=200` checks every sound codec with two hundred seeds. */
-const SEEDS = Number(process.env['SEALRING_SEEDS'] ?? 1);
+const SEEDS = seedCount(1);
 
 describe('a sound codec passes completely, with any seed', () => {
   for (const { target, warnings } of SOUND_CODECS) {

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type { KeyWrapper } from '@sealring/core';
 import { afterAll, describe, expect, type Mock, test, vi } from 'vitest';
+// @boundaries-ignore what the tests of all packages share is no package
+import { seedCount } from '../../../test/support/seeds.ts';
 import {
   type ConformanceReport,
   describeKeyWrapper,
@@ -130,7 +132,7 @@ test('two wraps have the same key stream if their XOR is that of their data keys
 });
 
 /** `SEALRING_SEEDS=20` checks every sound key wrapper with twenty seeds. */
-const SEEDS = Number(process.env['SEALRING_SEEDS'] ?? 1);
+const SEEDS = seedCount(2);
 
 describe('a sound key wrapper passes completely, with any seed', () => {
   for (const { target } of SOUND_KEY_WRAPPERS) {

@@ -29,7 +29,6 @@ export const ABORT_CHECKS: KeyWrapperChecks = {
     const [keyWrapper, unasked] = [await trial.create(), await trial.createUnasked()];
     const made = await trial.make(keyWrapper);
     const reasons = await reasonsOf(trial, keyWrapper, made);
-    const isPipe = THROUGH_PIPE in trial.target;
     for (const [asked, where] of [
       [keyWrapper, ''],
       [unasked, `, ${NOWHERE}`],
@@ -37,28 +36,13 @@ export const ABORT_CHECKS: KeyWrapperChecks = {
       for (const call of trial.calls(asked, made)) {
         for (const [i, turns] of TURNS.entries()) {
           const what = `${call.name}, aborted in progress${where}`;
-          // A program may have answered before it reads the abort. Several tries avoid that.
-          let isRight = false;
-          for (let tries = isPipe ? 5 : 1; tries > 0 && !isRight; tries--) {
-            const outcome = await promptly(abortedUnderWay(trial, call, turns, reasons[i]), what);
-            if (outcome !== undefined && 'error' in outcome) expectKind(outcome.error, 'unavailable', what);
-            // An answer may arrive before the abort, as it always does for a wrapper within the process.
-            const maySucceed = turns > 0 || !trial.supports.remote || (isPipe && (outcome?.afterMs ?? 0) <= 20);
-            isRight = outcome === undefined || 'error' in outcome || maySucceed;
-          }
-          expectThat(isRight, `${what}, succeeded nevertheless`);
+          await expectAborted(trial, call, what, { turns, reason: reasons[i] });
         }
         const beside = `${call.name}, aborted beside another call${where}`;
         await expectAtOnce(trial, () => call, beside, { afterMs: 0, reason: undefined });
-        const began = performance.now();
-        if (asked === keyWrapper) await trial.settle(call.start, call.name);
-        const tookMs = performance.now() - began;
-        for (const part of tookMs < LONG_MS ? [] : PARTS) {
-          const what = `${call.name}, aborted after ${part} of its duration,`;
-          await expectAtOnce(trial, () => call, what, { afterMs: tookMs * part, reason: undefined });
-        }
       }
     }
+    for (const call of trial.calls(keyWrapper, made)) await expectAtOnceWithin(trial, call);
     if (trial.target.createUnreachable !== undefined) await expectAtOnceLater(trial, made, reasons);
   },
   'WRAP-ABORT-ALONE': async (trial) => {
@@ -101,6 +85,28 @@ async function reasonsOf(
   return [undefined, 'error' in own ? own.error : undefined, 'text', new Error('the caller’s own')];
 }
 
+/** Expects a call that is aborted after some turns of the event loop to end as unavailable, unless it was faster. */
+async function expectAborted(
+  trial: KeyWrapperTrial,
+  call: Call,
+  what: string,
+  { turns, reason }: { readonly turns: number; readonly reason: unknown },
+): Promise<void> {
+  const isPipe = THROUGH_PIPE in trial.target;
+  // A program may have answered before it reads the abort. Several tries avoid that.
+  for (let tries = isPipe ? 5 : 1; tries > 0; tries--) {
+    const outcome = await promptly(abortedUnderWay(trial, call, turns, reason), what);
+    if (outcome === undefined) return;
+    if ('error' in outcome) {
+      expectKind(outcome.error, 'unavailable', what);
+      return;
+    }
+    // An answer may arrive before the abort, as it always does for a wrapper within the process.
+    if (turns > 0 || !trial.supports.remote || (isPipe && outcome.afterMs <= 20)) return;
+  }
+  throw new Finding(`${what}, succeeded nevertheless`);
+}
+
 /** The outcome, and the time since the abort; undefined for a call that ended before the abort. */
 async function abortedUnderWay(
   trial: KeyWrapperTrial,
@@ -129,6 +135,18 @@ const TRIES = 3;
 const AT_ONCE_TURNS = 200;
 /** Timers of the kit that run out before a call is late: as busy as the machine is, so are they. */
 const TIMERS = { here: { count: 12, ms: 5 }, throughPipe: { count: 40, ms: 25 } };
+
+/** Aborts a call of a reachable service in the middle, if it takes long enough to have one. */
+async function expectAtOnceWithin(trial: KeyWrapperTrial, call: Call): Promise<void> {
+  const began = performance.now();
+  await trial.settle(call.start, call.name);
+  const tookMs = performance.now() - began;
+  if (tookMs < LONG_MS) return;
+  for (const part of PARTS) {
+    const what = `${call.name}, aborted after ${part} of its duration,`;
+    await expectAtOnce(trial, () => call, what, { afterMs: tookMs * part, reason: undefined });
+  }
+}
 
 /** Aborts calls during retries, each on its own instance, since some instances stop retrying after failures. */
 async function expectAtOnceLater(trial: KeyWrapperTrial, made: Made, reasons: readonly unknown[]): Promise<void> {

@@ -6,7 +6,14 @@ import { type Check, expectThat } from '../requirement.ts';
 import { contentsOf, printed, reachableFrom, shows } from '../secrets.ts';
 import { describeThrown, difference } from '../thrown.ts';
 import { watchOutput } from '../watch.ts';
-import { isArgumentError, isKeyWrapperError, type KeyWrapperChecks, type KeyWrapperTrial, OPTIONS } from './trial.ts';
+import {
+  isArgumentError,
+  isKeyWrapperError,
+  type KeyWrapperChecks,
+  type KeyWrapperTrial,
+  NOWHERE,
+  OPTIONS,
+} from './trial.ts';
 
 /** Wait for the output of a call, milliseconds. */
 const LATER_MS = 50;
@@ -129,7 +136,7 @@ async function failuresOf(
   controller.abort();
   await underWay;
   if (trial.target.createUnreachable !== undefined) {
-    await each(await trial.create('createUnreachable'), 'with a service that cannot be reached');
+    await each(await trial.create('createUnreachable'), NOWHERE);
   }
   for (const pair of [['disable', 'enable'] as const, ['deny', 'allow'] as const]) {
     const [change] = pair;

@@ -174,7 +174,7 @@ async function expectOneAnswer(trial: KeyWrapperTrial, unreachable: KeyWrapper, 
   const others = names.filter((name) => name !== keyId);
   for (const other of renamed(unreachable, wrapped, others)) {
     if (unreachable.owns?.(other) === false) continue;
-    const what = 'unwrap of the own wrapped key with its keyId in another spelling';
+    const what = 'unwrap of its own wrapped key with keyId in another spelling';
     const outcome = await trial.settle(() => unreachable.unwrap(other, OPTIONS), what);
     const isRefused = 'error' in outcome && isKeyWrapperError(outcome.error) && outcome.error.kind === 'corrupt';
     expectThat(!isRefused, 'owns returned true for another spelling of keyId, which unwrap refuses before any call');

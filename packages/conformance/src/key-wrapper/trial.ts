@@ -48,6 +48,7 @@ export const CONTEXT: WrapOptions['context'] = Object.freeze({
 /** The default options of calls. */
 export const OPTIONS: WrapOptions = Object.freeze({ context: CONTEXT });
 
+/** Said of a call in a finding. */
 export const NOWHERE = 'with an unreachable service';
 
 /** Time limit for a call that must end at once, even on a busy machine, milliseconds. */

@@ -31,12 +31,16 @@ export class Condition {
     return this.#lastFailure;
   }
 
-  /** `failing`: cannot work or must not be sent requests. `degraded`: works, but needs attention. */
-  status(now: Moment, problems: readonly RingProblem[] = this.problems(now)): CodecStatus {
+  /**
+   * `failing`: cannot work or must not be sent requests. `degraded`: works, but needs attention. `known` are the
+   * problems of the same moment, if the caller has them.
+   */
+  status(now: Moment, known?: readonly RingProblem[]): CodecStatus {
     const { sync, view } = this.#o;
     if (!view.isReady(now)) return 'failing';
     const isTroubled = this.#failures > 0 || this.#rotation.isFailing || view.limits.isRefused(now);
-    return isTroubled || sync.repairs.dueAt !== undefined || problems.length > 0 ? 'degraded' : 'ok';
+    if (isTroubled || sync.repairs.dueAt !== undefined) return 'degraded';
+    return (known ?? this.problems(now)).length > 0 ? 'degraded' : 'ok';
   }
 
   /** The problems that an operator should know about, each with its remedy. */
