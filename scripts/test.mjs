@@ -35,6 +35,7 @@ const plain = { ...toolEnvironment, NO_COLOR: '1', FORCE_COLOR: '0' };
 // the configuration does not reach the projects.
 const workers = process.env.VITEST_MAX_WORKERS ?? String(availableParallelism() + 2);
 const report = join('.cache', 'test-results.json');
+const errorReport = join('.cache', 'test-errors.json');
 const SLOWEST = 10;
 const WHY = 300;
 
@@ -49,22 +50,28 @@ async function runCheck(name, [command, ...args]) {
 
 async function runTests(tier, args) {
   mkdirSync(join(root, '.cache'), { recursive: true });
-  rmSync(join(root, report), { force: true });
+  for (const file of [report, errorReport]) rmSync(join(root, file), { force: true });
   // A line for each file; the report lists slow tests within a file.
   const reporters = [
     '--reporter=default',
     '--slowTestThreshold=60000',
     '--reporter=json',
     `--outputFile.json=${report}`,
+    '--reporter=./scripts/unhandled-errors.mjs',
   ];
-  const env = { ...toolEnvironment, VITEST_MAX_WORKERS: workers, SEALRING_TESTS: tier };
+  const env = {
+    ...toolEnvironment,
+    VITEST_MAX_WORKERS: workers,
+    SEALRING_TESTS: tier,
+    SEALRING_UNHANDLED_ERRORS: join(root, errorReport),
+  };
   const { code } = await run('vitest', ['run', ...reporters, ...args], { stdio: 'inherit', env });
-  return { code, files: readReport() };
+  return { code, files: readReport(report)?.testResults, errors: readReport(errorReport) };
 }
 
-function readReport() {
+function readReport(file) {
   try {
-    return JSON.parse(readFileSync(join(root, report), 'utf8')).testResults;
+    return JSON.parse(readFileSync(join(root, file), 'utf8'));
   } catch {
     return undefined; // vitest ended before it could report: its exit code counts as the failure
   }
@@ -74,10 +81,11 @@ const isBroken = (file) =>
   // A file that does not load, or whose hooks fail, has no failed test of its own.
   file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed');
 
-function countTests({ code, files = [] }) {
+function countTests({ code, files = [], errors = [] }) {
   const tests = files.flatMap((file) => file.assertionResults);
   const passed = tests.filter((test) => test.status === 'passed').length;
-  const failed = tests.filter((test) => test.status === 'failed').length + files.filter(isBroken).length;
+  const failed =
+    tests.filter((test) => test.status === 'failed').length + files.filter(isBroken).length + errors.length;
   const skipped = tests.filter((test) => !['passed', 'failed'].includes(test.status));
   const nothingRan = passed + failed === 0;
   if (nothingRan) process.stdout.write('No test ran.\n');
@@ -117,7 +125,7 @@ function tellSlowest(files = []) {
   }
 }
 
-function tellFailures({ code, files = [] }, failedChecks) {
+function tellFailures({ code, files = [], errors = [] }, failedChecks) {
   const failures = files.flatMap((file) => {
     const failed = file.assertionResults.filter((test) => test.status === 'failed');
     return isBroken(file) ? [{ file }] : failed.map((test) => ({ file, test }));
@@ -130,8 +138,11 @@ function tellFailures({ code, files = [] }, failedChecks) {
     const [why] = (test?.failureMessages?.[0] ?? file.message ?? '').trim().split('\n');
     process.stdout.write(`    ${why.slice(0, WHY)}\n`);
   }
-  if (code !== 0 && failures.length === 0) {
-    process.stdout.write(`\nvitest exited with code ${code}, and no test failed: search its output for "Unhandled".\n`);
+  for (const { type, where, text } of errors) {
+    process.stdout.write(`\n${type}, which belongs to no test${where === '' ? '' : ` (last: ${where})`}:\n${text}\n`);
+  }
+  if (code !== 0 && failures.length + errors.length === 0) {
+    process.stdout.write(`\nvitest exited with code ${code}, and named neither a failed test nor an error.\n`);
   }
 }
 
@@ -165,12 +176,13 @@ await main(async () => {
   const runs = tier?.runs ?? [{}];
   const more = tier === undefined ? args : args.slice(1);
   const left = files.filter((file) => !runs.some(({ kinds = [tierOf(file)] }) => kinds.includes(tierOf(file))));
-  const ran = { code: 0, files: [] };
+  const ran = { code: 0, files: [], errors: [] };
   for (const { kinds = [], args: own = [] } of runs) {
     const chosen = files.filter((file) => kinds.includes(tierOf(file))).map((file) => join(root, file));
     const one = await runTests(name ?? 'all', [...chosen, ...own, ...more]);
     ran.code ||= one.code;
     ran.files.push(...(one.files ?? []));
+    ran.errors.push(...(one.errors ?? []));
   }
   tellSlowest(ran.files);
   const tests = countTests(ran);
