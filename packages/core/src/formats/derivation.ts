@@ -1,4 +1,5 @@
-import { createHash, createHmac } from 'node:crypto';
+import { createHash } from 'node:crypto';
+import { hmac } from '../base/hmac.ts';
 
 /** Bytes of a key id; 12 characters of base64url. */
 export const KEY_ID_BYTES = 9;
@@ -17,7 +18,7 @@ export function keyIdOf(dataKey: Uint8Array): Buffer {
  * contains.
  */
 export function subKey(dataKey: Uint8Array, label: DerivationLabel, ring: string): Buffer {
-  return createHmac('sha512', dataKey).update(subKeyInput(label, ring)).digest();
+  return hmac('sha512', dataKey).update(subKeyInput(label, ring)).digest();
 }
 
 /** The input of a sub-key's HMAC, before its tail. */

@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { hmac } from '../base/hmac.ts';
 import { unpooled } from '../base/options.ts';
 import { subKey } from '../formats/derivation.ts';
 
@@ -22,7 +22,7 @@ export class RingAuthenticator {
   /** HMAC-SHA-256 of an ASCII text, 32 bytes. */
   mac(text: string): Buffer {
     if (this.#isOverwritten) throw new Error(`the ring authenticator of data key ${this.id} was overwritten`);
-    return createHmac('sha256', this.#secret).update(text).digest();
+    return hmac('sha256', this.#secret).update(text).digest();
   }
 
   /** Overwrites the sub-key. Every later use throws. */

@@ -1,5 +1,5 @@
-import { createHmac } from 'node:crypto';
 import type { Moment } from '../base/clock.ts';
+import { hmac } from '../base/hmac.ts';
 import { InvalidRequestState } from '../contracts/codec.ts';
 import { SealUnavailableError } from '../contracts/errors.ts';
 import {
@@ -185,7 +185,7 @@ export class PythonTokens implements TokenFormat {
     use.sealed += 1;
     const nonce = new Uint8Array(PYTHON_NONCE_BYTES);
     this.#state.random(nonce);
-    if (use.hedgeKey !== undefined) mix(nonce, hmac(use.hedgeKey, payload));
+    if (use.hedgeKey !== undefined) mix(nonce, hmac('sha256', use.hedgeKey).update(payload).digest());
     return sealPython(use.key, nonce, payload);
   }
 
@@ -213,16 +213,12 @@ export class PythonTokens implements TokenFormat {
     let use = this.#keys.get(held.lease);
     if (use === undefined) {
       const secret = held.secret('python');
-      const hedgeKey = this.#state.hedge ? hmac(secret, HEDGE_INFO) : undefined;
+      const hedgeKey = this.#state.hedge ? hmac('sha256', secret).update(HEDGE_INFO).digest() : undefined;
       use = { key: derivePythonKey(secret), hedgeKey, sealed: 0 };
       this.#keys.set(held.lease, use);
     }
     return use;
   }
-}
-
-function hmac(key: Uint8Array, data: Uint8Array | string): Buffer {
-  return createHmac('sha256', key).update(data).digest();
 }
 
 /** A token that every server rejects for its length must not be sealed. */

@@ -1,7 +1,8 @@
-import { createHash, createHmac } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { startupSnapshot } from 'node:v8';
 import { threadId } from 'node:worker_threads';
 import type { Moment, RandomSource } from '../base/clock.ts';
+import { hmac } from '../base/hmac.ts';
 import { type SealingTokenKey, sealSealring } from '../formats/sealring.ts';
 import { NONCE_BYTES, SALT_BYTES } from '../formats/sealring-token.ts';
 
@@ -93,7 +94,7 @@ export class TokenSealer {
     this.#state.pool.fill(nonce, lastTag);
     mixTime(nonce, now, this.#count);
     const { hedgeKey } = tokenKey;
-    if (hedgeKey !== undefined) mix(nonce, createHmac('sha256', hedgeKey).update(payload).digest());
+    if (hedgeKey !== undefined) mix(nonce, hmac('sha256', hedgeKey).update(payload).digest());
     this.#count += 1;
     this.#sealedAt = now.steadyMs;
     this.#sealedAtWallMs = now.wallMs;
