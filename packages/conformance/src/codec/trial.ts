@@ -10,12 +10,15 @@ export type CodecChecks = Checks<CodecTrial>;
 
 /** Bytes that a token and each of its parts may encode, in the common encodings. */
 export function decodings(token: string): readonly Uint8Array[] {
+  return decodingsOf(token).map((decode) => decode());
+}
+
+/** The same, each decoded when it is called. */
+export function decodingsOf(token: string): readonly (() => Uint8Array)[] {
   const parts = [token, ...token.split(/[.~]/), token.replace(/^[^.]*\./, '')];
-  return parts.flatMap((part) => [
-    Buffer.from(part, 'base64url'),
-    Buffer.from(part, 'hex'),
-    Buffer.from(part, 'latin1'),
-  ]);
+  return parts.flatMap((part) =>
+    (['base64url', 'hex', 'latin1'] as const).map((encoding) => () => Buffer.from(part, encoding)),
+  );
 }
 
 /** Time budget for the optional calls of one check, milliseconds, so that a slow codec takes less than a minute. */
