@@ -6,7 +6,8 @@ import { TIER_LINES, testFiles, tierOf } from './tiers.mjs';
 
 const help = `Usage: npm test                    all checks, and the tests that need no server: a few minutes
        npm run test:services       the tests with emulators, stores and fleets of processes
-       npm run test:all            all checks and every test, also the long searches: what CI runs
+       npm run test:all            all checks and every test, also the long searches
+       npm run test:all -- --shard 1/2   all checks, and every second test file: CI runs the rest on another machine
        npm test -- FILTER ...      only the test files whose path contains a FILTER, of every kind, no checks
        npm test -- -t NAME ...     options are passed to vitest
        npm run coverage            every test, no checks, with the coverage of lines, branches and functions
