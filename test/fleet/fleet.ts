@@ -100,6 +100,11 @@ export class Fleet {
     return new Set(Array.from(this.#kept.values(), ({ token }) => keyIdOf(token)));
   }
 
+  /** Number of tokens kept: one for each key that each member sealed with. */
+  get keptTokens(): number {
+    return this.#kept.size;
+  }
+
   async fork(count: number): Promise<Member[]> {
     const forking = Array.from({ length: count }, () => Member.fork(`member ${++this.#names}`));
     const members = await Promise.all(forking);

@@ -8,6 +8,8 @@ export interface TcpProxy {
   readonly port: number;
   /** Connections accepted so far. */
   readonly accepted: number;
+  /** Pieces of data that the server has sent so far. */
+  readonly answers: number;
   /** Delay of all data, each way, in milliseconds. */
   delay(ms: number): void;
   /** Resets every connection, and refuses new ones until {@link mend}. */
@@ -54,6 +56,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   let mode: Mode = 'pass';
   let delayMs = 0;
   let accepted = 0;
+  let answers = 0;
   let hold: Hold | undefined;
 
   const server = createServer((near) => {
@@ -88,7 +91,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
           hold.begun.give();
         }
         if (hold?.isOn === true) passed = Promise.all([passed, hold.ended.given]).then(() => undefined);
-      }
+      } else answers++;
       next(() => void to.write(bytes));
     });
     from.on('close', () => next(() => void to.destroy()));
@@ -111,6 +114,9 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     port: (server.address() as AddressInfo).port,
     get accepted() {
       return accepted;
+    },
+    get answers() {
+      return answers;
     },
     delay(ms) {
       delayMs = ms;

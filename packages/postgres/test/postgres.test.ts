@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { setTimeout as pause } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { RingConflictError, type RingStoreErrorKind } from '@sealring/core';
 import { Client, Pool } from 'pg';
@@ -221,7 +220,9 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
     expect(await ring.read()).toEqual({ document: 'x', revision });
     await holder.query('ROLLBACK');
     // The server may have completed the statement that it was executing, but only one of the writes.
-    await pause(200);
+    const running =
+      "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%sealring_ring%' AND pid <> pg_backend_pid()";
+    await expect.poll(async () => (await holder.query(running)).rowCount).toBe(0);
     expect(['x', 'y']).toContain((await ring.read())?.document);
   });
 
@@ -231,7 +232,8 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
     const busy = await pool.connect();
     await expect(ring.write('late', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
     busy.release();
-    await pause(100);
+    // The pool has one connection, so a late write would come before this query.
+    await pool.query('SELECT 1');
     expect(await ring.read()).toBeUndefined();
     expect(pool.totalCount).toBe(1);
   });
