@@ -170,7 +170,11 @@ describe.skipIf(redis === undefined)(`${MEMBERS} processes on Redis`, { timeout:
     const isRevoked = async () =>
       (await storedKeys())?.some((each) => each.id === revoked && each.revoked !== undefined);
     expect(await isRevoked()).toBe(true);
-    await pause(3_000);
+    const isKnownTo = async (member: Member) => {
+      const { keys } = await member.tell('health', undefined);
+      return keys.some(({ id, state }) => id === revoked && state === 'revoked');
+    };
+    await until(async () => (await Promise.all(fleet.members.map(isKnownTo))).every(Boolean), 30);
     for (const lose of [() => fallBackTo(copy), () => command('FLUSHALL')]) {
       await lose();
       expect(await isRevoked()).not.toBe(true);
