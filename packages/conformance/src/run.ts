@@ -64,6 +64,10 @@ const SLACK_MS = 10_000;
 const CLOSE_AGAIN_MS = 50;
 /** Targets whose `close` does not end: the kit waits for it only once. */
 const neverClose = new WeakSet<object>();
+/** Requirements of a target that did not end in time, after which the others get less time, milliseconds. */
+const lateness = new WeakMap<object, number>();
+const MOST_LATE = 3;
+const SHORT_MS = 5_000;
 
 export function suiteOf<
   Target extends { readonly name: string },
@@ -138,11 +142,14 @@ async function runSuite<Tried extends Trial>(
 
 async function tryOne<Tried extends Trial>(
   requirement: CheckedRequirement<Tried>,
-  { timeoutMs, seed }: Settings,
+  settings: Settings,
   trial: Tried,
   target: object,
 ): Promise<{ readonly result: ConformanceResult; readonly isLast: boolean }> {
   const { id, level } = requirement;
+  const { seed } = settings;
+  const wasLate = lateness.get(target) ?? 0;
+  const timeoutMs = wasLate < MOST_LATE ? settings.timeoutMs : Math.min(settings.timeoutMs, SHORT_MS);
   const began = performance.now();
   const stray = catchStrays();
   let error: unknown;
@@ -163,6 +170,7 @@ async function tryOne<Tried extends Trial>(
     stray.stop();
   }
   const durationMs = Math.round(performance.now() - began);
+  if (durationMs >= timeoutMs) lateness.set(target, wasLate + 1);
   // Without a program, no other requirement can be checked: it fails whatever the level.
   if (error instanceof DidNotStart) {
     return { result: { id, level, status: 'fail', detail: error.message, durationMs }, isLast: true };

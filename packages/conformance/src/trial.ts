@@ -5,6 +5,9 @@ import { describeThrown, isObject, isThenable, kindOf } from './thrown.ts';
 /** Time limit for closing all instances of one requirement, milliseconds. */
 export const CLOSE_MS = 5_000;
 
+/** Usual time for repetitions, milliseconds. */
+export const REPEATS_MS = 500;
+
 export type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
 /** Base of the trials of all suites: closes the instances after a check, and names the calls that hang. */
@@ -70,6 +73,15 @@ export class Trial {
     const outcome = await this.settle(start, what);
     if ('error' in outcome) return outcome.error;
     throw new Finding(`${what} was not refused: the call returned ${kindOf(outcome.value)}`);
+  }
+
+  /** The first items, and as many more as the time allows. */
+  *inTime<T>(items: readonly T[], least: number, budgetMs: number = REPEATS_MS): Generator<T> {
+    const deadline = performance.now() + budgetMs;
+    for (const [i, item] of items.entries()) {
+      if (i >= least && performance.now() > deadline) return;
+      yield item;
+    }
   }
 
   /** Waits for all promises to settle, and then throws the first error. */

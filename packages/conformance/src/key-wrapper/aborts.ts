@@ -17,7 +17,7 @@ import {
 } from './trial.ts';
 
 /** Moments of an abort, in turns of the event loop. At 0, no response of a service can have arrived. */
-const TURNS = [0, 1, 3];
+const TURNS = [0, 1, 3, 0, 0, 1];
 /** Later moments with an unreachable service, in milliseconds: during retries and the pauses between them. */
 const LATER_MS = [20, 60, 150, 400, 1_000];
 /** Later moments with a reachable service, as parts of the duration of a call that is long enough. */
@@ -38,8 +38,8 @@ export const ABORT_CHECKS: KeyWrapperChecks = {
           const what = `${call.name}, aborted in progress${where}`;
           await expectAborted(trial, call, what, { turns, reason: reasons[i] });
         }
-        const beside = `${call.name}, aborted beside another call${where}`;
-        await expectAtOnce(trial, () => call, beside, { afterMs: 0, reason: undefined });
+        const beside = `${call.name}, aborted beside other calls${where}`;
+        await expectAtOnce(trial, () => call, beside, { afterMs: 0, reason: undefined, others: MANY });
       }
     }
     for (const call of trial.calls(keyWrapper, made)) await expectAtOnceWithin(trial, call);
@@ -74,7 +74,7 @@ export const ABORT_CHECKS: KeyWrapperChecks = {
   },
 };
 
-/** Reasons of a signal, including an error of the key wrapper’s own class. The call must be `unavailable` for all. */
+/** Reasons of a signal, including null, that of `AbortSignal.timeout`, and an error of the key wrapper’s own class. The call must be `unavailable` for all. */
 async function reasonsOf(
   trial: KeyWrapperTrial,
   keyWrapper: KeyWrapper,
@@ -82,7 +82,8 @@ async function reasonsOf(
 ): Promise<readonly unknown[]> {
   const foreign = { ...copyOf(wrapped), provider: 'conformance-elsewhere' };
   const own = await trial.settle(() => keyWrapper.unwrap(foreign, OPTIONS), 'unwrap of another provider’s');
-  return [undefined, 'error' in own ? own.error : undefined, 'text', new Error('the caller’s own')];
+  const late = new DOMException('the deadline of the caller', 'TimeoutError');
+  return [undefined, 'error' in own ? own.error : undefined, 'text', null, late, new Error('the caller’s own')];
 }
 
 /** Expects a call that is aborted after some turns of the event loop to end as unavailable, unless it was faster. */
@@ -132,6 +133,8 @@ async function abortedUnderWay(
 
 /** Number of tries, and number of turns of the event loop that count as immediate. */
 const TRIES = 3;
+/** Number of calls before the aborted one: more than most wrappers make at a time. */
+const MANY = 20;
 const AT_ONCE_TURNS = 200;
 /** Timers of the kit that run out before a call is late: as busy as the machine is, so are they. */
 const TIMERS = { here: { count: 12, ms: 5 }, throughPipe: { count: 40, ms: 25 } };
@@ -162,37 +165,40 @@ async function expectAtOnceLater(trial: KeyWrapperTrial, made: Made, reasons: re
 }
 
 /**
- * An aborted call must end at once, and before an earlier call that waits for its service. One that ends before the abort
- * cannot be aborted.
+ * Aborted calls must end at once, and before earlier calls that wait for their service. If one ends before the abort, none
+ * is judged.
  */
 async function expectAtOnce(
   trial: KeyWrapperTrial,
   renew: () => Call | Promise<Call>,
   what: string,
-  { afterMs, reason }: { readonly afterMs: number; readonly reason: unknown },
+  { afterMs, reason, others = 1 }: { readonly afterMs: number; readonly reason: unknown; readonly others?: number },
 ): Promise<void> {
   let finding = '';
   for (let tries = 0; tries < TRIES; tries++) {
     const { name, start } = await renew();
     const [aborted, other] = [new AbortController(), new AbortController()];
     const ended: string[] = [];
-    const calls = [other, aborted].map((controller, i) =>
-      trial.settle(() => start(controller.signal), name).finally(() => ended.push(i === 0 ? 'other' : 'aborted')),
-    );
-    if (afterMs > 0) await within(afterMs, Promise.race(calls), undefined);
+    const begin = ({ signal }: AbortController): Promise<Outcome> => trial.settle(() => start(signal), name);
+    const before = Array.from({ length: others }, () => begin(other).finally(() => ended.push('other')));
+    // Two calls with one signal, of which neither may replace the other's listener.
+    const both = Promise.all([begin(aborted), begin(aborted)]).finally(() => ended.push('aborted'));
+    if (afterMs > 0) await within(afterMs, Promise.race([...before, both]), undefined);
     const isOver = ended.length > 0;
     aborted.abort(reason);
     finding = isOver ? '' : await lateness(trial, ended);
     other.abort();
     if (finding !== '') continue;
-    const [, outcome] = await Promise.all(calls);
-    if (!isOver && outcome !== undefined && 'error' in outcome) expectKind(outcome.error, 'unavailable', what);
+    await Promise.all(before);
+    for (const outcome of await both) {
+      if (!isOver && 'error' in outcome) expectKind(outcome.error, 'unavailable', what);
+    }
     return;
   }
   throw new Finding(`${what} ${finding}`);
 }
 
-/** Why the aborted one of two calls has not ended at once; empty if it has. */
+/** Why the aborted calls have not ended at once; empty if they have. */
 async function lateness({ target }: KeyWrapperTrial, ended: readonly string[]): Promise<string> {
   const isPipe = THROUGH_PIPE in target;
   for (let turn = 0; turn < AT_ONCE_TURNS && !ended.includes('aborted'); turn++) await nextTurn();

@@ -59,6 +59,7 @@ const ALIKE_VALUES: readonly Alike[] = [
   ['with A (U+0041) for Ł (U+0141)', { d3: '\u0141' }, { d3: '\u0041' }],
   ['with one letter beyond Latin-1 for another', { d4: '\u0141' }, { d4: '\u0143' }],
   ['with a Cyrillic letter for a Latin one', { d5: 'a' }, { d5: '\u0430' }],
+  ['with an emoji for the character of its last 16 bits', { d7: '\u{1f600}' }, { d7: '\uf600' }],
   ['with one emoji for another', { d6: '\u{1f600}' }, { d6: '\u{1f601}' }],
   ['with a percent sign that is encoded', { e1: '%' }, { e1: '%25' }],
   ['with a plus sign for a space', { e2: 'x y' }, { e2: 'x+y' }],

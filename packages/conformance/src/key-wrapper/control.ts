@@ -11,12 +11,17 @@ import {
   type KeyWrapperChecks,
   type KeyWrapperTrial,
   type Made,
+  type MadeBy,
   OPTIONS,
   wrappedKeyOf,
 } from './trial.ts';
 
 /** Number of repetitions of a refused call, which reveal a cached result. */
 const TIMES = 3;
+
+/** Number of rotations until a version has two digits, as far as the time allows. */
+const TWO_DIGITS = 10;
+const ROTATING_MS = 1_000;
 
 /** Number of wraps that start in sequence while the version changes. */
 const BESIDE_ROTATION = 12;
@@ -71,9 +76,19 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
   'WRAP-ROTATED-NAMES': async (trial) => {
     // The earlier instance may use the version it knows for some time.
     const { before, after } = await rotated(trial);
-    for (const { by, wrapped } of after) {
-      const isNew = before.every((one) => one.wrapped.keyId !== wrapped.keyId);
-      expectThat(isNew, `a wrap of ${by} after a rotation names the earlier version`);
+    const names = new Set(before.map(({ wrapped }) => wrapped.keyId));
+    const expectNew = (made: readonly MadeBy[]): void => {
+      for (const { by, wrapped } of made) {
+        expectThat(!names.has(wrapped.keyId), `a wrap of ${by} after a rotation names an earlier version`);
+      }
+      for (const { wrapped } of made) names.add(wrapped.keyId);
+    };
+    expectNew(after);
+    // Up to a version of two digits, which comes before one of one digit in the order of texts.
+    const { rotate } = trial.control('rotate');
+    for (const _ of trial.inTime(Array.from({ length: TWO_DIGITS }), 0, ROTATING_MS)) {
+      await rotate();
+      expectNew(await trial.makeEach(await trial.create()));
     }
   },
   'WRAP-VERSIONS-DECLARED': async (trial) => {
@@ -109,7 +124,11 @@ async function bindsSpelling(trial: KeyWrapperTrial): Promise<void> {
   if (keyWrapper.supports.keyVersions !== true) return;
   const ends = ['x', '\n', ' ', '/', '?x=y', '.0', 'e0'].map((end) => keyId + end);
   const numbers = ['0', ' ', '0x', '+'].map((before) => keyId.replace(/\d+$/, (digits) => before + digits));
-  for (const name of new Set([...ends, ...numbers, keyWrapper.keyId, keyId.slice(0, -1)])) {
+  // Equal to the version in 8, 16, 32 and 64 bits.
+  const overflowing = [8n, 16n, 32n, 64n].map((bits) =>
+    keyId.replace(/\d+$/, (digits) => `${BigInt(digits) + 2n ** bits}`),
+  );
+  for (const name of new Set([...ends, ...numbers, ...overflowing, keyWrapper.keyId, keyId.slice(0, -1)])) {
     if (name === keyId) continue;
     const what = `a wrapped key with another spelling of its version: ${JSON.stringify(name).slice(-200)}`;
     await trial.refusal(() => keyWrapper.unwrap({ ...copyOf(wrapped), keyId: name }, OPTIONS), what);

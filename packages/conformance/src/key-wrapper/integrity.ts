@@ -1,3 +1,4 @@
+import type { WrapOptions } from '@sealring/core';
 import { bothWays, flipped, sameBytes, text } from '../bytes.ts';
 import type { Check } from '../requirement.ts';
 import { MOST_STORED } from './signatures.ts';
@@ -22,6 +23,11 @@ const HEAD = 4;
 const EVERY_BIT_MS = 1_500;
 /** Lengths of nonces, tags and headers, at which two wrapped keys are spliced. */
 const SEAMS = [12, 16, -16, -12];
+
+/** Number of altered wrapped keys that are unwrapped at a time. */
+const AT_ONCE = 8;
+/** Number of refusals of one kind in sequence. */
+const TIMES = 12;
 
 type Altered = readonly [Uint8Array, string];
 
@@ -114,9 +120,16 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
       ['of another KMS key’s', () => keyWrapper.unwrap({ ...made.wrapped, keyId: `x${made.wrapped.keyId}` }, OPTIONS)],
       ['to wrap, aborted', () => keyWrapper.wrap(dataKey, { ...OPTIONS, signal: AbortSignal.abort() })],
       ['to wrap of 31 bytes', () => keyWrapper.wrap(dataKey.slice(0, 31), OPTIONS)],
+      ['to wrap, aborted in progress,', () => abortedInProgress((options) => keyWrapper.wrap(dataKey, options))],
+      [
+        'to unwrap, aborted in progress,',
+        () => abortedInProgress((options) => keyWrapper.unwrap(made.wrapped, options)),
+      ],
+      ['to unwrap without options', () => keyWrapper.unwrap(made.wrapped, undefined as never)],
     ];
     for (const [words, refuse] of refused) {
-      for (let i = 0; i < 3; i++) await trial.settle(refuse, words);
+      // More than most circuit breakers allow.
+      for (let i = 0; i < TIMES; i++) await trial.settle(refuse, words);
       for (const { name, start } of trial.calls(keyWrapper, made)) {
         await trial.answer(start, `after a call ${words}, ${name}`);
       }
@@ -127,6 +140,13 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
       expectKind(await trial.refusal(start, words), 'corrupt', `after a valid one, ${words}`);
   },
 };
+
+function abortedInProgress(start: (options: WrapOptions) => unknown): unknown {
+  const controller = new AbortController();
+  const call = start({ ...OPTIONS, signal: controller.signal });
+  controller.abort();
+  return call;
+}
 
 /** Other texts that a lenient decoder reads as the same bytes. None if the wrapped key is not text. */
 function spellings(wrapped: Buffer): readonly Altered[] {
@@ -176,9 +196,14 @@ function alterations(
       const forms = alter(made.wrapped.wrapped, trial).filter(([bytes]) => !sameBytes(bytes, made.wrapped.wrapped));
       const until = performance.now() + EVERY_BIT_MS;
       // Only a few for generate, which usually wraps as wrap does.
-      for (const [wrapped, what] of made.by === 'wrap' ? forms : [...forms.slice(0, 2), ...forms.slice(-2)]) {
+      const tried = made.by === 'wrap' ? forms : [...forms.slice(0, 2), ...forms.slice(-2)];
+      // Several at a time, since a service may be slow.
+      for (let at = 0; at < tried.length; at += AT_ONCE) {
         if (!trial.supports.remote && performance.now() > until) break;
-        await trial.expectCorrupt(keyWrapper, { ...made.wrapped, wrapped }, `a wrapped key ${what}`);
+        const refusals = tried.slice(at, at + AT_ONCE).map(([wrapped, what]) => {
+          return trial.expectCorrupt(keyWrapper, { ...made.wrapped, wrapped }, `a wrapped key ${what}`);
+        });
+        await trial.all(refusals);
       }
     }
   };

@@ -111,9 +111,17 @@ function renamed({ keyId }: KeyWrapper, wrapped: WrappedKey, names: readonly str
 function similarlyNamed(keyWrapper: KeyWrapper, wrapped: WrappedKey): readonly WrappedKey[] {
   const { keyId } = keyWrapper;
   const version = wrapped.keyId.slice(keyId.length);
+  const inherited = OBJECT_NAMES.filter((name) => name !== keyId);
   const longer = /^[a-z0-9]/i.test(version) ? [] : [`${keyId}x`];
   const shorter = /^[^a-z0-9]/i.test(version) && /[a-z0-9]$/i.test(keyId) ? [keyId.slice(0, -1)] : [];
-  return renamed(keyWrapper, wrapped, [...longer, ...shorter, `x${keyId}`, `x\n${keyId}`, ...separatedBy(keyId)]);
+  return renamed(keyWrapper, wrapped, [
+    ...longer,
+    ...shorter,
+    ...inherited,
+    `x${keyId}`,
+    `x\n${keyId}`,
+    ...separatedBy(keyId),
+  ]);
 }
 
 /** Names of other KMS keys that match if a separator acts as a wildcard. Not x, since 0x starts a number. */

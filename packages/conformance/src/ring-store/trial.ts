@@ -3,7 +3,7 @@ import type { RingStore, RingStoreCallOptions, RingStoreErrorKind, StoredRing } 
 import type { Settings } from '../options.ts';
 import { type Checks, expectThat, Finding, NotApplicable } from '../requirement.ts';
 import { describeThrown, difference, kindOf } from '../thrown.ts';
-import { CLOSE_MS, type Outcome, Trial, within } from '../trial.ts';
+import { CLOSE_MS, type Outcome, REPEATS_MS, Trial, within } from '../trial.ts';
 import type { Stores } from './moments.ts';
 import { documentText, isConflict, isFailure, revisionOf, storedRing, textOf } from './stored-ring.ts';
 import { MAX_DOCUMENT_BYTES, type RingStoreOptions, type RingStoreSupport, type RingStoreTarget } from './target.ts';
@@ -11,7 +11,6 @@ import { MAX_DOCUMENT_BYTES, type RingStoreOptions, type RingStoreSupport, type 
 export type RingStoreChecks = Checks<RingStoreTrial>;
 
 /** Time limit for the optional repetitions of one requirement, milliseconds. */
-const REPEATS_MS = 500;
 /** Maximum wait for push and recovery, milliseconds; less if a requirement has less than two minutes. */
 const PATIENCE_MS = 30_000;
 const LOOK_AGAIN_MS = 20;
@@ -45,15 +44,6 @@ export class RingStoreTrial extends Trial {
   contests(least: number, most: number, budgetMs: number = REPEATS_MS): Generator<number> {
     const numbers = Array.from({ length: Math.min(most, this.rounds) }, (_, i) => i + 1);
     return this.inTime(numbers, least, this.#isCounted ? Number.POSITIVE_INFINITY : budgetMs);
-  }
-
-  /** The first items, and as many more as the time allows. */
-  *inTime<T>(items: readonly T[], least: number, budgetMs: number = REPEATS_MS): Generator<T> {
-    const deadline = performance.now() + budgetMs;
-    for (const [i, item] of items.entries()) {
-      if (i >= least && performance.now() > deadline) return;
-      yield item;
-    }
   }
 
   /** A name that no other requirement, process or run uses. */

@@ -1467,4 +1467,154 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
       },
     };
   }),
+  'keeps unwrapped keys in sixteen slots': of(
+    class extends AcmeWrapper {
+      readonly #slots = new Uint8Array(16 * 32);
+      #next = 0;
+      override give(plaintext: Buffer): Uint8Array {
+        const slot = this.#slots.subarray(this.#next, this.#next + 32);
+        this.#next = (this.#next + 32) % this.#slots.length;
+        slot.set(plaintext);
+        return slot;
+      }
+    },
+  ),
+  'numbers its requests in one byte': of(
+    class extends AcmeWrapper {
+      readonly #waiting = new Map<number, (value: unknown) => void>();
+      #next = 0;
+      override async ask<T>(...given: Parameters<AcmeWrapper['ask']>): Promise<T> {
+        const id = this.#next++ & 0xff;
+        const answered = new Promise<unknown>((resolve, reject) => {
+          this.#waiting.set(id, resolve);
+          super.ask(...given).then((value) => this.#waiting.get(id)?.(value), reject);
+        });
+        return (await answered) as T;
+      }
+    },
+  ),
+  'stops after five aborted calls': of(
+    class extends AcmeWrapper {
+      #aborted = 0;
+      override async ask<T>(...[operation, signal, ...given]: Parameters<AcmeWrapper['ask']>): Promise<T> {
+        if (this.#aborted >= 5) throw this.fail('unavailable', operation);
+        try {
+          return (await super.ask(operation, signal, ...given)) as T;
+        } finally {
+          if (signal?.aborted) this.#aborted += 1;
+        }
+      }
+    },
+  ),
+  'stops after five wrong arguments': of(
+    class extends AcmeWrapper {
+      #wrong = 0;
+      override checkDataKey(dataKey: Uint8Array): void {
+        if (this.#wrong >= 5) throw this.fail('unavailable', 'wrap');
+        try {
+          super.checkDataKey(dataKey);
+        } catch (error) {
+          this.#wrong += 1;
+          throw error;
+        }
+      }
+    },
+  ),
+  'ignores its signal while it waits for its turn': of(
+    class extends AcmeWrapper {
+      readonly #turns: Promise<unknown>[] = [0, 1, 2, 3].map(() => Promise.resolve());
+      #next = 0;
+      override async ask<T>(...[operation, signal, run, secret]: Parameters<AcmeWrapper['ask']>): Promise<T> {
+        const turn = this.#next++ % this.#turns.length;
+        const own = async (): Promise<unknown> => {
+          await pause(5);
+          return super.ask(operation, signal, run, secret);
+        };
+        const answer = (this.#turns[turn] as Promise<unknown>).then(own);
+        this.#turns[turn] = answer.catch(() => undefined);
+        return (await answer) as T;
+      }
+    },
+  ),
+  'passes the reason of AbortSignal.timeout on': withMembers((good) => {
+    const unwrap = good.unwrap.bind(good);
+    return {
+      unwrap: (wrapped: WrappedKey, options: Options) =>
+        unwrap(wrapped, options).catch((error: unknown) => {
+          throw Object(options?.signal?.reason).name === 'TimeoutError' ? options.signal?.reason : error;
+        }),
+    };
+  }),
+  'does not notice an abort whose reason is null': of(
+    class extends AcmeWrapper {
+      override ask<T>(...[operation, signal, ...given]: Parameters<AcmeWrapper['ask']>): Promise<T> {
+        const controller = new AbortController();
+        const look = (): void => {
+          if (signal?.reason) controller.abort();
+        };
+        look();
+        signal?.addEventListener('abort', look, { once: true });
+        const left = (): void => signal?.removeEventListener('abort', look);
+        return super.ask<T>(operation, controller.signal, ...(given as [() => T])).finally(left);
+      }
+    },
+  ),
+  'has one listener for all calls of a signal': of(
+    class extends AcmeWrapper {
+      override ask<T>(...[operation, signal, ...given]: Parameters<AcmeWrapper['ask']>): Promise<T> {
+        const controller = new AbortController();
+        if (signal?.aborted) controller.abort();
+        // oxlint-disable-next-line unicorn/prefer-add-event-listener -- that is the fault
+        if (signal) signal.onabort = () => controller.abort();
+        const left = (): void => {
+          // oxlint-disable-next-line unicorn/prefer-add-event-listener
+          if (signal) signal.onabort = null;
+        };
+        const waiting = super.ask(operation, controller.signal, () => pause(20));
+        return waiting.then(() => super.ask<T>(operation, controller.signal, ...(given as [() => T]))).finally(left);
+      }
+    },
+  ),
+  'remembers a context by its object': of(
+    class extends AcmeWrapper {
+      readonly #known = new WeakMap<object, Buffer>();
+      override contextOf(options: Options): Buffer {
+        const known = this.#known.get(Object(options?.context)) ?? super.contextOf(options);
+        this.#known.set(options.context, known);
+        return known;
+      }
+    },
+  ),
+  'sorts the names of a context by locale': of(
+    class extends AcmeWrapper {
+      override encode(entries: Entries): Buffer {
+        return Buffer.from(JSON.stringify(entries.toSorted(([a], [b]) => a.localeCompare(b))));
+      }
+    },
+  ),
+  'encodes sixteen bits of each character of a context': encoding((entries) =>
+    entries.map((entry) => entry.map((one) => Array.from(one, (char) => (char.codePointAt(0) ?? 0) & 0xff_ff))),
+  ),
+  'reads a version as 32 bits': unwrapping((good, wrapped, options) =>
+    good({ ...wrapped, keyId: wrapped?.keyId?.replace(/\d+$/, (digits) => String(Number(digits) | 0)) }, options),
+  ),
+  'names the last version in the order of texts': of(
+    class extends AcmeWrapper {
+      override encrypt(...[key, ...given]: Parameters<AcmeWrapper['encrypt']>): WrappedKey {
+        const [last = 1] = key.versions.map((_, i) => String(i + 1)).toSorted((a, b) => (a < b ? 1 : -1));
+        return super.encrypt({ ...key, versions: key.versions.slice(0, Number(last)) }, ...given);
+      }
+    },
+  ),
+  'owns names of members that every object has': owning((name, own) => name in { [own]: true }),
+  'copies a data key with slice': withMembers((good) => {
+    const wrap = good.wrap.bind(good);
+    return {
+      wrap: async (dataKey: Uint8Array, options: Options) => {
+        const copy = dataKey?.slice?.();
+        await pause(1);
+        return wrap(copy, options);
+      },
+    };
+  }),
 } satisfies Record<string, MakeAcme>;

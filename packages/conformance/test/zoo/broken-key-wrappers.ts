@@ -272,9 +272,12 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
   broken('wraps the whole buffer of a view at its start', 'WRAP-VIEW', {
     take: (dataKey) => (dataKey.byteOffset === 0 ? new Uint8Array(dataKey.buffer.slice(0)) : Uint8Array.from(dataKey)),
   }),
-  broken('wraps the whole buffer of a view', 'WRAP-VIEW', {
-    take: (dataKey) => new Uint8Array(dataKey.buffer.slice(0)),
-  }),
+  broken(
+    'wraps the whole buffer of a view',
+    'WRAP-VIEW',
+    { take: (dataKey) => new Uint8Array(dataKey.buffer.slice(0)) },
+    and('WRAP-CALLERS-BYTES-AT-ONCE'),
+  ),
   around('returns bytes from its cache', 'WRAP-OWN-BYTES', (sound) => {
     const kept = new Map<string, Uint8Array>();
     return {
@@ -807,6 +810,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     'ignores aborts for cached unwraps',
     'WRAP-ABORTED',
     remembering({ ask: (world) => GOOD_MEMORY.ask(world, undefined) }),
+    and('WRAP-ABORT'),
   ),
   broken(
     'says AbortError',
