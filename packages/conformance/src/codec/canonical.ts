@@ -1,11 +1,14 @@
 import { refuses } from './damage.ts';
-import { jsonParts, replaced, URL_SAFE } from './token-parts.ts';
+import { encodedParts, jsonParts, replaced, URL_SAFE } from './token-parts.ts';
 import type { CodecChecks } from './trial.ts';
 
 /** Letters of other alphabets that look like Latin ones. */
 const LOOK_ALIKES: ReadonlyMap<string, string> = new Map(
   'AА aа cс eе oо OО pр xх -‐ 1１ _＿'.split(' ').map((pair) => [pair.charAt(0), pair.charAt(1)]),
 );
+
+/** Beginnings of tokens in an earlier format. */
+const PREFIXES: readonly string[] = ['', 'v0.', 'v1.', 'v2.', 'v1:', '1.', '0.', '$1$'];
 
 export const CANONICAL_CHECKS: CodecChecks = {
   'CODEC-CANONICAL-LAST-CHAR': refuses(function* (token) {
@@ -49,6 +52,14 @@ export const CANONICAL_CHECKS: CodecChecks = {
     yield [token.replaceAll('+', '-').replaceAll('/', '_'), 'in the URL-safe alphabet'];
     yield [token.replace('-', '+'), 'with its first - as +'];
     yield [token.replace('_', '/'), 'with its first _ as /'];
+    for (const { bytes } of encodedParts(token)) {
+      for (const encoding of ['hex', 'base64', 'base64url', 'latin1'] as const) {
+        for (const prefix of PREFIXES) {
+          const variant = prefix + bytes.toString(encoding);
+          if (variant !== token) yield [variant, `in ${encoding} after ${JSON.stringify(prefix)}`];
+        }
+      }
+    }
   }),
   'CODEC-CANONICAL-CASE': refuses(function* (token) {
     yield [token.toUpperCase(), 'in upper case'];

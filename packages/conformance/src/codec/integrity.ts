@@ -38,6 +38,9 @@ const AROUND: readonly (readonly [string, string])[] = [
 
 const LONG_BYTES = 60_000;
 const LONG_CHANGES = 64;
+/** Repetitions of six bytes that a codec may compress, and number of bytes that may hold the flag for it. */
+const COMPRESSIBLE = 1_500;
+const HEAD_BYTES = 64;
 /** Nine chunks of one kilobyte, or four of two. */
 const CHUNKED_BYTES = 9_000;
 /** Sizes of a chunk's payload and of its overhead: nonces, tags, lengths. */
@@ -103,6 +106,20 @@ export const INTEGRITY_CHECKS: CodecChecks = {
       const at = Math.floor(((i + trial.random.below(1_000) / 1_000) * token.length) / LONG_CHANGES);
       const other = trial.random.pick(CHARACTERS.filter((char) => char !== token[at]));
       trial.refused(codec, replaced(token, at, other), `the token of ${LONG_BYTES} bytes with character ${at} changed`);
+    }
+    // A flag that says whether the payload is compressed must be authenticated too.
+    const repetitive = trial.seal(codec, trial.text('state '.repeat(COMPRESSIBLE)));
+    for (const { bytes, put } of encodedParts(repetitive)) {
+      for (const at of Array.from({ length: Math.min(HEAD_BYTES, bytes.length) }).keys()) {
+        for (const bit of [0, 1, 6, 7]) {
+          const changed = bytes.with(at, (bytes[at] ?? 0) ^ (1 << bit));
+          trial.refused(
+            codec,
+            put(changed),
+            `the token of a compressible payload with bit ${bit} of byte ${at} flipped`,
+          );
+        }
+      }
     }
     // Chunked authentication must also cover completeness and order.
     const chunked = trial.seal(codec, trial.bytes(CHUNKED_BYTES));

@@ -5,6 +5,7 @@ import { contentsOf, shows } from '../secrets.ts';
 import { damagedForms } from './damage.ts';
 import { GARBAGE } from './junk.ts';
 import { LONGEST_PAYLOAD } from './target.ts';
+import { divisions, encodedParts } from './token-parts.ts';
 import { BUDGET_MS, type CodecChecks, type CodecTrial, decodings, tokenText } from './trial.ts';
 
 const LONGEST_REASON = 32;
@@ -49,10 +50,11 @@ export const REFUSAL_CHECKS: CodecChecks = {
       ...damaged(token),
       ...[...damagedForms(token, other)].map(([variant, what]) => [variant, `a token ${what}`] as const),
       ...GARBAGE.map((garbage) => [garbage, tokenText(garbage)] as const),
+      ...[...oddParts(token), ...oddParts(trial.seal(codec, new Uint8Array(0)))],
     ];
     const always = [
       [trial.seal(stranger, trial.text('state of a tool')), 'a token of another service'] as const,
-      ...[1_000, 100_000, 1_000_000].map(
+      ...[1_000, 100_000, 1_000_000, 2_000_000].map(
         (length) => [`${token}${'A'.repeat(length)}`, `a token with ${length} characters added`] as const,
       ),
     ];
@@ -126,6 +128,35 @@ export const REFUSAL_CHECKS: CodecChecks = {
     trial.expectPayload(codec, trial.seal(codec, payload), payload, 'a token sealed after refusals');
   },
 };
+
+/** Values of JSON without members. */
+const VALUES: readonly string[] = 'null [] {} true 1 ""'.split(' ');
+const DEEP = 100_000;
+
+/** Tokens with a part that a parser may look up, take for an object, or cut too short; and nested ones. */
+function* oddParts(token: string): Generator<readonly [string, string]> {
+  const names = GARBAGE.filter((one) => one !== '');
+  const encoded = VALUES.map((one) => Buffer.from(one).toString('base64url'));
+  for (const { parts, separator } of divisions(token)) {
+    for (const i of parts.keys()) {
+      for (const odd of [...names, ...encoded]) {
+        yield [parts.with(i, odd).join(separator), `a token with ${tokenText(odd)} as part ${i}`];
+      }
+    }
+  }
+  for (const odd of encoded) yield [odd, `${tokenText(odd)} as a token`];
+  for (const { bytes, put } of encodedParts(token)) {
+    for (let length = 0; length < bytes.length; length++) {
+      yield [put(bytes.subarray(0, length)), `a token cut to ${length} of its ${bytes.length} bytes`];
+    }
+  }
+  for (const one of ['.', ':', '[', '(']) {
+    const deep = one.repeat(DEEP);
+    yield [deep, `${DEEP} times ${one}`];
+    yield [token + deep, `a token and ${DEEP} times ${one}`];
+    yield [Buffer.from(deep).toString('base64url'), `${DEEP} times ${one}, encoded`];
+  }
+}
 
 /** Checks for texts that refusals of the same tokens repeat with these keys, and never with other keys. */
 async function showsNoKey(trial: CodecTrial, codec: RequestStateCodec, token: string): Promise<void> {

@@ -33,6 +33,9 @@ const PADDINGS: readonly Buffer[] = [
 /** Lengths around the limits of blocks, padding and length fields. */
 const EVERY_LENGTH = 300;
 
+/** Buffer of a view: longer than payloads usually may be, bytes. */
+const LARGE_BYTES = 2_000_000;
+
 /** Lengths of similar payloads: short, beyond a block, a hash and a buffer, and long. */
 const ALIKE_LENGTHS: readonly number[] = [2, 16, 40, 100, 300, 5_000, LONGEST_PAYLOAD];
 
@@ -85,8 +88,17 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
   'CODEC-ROUNDTRIP-VIEW': async (trial) => {
     const codec = await trial.create();
     const whole = trial.random.bytes(64);
-    const views = [whole.subarray(0, 8), whole.subarray(5, 13), whole.subarray(63), Buffer.from('state of a tool')].map(
-      (view) => view.subarray(0, trial.supports.maxPayloadBytes),
+    // A limit is that of the view, not of its buffer.
+    const large = new Uint8Array(LARGE_BYTES);
+    const views = [
+      whole.subarray(0, 8),
+      whole.subarray(5, 13),
+      whole.subarray(63),
+      Buffer.from('state of a tool'),
+      large.subarray(32, 40),
+      Object.preventExtensions(trial.random.bytes(8)),
+    ].map((view) =>
+      view.length > trial.supports.maxPayloadBytes ? view.subarray(0, trial.supports.maxPayloadBytes) : view,
     );
     for (const view of views) {
       trial.expectPayload(codec, trial.seal(codec, view), view, `a view of ${bytesText(view)}`);
@@ -237,7 +249,9 @@ function edgePayloads(random: Random): readonly Uint8Array[] {
     text('é'),
     text('e\u0301'),
     // Ends like the padding of whole blocks.
-    ...[16, 32].flatMap((length) => PADDINGS.map((end) => Buffer.concat([random.bytes(length - end.length), end]))),
+    ...[16, 32, 64, 128, 256].flatMap((length) =>
+      PADDINGS.map((end) => Buffer.concat([random.bytes(length - end.length), end])),
+    ),
     ...[15, 16, 17, 31, 32, 33].map((length) => random.bytes(length)),
     Uint8Array.from({ length: 256 }, (_, i) => i),
     new Uint8Array(1_000),
