@@ -58,7 +58,7 @@ export interface SealingTokenKey {
 export interface TokenKeySource {
   /** 9 bytes. */
   readonly keyId: Buffer;
-  /** The data key: see `base/hmac.ts` for why it is no raw buffer. */
+  /** The data key: see `base/hmac.ts` for why it is not a raw buffer. */
   readonly key: KeyObject;
   /** The input of its HMAC; the last 18 bytes are overwritten with the salt. */
   readonly input: Buffer;
