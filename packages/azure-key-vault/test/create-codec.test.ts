@@ -1,8 +1,8 @@
-import { KeyWrapperError, memoryRing } from '@sealring/core';
-import { describe, expect, test, vi } from 'vitest';
+import { KeyWrapperError, type KmsCodec, memoryRing } from '@sealring/core';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 // @boundaries-ignore what the tests of all packages share is no package
 import { sdkClients } from '../../../test/support/azure-key-vault/clients.ts';
-import { type AzureKeyVaultCodecOptions, createAzureKeyVaultCodec } from '../src/index.ts';
+import { type AzureKeyVaultClients, type AzureKeyVaultCodecOptions, createAzureKeyVaultCodec } from '../src/index.ts';
 import { VaultCalls } from '../src/vault-calls.ts';
 import { useVault } from './vault-setup.ts';
 
@@ -137,7 +137,7 @@ describe('createAzureKeyVaultCodec', () => {
   });
 
   test('closing the codec closes the key wrapper', async () => {
-    const close = vi.spyOn(VaultCalls.prototype, 'close');
+    using close = vi.spyOn(VaultCalls.prototype, 'close');
     await (await createAzureKeyVaultCodec(options())).close();
     expect(close).toHaveBeenCalledTimes(1);
   });
@@ -147,6 +147,48 @@ describe('createAzureKeyVaultCodec', () => {
     const start = createAzureKeyVaultCodec(options());
     await expect(start).rejects.toBeInstanceOf(KeyWrapperError);
     await expect(start).rejects.toMatchObject({ kind: 'denied' });
+  });
+
+  describe('with signing keys that take 59 seconds of a start', () => {
+    /** Starts within this time; once the signing keys are there, the vault throttles wraps that many times. */
+    async function start(startTimeoutSeconds: number, times: number): Promise<KmsCodec> {
+      const { clients, vault } = setup();
+      const controller = new AbortController();
+      const realNow = performance.now.bind(performance);
+      let offsetMs = 1e9;
+      // The ring's own clock does not jump.
+      const clock = { wallMs: () => Date.now(), monotonicNs: () => process.hrtime.bigint() };
+      const jumping = vi.spyOn(performance, 'now').mockImplementation(() => realNow() + offsetMs);
+      onTestFinished(() => {
+        controller.abort();
+        jumping.mockRestore();
+      });
+      const keys: AzureKeyVaultClients['keys'] = (vaultUrl) => ({
+        async getKey(name, call) {
+          const answer = await clients.keys(vaultUrl).getKey(name, call);
+          if (name !== 'signing') return answer;
+          offsetMs += 59_000;
+          vault.throttle({ only: ['wrapKey'], times });
+          return answer;
+        },
+      });
+      const policy = { startTimeoutSeconds, tokenLifetimeSeconds: 1800 };
+      const cryptography = clients.cryptography.bind(clients);
+      const { signal } = controller;
+      return createAzureKeyVaultCodec(
+        options({ clients: { keys, cryptography }, callTimeoutSeconds: 60, policy, signal, clock }),
+      );
+    }
+
+    test('the ring is tried for the rest of the time only', async () => {
+      await expect(start(59, 1_000)).rejects.toMatchObject({ kind: 'throttled' });
+    });
+
+    test('the ring is tried again within the rest of the time, with the policy that was given', async () => {
+      await using codec = await start(120, 3);
+      expect(codec.tokenLifetimeSeconds).toBe(1800);
+      expect(operations().filter((operation) => operation === 'wrapKey wrapping')).toHaveLength(4);
+    });
   });
 
   test('an abort ends the start while it fetches keys', async () => {

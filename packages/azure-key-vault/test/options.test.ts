@@ -49,6 +49,10 @@ describe('options of the key wrapper', () => {
     ['signPublicKeys with a string', { keyId: KEY, credential, signPublicKeys: ['canary'] }],
     ['callTimeoutSeconds as text', { keyId: KEY, credential, callTimeoutSeconds: '5' }],
     ['maxAttempts as text', { keyId: KEY, credential, maxAttempts: '3' }],
+    [
+      'disableChallengeResourceVerification as text',
+      { keyId: KEY, credential, disableChallengeResourceVerification: 'yes' },
+    ],
   ])('%s is a TypeError', (_, options) => {
     expect(() => azureKeyVaultKeyWrapper(untyped(options))).toThrow(TypeError);
     expect(() => azureKeyVaultKeyWrapper(untyped(options))).toThrow(
@@ -75,6 +79,10 @@ describe('options of the key wrapper', () => {
     ['callTimeoutSeconds', { callTimeoutSeconds: 0 }],
     ['maxAttempts', { maxAttempts: 0 }],
     ['maxAttempts', { maxAttempts: 11 }],
+    [
+      'disableChallengeResourceVerification',
+      { credential: undefined, clients, disableChallengeResourceVerification: true },
+    ],
   ])('a %s out of bounds is a RangeError that names it: %j', (name, options) => {
     const given = untyped({ keyId: KEY, credential, ...options });
     expect(() => azureKeyVaultKeyWrapper(given)).toThrow(RangeError);

@@ -160,6 +160,27 @@ describe('refusals of the vault', () => {
   });
 });
 
+test('of a client that shows no HTTP answers, the key id that it reports is checked', async () => {
+  const { clients, wrapper } = setup();
+  const silent = (spoil: (answer: object) => object): AzureKeyVaultClients => ({
+    keys: (vaultUrl) => clients.keys(vaultUrl),
+    cryptography: (key) => ({
+      wrapKey: async (algorithm, bytes, { abortSignal }) => {
+        const call = { abortSignal, onResponse: () => undefined };
+        return spoil(Object(await clients.cryptography(key).wrapKey(algorithm, bytes, call)));
+      },
+      unwrapKey: (algorithm, bytes, { abortSignal }) =>
+        clients.cryptography(key).unwrapKey(algorithm, bytes, { abortSignal, onResponse: () => undefined }),
+      sign: (algorithm, bytes, call) => clients.cryptography(key).sign(algorithm, bytes, call),
+    }),
+  });
+  const keyWrapper = wrapper({ clients: silent((answer) => answer) });
+  const made = await keyWrapper.wrap(samplePlaintext(), { context });
+  expect(await keyWrapper.unwrap(made, { context })).toEqual(samplePlaintext());
+  const other = wrapper({ clients: silent((answer) => ({ ...answer, keyID: made.keyId.slice(0, -1) })) });
+  await expect(other.wrap(samplePlaintext(), { context })).rejects.toMatchObject({ kind: 'corrupt' });
+});
+
 describe('every call ends (F29)', () => {
   test.each(CALLS)(
     '%s: a vault that hangs is unavailable after maxAttempts deadlines, and its connection is closed',
@@ -233,15 +254,16 @@ describe('every call ends (F29)', () => {
   });
 
   test('close() ends calls in progress and refuses later ones', async () => {
-    const { keyWrapper, made } = await setup().pinned();
+    const { keyWrapper, made } = await setup().pinned({ maxAttempts: 1 });
     setup().vault.hang();
     const call = keyWrapper.unwrap(made, { context });
     call.catch(() => undefined);
     await expect.poll(() => setup().vault.hanging).toBe(1);
     await keyWrapper.close?.();
-    await expect(call).rejects.toMatchObject({ kind: 'unavailable' });
+    const closed = { kind: 'unavailable', summary: { hint: expect.stringContaining('closed') } };
+    await expect(call).rejects.toMatchObject(closed);
     setup().vault.heal();
-    for (const [, run] of CALLS) await expect(run(keyWrapper, made)).rejects.toMatchObject({ kind: 'unavailable' });
+    for (const [, run] of CALLS) await expect(run(keyWrapper, made)).rejects.toMatchObject(closed);
     expect(setup().vault.requests).toHaveLength(1);
   });
 });

@@ -25,6 +25,25 @@ describe('requests to Key Vault', () => {
     expect(setup().asked()).toEqual(['get current', `wrapKey ${id}`, `unwrapKey ${id}`]);
   });
 
+  test('a version that is refused is looked up again', async () => {
+    const { rsa, wrapper } = setup();
+    const keyWrapper = wrapper();
+    await keyWrapper.wrap(samplePlaintext(), { context });
+    rsa.set({ expires: Date.now() - 1000 });
+    const newer = rsa.rotate().id;
+    await expect(keyWrapper.wrap(samplePlaintext(), { context })).rejects.toMatchObject({ kind: 'disabled' });
+    expect((await keyWrapper.wrap(samplePlaintext(), { context })).keyId).toContain(newer);
+  });
+
+  test('a lookup that is denied is reported as a wrap, with the permissions that a wrap needs', async () => {
+    const { vault, wrapper } = setup();
+    vault.deny();
+    await expect(wrapper().wrap(samplePlaintext(), { context })).rejects.toMatchObject({
+      kind: 'denied',
+      summary: { operation: 'wrap', hint: 'the caller lacks keys/wrap/action and keys/read' },
+    });
+  });
+
   test('a key id with a version causes no lookup', async () => {
     const { vault, rsa, wrapper } = setup();
     const keyWrapper = wrapper({ keyId: vault.idOf(rsa, rsa.current) });

@@ -1,9 +1,10 @@
 import { channel } from 'node:diagnostics_channel';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Attributes, SpanKind, SpanStatusCode } from '@opentelemetry/api';
+import { type Attributes, context, INVALID_SPAN_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { hashedKeyId } from '@sealring/core';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, onTestFinished, test } from 'vitest';
 import { createOpenTelemetryBridge, type OpenTelemetryBridge } from '../src/index.ts';
 
 /* The bridge's calls to the interfaces of OpenTelemetry, without an SDK. */
@@ -138,6 +139,36 @@ test('spans are made for calls and rotations only, and failed ones have the stat
   ]);
 });
 
+test.each(['x', `${KEY}x`, `x${KEY}`, [KEY], 7, null, undefined])(
+  'a span shows the hash of a key, and no other key id: %j',
+  (keyId) => {
+    const { spans } = record();
+    publish('rotation', { reason: 'scheduled', keyId });
+    expect(spans.map(({ attributes }) => attributes)).toEqual([rotation]);
+  },
+);
+
+test('what a codec and the boundary do with tokens are events of the active span, and make no span', () => {
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  onTestFinished(() => context.disable());
+  const { spans } = record();
+  const added: unknown[] = [];
+  const active = Object.assign(trace.wrapSpanContext(INVALID_SPAN_CONTEXT), {
+    addEvent: (...event: unknown[]) => void added.push(event),
+  });
+  const noted = EVENTS.filter(([name]) => ['stale', 'rejected', 'boundary'].includes(name.replace(/-.*/, '')));
+  context.with(trace.setSpan(context.active(), active), () => {
+    for (const [name, event] of [...noted, ...EVENTS.filter(([other]) => ['conflict', 'state'].includes(other))])
+      publish(name, event);
+  });
+  expect(added).toEqual([
+    ['sealring.stale', { ...own, 'sealring.key.hash': KEY }],
+    ...noted.slice(1).map(([name, , , attributes]) => [`sealring.${name.replace('-', '.')}`, attributes]),
+  ]);
+  expect(noted).toHaveLength(5);
+  expect(spans).toEqual([]);
+});
+
 test('the instruments, their units and attributes are those of the README, and each has a description', () => {
   const { bridge, instruments, samples, collect } = record();
   for (const [name, event] of EVENTS) publish(name, event);
@@ -200,6 +231,27 @@ test('counters of the boundary start at 0, and those of a ring with its first ev
 const KMS = ['throttled', 'unavailable', 'denied', 'disabled', 'not-found', 'corrupt'];
 const STORE = ['unavailable', 'absent', 'denied', 'corrupt', 'too-large', 'read-only'];
 
+const BOUNDARY_REASONS = [
+  'non-string requestState',
+  'malformed',
+  'unknown key',
+  'authentication failed',
+  'seal unavailable',
+  'codec error',
+  'minted in the future',
+  'expired',
+  'request binding',
+  'arguments too large',
+  'audience',
+  'principal binding error',
+  'principal drift',
+  'principal',
+  'already used',
+  'state too large',
+  'unsealed requestState',
+  'unverified requestState',
+];
+
 test.each([
   [
     'rotation',
@@ -216,6 +268,7 @@ test.each([
   ['state', 'status', 'sealring.status', ['ok', 'degraded', 'failing']],
   ['boundary-sealed', 'method', 'mcp.method.name', ['tools/call', 'prompts/get', 'resources/read', 'unknown']],
   ['boundary-refused', 'direction', 'sealring.boundary.direction', ['inbound', 'outbound']],
+  ['boundary-refused', 'reason', 'sealring.reject.reason', BOUNDARY_REASONS],
 ])('%s: of %s, %s has the values %j, and _OTHER for any other', (name, member, attribute, values) => {
   const { samples } = record();
   samples.length = 0;

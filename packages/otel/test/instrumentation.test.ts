@@ -59,6 +59,25 @@ describe('the instrumentation', () => {
     expect((await other.samples()).get(READY)).toBe(0);
   });
 
+  test('a codec keeps its name when the codec before it is stopped late, also with another provider', async () => {
+    const old = await join(createServices());
+    const stopOld = sealring.observe(old);
+    await old.close();
+    await meter.samples();
+    const stop = sealring.observe(codec);
+    stopOld();
+    await using other = await startScrapedMeter();
+    sealring.setMeterProvider(other.meterProvider);
+    const ready = async (): Promise<number | undefined> =>
+      (await other.samples()).get('sealring_codec_ready{sealring_ring_name="default"}');
+    expect(await ready()).toBe(1);
+    stop();
+    expect(await ready()).toBe(0);
+    await using last = await startScrapedMeter();
+    sealring.setMeterProvider(last.meterProvider);
+    expect([...(await last.samples()).keys()].filter((name) => name.includes('codec_ready'))).toEqual([]);
+  });
+
   test('reports nothing until it is enabled if it was created with enabled: false', async () => {
     unregister();
     const off = new SealringInstrumentation({ enabled: false });

@@ -151,21 +151,3 @@ describe('the end of a bridge', () => {
     expect(channel('sealring:refresh').hasSubscribers).toBe(false);
   });
 });
-
-describe('the options of the bridge', () => {
-  test('unknown and invalid options of the bridge are rejected by name', async () => {
-    const wrong = (options: object): unknown => createOpenTelemetryBridge(options);
-    expect(() => wrong({ meter: 1 })).toThrow(/unknown option "meter"/);
-    expect(() => wrong({ meterProvider: {} })).toThrow(TypeError);
-    expect(() => wrong({ tracerProvider: 7 })).toThrow(/tracerProvider must be/);
-    const codec = await start();
-    expect(() => bridge.observe({} as KmsCodec)).toThrow(/codec must be/);
-    expect(() => bridge.observe(codec, { name: 'x' } as object)).toThrow(/unknown option "name"/);
-    expect(() => bridge.observe(codec, { ringName: 'a b' })).toThrow(RangeError);
-    expect(() => bridge.observe(codec, { clock: {} } as object)).toThrow(/clock must be/);
-    bridge.observe(codec);
-    expect(() => bridge.observe(codec)).toThrow(/"default" is already observed/);
-    for (let i = 1; i < 64; i++) bridge.observe(codec, { ringName: `ring-${i}` });
-    expect(() => bridge.observe(codec, { ringName: 'one-too-many' })).toThrow(/at most 64/);
-  });
-});

@@ -240,6 +240,20 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       }
     });
 
+    test('an answer of exactly 64 KiB is read, also in chunks that divide its characters', async () => {
+      const text = JSON.stringify({
+        data: { plaintext: Buffer.from(sampleKey()).toString('base64') },
+        x: 'é'.repeat(8),
+      });
+      const whole = new Uint8Array(65_536).fill(0x20);
+      whole.set(Buffer.from(text));
+      async function* body(): AsyncGenerator<Uint8Array> {
+        for (let at = 0; at < whole.length; at += 7) yield whole.slice(at, at + 7);
+      }
+      const client = { fetch: async () => ({ status: 200, headers: new Headers(), body: body() }) };
+      expect(await setUp({ client }).unwrap(made, { context })).toEqual(sampleKey());
+    });
+
     test('a client whose body is something other than bytes, and so has no length, is unavailable', async () => {
       const text = JSON.stringify({ data: { plaintext: Buffer.from(sampleKey()).toString('base64') } });
       const other: unknown = Uint8Array.from(Buffer.from(text)).buffer;
@@ -398,13 +412,14 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
 
     test('close() ends calls in progress and refuses later ones', async () => {
       proxy.hang();
-      const keyWrapper = setUp();
+      const keyWrapper = setUp({ maxAttempts: 1 });
       const call = keyWrapper.unwrap(made, { context });
       await expect.poll(() => proxy.requests.length).toBe(1);
       await keyWrapper.close();
-      await expect(call).rejects.toMatchObject({ kind: 'unavailable' });
+      const closed = { kind: 'unavailable', summary: { hint: expect.stringContaining('closed') } };
+      await expect(call).rejects.toMatchObject(closed);
       proxy.restore();
-      await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject({ kind: 'unavailable' });
+      await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject(closed);
       expect(proxy.requests).toHaveLength(1);
     });
   });

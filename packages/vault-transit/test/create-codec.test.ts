@@ -41,6 +41,7 @@ describe.skipIf(!hasOpenBao)('createVaultTransitCodec', () => {
     await using codec = await createVaultTransitCodec({ ...options, policy: { tokenLifetimeSeconds: 1800 } });
     expect(codec.tokenLifetimeSeconds).toBe(1800);
     await expect(createVaultTransitCodec(Object({ ...options, keyname: 'x' }))).rejects.toThrow(TypeError);
+    await expect(createVaultTransitCodec(JSON.parse('"x"'))).rejects.toThrow(/^createVaultTransitCodec: /);
     const wrong = {
       address: 'x',
       keyId: '',
@@ -62,10 +63,8 @@ describe.skipIf(!hasOpenBao)('createVaultTransitCodec', () => {
   });
 
   test('closing the codec closes the key wrapper', async () => {
-    const close = vi.spyOn(
-      Object.getPrototypeOf(vaultTransitKeyWrapper({ address: 'https://x', keyId: 'x', token: 'x' })),
-      'close',
-    );
+    const { prototype } = vaultTransitKeyWrapper({ address: 'https://x', keyId: 'x', token: 'x' }).constructor;
+    using close = vi.spyOn(prototype, 'close');
     await (await createVaultTransitCodec(await setUp())).close();
     expect(close).toHaveBeenCalledTimes(1);
   });
