@@ -3,7 +3,7 @@ import type { RingStore, StoredRing } from '@sealring/core';
 import type { Settings } from '../options.ts';
 import { expectThat } from '../requirement.ts';
 import { CONNECTIONS, contest, FEW_WRITERS } from './contests.ts';
-import { documentText } from './stored-ring.ts';
+import { documentText, expectOneOf, storedRing } from './stored-ring.ts';
 import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
 const READERS = 3;
@@ -124,6 +124,15 @@ export const READING_CHECKS: RingStoreChecks = {
     }
   },
   'RING-READ-WHOLE': async (trial) => {
+    const [store, other] = await trial.openPair();
+    const revision = await trial.write(store, 'one', undefined);
+    const raw = await trial.answer(() => store.read(), 'a read');
+    await trial.write(other, 'two', revision);
+    expectOneOf(
+      storedRing(raw, 'a read'),
+      [{ document: 'one', revision }],
+      'the result of a read, after a later write,',
+    );
     for (const isLongest of [false, true]) {
       const { winners, written, observations } = await (isLongest ? observe(trial, true) : observeOnce(trial));
       const revisions = new Map(winners.map(({ document, revision }) => [document, revision]));

@@ -1285,6 +1285,54 @@ vendor(
   },
 );
 
+vendor(
+  'a difference: its common beginning is counted in bytes and applied in characters',
+  'RING-ROUNDTRIP',
+  class extends VendorStore {
+    override swap(document: string, expected: string | undefined): Item | undefined {
+      const before = this.service.items.get(this.key)?.text ?? '';
+      let common = 0;
+      while (common < document.length && document[common] === before[common]) common += 1;
+      const bytes = Buffer.byteLength(document.slice(0, common));
+      return super.swap(before.slice(0, bytes) + document.slice(common), expected) as Item | undefined;
+    }
+  },
+);
+
+vendor(
+  'equal documents: an update of one ring deletes that of another',
+  'RING-NAMES-SEPARATE',
+  class extends VendorStore {
+    override swap(document: string, expected: string | undefined): Item | undefined {
+      const { items } = this.service;
+      const before = items.get(this.key)?.text;
+      const item = super.swap(document, expected) as Item | undefined;
+      if (item === undefined || before === undefined || before === document) return item;
+      for (const [key, one] of [...items]) if (key !== this.key && one.text === before) items.delete(key);
+      return item;
+    }
+  },
+);
+
+vendor(
+  'a read: loads its document on access',
+  'RING-READ-WHOLE',
+  class extends VendorStore {
+    override answer(item: Item | undefined): StoredRing | undefined {
+      const found = super.answer(item);
+      const latest = (): string => this.service.items.get(this.key)?.text ?? '';
+      return (
+        found && {
+          revision: found.revision,
+          get document() {
+            return latest();
+          },
+        }
+      );
+    }
+  },
+);
+
 // --- Dates and watchers -------------------------------------------------------------------------------------------
 
 const dated = (name: string, dateOf: (now: number, item: Item | undefined) => Date): void =>
