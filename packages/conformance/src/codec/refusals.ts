@@ -50,7 +50,8 @@ export const REFUSAL_CHECKS: CodecChecks = {
       ...damaged(token),
       ...[...damagedForms(token, other)].map(([variant, what]) => [variant, `a token ${what}`] as const),
       ...GARBAGE.map((garbage) => [garbage, tokenText(garbage)] as const),
-      ...[...oddParts(token), ...oddParts(trial.seal(codec, new Uint8Array(0)))],
+      ...oddParts(token),
+      ...oddParts(trial.seal(codec, new Uint8Array(0))),
     ];
     const always = [
       [trial.seal(stranger, trial.text('state of a tool')), 'a token of another service'] as const,

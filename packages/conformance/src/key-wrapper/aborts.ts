@@ -166,7 +166,7 @@ async function expectAtOnceLater(trial: KeyWrapperTrial, made: Made, reasons: re
 
 /**
  * Aborted calls must end at once, and before earlier calls that wait for their service. If one ends before the abort, none
- * is judged.
+ * is checked.
  */
 async function expectAtOnce(
   trial: KeyWrapperTrial,

@@ -51,10 +51,16 @@ const SIMILAR: readonly string[] = ['a', 'b', '', 'ab', 'ac', 'é', 'è', '😀'
   `${SHARED}${one}${SHARED}`,
 ]);
 
+/** Names of members that every object has, and so a table of rings. */
+const OBJECT_NAMES: readonly string[] = ['constructor', '__proto__'];
+
 export const DOCUMENT_CHECKS: RingStoreChecks = {
   'RING-ABSENT': async (trial) => {
     for (const store of await trial.openPair()) {
       for (let i = 0; i < 2; i++) await trial.expectAbsent(store, 'a read of a ring that was never created');
+    }
+    for (const name of OBJECT_NAMES) {
+      await trial.expectAbsent(await trial.open(name), `a read of a ring that was never created, ${name},`);
     }
   },
   'RING-ROUNDTRIP': async (trial) => {
@@ -117,6 +123,7 @@ export const DOCUMENT_CHECKS: RingStoreChecks = {
       trial.expectStored(third, 'elsewhere', elsewhere, 'a read of another ring while a store was closing'),
       trial.closeEarly(store),
     ]);
+    await trial.closesAgain(store);
     await trial.expectStored(other, 'one', revision, 'a read after another store was closed');
     await trial.write(other, 'two', revision, 'a write after another store was closed');
     await trial.expectStored(third, 'elsewhere', elsewhere, 'a read of another ring after a store was closed');

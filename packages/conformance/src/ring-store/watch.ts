@@ -68,6 +68,7 @@ export const WATCH_CHECKS: RingStoreChecks = {
         failures.push(error);
       }
     });
+    const next = watch(trial, store);
     const [ended, going] = [watch(trial, store), watch(trial, store)];
     // Passing one function twice creates two watchers.
     const again = watch(trial, store, going.changed);
@@ -96,6 +97,8 @@ export const WATCH_CHECKS: RingStoreChecks = {
       expectThat(!hasEnded || ended.heard === 0, 'an ended watcher was called after a write');
       for (const watcher of [ended, going, elsewhere]) watcher.heard = 0;
     };
+    await trial.until(() => next.heard > 0, 'a watcher was not called when the one before it ended in its own call');
+    next.end();
     await expectCalled('after another store wrote');
     for (const [when, act] of [
       ['after another watcher had ended', () => [ended.end(), again.end()]],

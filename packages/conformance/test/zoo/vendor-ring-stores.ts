@@ -1308,7 +1308,7 @@ vendor(
       const before = items.get(this.key)?.text;
       const item = super.swap(document, expected) as Item | undefined;
       if (item === undefined || before === undefined || before === document) return item;
-      for (const [key, one] of [...items]) if (key !== this.key && one.text === before) items.delete(key);
+      for (const [key, one] of items) if (key !== this.key && one.text === before) items.delete(key);
       return item;
     }
   },
@@ -1333,7 +1333,90 @@ vendor(
   },
 );
 
+vendor(
+  'a table: finds the members of every object in it',
+  'RING-ABSENT',
+  class extends VendorStore {
+    override find(): Item | undefined {
+      if (this.name in {}) throw new RingStoreError('corrupt', 'not a ring', { revision: 'none' });
+      return super.find() as Item | undefined;
+    }
+  },
+);
+
+{
+  const open = new WeakMap<Service, number>();
+  const count = (service: Service, by: number): number => {
+    const now = (open.get(service) ?? 0) + by;
+    open.set(service, now);
+    return now;
+  };
+  vendor(
+    'a connection: a second close counts it down again',
+    'RING-CLOSE-OTHERS',
+    class extends VendorStore {
+      constructor(...given: ConstructorParameters<typeof VendorStore>) {
+        super(...given);
+        count(this.service, 1);
+      }
+      override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+        if (count(this.service, 0) < 1) throw new RingStoreError('unavailable', 'the connection is closed');
+        return super.read(options);
+      }
+      override async close(): Promise<void> {
+        // Three stores are open: two of one ring, one of another.
+        count(this.service, -2);
+        await super.close();
+      }
+    },
+  );
+}
+
+vendor(
+  'after an outage: answers the first read from memory',
+  'RING-OUTAGE-LATER',
+  class extends VendorStore {
+    #last: StoredRing | undefined;
+    #wasDown = false;
+    override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+      if (this.service.isDown) this.#wasDown = true;
+      else if (this.#wasDown && this.#last !== undefined) {
+        this.#wasDown = false;
+        return this.#last;
+      }
+      this.#last = await super.read(options);
+      return this.#last;
+    }
+    override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+      if (this.service.isDown) this.#wasDown = true;
+      const written = await super.put(document, options);
+      this.#last = { document, revision: written.revision };
+      return written;
+    }
+  },
+);
+
 // --- Dates and watchers -------------------------------------------------------------------------------------------
+
+vendor(
+  'watchers: one that ends itself in its call makes the next miss it',
+  'RING-WATCH-ENDS',
+  class extends VendorStore {
+    readonly #all: { readonly changed: () => void }[] = [];
+    override watch(changed: () => void): () => void {
+      const notify = (): void => {
+        for (let i = 0; i < this.#all.length; i++) this.#all[i]?.changed();
+      };
+      if (this.watching.size === 0) super.watch(notify);
+      const own = { changed };
+      this.#all.push(own);
+      return () => {
+        const at = this.#all.indexOf(own);
+        if (at >= 0) this.#all.splice(at, 1);
+      };
+    }
+  },
+);
 
 const dated = (name: string, dateOf: (now: number, item: Item | undefined) => Date): void =>
   vendor(
