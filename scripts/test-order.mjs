@@ -11,15 +11,16 @@ export class SlowestFirst extends BaseSequencer {
   async sort(files) {
     // oxlint-disable-next-line unicorn/no-array-sort -- not the method of an array
     const sorted = await super.sort(files);
-    return sorted.toSorted((a, b) => rankOf(pathOf(a)) - rankOf(pathOf(b)));
+    return sorted.toSorted(byRank);
   }
 
   /** Deals the files out in that order, so that each machine gets as many slow ones. By default, a hash decides. */
   async shard(files) {
     const { index, count } = this.ctx.config.shard;
-    const dealt = files.toSorted((a, b) => rankOf(pathOf(a)) - rankOf(pathOf(b)) || (pathOf(a) < pathOf(b) ? -1 : 1));
+    const dealt = files.toSorted((a, b) => byRank(a, b) || (pathOf(a) < pathOf(b) ? -1 : 1));
     return dealt.filter((_, place) => place % count === index - 1);
   }
 }
 
+const byRank = (a, b) => rankOf(pathOf(a)) - rankOf(pathOf(b));
 const pathOf = ({ moduleId }) => relative(root, moduleId).replaceAll('\\', '/');

@@ -64,8 +64,9 @@ const SLACK_MS = 10_000;
 const CLOSE_AGAIN_MS = 50;
 /** Targets whose `close` does not end: the kit waits for it only once. */
 const neverClose = new WeakSet<object>();
-/** Requirements of a target that did not end in time, after which the others get less time, milliseconds. */
+/** Number of requirements of a target that did not end in time. */
 const lateness = new WeakMap<object, number>();
+/** After this many, the others get less time, milliseconds. */
 const MOST_LATE = 3;
 const SHORT_MS = 5_000;
 

@@ -5,7 +5,7 @@ import { describeThrown, isObject, isThenable, kindOf } from './thrown.ts';
 /** Time limit for closing all instances of one requirement, milliseconds. */
 export const CLOSE_MS = 5_000;
 
-/** Usual time for repetitions, milliseconds. */
+/** Time limit for the optional repetitions of one requirement, milliseconds. */
 export const REPEATS_MS = 500;
 
 export type Outcome = { readonly value: unknown } | { readonly error: unknown };

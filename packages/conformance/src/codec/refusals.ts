@@ -5,7 +5,7 @@ import { contentsOf, shows } from '../secrets.ts';
 import { damagedForms } from './damage.ts';
 import { GARBAGE } from './junk.ts';
 import { LONGEST_PAYLOAD } from './target.ts';
-import { divisions, encodedParts } from './token-parts.ts';
+import { encodedParts, partsReplaced } from './token-parts.ts';
 import { BUDGET_MS, type CodecChecks, type CodecTrial, decodings, tokenText } from './trial.ts';
 
 const LONGEST_REASON = 32;
@@ -52,6 +52,8 @@ export const REFUSAL_CHECKS: CodecChecks = {
       ...GARBAGE.map((garbage) => [garbage, tokenText(garbage)] as const),
       ...oddParts(token),
       ...oddParts(trial.seal(codec, new Uint8Array(0))),
+      ...nested(token),
+      ...ENCODED_VALUES.map((value) => [value, `${tokenText(value)} as a token`] as const),
     ];
     const always = [
       [trial.seal(stranger, trial.text('state of a tool')), 'a token of another service'] as const,
@@ -131,26 +133,24 @@ export const REFUSAL_CHECKS: CodecChecks = {
 };
 
 /** Values of JSON without members. */
-const VALUES: readonly string[] = 'null [] {} true 1 ""'.split(' ');
+const ENCODED_VALUES: readonly string[] = 'null [] {} true 1 ""'
+  .split(' ')
+  .map((one) => Buffer.from(one).toString('base64url'));
 const DEEP = 100_000;
 
-/** Tokens with a part that a parser may look up, take for an object, or cut too short; and nested ones. */
+/** Tokens with a part that a parser may look up or take for an object, and tokens that are cut. */
 function* oddParts(token: string): Generator<readonly [string, string]> {
-  const names = GARBAGE.filter((one) => one !== '');
-  const encoded = VALUES.map((one) => Buffer.from(one).toString('base64url'));
-  for (const { parts, separator } of divisions(token)) {
-    for (const i of parts.keys()) {
-      for (const odd of [...names, ...encoded]) {
-        yield [parts.with(i, odd).join(separator), `a token with ${tokenText(odd)} as part ${i}`];
-      }
-    }
-  }
-  for (const odd of encoded) yield [odd, `${tokenText(odd)} as a token`];
+  const odd = [...GARBAGE.filter((one) => one !== ''), ...ENCODED_VALUES];
+  for (const [form, what] of partsReplaced(token, odd)) yield [form, `a token ${what}`];
   for (const { bytes, put } of encodedParts(token)) {
     for (let length = 0; length < bytes.length; length++) {
       yield [put(bytes.subarray(0, length)), `a token cut to ${length} of its ${bytes.length} bytes`];
     }
   }
+}
+
+/** Texts that a recursive parser follows too far. */
+function* nested(token: string): Generator<readonly [string, string]> {
   for (const one of ['.', ':', '[', '(']) {
     const deep = one.repeat(DEEP);
     yield [deep, `${DEEP} times ${one}`];

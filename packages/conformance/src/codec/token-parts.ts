@@ -40,6 +40,18 @@ export function divisions(token: string): readonly { readonly parts: readonly st
     .filter(({ parts }) => parts.length > 1);
 }
 
+/** Every form of a token with one of its parts replaced by each text. */
+export function* partsReplaced(
+  token: string,
+  texts: readonly string[],
+): Generator<readonly [form: string, what: string]> {
+  for (const { parts, separator } of divisions(token)) {
+    for (const i of parts.keys()) {
+      for (const one of texts) yield [parts.with(i, one).join(separator), `with ${JSON.stringify(one)} as part ${i}`];
+    }
+  }
+}
+
 export function replaced(token: string, at: number, by: string): string {
   return token.slice(0, at) + by + token.slice(at + 1);
 }

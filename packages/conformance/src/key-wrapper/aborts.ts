@@ -16,7 +16,7 @@ import {
   promptly,
 } from './trial.ts';
 
-/** Moments of an abort, in turns of the event loop. At 0, no response of a service can have arrived. */
+/** Moments of an abort, one for each reason, in turns of the event loop. At 0, no response of a service can have arrived. */
 const TURNS = [0, 1, 3, 0, 0, 1];
 /** Later moments with an unreachable service, in milliseconds: during retries and the pauses between them. */
 const LATER_MS = [20, 60, 150, 400, 1_000];
@@ -74,7 +74,10 @@ export const ABORT_CHECKS: KeyWrapperChecks = {
   },
 };
 
-/** Reasons of a signal, including null, that of `AbortSignal.timeout`, and an error of the key wrapper’s own class. The call must be `unavailable` for all. */
+/**
+ * Reasons of a signal, including null, that of `AbortSignal.timeout`, and an error of the key wrapper’s own class. The call
+ * must be `unavailable` for all.
+ */
 async function reasonsOf(
   trial: KeyWrapperTrial,
   keyWrapper: KeyWrapper,

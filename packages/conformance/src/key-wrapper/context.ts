@@ -1,4 +1,5 @@
 import type { KeyWrapper } from '@sealring/core';
+import { batchesOf } from '../bytes.ts';
 import { expectThat, NotApplicable } from '../requirement.ts';
 import {
   ALIKE_CHARACTERS,
@@ -36,9 +37,6 @@ const OTHERS: readonly (readonly [what: string, context: Context])[] = [
   ['of another ring', { ...CONTEXT, 'sealring:ring': 'another' }],
   ['whose values are swapped', { 'sealring:ring': purpose, 'sealring:purpose': ring }],
 ];
-
-/** Number of contexts that are tried at a time. */
-const AT_ONCE = 8;
 
 /** Subsets of the context: an adapter may retry with fewer members, or compare only those of one side. */
 const PARTS: readonly (readonly [what: string, context: Context])[] = [
@@ -167,16 +165,15 @@ async function expectApart(trial: KeyWrapperTrial, ...groups: readonly (readonly
     }
     const wrapped = wrappedKeyOf(outcome.value, 'wrap');
     await trial.expectOpens(keyWrapper, { dataKey, wrapped }, undefined, { context });
-    const refusals = pairs.map((pair) => async (): Promise<void> => {
-      const other = contextOf(pairs.map((each) => (each === pair ? each[2] : each[1])));
-      const what = `its wrapped key under the same context ${pair[0]}`;
-      // Any error counts, since a service may refuse the context itself.
-      const error = await trial.refusal(() => keyWrapper.unwrap(copyOf(wrapped), { context: other }), what);
-      expectFailure(error, what);
-    });
-    // Several at a time, since a service may be slow.
-    for (let at = 0; at < refusals.length; at += AT_ONCE) {
-      await trial.all(refusals.slice(at, at + AT_ONCE).map((refuse) => refuse()));
+    for (const batch of batchesOf(pairs)) {
+      const refusals = batch.map(async (pair) => {
+        const other = contextOf(pairs.map((each) => (each === pair ? each[2] : each[1])));
+        const what = `its wrapped key under the same context ${pair[0]}`;
+        // Any error counts, since a service may refuse the context itself.
+        const error = await trial.refusal(() => keyWrapper.unwrap(copyOf(wrapped), { context: other }), what);
+        expectFailure(error, what);
+      });
+      await trial.all(refusals);
     }
   };
   for (const pairs of groups.flatMap(withoutDoubles)) await look(pairs);

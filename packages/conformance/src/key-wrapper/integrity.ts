@@ -1,5 +1,5 @@
 import type { WrapOptions } from '@sealring/core';
-import { bothWays, flipped, sameBytes, text } from '../bytes.ts';
+import { batchesOf, bothWays, flipped, sameBytes, text } from '../bytes.ts';
 import type { Check } from '../requirement.ts';
 import { MOST_STORED } from './signatures.ts';
 import {
@@ -24,8 +24,6 @@ const EVERY_BIT_MS = 1_500;
 /** Lengths of nonces, tags and headers, at which two wrapped keys are spliced. */
 const SEAMS = [12, 16, -16, -12];
 
-/** Number of altered wrapped keys that are unwrapped at a time. */
-const AT_ONCE = 8;
 /** Number of refusals of one kind in sequence. */
 const TIMES = 12;
 
@@ -197,12 +195,11 @@ function alterations(
       const until = performance.now() + EVERY_BIT_MS;
       // Only a few for generate, which usually wraps as wrap does.
       const tried = made.by === 'wrap' ? forms : [...forms.slice(0, 2), ...forms.slice(-2)];
-      // Several at a time, since a service may be slow.
-      for (let at = 0; at < tried.length; at += AT_ONCE) {
+      for (const batch of batchesOf(tried)) {
         if (!trial.supports.remote && performance.now() > until) break;
-        const refusals = tried.slice(at, at + AT_ONCE).map(([wrapped, what]) => {
-          return trial.expectCorrupt(keyWrapper, { ...made.wrapped, wrapped }, `a wrapped key ${what}`);
-        });
+        const refusals = batch.map(([wrapped, what]) =>
+          trial.expectCorrupt(keyWrapper, { ...made.wrapped, wrapped }, `a wrapped key ${what}`),
+        );
         await trial.all(refusals);
       }
     }

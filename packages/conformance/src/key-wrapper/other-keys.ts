@@ -111,13 +111,12 @@ function renamed({ keyId }: KeyWrapper, wrapped: WrappedKey, names: readonly str
 function similarlyNamed(keyWrapper: KeyWrapper, wrapped: WrappedKey): readonly WrappedKey[] {
   const { keyId } = keyWrapper;
   const version = wrapped.keyId.slice(keyId.length);
-  const inherited = OBJECT_NAMES.filter((name) => name !== keyId);
   const longer = /^[a-z0-9]/i.test(version) ? [] : [`${keyId}x`];
   const shorter = /^[^a-z0-9]/i.test(version) && /[a-z0-9]$/i.test(keyId) ? [keyId.slice(0, -1)] : [];
   return renamed(keyWrapper, wrapped, [
     ...longer,
     ...shorter,
-    ...inherited,
+    ...OBJECT_NAMES,
     `x${keyId}`,
     `x\n${keyId}`,
     ...separatedBy(keyId),

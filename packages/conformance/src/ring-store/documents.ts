@@ -44,8 +44,8 @@ const RANDOM_DOCUMENTS = 5;
 /** Wait until short-lived data has expired, milliseconds. */
 const A_WHILE_MS = 1_200;
 
-/** Versions that share a beginning and an end of several bytes for each character, which a difference may count wrongly. */
 const SHARED = 'é€😀'.repeat(20);
+/** Versions that share a beginning and an end of several bytes for each character, which a difference may count wrongly. */
 const SIMILAR: readonly string[] = ['a', 'b', '', 'ab', 'ac', 'é', 'è', '😀', '😁'].flatMap((one) => [
   `${SHARED}${one}`,
   `${SHARED}${one}${SHARED}`,

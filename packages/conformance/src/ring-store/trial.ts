@@ -10,7 +10,6 @@ import { MAX_DOCUMENT_BYTES, type RingStoreOptions, type RingStoreSupport, type 
 
 export type RingStoreChecks = Checks<RingStoreTrial>;
 
-/** Time limit for the optional repetitions of one requirement, milliseconds. */
 /** Maximum wait for push and recovery, milliseconds; less if a requirement has less than two minutes. */
 const PATIENCE_MS = 30_000;
 const LOOK_AGAIN_MS = 20;

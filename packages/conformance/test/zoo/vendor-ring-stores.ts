@@ -1345,10 +1345,10 @@ vendor(
 );
 
 {
-  const open = new WeakMap<Service, number>();
-  const count = (service: Service, by: number): number => {
-    const now = (open.get(service) ?? 0) + by;
-    open.set(service, now);
+  const open = new Map<string, number>();
+  const count = (key: string, by: number): number => {
+    const now = (open.get(key) ?? 0) + by;
+    open.set(key, now);
     return now;
   };
   vendor(
@@ -1357,15 +1357,14 @@ vendor(
     class extends VendorStore {
       constructor(...given: ConstructorParameters<typeof VendorStore>) {
         super(...given);
-        count(this.service, 1);
+        count(this.key, 1);
       }
       override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
-        if (count(this.service, 0) < 1) throw new RingStoreError('unavailable', 'the connection is closed');
+        if (count(this.key, 0) === 0) throw new RingStoreError('unavailable', 'the connection is closed');
         return super.read(options);
       }
       override async close(): Promise<void> {
-        // Three stores are open: two of one ring, one of another.
-        count(this.service, -2);
+        count(this.key, -1);
         await super.close();
       }
     },
