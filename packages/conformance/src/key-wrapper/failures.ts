@@ -74,7 +74,7 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
     expectThat(attached === undefined, `the error of ${what} has an attached error: ${describeThrown(attached)}`);
     if (!isKeyWrapperError(error)) return;
     const { message, stack = message, summary } = error;
-    expectThat(String(stack).includes(message), `the error of ${what} has the stack of another error`);
+    expectThat(stack.includes(message), `the error of ${what} has the stack of another error`);
     const isWord = !/\s/.test(String(Object(summary).code));
     expectThat(isWord, `the error of ${what} has a sentence as the summary’s code`);
   }),
