@@ -8,7 +8,6 @@ import type { RingAuthenticator } from '../../src/keys/ring-authenticator.ts';
 import { Limits } from '../../src/member/limits.ts';
 import { RingClock } from '../../src/member/ring-clock.ts';
 import { RingView } from '../../src/member/view.ts';
-import type { RingEntry } from '../../src/ring/document.ts';
 import { resolvePolicy } from '../../src/ring/policy.ts';
 import { removableFrom } from '../../src/ring/schedule.ts';
 import { createSnapshot, type RingKey, type RingSnapshot, sealingKeyOf } from '../../src/ring/snapshot.ts';
@@ -241,18 +240,14 @@ describe('the keys that unseal', () => {
 
   test('the wraps of a ring are those of its keys and of the entries that could not be unwrapped, without rings that were left', () => {
     const { view } = setUp();
-    const wraps = ['a', 'b', 'c', 'd'].map((keyId) => ({
-      provider: 'local',
-      keyId,
-      wrapped: Buffer.of(1),
-      mac: Buffer.of(2),
-      isUnwrapped: false,
-    }));
-    const [own, left, carried, unreadable] = wraps.map((wrap, i) => ({
-      ...newKey({ wraps: [wrap], isLeft: i === 1 }),
-      revoked: undefined,
-    })) as RingKey[] & RingEntry[];
-    view.install(createSnapshot([own, left], [carried], [unreadable]));
+    const withWrap = (keyId: string, isLeft = false) => {
+      const wrap = { provider: 'local', keyId, wrapped: Buffer.of(1), mac: Buffer.of(2), isUnwrapped: false };
+      return newKey({ wraps: [wrap], isLeft });
+    };
+    const [carried, unreadable] = ['c', 'd'].map((keyId) => ({ ...withWrap(keyId), revoked: undefined }));
+    view.install(
+      createSnapshot([withWrap('a'), withWrap('b', true)], [carried ?? []].flat(), [unreadable ?? []].flat()),
+    );
     expect(view.knownWraps.map(({ keyId }) => keyId)).toEqual(['a', 'c', 'd']);
   });
 

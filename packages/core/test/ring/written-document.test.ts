@@ -33,6 +33,7 @@ import {
   junkWrap,
   keyOf,
   knowing,
+  newestKey,
   one,
   ownKey,
   second,
@@ -324,9 +325,8 @@ describe('a written document', () => {
   });
 
   describe('a full ring with room for two revoked keys', () => {
-    const [root, link, next, older, later, latest, ancient, heir] = Array.from({ length: 8 }, (_, i) =>
-      testKey(i + 1),
-    ) as Record<number, TestKey> & readonly TestKey[];
+    const [root, link, next, older, later] = [one, two, three, four, newestKey];
+    const [latest, ancient, heir] = [testKey(6), testKey(7), testKey(8)];
     const ringKeyOf = (key: TestKey, named: readonly TestKey[], revokedAt?: number): RingKey => ({
       ...ownKey(key),
       ancestors: ancestorsBy(key, named),

@@ -9,11 +9,12 @@ import type { KmsCodecOptions } from '../../src/codec/kms-codec-options.ts';
 import { keeperOf } from '../../src/codec/ring-codec.ts';
 import { InvalidRequestState, type RequestStateCodec } from '../../src/contracts/codec.ts';
 import { CodecClosedError, SealUnavailableError } from '../../src/contracts/errors.ts';
-import { channels } from '../../src/contracts/events.ts';
+import { channels, hashedKeyId } from '../../src/contracts/events.ts';
 import type { KeyWrapper } from '../../src/contracts/key-wrapper.ts';
 import type { RingStore } from '../../src/contracts/ring-store.ts';
 import { localKeyWrapper } from '../../src/kms/local-key-wrapper.ts';
 import { memoryRing } from '../../src/stores/memory-ring.ts';
+import { EventLog } from '../support/event-log.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
 
 const encoder = new TextEncoder();
@@ -550,6 +551,68 @@ describe('inspect', () => {
   });
 });
 
+describe('tokens of a key that only unseals', () => {
+  test('each unseal of such a token emits an event that names its key', async () => {
+    const fleet = newFleet();
+    const codec = await join(fleet);
+    const log = new EventLog();
+    log.listen();
+    const token = seal(codec);
+    outcome(codec, token);
+    const keyId = hashedKeyId(codec.health().sealingKey ?? '');
+    await codec.rotate({ emergency: true });
+    await fleet.clock.advance(1_200);
+    for (const each of [token, seal(codec), token]) expect(outcome(codec, each)).toBe('state');
+    log.end();
+    expect(log.of('stale')).toEqual([{ keyId }, { keyId }]);
+  });
+});
+
+describe('revokeAllBefore', () => {
+  test('a key is revoked if any clock of the fleet may have shown the time when it was created', async () => {
+    const fleet = newFleet();
+    const codec = await join(fleet);
+    const [key] = codec.health().keys;
+    const latest = (key?.created.getTime() ?? 0) - 300_000;
+    await codec.revokeAllBefore(new Date(latest - 1_000));
+    expect(codec.health().keys.map(({ state }) => state)).toEqual(['active']);
+    await codec.revokeAllBefore(new Date(latest));
+    expect(codec.health().keys.find(({ id }) => id === key?.id)?.state).toBe('revoked');
+  });
+
+  test.each([
+    ['a number', 0, TypeError],
+    ['an invalid Date', new Date(Number.NaN), RangeError],
+  ])('refuses %s', async (_, time, error) => {
+    const codec = await join(newFleet());
+    await expect(codec.revokeAllBefore(time as Date)).rejects.toThrow(error);
+  });
+});
+
+describe('prepare', () => {
+  test('a wait for a token of an unknown key ends after 2 s if the store hangs, or with the signal of the caller', async () => {
+    const fleet = newFleet();
+    const token = seal(await join(newFleet()));
+    let isHanging = false;
+    const hangs = new Promise<never>(() => undefined);
+    const read: RingStore['read'] = (options) => (isHanging ? hangs : fleet.ring.read(options));
+    const codec = await join({ ...fleet, ring: { ...fleet.ring, read } });
+    isHanging = true;
+    const controller = new AbortController();
+    const aborted = codec.prepare(token, { signal: controller.signal });
+    controller.abort(new Error('the client has gone'));
+    await expect(aborted).rejects.toThrow('the client has gone');
+    let isOver = false;
+    const waiting = codec.prepare(token)?.then(() => void (isOver = true));
+    await fleet.clock.advance(1.999);
+    expect(isOver).toBe(false);
+    await fleet.clock.advance(0.001);
+    await waiting;
+    expect(codec.prepare(seal(codec))).toBeUndefined();
+    expect([codec, codec.for('cursor')].map(({ clockSkewSeconds }) => clockSkewSeconds)).toEqual([300, 300]);
+  });
+});
+
 describe('after close', () => {
   test('every call that needs a key throws CodecClosedError, and nothing is scheduled', async () => {
     const fleet = newFleet();
@@ -564,7 +627,10 @@ describe('after close', () => {
       () => codec.unseal(token),
       () => seal(purpose),
       () => purpose.unseal(purposeToken),
-      () => seal(codec.for('new')),
+      () => codec.for('new'),
+      () => codec.prepare(),
+      () => purpose.inspect(purposeToken),
+      ...[codec, purpose].flatMap((each) => [() => each.unseal('junk'), () => each.inspect('junk')]),
       () => codec.health(),
       () => codec.inspect(token),
     ];
