@@ -1,0 +1,23 @@
+import { randomBytes } from 'node:crypto';
+import { expect, test, vi } from 'vitest';
+import { createKmsCodec } from '../../src/codec/kms-codec.ts';
+import { localKeyWrapper } from '../../src/kms/local-key-wrapper.ts';
+import { memoryRing } from '../../src/stores/memory-ring.ts';
+
+test('the signal ends a start with its reason, and leaves a codec that has started alone', async () => {
+  const ring = memoryRing();
+  const close = vi.fn<() => Promise<void>>();
+  const keyWrapper = { ...localKeyWrapper({ masterKey: randomBytes(32) }), close };
+  const hanging = { ...ring, read: () => new Promise<never>(() => undefined) };
+  const controller = new AbortController();
+  const { signal } = controller;
+  const starting = createKmsCodec({ keyWrapper, ring: hanging, signal, closeKeyWrappers: true });
+  const codec = await createKmsCodec({ keyWrapper, ring, signal });
+  controller.abort(new Error('the process ends'));
+  await expect(starting).rejects.toThrow('the process ends');
+  expect(close).toHaveBeenCalledTimes(1);
+  await codec.refresh();
+  await codec.close();
+  expect(close).toHaveBeenCalledTimes(1);
+  await expect(createKmsCodec({ keyWrapper, ring, signal })).rejects.toThrow('the process ends');
+});
