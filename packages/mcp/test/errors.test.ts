@@ -32,6 +32,11 @@ test('instanceof is true for errors of another copy of the package, and of that 
   }
 });
 
+test('instanceof is false for a class that extends the class of an error', () => {
+  class Own extends mcp.CodecFailedError {}
+  expect([new Own('x') instanceof Own, new mcp.CodecFailedError('x') instanceof Own]).toEqual([true, false]);
+});
+
 describe('isMcpError', () => {
   test('recognizes errors of this copy of the package and of another', () => {
     expect(copy.SingleUseStoreFullError).not.toBe(mcp.SingleUseStoreFullError);

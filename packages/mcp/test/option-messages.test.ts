@@ -57,13 +57,29 @@ describe('a message names the option', () => {
     [policy(null), 'RequestStateSecurity: options must be an object, got null'],
     [policy([codec]), 'RequestStateSecurity: options must be an object, got an array of 1'],
     [policy({ keys: KEY }), 'RequestStateSecurity: keys must be an array, got a string'],
+    [policy({}), 'RequestStateSecurity: exactly one of keys and codec is required, got neither'],
+    [policy({ codec, keys: [KEY] }), 'RequestStateSecurity: exactly one of keys and codec is required, got both'],
+    [policy({ codec, ttlSeconds: '5' }), 'RequestStateSecurity: ttlSeconds must be a number, got a string'],
     [policy({ codec, singleUse: null }), 'RequestStateSecurity: singleUse must have a claim method, got null'],
+    [policy({ codec, singleUse: {} }), 'RequestStateSecurity: singleUse must have a claim method, got an object'],
+    [
+      policy({ codec, singleUse: { claim: () => true, clockSkewSeconds: '5' } }),
+      'RequestStateSecurity: singleUse.clockSkewSeconds must be a number, got a string',
+    ],
     [policy({ codec: null }), 'RequestStateSecurity: codec must have seal and unseal, got null'],
     [() => memorySingleUse(Object({ maxTokens: '5' })), 'memorySingleUse: maxTokens must be a number, got a string'],
     [states({ codec: {} }), 'createRequestStateCodec: codec must have seal and unseal, got an object'],
     [
       states({ key: KEY, alsoAccept: KEY }),
       'createRequestStateCodec: alsoAccept must have seal and unseal, got a string',
+    ],
+    [states({}), 'createRequestStateCodec: exactly one of key and codec is required, got neither'],
+    [states({ key: KEY, codec }), 'createRequestStateCodec: exactly one of key and codec is required, got both'],
+    [states({ key: KEY, bind: 5 }), 'createRequestStateCodec: bind must be a function, got 5'],
+    [states({ key: KEY, wire: 'signed' }), 'createRequestStateCodec: wire requires a codec, in codec or alsoAccept'],
+    [
+      states({ codec, alsoAccept: 5 }),
+      'createRequestStateCodec: with codec, alsoAccept must be a Uint8Array or a string, got 5',
     ],
     [states({ codec, wire: 1 }), 'createRequestStateCodec: wire must be one of sealed, signed, got 1'],
     [
@@ -92,6 +108,14 @@ describe('a message names the option', () => {
       'createMcpdRequestStateCodec: alsoAccept must be made by createKmsCodec, got 5',
     ],
     [mcpd({ alsoAccept: KEY }), 'createMcpdRequestStateCodec: alsoAccept requires key or codec'],
+    [mcpd({ codec, revision: 'current' }), 'revision requires a fixed key, in key or alsoAccept'],
+    [mcpd({ key: KEY, allowEphemeral: 5 }), 'createMcpdRequestStateCodec: allowEphemeral must be a boolean, got 5'],
+    [mcpd({ key: `${KEY}\ud800` }), 'createMcpdRequestStateCodec: key must not have a lone surrogate'],
+    [mcpd({ key: KEY, ttlSeconds: '5' }), 'createMcpdRequestStateCodec: ttlSeconds must be a number, got a string'],
+    [
+      () => Reflect.apply(createMcpdRequestStateSecurity, undefined, [{ key: KEY, onReject: 5 }]),
+      'createMcpdRequestStateSecurity: onReject must be a function, got 5',
+    ],
   ];
   test.each(cases.map(([attempt, message]) => [message, attempt] as const))(
     'a TypeError names the option: %s',
@@ -103,6 +127,8 @@ describe('a message names the option', () => {
 
   const outOfRange: readonly (readonly [() => unknown, string])[] = [
     [policy({ codec, onInvalid: 'ignore' }), 'onInvalid must be one of reject, re-elicit, re-elicit-any, got "ignore"'],
+    [policy({ codec, ttlSeconds: 0 }), 'ttlSeconds must be a finite number above 0, got 0'],
+    [mcpd({ key: KEY, ttlSeconds: 0.5 }), 'ttlSeconds must be a whole number above 0, got 0.5'],
     [mcpd({ key: KEY, mode: 'plain' }), 'mode must be one of signed, encrypted, got "plain"'],
   ];
   test.each(outOfRange.map(([attempt, message]) => [message, attempt] as const))(
@@ -140,7 +166,29 @@ describe('arguments of protectRequestState and createProtectedMcpServer', () => 
       protect(server, { codec }),
       'security must be a RequestStateSecurity, such as new RequestStateSecurity({ codec }), got an object',
     ],
-    ['an audience that is no text', protect(server, security, { defaultAudience: 5 }), 'defaultAudience must be'],
+    [
+      'an audience that is no text',
+      protect(server, security, { defaultAudience: 5 }),
+      'defaultAudience must be a string or null, got 5',
+    ],
+    [
+      'a server of the SDK 1.x',
+      protect({ setRequestHandler: () => {}, assertCanSetRequestHandler: () => {}, connect: () => {} }, security),
+      'protectRequestState: server is of the MCP SDK 1.x (@modelcontextprotocol/sdk), which has no requestState',
+    ],
+    [
+      'no name of the server',
+      () => Reflect.apply(createProtectedMcpServer, undefined, [{ McpServer, serverInfo: {}, security }]),
+      'createProtectedMcpServer: serverInfo.name must be a string, got undefined',
+    ],
+    [
+      'a verify hook',
+      () => {
+        const serverOptions = { requestState: { verify: () => undefined } };
+        return createProtectedMcpServer({ McpServer, serverInfo: INFO, security, serverOptions });
+      },
+      'createProtectedMcpServer: serverOptions.requestState.verify must be left out: it would get the sealed token',
+    ],
     [
       'no class',
       () => Reflect.apply(createProtectedMcpServer, undefined, [{ McpServer: undefined, serverInfo: INFO, security }]),
@@ -171,7 +219,15 @@ describe('arguments of mcp.d’s codec', () => {
     }
   });
 
-  test('a state that is not a string is rejected', () => {
-    expect(() => Object(bound).encode(5, { subject: 'a', target: 't' })).toThrow('state must be a string, got 5');
+  const june = createMcpdRequestStateCodec({ key: KEY, revision: '2026-06' });
+  test.each<[unknown, string, string]>([
+    [5, 'alice', 'state must be a string, got 5'],
+    ['', 'alice', 'state must not be empty; send no requestState instead'],
+    ['\ud800', 'alice', 'state must not have a lone surrogate'],
+    ['x'.repeat(200_000), 'alice', 'a token must not have more than 262144 characters, got '],
+    ['1', 'u\ud800', 'who.subject and who.target must not have lone surrogates, and who.subject no zero byte'],
+    ['1', '{', 'who.subject must not start with {, because revision 2026-06 could take it for a payload'],
+  ])('encode rejects state and subject %#, and says why', (state, subject, message) => {
+    expect(() => Object(june).encode(state, { subject })).toThrow(`createMcpdRequestStateCodec: ${message}`);
   });
 });

@@ -3,6 +3,7 @@ import { McpServer } from '@modelcontextprotocol/server';
 import { AesGcmRequestStateCodec } from '@sealring/core';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createProtectedMcpServer, RequestStateSecurity } from '../src/index.ts';
+import { secretKey } from '../src/shared/secret-key.ts';
 import { clockAt } from './support/exchange.ts';
 import { type Answer, type HttpServer, registerRefund, serveHttp, tokenOf } from './support/served.ts';
 
@@ -116,6 +117,12 @@ describe('secrets are never revealed (F21), and all refusals look alike (F20)', 
     for (const secret of [KEY, USER, `access-token-of-${USER}`, 'asked:canary-order'].flatMap(encodings)) {
       expect(all).not.toContain(secret);
     }
+  });
+
+  test('the bytes of a key are overwritten after it was imported', () => {
+    const bytes = Uint8Array.of(1, 2, 3);
+    expect(secretKey(bytes).export()).toEqual(Buffer.of(1, 2, 3));
+    expect(bytes).toEqual(new Uint8Array(3));
   });
 
   test('the search finds planted secrets', async () => {

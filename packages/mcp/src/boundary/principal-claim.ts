@@ -33,11 +33,10 @@ function claimBytes(principal: string, salt: Uint8Array): Buffer {
 /** Encodes as Python's `encode('utf-8', 'surrogatepass')` does: a lone surrogate becomes the three bytes of its code unit. */
 export function surrogatePass(text: string): Uint8Array {
   if (text.isWellFormed()) return Buffer.from(text);
-  const parts: Uint8Array[] = [];
-  for (const character of text) {
+  const parts = Array.from(text, (character) => {
     const unit = character.charCodeAt(0);
     const bytes = [0xe0 | (unit >> 12), 0x80 | ((unit >> 6) & 0x3f), 0x80 | (unit & 0x3f)];
-    parts.push(character.isWellFormed() ? Buffer.from(character) : Uint8Array.from(bytes));
-  }
+    return Buffer.from(character.isWellFormed() ? character : bytes);
+  });
   return Buffer.concat(parts);
 }

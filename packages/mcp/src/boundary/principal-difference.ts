@@ -64,7 +64,6 @@ function partsOf(principal: string): Parts | undefined {
     value = JSON.parse(principal);
   } catch {
     // The text of a `bindPrincipal` of the user's own, whose parts are unknown.
-    return undefined;
   }
   return isParts(value) ? value : undefined;
 }

@@ -38,8 +38,7 @@ export class Call implements BoundaryRequest {
 
   /** Puts the plaintext in place of the token. @throws {WireError} the answer to a token that is refused. */
   async unseal(): Promise<void> {
-    const params = ownMember(this.#message, 'params');
-    if (typeof params !== 'object' || params === null) return;
+    const params: object = Object(ownMember(this.#message, 'params'));
     const wire = ownMember(params, 'requestState');
     Reflect.deleteProperty(params, 'requestState');
     if (wire === undefined || wire === null) return;
@@ -64,9 +63,9 @@ export class Call implements BoundaryRequest {
     if (typeof state !== 'string') {
       throw this.#guard.refuseOutbound(this.method, new Refusal('non-string requestState'));
     }
-    if (this.#round === undefined) await this.#bind();
-    const token = await this.#guard.seal(this, state, this.#round);
-    return token === undefined ? withoutState(result) : { ...result, requestState: token };
+    await this.#bind();
+    // Printed without the member if there is no token.
+    return { ...result, requestState: await this.#guard.seal(this, state, this.#round) };
   }
 
   bindPrincipal(): unknown {

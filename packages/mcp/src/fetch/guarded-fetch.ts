@@ -1,4 +1,5 @@
 import { errorAnswer, internalError, invalidRequestStateError, Refusal, type WireError } from '../boundary/refusal.ts';
+import { isCarrierMethod } from '../boundary/request-identity.ts';
 import type { StateGuard } from '../server/state-guard.ts';
 import { ownMember } from '../shared/own-member.ts';
 import { Call, carrierMethodOf, carriesState, hasId, isRpc, messagesIn } from './call.ts';
@@ -67,9 +68,9 @@ export class GuardedFetch {
    * with states has no batches.
    */
   #mayPass(messages: readonly unknown[]): boolean {
-    const bad = messages.find((one) => carrierMethodOf(one) !== undefined && carriesState(one));
-    if (bad === undefined) return true;
-    this.#guard.reject('inbound', carrierMethodOf(bad) ?? 'unknown', new Refusal('unverified requestState'));
+    const method = messages.filter(carriesState).map(carrierMethodOf).find(isCarrierMethod);
+    if (method === undefined) return true;
+    this.#guard.reject('inbound', method, new Refusal('unverified requestState'));
     return false;
   }
 
@@ -118,7 +119,6 @@ export class GuardedFetch {
   /** A message of the server as it may be sent. */
   async #rewrite(message: unknown, call: Call | undefined): Promise<unknown> {
     if (Array.isArray(message)) return await this.#rewriteBatch(message);
-    if (typeof message !== 'object' || message === null || !Object.hasOwn(message, 'result')) return message;
     const result = ownMember(message, 'result');
     const id = ownMember(message, 'id');
     try {
@@ -128,7 +128,7 @@ export class GuardedFetch {
         throw this.#guard.refuseOutbound('unknown', new Refusal('unsealed requestState'));
       }
       const sealed = await call.sealed(result);
-      return sealed === result ? message : { ...message, result: sealed };
+      return sealed === result ? message : { ...Object(message), result: sealed };
     } catch (error) {
       return errorAnswer(id, wireError(error));
     }
@@ -164,20 +164,15 @@ const TOO_DEEP: RefusedBody = { status: 400, message: 'Bad Request: the body is 
 function printed(message: unknown): string | undefined {
   try {
     return printExactly(message);
-  } catch (error) {
-    if (error instanceof RangeError) return undefined;
-    throw error;
+  } catch {
+    return undefined;
   }
 }
 
 /** Only these two reach a client. */
 function wireError(error: unknown): WireError {
-  return isWireError(error) ? error : internalError();
-}
-
-function isWireError(error: unknown): error is WireError {
-  const code = error instanceof Error ? ownMember(error, 'code') : undefined;
-  return code === internalError().code || code === invalidRequestStateError().code;
+  const refused = invalidRequestStateError();
+  return error instanceof Error && ownMember(error, 'code') === refused.code ? refused : internalError();
 }
 
 function answerOf(message: object, status = 200): Response {

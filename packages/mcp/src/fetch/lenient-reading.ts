@@ -58,15 +58,18 @@ function resembles(key: string, lookalikes: Lookalikes): boolean {
 /** Go folds letters beyond ASCII too: U+017F is an `s`, and U+212A a `k`. */
 function folded(key: string): string {
   if (key === '__proto__') return key;
-  const [name = ''] = key.split('\0', 1);
-  return name.normalize('NFKC').toLowerCase().replaceAll(/[-_]/g, '');
+  return key
+    .replace(/\0[^]*/, '')
+    .normalize('NFKC')
+    .toLowerCase()
+    .replaceAll(/[-_]/g, '');
 }
 
 /** The text as ASCII. The zero bytes of UTF-16 and UTF-32 are left out, and invalid UTF-8, which some parsers ignore. */
 function withoutEscapes(text: string): string {
   const letters = text.replaceAll(/[\0\uFFFD]/g, '');
   return letters.replaceAll(/\\(?:u[\da-f]{4}|u\{[\da-f]+\}|x[\da-f]{2}|\r\n|[^])/gi, (escape) => {
-    const code = /^\\(?:u|x)\{?([\da-f]+)/i.exec(escape)?.[1];
+    const code = /\\(?:u|x)\{?([\da-f]+)/i.exec(escape)?.[1];
     if (code !== undefined) return String.fromCharCode(Number.parseInt(code, 16));
     // Before the end of a line, a backslash continues a text in some formats. Before any other character it is that one.
     return escape.slice(1).trim();

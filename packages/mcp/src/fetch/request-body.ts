@@ -45,7 +45,7 @@ export async function readRequestBody(request: Request, maxBytes: number): Promi
     read.push(value);
     if (!isJson) {
       const first = value.find((byte) => byte > SPACE && !SKIPPED.has(byte));
-      isJson = first !== undefined && FIRST.includes(first);
+      isJson = FIRST.includes(first ?? SPACE);
       if (first !== undefined && !isJson) return { kind: 'other', request: withRest(request, read, reader) };
     }
     size += value.byteLength;

@@ -50,14 +50,14 @@ function textOf(claims: unknown, claim: AccessTokenClaim): string | undefined {
 function expiryOf(claims: unknown): number | undefined {
   const value = ownMember(claims, 'exp') ?? undefined;
   if (value === undefined) return undefined;
-  if (typeof value !== 'number' || !Number.isFinite(value)) throw new InvalidClaimError('exp', 'a number');
-  return Math.trunc(value);
+  if (!Number.isFinite(value)) throw new InvalidClaimError('exp', 'a number');
+  return Math.trunc(Number(value));
 }
 
 function scopesOf(claims: unknown): string[] {
   for (const claim of ['scope', 'scp'] as const) {
     const value = ownMember(claims, claim) ?? undefined;
-    if (typeof value === 'string') return value.split(/\s+/).filter((scope) => scope !== '');
+    if (typeof value === 'string') return value.split(/\s/).filter((scope) => scope !== '');
     if (Array.isArray(value) && value.every((scope) => typeof scope === 'string')) return [...value];
     if (value !== undefined) throw new InvalidClaimError(claim, 'a string or an array of strings');
   }

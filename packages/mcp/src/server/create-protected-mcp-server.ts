@@ -6,6 +6,9 @@ import type { RequestStateSecurity } from './security.ts';
 
 const OWNER = 'createProtectedMcpServer';
 const PLACEHOLDER = 'sealring-placeholder';
+const unused = (): never => {
+  throw new Error('removed');
+};
 
 /** Options of {@link createProtectedMcpServer}. */
 export interface ProtectedMcpServerOptions<T extends McpServer = McpServer> {
@@ -62,10 +65,8 @@ export function createProtectedMcpServer<T extends McpServer>(options: Protected
     ...(prompts && { prompts }),
   });
   // To register and remove an entry is the public way to register the handlers of an empty list.
-  if (tools !== undefined) server.registerTool(PLACEHOLDER, {}, () => ({ content: [] })).remove();
-  if (prompts !== undefined) server.registerPrompt(PLACEHOLDER, {}, () => ({ messages: [] })).remove();
-  if (resources !== undefined) {
-    server.registerResource(PLACEHOLDER, 'sealring:placeholder', {}, () => ({ contents: [] })).remove();
-  }
+  if (tools !== undefined) server.registerTool(PLACEHOLDER, {}, unused).remove();
+  if (prompts !== undefined) server.registerPrompt(PLACEHOLDER, {}, unused).remove();
+  if (resources !== undefined) server.registerResource(PLACEHOLDER, PLACEHOLDER, {}, unused).remove();
   return server;
 }

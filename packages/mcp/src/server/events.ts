@@ -38,7 +38,7 @@ class EventChannel<Name extends keyof BoundaryEvents> {
   }
 
   emit(event: BoundaryEvents[Name]): void {
-    if (this.#channel.hasSubscribers) this.#channel.publish(Object.freeze(event));
+    this.#channel.publish(Object.freeze(event));
   }
 }
 

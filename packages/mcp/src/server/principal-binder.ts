@@ -36,8 +36,7 @@ export function accessTokenPrincipal(policy: SecurityPolicy, ctx: AuthenticatedC
   // An empty subject counts as none.
   if ((subjectOf(ctx) ?? '') !== '') return principal;
   refuseNoSubject(policy);
-  if (principal === null) return null;
-  report(policy, ctx.http?.authInfo?.clientId ?? '');
+  if (principal !== null) report(policy, String(ctx.http?.authInfo?.clientId));
   return principal;
 }
 

@@ -60,7 +60,7 @@ export class ServerGuard {
     const isReplayed = isShimmed && !isModern;
     const wire: unknown = unguarded.mcpReq.requestState();
     // An explicit null counts as absent, as in the MCP Python SDK: a client can omit the member as well.
-    const carried = wire !== undefined && wire !== null;
+    const carried = (wire ?? null) !== null;
     const request: BoundaryRequest = {
       method,
       identity,

@@ -141,7 +141,7 @@ function listIn(value: unknown, key: string): readonly unknown[] {
 }
 
 function isPrintedText(text: unknown): boolean {
-  if (typeof text !== 'string' || !text.includes('"input_required"') || !text.includes('"requestState"')) return false;
+  if (typeof text !== 'string' || !text.includes('"requestState"')) return false;
   try {
     return isInputRequired(JSON.parse(text));
   } catch {

@@ -7,7 +7,7 @@ const WATCHER = Symbol('sealring.watcher');
 
 /** The members of a transport that are wrapped. */
 interface WatchedTransport {
-  [WATCHER]?: Watcher;
+  [WATCHER]: Watcher;
   send(message: unknown, options?: unknown): Promise<void>;
   start(): Promise<void>;
   onmessage?: ((message: unknown, extra?: unknown) => void) | undefined;
@@ -39,7 +39,7 @@ export function markSealed(token: string): string {
  */
 export function watch(transport: unknown, watcher: Watcher): void {
   if (!isTransport(transport)) return;
-  const isWatched = transport[WATCHER] !== undefined;
+  const isWatched = Reflect.has(transport, WATCHER);
   transport[WATCHER] = watcher;
   if (isWatched) return;
   const send = transport.send.bind(transport);
@@ -49,7 +49,7 @@ export function watch(transport: unknown, watcher: Watcher): void {
   transport.start = () => {
     const deliver = transport.onmessage;
     const onmessage = (message: unknown, extra?: unknown): void => {
-      if (transport[WATCHER]?.mayEnter(message) !== false) deliver?.call(transport, message, extra);
+      if (transport[WATCHER].mayEnter(message)) deliver?.call(transport, message, extra);
       else send(errorAnswer(member(message, 'id'), invalidRequestStateError())).catch(() => undefined);
     };
     Object.assign(transport, { onmessage });
@@ -73,7 +73,7 @@ function outgoing(transport: WatchedTransport, message: unknown): unknown {
   if (typeof state === 'string' && state.startsWith(marked)) {
     return { ...Object(message), result: { ...Object(result), requestState: state.slice(marked.length) } };
   }
-  transport[WATCHER]?.tripped();
+  transport[WATCHER].tripped();
   return errorAnswer(member(message, 'id'), internalError());
 }
 

@@ -106,10 +106,7 @@ export class SealedTokens implements EnvelopeTokens {
       signal?.throwIfAborted();
       throw codecFailure(error);
     }
-    if (typeof token !== 'string' || token === '') {
-      swallow(token);
-      throw codecFailure(undefined);
-    }
+    if (typeof token !== 'string' || token === '') throw codecFailure(undefined);
     return token;
   }
 

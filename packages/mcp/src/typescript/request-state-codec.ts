@@ -111,13 +111,14 @@ export function createRequestStateCodec<T = unknown>(options: RequestStateCodecO
   const given = knownOptions(OWNER, options, ['key', 'codec', 'wire', 'alsoAccept', 'ttlSeconds', 'bind', 'clock']);
   const { sealing, forToken } = readTokens(given);
   const ttlSeconds = readTtl(given['ttlSeconds']);
-  if (given['codec'] !== undefined) checkLifetime(OWNER, Object(given['codec']), ttlSeconds);
+  checkLifetime(OWNER, Object(given['codec']), ttlSeconds);
   const bind: Bind | undefined = callback(OWNER, 'bind', given['bind']);
   const clock = readClock(OWNER, given['clock']);
   return {
     async mint(payload, ctx) {
       const exp = Math.floor(clock()) + ttlSeconds;
-      const token = await sealing.seal(payload, exp, boundText(bind, ctx), ctx?.mcpReq?.signal);
+      const bound = bind && boundText(bind, ctx);
+      const token = await sealing.seal(payload, exp, bound, ctx?.mcpReq?.signal);
       if (token.length > MAX_TOKEN_LENGTH) {
         throw option.rangeError(
           `${OWNER}: a token must not have more than ${MAX_TOKEN_LENGTH} characters, got ${token.length}`,
@@ -227,17 +228,14 @@ function keyBytes(value: unknown): Uint8Array | undefined {
 
 function readTtl(value: unknown): number {
   const ttlSeconds = value ?? DEFAULT_TTL_SECONDS;
-  if (typeof ttlSeconds !== 'number' || !Number.isFinite(ttlSeconds)) {
-    throw option.rangeError(`${OWNER}: ttlSeconds must be a finite number`);
-  }
-  return ttlSeconds;
+  if (!Number.isFinite(ttlSeconds)) throw option.rangeError(`${OWNER}: ttlSeconds must be a finite number`);
+  return Number(ttlSeconds);
 }
 
 type Bind = (ctx: ServerContext) => unknown;
 
 /** The text that a new token is bound to. An error of `bind` reaches the caller of `mint`. */
-function boundText(bind: Bind | undefined, ctx: ServerContext | undefined): string | undefined {
-  if (bind === undefined) return undefined;
+function boundText(bind: Bind, ctx: ServerContext | undefined): string {
   if (ctx === undefined) throw option.typeError(`${OWNER}: mint() requires ctx when a bind callback is configured`);
   const text = bind(ctx);
   if (typeof text === 'string') return text;
@@ -249,10 +247,9 @@ function boundText(bind: Bind | undefined, ctx: ServerContext | undefined): stri
 /** The text that a token must be bound to. If it cannot be determined, the token is refused. */
 function currentText(bind: Bind, ctx: ServerContext): string {
   try {
-    const text = boundText(bind, ctx);
-    if (text !== undefined) return text;
+    return boundText(bind, ctx);
   } catch {
     // The text of an unknown error may hold a secret, so only the reason is reported.
+    throw refusal('bind');
   }
-  throw refusal('bind');
 }

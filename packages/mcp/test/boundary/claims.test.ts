@@ -78,6 +78,12 @@ describe('readClaims', () => {
       expect(() => mintClaims({ ...INPUT, nowSeconds })).toThrow(RangeError);
   });
 
+  test('refuses a request that cannot be bound with the reason of that, unless the time is wrong', () => {
+    const expected = { ...EXPECTED, identity: new Refusal('arguments too large') };
+    expect(reasonOf(() => readClaims(mintClaims(INPUT), expected))).toBe('arguments too large');
+    expect(reasonOf(() => readClaims(mintClaims(INPUT), { ...expected, nowSeconds: NOW + 600 }))).toBe('expired');
+  });
+
   test('accepts a time in the future up to the configured tolerance, to the second', () => {
     expect(opened(NOW - 60, 60)).toBe('accepted');
     expect(opened(NOW - 60.001, 60)).toBe('minted in the future');
@@ -94,6 +100,11 @@ describe('readClaims', () => {
 });
 
 describe('the principal claim', () => {
+  test('is that of the MCP Python SDK', () => {
+    const claim = principalClaim('["web",null,null]', Buffer.from('e67e7c2b23f80928', 'hex'));
+    expect(claim).toBe('5n58KyP4CShr2cJ0DJBILRBcfVS-ThQn');
+  });
+
   test('matches only its own principal, for every text', () => {
     const salt = fc.uint8Array({ minLength: 8, maxLength: 8 });
     fc.assert(

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { requestIdentity } from '../../src/boundary/request-identity.ts';
+import { parseExactly } from '../../src/fetch/exact-json.ts';
 import { compactJson } from '../../src/index.ts';
 import { compactJsonVectors } from '../support/vectors.ts';
 
@@ -67,6 +68,20 @@ describe('the digest of arguments', () => {
     const expected = falsy ? requestIdentity('tools/call', { name: 'n' }).digest : digest;
     expect(requestIdentity('tools/call', { name: 'n', arguments: args }).digest).toBe(expected);
   });
+
+  test.each(lossy.filter(({ jsLoss }) => jsLoss?.includes('unsafe-integer')))(
+    'integers beyond 2^53 that were parsed exactly have the digest of the MCP Python SDK: $name',
+    ({ wire, digest }) => {
+      expect(requestIdentity('tools/call', { arguments: parseExactly(wire) }).digest).toBe(digest);
+    },
+  );
+
+  test.each(lossy.filter(({ jsGuessMatches }) => jsGuessMatches === true))(
+    'arguments that JSON.parse changes without harm have the digest of the MCP Python SDK: $name',
+    ({ wire, digest }) => {
+      expect(digestOf(wire)).toBe(digest);
+    },
+  );
 
   test('a resource has no arguments, whatever the request has', () => {
     const plain = requestIdentity('resources/read', { uri: 'a:b' });

@@ -3,7 +3,11 @@ import { expect, test } from 'vitest';
 import { rewriteEvents } from '../../src/fetch/event-stream.ts';
 
 /** The output for these chunks, as text; every message with a member `secret` is replaced. */
-async function rewritten(chunks: readonly Uint8Array[], maxEventBytes = 1_000_000): Promise<string> {
+async function rewritten(sent: readonly Uint8Array[], maxEventBytes = 1_000_000): Promise<string> {
+  return (await piecesOf(sent, maxEventBytes)).join('');
+}
+
+async function piecesOf(chunks: readonly Uint8Array[], maxEventBytes = 1_000_000): Promise<string[]> {
   const hide = async (message: unknown): Promise<unknown> =>
     Object.hasOwn(Object(message), 'secret') ? { hidden: true } : message;
   const rewriting = {
@@ -18,7 +22,9 @@ async function rewritten(chunks: readonly Uint8Array[], maxEventBytes = 1_000_00
       controller.close();
     },
   });
-  return await new Response(source.pipeThrough(rewriteEvents(rewriting))).text();
+  const pieces: string[] = [];
+  for await (const piece of source.pipeThrough(rewriteEvents(rewriting))) pieces.push(Buffer.from(piece).toString());
+  return pieces;
 }
 
 const line = fc.constantFrom(
@@ -57,6 +63,23 @@ test('a message is rewritten whatever ends its lines, wherever the stream is cut
       expect(left).not.toContain('secret');
     }),
   );
+});
+
+test.each([
+  ['\ndata: 1\n\ndata: 2\n\n', ['\n', 'data: 1\n\n', 'data: 2\n\n']],
+  ['\rdata: 1\r\rdata: 2', ['\r', 'data: 1\r\r', 'data: 2']],
+  ['\r\ndata: 1\r\n\r\n', ['\r', '\ndata: 1\r\n\r', '\n']],
+])('every event of %j leaves by itself, also an empty one at the beginning, and nothing more', async (sent, pieces) => {
+  expect(await piecesOf([Buffer.from(sent)])).toEqual(pieces);
+});
+
+test.each([
+  ['a line of data without a colon', 'data\ndata: {"secret":1}\n\n', 'data: {"hidden":true}\n\n'],
+  ['data without a space', 'data:{"secret":1}\n\n', 'data: {"hidden":true}\n\n'],
+  ['a comment with a state', ': "requestState"\ndata: {"secret":1}\n\n', 'data: {"hidden":true}\n\n'],
+  ['a number on two lines', 'data:{"secret":1\ndata:2}\n\n', 'data:{"secret":1\ndata:2}\n\n'],
+])('an event with %s is read as clients read it', async (_name, sent, left) => {
+  expect(await rewritten([Buffer.from(sent)])).toBe(left);
 });
 
 test('a message without a blank line after it is rewritten too', async () => {

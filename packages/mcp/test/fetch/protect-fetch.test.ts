@@ -586,9 +586,17 @@ describe('options that protectFetch rejects', () => {
   const required = { audience: 'desk', bindPrincipal: null };
   const strict = new RequestStateSecurity({ codec, requireSubject: true });
   test.each([
-    ['a handler that is no function', () => protectFetch(Object({}), security, required), 'handler must be a function'],
+    [
+      'a handler that is no function',
+      () => protectFetch(Object({}), security, required),
+      'protectFetch: handler must be a function, got an object',
+    ],
     ['a policy of another kind', () => protectFetch(handler, Object({}), required), 'RequestStateSecurity'],
-    ['no audience', () => protectFetch(handler, security, { bindPrincipal: null }), 'an audience is required'],
+    [
+      'no audience',
+      () => protectFetch(handler, security, { bindPrincipal: null }),
+      'protectFetch: an audience is required, in the policy or in audience;',
+    ],
     ['no bindPrincipal', () => protectFetch(handler, security, { audience: 'desk' }), 'bindPrincipal is required'],
     [
       'null for bindPrincipal under requireSubject',
@@ -601,6 +609,16 @@ describe('options that protectFetch rejects', () => {
       'bindPrincipal must be a function or null',
     ],
     ['an unknown option', () => protectFetch(handler, security, Object({ ...required, path: '/' })), 'path'],
+    [
+      'a listener that is no function',
+      () => protectFetch(handler, security, Object({ ...required, onerror: 5 })),
+      'protectFetch: onerror must be a function, got 5',
+    ],
+    [
+      'a limit of 0 for answers',
+      () => protectFetch(handler, security, { ...required, maxResponseBytes: 0 }),
+      'protectFetch: maxResponseBytes',
+    ],
     ['a limit of 0', () => protectFetch(handler, security, { ...required, maxRequestBytes: 0 }), 'maxRequestBytes'],
   ])('protectFetch rejects %s', (_name, make, message) => {
     expect(make).toThrow(message);

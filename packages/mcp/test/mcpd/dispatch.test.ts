@@ -175,6 +175,12 @@ describe('createMcpdRequestStateSecurity', () => {
     expect(events).toEqual([]);
   });
 
+  test('seals nothing for a request whose name is no text', async () => {
+    const { error } = await answerOf(fallback({}), { method: 'tools/call', params: { name: 5 } });
+    expect(error).toEqual(NOT_SEALED);
+    expect(events).toEqual([{ direction: 'outbound', method: 'tools/call', reason: 'request binding' }]);
+  });
+
   test('binds the OAuth client with authenticatedPrincipal if the access token has no subject', async () => {
     const server = fallback({ subject: authenticatedPrincipal });
     const authInfo = { token: 't', clientId: 'web', scopes: [] };

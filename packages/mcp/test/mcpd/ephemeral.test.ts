@@ -1,5 +1,4 @@
-import { once } from 'node:events';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { RequestStateSecurity } from '../../src/index.ts';
 import {
   createMcpdRequestStateCodec,
@@ -23,13 +22,19 @@ test('createMcpdRequestStateCodec rejects an empty key, and names the option tha
 });
 
 test('createMcpdRequestStateCodec replaces an empty key with allowEphemeral, and emits one process warning', async () => {
-  const warned = once(process, 'warning');
-  const states = createMcpdRequestStateCodec({ key: '', allowEphemeral: true, mode: 'encrypted' });
-  expect(states.decode(states.encode('state', alice), alice)).toBe('state');
-  const [warning] = await warned;
-  expect(warning).toMatchObject({ name: 'SealringWarning', code: 'SEALRING_EPHEMERAL' });
-  const other = createMcpdRequestStateCodec({ key: '', allowEphemeral: true, mode: 'encrypted' });
-  expect(other.decode(states.encode('state', alice), alice)).toBeNull();
+  const emitWarning = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+  // As in a process that has not warned yet.
+  vi.resetModules();
+  const fresh = await import('../../src/mcpd/request-state-codec.ts');
+  const [states, other] = ['', new Uint8Array(0)].map((key) =>
+    fresh.createMcpdRequestStateCodec({ key, allowEphemeral: true, mode: 'encrypted' }),
+  );
+  const token = states?.encode('state', alice) ?? '';
+  expect([states, other].map((each) => each?.decode(token, alice))).toEqual(['state', null]);
+  expect(emitWarning.mock.calls.map(([, about]) => about)).toEqual([
+    { type: 'SealringWarning', code: 'SEALRING_EPHEMERAL' },
+  ]);
+  emitWarning.mockRestore();
   expect(createMcpdRequestStateSecurity({ key: '', allowEphemeral: true })).toBeInstanceOf(RequestStateSecurity);
 });
 

@@ -181,17 +181,20 @@ describe('the option adopt', () => {
     await connected.close();
   });
 
-  test('rejects an SDK that keeps its handlers elsewhere', () => {
-    const server = new Server(INFO, { capabilities: { tools: {} } });
-    server.setRequestHandler('tools/call', () => ({ content: [] }));
-    Object.assign(server, {
-      _requestHandlers: new Map(),
-      assertCanSetRequestHandler: () => {
-        throw new Error('taken');
-      },
-    });
-    expect(() => protectRequestState(server, security, ADOPT)).toThrow('does not support this version of the SDK');
-  });
+  test.each([[[]], [[['tools/call', () => ({})] as const]]])(
+    'rejects an SDK whose list of handlers has only %o of those that are registered',
+    (listed) => {
+      const server = new Server(INFO, { capabilities: { tools: {} } });
+      server.setRequestHandler('tools/call', () => ({ content: [] }));
+      Object.assign(server, {
+        _requestHandlers: new Map(listed),
+        assertCanSetRequestHandler: () => {
+          throw new Error('taken');
+        },
+      });
+      expect(() => protectRequestState(server, security, ADOPT)).toThrow('does not support this version of the SDK');
+    },
+  );
 
   test('adopt is not the default: a server with handlers is rejected, and the message names the option', () => {
     expect(() => protectRequestState(withTool(), security, { defaultAudience: null })).toThrow('or set adopt: true');

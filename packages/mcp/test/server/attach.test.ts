@@ -240,8 +240,12 @@ describe('handlers are guarded however they are registered', () => {
       return protectRequestState(server, security, AUDIENCE);
     });
     expect(sealedIn(tokenOf(await http.call('tools/call', { name: 't' })))).toBe(PLAINTEXT);
-    const server = protectRequestState(new Server(INFO), security, AUDIENCE);
-    expect(server.fallbackRequestHandler).toBe(undefined);
+    const [server, other] = [new Server(INFO), new Server(INFO)];
+    const fallback = async () => ({});
+    server.fallbackRequestHandler = fallback;
+    for (const each of [server, other]) protectRequestState(each, security, AUDIENCE);
+    expect(server.fallbackRequestHandler).not.toBe(fallback);
+    expect(other.fallbackRequestHandler).toBe(undefined);
   });
 
   test('other methods, and arguments that are not handlers, are passed to the SDK unchanged', async () => {

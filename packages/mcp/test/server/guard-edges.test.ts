@@ -92,6 +92,11 @@ describe('a guard', () => {
     expect(rejected).toEqual([]);
   });
 
+  test('treats a requestState that is null as absent: the result stays cacheable', async () => {
+    const result = { contents: [] };
+    expect(await guarded().run({ wire: null, handle: () => result })).toBe(result);
+  });
+
   test('nothing is sealed, and no refusal reported, after the client disconnected', async () => {
     const { run, sealed, rejected } = guarded();
     const leaving = new AbortController();
@@ -232,7 +237,7 @@ describe('createProtectedMcpServer announces the same capabilities as the class'
 });
 
 describe('watch', () => {
-  const asking = (requestState: string) => ({ id: 1, result: { resultType: 'input_required', requestState } });
+  const asking = (requestState: unknown) => ({ id: 1, result: { resultType: 'input_required', requestState } });
 
   function wired() {
     const trips: number[] = [];
@@ -259,6 +264,23 @@ describe('watch', () => {
     watch(a, { mayEnter: () => true, tripped: () => later.push(1) });
     await a.send(asking('token'));
     expect([trips.length, later.length]).toEqual([2, 1]);
+  });
+
+  test('answers with an error in place of a state that is not a marked text', async () => {
+    const { trips, watcher, transport } = wired();
+    const watched = transport();
+    watch(watched, watcher);
+    for (const state of ['token', 5, null]) await watched.send(asking(state));
+    expect(watched.left).toEqual(Array.from({ length: 3 }, () => ({ jsonrpc: '2.0', id: 1, error: NOT_SEALED })));
+    expect(trips).toHaveLength(3);
+  });
+
+  test('the mark of a token is random for each process', async () => {
+    vi.resetModules();
+    const fresh = await import('../../src/server/tripwire.ts');
+    const marked = fresh.markSealed('token');
+    expect(marked).toMatch(/^[\w-]{22}:token$/);
+    expect(marked).not.toBe(markSealed('token'));
   });
 
   test('passes every other message unchanged', async () => {

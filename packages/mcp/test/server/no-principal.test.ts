@@ -1,6 +1,7 @@
 import { McpServer } from '@modelcontextprotocol/server';
 import { AesGcmRequestStateCodec } from '@sealring/core';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { principalBinder as binderOf } from '../../src/server/principal-binder.ts';
 import { exchange } from '../support/exchange.ts';
 import { NOT_SEALED, REFUSED, signedIn } from '../support/served.ts';
 
@@ -84,8 +85,18 @@ test.each([
   },
 );
 
+test('a request with authInfo gives no warning, whatever its headers', async () => {
+  const { bind, warnings } = await freshBinder({});
+  const req = new Request('http://127.0.0.1/mcp', { headers: { authorization: 'Bearer canary' } });
+  expect(bind(Object({ http: { req, authInfo: signedIn('ada') } }))).toBe('["web","https://idp.example","ada"]');
+  expect(warnings()).toEqual([]);
+});
+
 /** The binder of a policy, in a process that has not warned yet. */
-async function freshBinder(options: object) {
+async function freshBinder(options: object): Promise<{
+  readonly bind: ReturnType<typeof binderOf>;
+  readonly warnings: () => readonly string[];
+}> {
   vi.resetModules();
   const { principalBinder } = await import('../../src/server/principal-binder.ts');
   const { policyOf } = await import('../../src/server/policy.ts');

@@ -8,10 +8,10 @@ import {
   authenticatedPrincipal,
   createProtectedMcpServer,
   type RejectEvent,
-  RequestStateSecurity,
   type RequestStateSecurityOptions,
 } from '../../src/index.ts';
 import { policyOf } from '../../src/server/policy.ts';
+import { RequestStateSecurity } from '../../src/server/security.ts';
 import { clockAt, exchange, type Outcome } from '../support/exchange.ts';
 import {
   type HttpServer,

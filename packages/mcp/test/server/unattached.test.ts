@@ -1,8 +1,14 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { Server } from '@modelcontextprotocol/server';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { FetchHandler } from '../../src/fetch/protect-fetch.ts';
+import type { ProtectRequestStateOptions } from '../../src/server/attach.ts';
+import type { RequestStateSecurity } from '../../src/server/security.ts';
 
+const NOBODY: ProtectRequestStateOptions = { defaultAudience: null };
+const handler: FetchHandler = () => new Response();
 const source = fileURLToPath(new URL('../../src/index.ts', import.meta.url));
 
 test('a program that ends with a policy that protects no server prints the warning', async () => {
@@ -61,6 +67,20 @@ describe('the warning for a policy that protects no server', () => {
     expect([atExit(), vi.getTimerCount()]).toEqual([[], 0]);
     module.expectAttachment({});
     expect(atExit()).toHaveLength(1);
+  });
+
+  test.each<[string, (mcp: typeof import('../../src/index.ts'), security: RequestStateSecurity) => unknown]>([
+    [
+      'protectRequestState',
+      (mcp, security) => mcp.protectRequestState(new Server({ name: 'desk', version: '1.0.0' }), security, NOBODY),
+    ],
+    ['protectFetch', (mcp, security) => mcp.protectFetch(handler, security, { audience: null, bindPrincipal: null })],
+  ])('%s ends the wait of its policy', async (_name, protect) => {
+    const mcp = await import('../../src/index.ts');
+    const security = new mcp.RequestStateSecurity({ keys: ['a key of thirty-two bytes or more, for tests'] });
+    expect(vi.getTimerCount()).toBe(1);
+    protect(mcp, security);
+    expect([atExit(), vi.getTimerCount()]).toEqual([[], 0]);
   });
 
   test('the warning is left out on a runtime that has no timers outside a request', () => {
