@@ -32,7 +32,7 @@ const SEEDS = seedCount(1);
 
 describe('a sound codec passes completely, with any seed', () => {
   for (const { target, warnings } of SOUND_CODECS) {
-    test(`${target.name} passes`, { timeout: 60_000 * SEEDS }, async () => {
+    test(`${target.name} passes`, { timeout: 200_000 * SEEDS }, async () => {
       for (let seed = 0; seed < SEEDS; seed++) {
         const { results } = await runCodecConformance(target, { seed });
         const complaints = results.filter(({ status }) => status === 'fail' || status === 'warn');

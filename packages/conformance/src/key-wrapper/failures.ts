@@ -38,7 +38,7 @@ const FACTS: Readonly<Record<string, readonly [isRight: (value: unknown) => bool
   code: [isText, 'text'],
   status: [Number.isInteger, 'an integer'],
   requestId: [isText, 'text'],
-  attempts: [(value) => Number.isInteger(value) && Number(value) > 0, 'a positive integer'],
+  attempts: [Number.isInteger, 'an integer'],
   hint: [isText, 'text'],
   causes: [(value) => Array.isArray(value) && value.every(isKeyWrapperError), 'an array of KeyWrapperErrors'],
 };

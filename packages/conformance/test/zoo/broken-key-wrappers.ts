@@ -905,9 +905,6 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
   failing('has the status as text', 'WRAP-ERROR-SUMMARY', (error) => {
     changeSummary(error, { status: '403' });
   }),
-  failing('counts only retries as attempts', 'WRAP-ERROR-SUMMARY', (error) => {
-    changeSummary(error, { attempts: 0 });
-  }),
   broken('prints data keys', 'WRAP-OUTPUT-SECRET', {
     take(dataKey) {
       console.debug(`wrapping ${Buffer.from(dataKey).toString('base64')}`);
