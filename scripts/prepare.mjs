@@ -16,14 +16,15 @@ export const toolEnvironment = {
   TURBO_NO_UPDATE_NOTIFIER: '1',
 };
 
-/** Runs a command in the root. Resolves to its exit code and, unless `stdio` is `inherit`, its output. */
-export function run(command, args, { stdio = 'pipe', env = toolEnvironment } = {}) {
+/** Runs a command in the root. Resolves to its exit code and, unless `stdio` is `inherit`, its output, which `isShown` prints too. */
+export function run(command, args, { stdio = 'pipe', env = toolEnvironment, isShown = false } = {}) {
   return new Promise((resolve) => {
     let output = '';
     const child = spawn(command, args, { cwd: root, env, stdio: ['inherit', stdio, stdio] });
     for (const stream of [child.stdout, child.stderr]) {
       stream?.setEncoding('utf8').on('data', (text) => {
         output += text;
+        if (isShown) process.stdout.write(text);
       });
     }
     child.on('error', (error) => resolve({ code: 127, output: `${command}: ${error.message}\n` }));

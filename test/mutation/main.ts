@@ -24,6 +24,8 @@ const ROOT = new URL('../../', import.meta.url);
 /** A trial that lasts this many times as long as the slowest test of its pass is an endless loop. */
 const HANGS_AFTER_MS = 6_000;
 const HUNG = 10;
+/** A test that passed with a change, and whose hooks then do not end. */
+const HOOKS_HANG_AFTER_MS = 60_000;
 /**
  * The quickest tests are tried first, because each pass gets only what those before it let live; tests longer than the
  * last are never tried. Milliseconds.
@@ -139,7 +141,9 @@ async function tryAll(pass: Pass): Promise<boolean> {
   const watch = setInterval(() => {
     const now = seen.refresh();
     if (now !== undefined) [last, since] = [now, performance.now()];
-    if (last?.outcome !== 'start' || performance.now() - since < Math.max(HANGS_AFTER_MS, HUNG * slowest)) return;
+    if (last?.outcome !== 'start' && last?.outcome !== 'survived') return;
+    const most = last.outcome === 'start' ? Math.max(HANGS_AFTER_MS, HUNG * slowest) : HOOKS_HANG_AFTER_MS;
+    if (performance.now() - since < most) return;
     hung = true;
     seen.add({ ...last, outcome: 'hung' });
     run.kill();

@@ -20,15 +20,6 @@ export function bothWays<T>(one: T, other: T): readonly (readonly [T, T])[] {
   ];
 }
 
-/** Number of items that {@link batchesOf} puts together. */
-const AT_ONCE = 8;
-
-/** The items, several at a time: for calls to a service that may be slow. */
-export function batchesOf<T>(items: readonly T[]): readonly (readonly T[])[] {
-  const count = Math.ceil(items.length / AT_ONCE);
-  return Array.from({ length: count }, (_, i) => items.slice(i * AT_ONCE, (i + 1) * AT_ONCE));
-}
-
 export function text(content: string): Uint8Array {
   return new TextEncoder().encode(content);
 }

@@ -8,6 +8,11 @@ export const CLOSE_MS = 5_000;
 /** Time limit for the optional repetitions of one requirement, milliseconds. */
 export const REPEATS_MS = 500;
 
+/** A target is slow if a step takes longer, milliseconds. */
+const SLOW_MS = 50;
+/** Number of steps at a time with a slow target. */
+const STEPS_AT_ONCE = 8;
+
 export type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
 /** Base of the trials of all suites: closes the instances after a check, and names the calls that hang. */
@@ -91,6 +96,22 @@ export class Trial {
       if (one.status === 'rejected') throw one.reason;
       return one.value;
     });
+  }
+
+  /** Does the work for each item: one at a time, so that a finding names the right one, but several if that is slow. */
+  async each<T>(items: Iterable<T>, work: (item: T) => Promise<void>): Promise<void> {
+    let isSlow = false;
+    let running: Promise<void>[] = [];
+    let began = performance.now();
+    for (const item of items) {
+      running.push(work(item));
+      if (isSlow && running.length < STEPS_AT_ONCE) continue;
+      await this.all(running);
+      isSlow ||= performance.now() - began > SLOW_MS;
+      running = [];
+      began = performance.now();
+    }
+    await this.all(running);
   }
 
   /** Creates an instance that is closed after the check. @returns its member of that name, which has these methods. */

@@ -1,5 +1,4 @@
 import type { KeyWrapper } from '@sealring/core';
-import { batchesOf } from '../bytes.ts';
 import { expectThat, NotApplicable } from '../requirement.ts';
 import {
   ALIKE_CHARACTERS,
@@ -50,27 +49,26 @@ export const CONTEXT_CHECKS: KeyWrapperChecks = {
   'WRAP-CONTEXT-BINDS': async (trial) => {
     const { supports } = await trial.create();
     if (!supports.context) throw new NotApplicable('supports.context is false: the ring binds it');
-    const expectBound = async (keyWrapper: KeyWrapper, made: MadeBy, others: typeof PARTS) => {
-      for (const [words, context] of others) {
+    const expectBound = (keyWrapper: KeyWrapper, made: MadeBy, others: typeof PARTS): Promise<void> =>
+      trial.each(others, async ([words, context]) => {
         const what = `the wrapped key of ${made.by} under a context ${words}`;
         const error = await trial.refusal(() => keyWrapper.unwrap(copyOf(made.wrapped), { context }), what);
         // A policy may restrict the caller to one ring, and is evaluated first.
         const isDenied = context['sealring:ring'] !== ring && isKeyWrapperError(error) && error.kind === 'denied';
         if (!isDenied) expectKind(error, 'corrupt', what);
-      }
-    };
+      });
     await expectRead(trial);
     // A cached unwrap must not be used for another context.
     for (const { keyWrapper, ...made } of await trial.createEach()) {
       await expectBound(keyWrapper, made, [...OTHERS, ...PARTS.slice(1)]);
     }
-    for (const [words, context] of PARTS.slice(1)) {
+    await trial.each(PARTS.slice(1), async ([words, context]) => {
       const keyWrapper = await trial.create();
       const others = PARTS.filter(([, other]) => other !== context);
       for (const made of await madeUnder(trial, keyWrapper, context)) {
         await expectBound(keyWrapper, { ...made, by: `${made.by}, made under a context ${words},` }, others);
       }
-    }
+    });
     return expectApart(trial, CUT_CONTEXTS, MANY_MEMBERS, WRAPPED_LENGTHS, ODD_NAMES);
   },
   'WRAP-CONTEXT-BOUNDARIES': async (trial) => {
@@ -96,14 +94,14 @@ export const CONTEXT_CHECKS: KeyWrapperChecks = {
     );
     // Equal by Unicode’s canonical equivalence, so a comparison by locale leaves them in the given order.
     const equivalent = { '\u00e9': 'x', 'e\u0301': 'y', '\u212b': 'z', '\u00c5': 'x', 'A\u030a': 'y' };
-    for (const given of [CONTEXT, { ...CONTEXT, ...numbered }, { ...CONTEXT, ...equivalent }]) {
+    await trial.each([CONTEXT, { ...CONTEXT, ...numbered }, { ...CONTEXT, ...equivalent }], async (given) => {
       const context = Object.fromEntries(Object.entries(given).toReversed());
       const made = await madeUnder(trial, keyWrapper, given);
       for (const one of made) {
         const what = `a wrapped key of ${one.by}, under the same context in another order`;
         await trial.expectOpens(keyWrapper, one, what, { context });
       }
-    }
+    });
   },
   'WRAP-CONTEXT-DECLARED': async (trial) => {
     const keyWrapper = await trial.create();
@@ -165,18 +163,15 @@ async function expectApart(trial: KeyWrapperTrial, ...groups: readonly (readonly
     }
     const wrapped = wrappedKeyOf(outcome.value, 'wrap');
     await trial.expectOpens(keyWrapper, { dataKey, wrapped }, undefined, { context });
-    for (const batch of batchesOf(pairs)) {
-      const refusals = batch.map(async (pair) => {
-        const other = contextOf(pairs.map((each) => (each === pair ? each[2] : each[1])));
-        const what = `its wrapped key under the same context ${pair[0]}`;
-        // Any error counts, since a service may refuse the context itself.
-        const error = await trial.refusal(() => keyWrapper.unwrap(copyOf(wrapped), { context: other }), what);
-        expectFailure(error, what);
-      });
-      await trial.all(refusals);
-    }
+    await trial.each(pairs, async (pair) => {
+      const other = contextOf(pairs.map((each) => (each === pair ? each[2] : each[1])));
+      const what = `its wrapped key under the same context ${pair[0]}`;
+      // Any error counts, since a service may refuse the context itself.
+      const error = await trial.refusal(() => keyWrapper.unwrap(copyOf(wrapped), { context: other }), what);
+      expectFailure(error, what);
+    });
   };
-  for (const pairs of groups.flatMap(withoutDoubles)) await look(pairs);
+  await trial.each(groups.flatMap(withoutDoubles), look);
   if (leftOut.length === 0) return;
   return `not checked, since wrap refused the context: ${leftOut[0]}, and ${leftOut.length - 1} more`;
 }

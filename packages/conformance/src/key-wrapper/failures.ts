@@ -4,7 +4,7 @@ import { inspect, types } from 'node:util';
 import type { KeyWrapper } from '@sealring/core';
 import { type Check, expectThat } from '../requirement.ts';
 import { contentsOf, printed, reachableFrom, shows } from '../secrets.ts';
-import { describeThrown, difference } from '../thrown.ts';
+import { describeThrown, difference, kindOf } from '../thrown.ts';
 import { watchOutput } from '../watch.ts';
 import {
   isArgumentError,
@@ -31,6 +31,18 @@ interface Failure {
   readonly isThrown: boolean;
 }
 
+const isText = (value: unknown): boolean => typeof value === 'string';
+
+/** The optional members of a summary. */
+const FACTS: Readonly<Record<string, readonly [isRight: (value: unknown) => boolean, expected: string]>> = {
+  code: [isText, 'text'],
+  status: [Number.isInteger, 'an integer'],
+  requestId: [isText, 'text'],
+  attempts: [(value) => Number.isInteger(value) && Number(value) > 0, 'a positive integer'],
+  hint: [isText, 'text'],
+  causes: [(value) => Array.isArray(value) && value.every(isKeyWrapperError), 'an array of KeyWrapperErrors'],
+};
+
 export const FAILURE_CHECKS: KeyWrapperChecks = {
   'WRAP-ERROR-CLASS': ofFailures(({ error, what }) => {
     expectThat(isKeyWrapperError(error), `${what}: expected a KeyWrapperError, got ${describeThrown(error)}`);
@@ -44,6 +56,11 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
       const isRight = named === expected || (expected === 'generate' && named === 'wrap');
       expectThat(isRight, `${what}: the summary’s ${name} is wrong: ${difference(named, expected)}`);
     }
+    for (const [name, [isRight, expected]] of Object.entries(FACTS)) {
+      const value = summary[name];
+      const words = `${what}: the summary’s ${name} is ${kindOf(value)}, not ${expected}`;
+      expectThat(value === undefined || isRight(value), words);
+    }
   }),
   'WRAP-ERROR-SECRET': ofFailures(({ error, what }, dataKey) => {
     expectThat(!shows(contentsOf(error), dataKey), `the error of ${what} shows the data key`);
@@ -55,6 +72,11 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
     if (isArgumentError(error)) return;
     const attached = reachableFrom(error).find((value) => value !== error && isForeign(value));
     expectThat(attached === undefined, `the error of ${what} has an attached error: ${describeThrown(attached)}`);
+    if (!isKeyWrapperError(error)) return;
+    const { message, stack = message, summary } = error;
+    expectThat(stack.includes(message), `the error of ${what} has the stack of another error`);
+    const isWord = !/\s/.test(String(Object(summary).code));
+    expectThat(isWord, `the error of ${what} has a sentence as the summary’s code`);
   }),
   'WRAP-OUTPUT-SECRET': async (trial) => {
     const watched = watchOutput(true);

@@ -1,5 +1,5 @@
 import type { WrapOptions } from '@sealring/core';
-import { batchesOf, bothWays, flipped, sameBytes, text } from '../bytes.ts';
+import { bothWays, flipped, sameBytes, text } from '../bytes.ts';
 import type { Check } from '../requirement.ts';
 import { MOST_STORED } from './signatures.ts';
 import {
@@ -100,13 +100,13 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
     for (const made of [one, other]) await trial.expectOpens(keyWrapper, made);
     const middle = one.wrapped.wrapped.length >> 1;
     for (const [head, tail] of bothWays(one, other)) {
-      for (const at of [middle, ...SEAMS]) {
+      await trial.each([middle, ...SEAMS], async (at) => {
         const bytes = Uint8Array.of(...head.wrapped.wrapped.slice(0, at), ...tail.wrapped.wrapped.slice(at));
         // Text may have a common prefix, and numbers a common suffix.
-        if ([one, other].some(({ wrapped }) => Buffer.from(wrapped.wrapped).equals(bytes))) continue;
+        if ([one, other].some(({ wrapped }) => Buffer.from(wrapped.wrapped).equals(bytes))) return;
         const words = `a wrapped key up to byte ${at}, then another one,`;
         await trial.expectCorrupt(keyWrapper, { ...head.wrapped, wrapped: bytes }, words);
-      }
+      });
     }
   },
   'WRAP-AFTER-REFUSAL': async (trial) => {
@@ -125,13 +125,13 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
       ],
       ['to unwrap without options', () => keyWrapper.unwrap(made.wrapped, undefined as never)],
     ];
-    for (const [words, refuse] of refused) {
+    await trial.each(refused, async ([words, refuse]) => {
       // More than most circuit breakers allow.
-      for (let i = 0; i < TIMES; i++) await trial.settle(refuse, words);
+      await trial.each(Array.from({ length: TIMES }), async () => void (await trial.settle(refuse, words)));
       for (const { name, start } of trial.calls(keyWrapper, made)) {
         await trial.answer(start, `after a call ${words}, ${name}`);
       }
-    }
+    });
     await trial.expectOpens(keyWrapper, made, 'a valid wrapped key, after invalid ones,');
     // Conversely, a valid wrapped key just before must not make an invalid one unwrap.
     for (const [words, start] of bad)
@@ -192,16 +192,11 @@ function alterations(
     // A cached unwrap must not make a similar wrapped key valid.
     for (const { keyWrapper, ...made } of await trial.createEach()) {
       const forms = alter(made.wrapped.wrapped, trial).filter(([bytes]) => !sameBytes(bytes, made.wrapped.wrapped));
-      const until = performance.now() + EVERY_BIT_MS;
       // Only a few for generate, which usually wraps as wrap does.
       const tried = made.by === 'wrap' ? forms : [...forms.slice(0, 2), ...forms.slice(-2)];
-      for (const batch of batchesOf(tried)) {
-        if (!trial.supports.remote && performance.now() > until) break;
-        const refusals = batch.map(([wrapped, what]) =>
-          trial.expectCorrupt(keyWrapper, { ...made.wrapped, wrapped }, `a wrapped key ${what}`),
-        );
-        await trial.all(refusals);
-      }
+      await trial.each(trial.supports.remote ? tried : trial.inTime(tried, 1, EVERY_BIT_MS), ([wrapped, what]) =>
+        trial.expectCorrupt(keyWrapper, { ...made.wrapped, wrapped }, `a wrapped key ${what}`),
+      );
     }
   };
 }

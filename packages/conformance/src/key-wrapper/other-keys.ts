@@ -40,25 +40,22 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
     const { keyId } = made.wrapped;
     // The end of a name may be a version, which WRAP-VERSION-BINDS checks.
     const ends = keyWrapper.supports.keyVersions === true ? [] : [`${keyId}x`, keyId.slice(0, -1)];
-    for (const name of [`x${keyId}`, keyId.slice(1), '', ...otherCaseOf(keyId), ...spellingsOf(keyId), ...ends]) {
+    const names = [`x${keyId}`, keyId.slice(1), '', ...otherCaseOf(keyId), ...spellingsOf(keyId), ...ends];
+    await trial.each(names, async (name) => {
       const wrapped = { ...copyOf(made.wrapped), keyId: name };
       const what = 'its own wrapped key under a keyId with one character changed';
       await trial.refusal(() => keyWrapper.unwrap(wrapped, OPTIONS), `${what}: ${JSON.stringify(name).slice(0, 200)}`);
-    }
-    for (const name of OBJECT_NAMES) {
-      await trial.expectCorrupt(
-        keyWrapper,
-        { ...made.wrapped, keyId: name },
-        `its own wrapped key under the keyId ${name}`,
-      );
-    }
+    });
+    await trial.each(OBJECT_NAMES, (name) =>
+      trial.expectCorrupt(keyWrapper, { ...made.wrapped, keyId: name }, `its own wrapped key under the keyId ${name}`),
+    );
   },
   'WRAP-FOREIGN-PROVIDER': async (trial) => {
     const { keyWrapper, wrapped } = await trial.createOpened();
-    for (const provider of foreignOf(keyWrapper)) {
+    await trial.each(foreignOf(keyWrapper), (provider) => {
       const words = `its own wrapped key under the provider ${JSON.stringify(provider)}`;
-      await trial.expectCorrupt(keyWrapper, { ...wrapped, provider }, words);
-    }
+      return trial.expectCorrupt(keyWrapper, { ...wrapped, provider }, words);
+    });
   },
   'WRAP-BEFORE-CALL': async (trial) => {
     const unreachable = await trial.create('createUnreachable');

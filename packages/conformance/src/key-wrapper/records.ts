@@ -5,7 +5,7 @@ import { expectThat } from '../requirement.ts';
 import { contentsOf, shows } from '../secrets.ts';
 import { difference, kindOf } from '../thrown.ts';
 import { MOST_STORED } from './signatures.ts';
-import { CONTEXT, copyOf, type KeyWrapperChecks, type KeyWrapperTrial, type Made } from './trial.ts';
+import { CONTEXT, copyOf, type KeyWrapperChecks, type KeyWrapperTrial, type Made, NOWHERE, OPTIONS } from './trial.ts';
 
 /** Number of consecutive bytes that agree by chance once in 2^128 times. */
 const TELLING_BYTES = 16;
@@ -45,6 +45,8 @@ const PROVIDER = /^[a-z0-9-]{1,64}$/;
 const LONGEST_KEY_ID = 2_048;
 /** A 64th of 256 KiB, minus the rest of an entry. */
 const LARGEST_RECORD = 3_500;
+/** Time limit of a call to a service that does not answer, milliseconds. */
+const UNANSWERED_MS = 1_000;
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
 export const RECORD_CHECKS: KeyWrapperChecks = {
@@ -131,6 +133,16 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
     const entry = trial.random.bytes(32);
     if (keyWrapper.sign !== undefined) await trial.answer(() => keyWrapper.sign?.(entry, { signal }), 'sign');
     told.forEach(checkDate);
+    if (trial.target.createUnreachable === undefined) return;
+    const unreachable = await trial.create('createUnreachable');
+    const { dataKey, wrapped } = await trial.make(keyWrapper);
+    told.length = 0;
+    const ending = { ...OPTIONS, ...options, signal: AbortSignal.timeout(UNANSWERED_MS) };
+    await Promise.all([
+      trial.settle(() => unreachable.wrap(dataKey, ending), `wrap, ${NOWHERE}`),
+      trial.settle(() => unreachable.unwrap(wrapped, ending), `unwrap, ${NOWHERE}`),
+    ]);
+    expectThat(told.length === 0, 'onServiceDate received a date although the service did not answer');
   },
   'WRAP-CALLERS-RECORD': async (trial) => {
     const keyWrapper = await trial.create();

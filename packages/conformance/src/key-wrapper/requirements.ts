@@ -81,9 +81,12 @@ export const KEY_WRAPPER_TABLE: RequirementTable = {
   'WRAP-ABORT-ALONE': must('Aborting one call does not end any other.', 5),
   'WRAP-ABORTED': must('A call whose signal has already aborted fails as unavailable.', 5),
   'WRAP-ERROR-CLASS': must('Every failure is a KeyWrapperError of a known kind.', 4),
-  'WRAP-ERROR-SUMMARY': must('A failure names its provider and its operation.', 'errors'),
+  'WRAP-ERROR-SUMMARY': must(
+    'A failure names its provider and its operation, and the rest of its summary has the right types.',
+    'errors',
+  ),
   'WRAP-ERROR-SECRET': must('A failure reveals no data key in its message, its stack or any attached value.', 'errors'),
-  'WRAP-ERROR-CAUSE': should('No foreign error is attached to a failure.', 'errors'),
+  'WRAP-ERROR-CAUSE': should('No foreign error is attached to a failure, and nothing is copied from one.', 'errors'),
   'WRAP-OUTPUT-SECRET': must('No call prints a data key or writes one to a file.', KIT),
   'WRAP-INSPECT-SECRET': should(
     'A printed key wrapper reveals no data key it has handled, nor does the environment or a global.',

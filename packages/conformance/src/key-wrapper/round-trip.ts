@@ -48,10 +48,10 @@ export const ROUND_TRIP_CHECKS: KeyWrapperChecks = {
   },
   'WRAP-ROUNDTRIP': async (trial) => {
     const keyWrapper = await trial.create();
-    for (const [dataKey, what] of dataKeys(trial, keyWrapper)) {
+    await trial.each(dataKeys(trial, keyWrapper), async ([dataKey, what]) => {
       const wrapped = await trial.wrap(keyWrapper, dataKey, {}, `wrap of a data key ${what}`);
       await trial.expectOpens(keyWrapper, { dataKey, wrapped }, `a data key ${what}`);
-    }
+    });
   },
   'WRAP-LENGTH-64': (trial) => goesRound(trial, 64),
   'WRAP-LENGTH-32': (trial) => goesRound(trial, 32),
@@ -63,12 +63,12 @@ export const ROUND_TRIP_CHECKS: KeyWrapperChecks = {
     );
     const most = trial.supports.remote ? KEPT : MANY_LOCAL;
     while (made.length < most) made.push(...(await trial.makeEach(keyWrapper)));
-    for (const [i, one] of made.entries()) {
-      await trial.expectOpens(keyWrapper, one, `wrapped key ${i + 1} of ${made.length}`);
-    }
-    for (const one of [...made.slice(-3).toReversed(), ...made.slice(0, 2)]) {
-      await trial.expectOpens(keyWrapper, one, `one of ${made.length} wrapped keys, once more,`);
-    }
+    await trial.each(made.entries(), ([i, one]) =>
+      trial.expectOpens(keyWrapper, one, `wrapped key ${i + 1} of ${made.length}`),
+    );
+    await trial.each([...made.slice(-3).toReversed(), ...made.slice(0, 2)], (one) =>
+      trial.expectOpens(keyWrapper, one, `one of ${made.length} wrapped keys, once more,`),
+    );
   },
   'WRAP-GENERATE': async (trial) => {
     const keyWrappers = [await trial.create(), await trial.create()];

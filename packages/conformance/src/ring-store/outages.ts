@@ -58,15 +58,18 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
     // A cached document is not a valid answer while the backend is unreachable.
     await trial.expectStored(store, 'one', revision, 'a read before the outage');
     await trial.breakConnection();
+    let dates = 0;
+    const onServiceDate = (): void => void dates++;
     await allUnavailable(trial, DEADLINE_MS, [
-      ['a read', (signal) => store.read({ signal })],
+      ['a read', (signal) => store.read({ signal, onServiceDate })],
       ['a second read', (signal) => store.read({ signal })],
       ['a first read', (signal) => unused.read({ signal })],
       ['a read of an absent ring', (signal) => absent.read({ signal })],
-      ['a write', (signal) => store.write('two', { expected: revision, signal })],
+      ['a write', (signal) => store.write('two', { expected: revision, signal, onServiceDate })],
       ['a write that would create a ring', (signal) => first.write('two', { expected: undefined, signal })],
       ['a write that would create an existing ring', (signal) => creator.write('two', { expected: undefined, signal })],
     ]);
+    expectThat(dates === 0, 'onServiceDate was called although the backend did not answer');
   },
   'RING-RECOVERS': async (trial) => {
     const [store, other, idle] = await trial.openMany();

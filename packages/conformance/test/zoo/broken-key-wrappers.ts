@@ -159,6 +159,10 @@ function telling(name: string, tell: () => unknown): BrokenKeyWrapper {
   }));
 }
 
+function changeSummary(error: Error, change: object): void {
+  Object.defineProperty(error, 'summary', { value: { ...Object(Reflect.get(error, 'summary')), ...change } });
+}
+
 /** Fails with an error that shows too much. */
 function failing(
   name: string,
@@ -509,6 +513,12 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
   telling('reports seconds as milliseconds', () => new Date(Date.now() / 1_000)),
   telling('reports an invalid date', () => new Date('Sat, 21 Nov')),
   telling('reports undefined as a date', () => undefined),
+  around('reports the local time before it calls the service', 'WRAP-OPTIONS', (sound) => ({
+    async wrap(dataKey: Uint8Array, options: WrapOptions) {
+      options.onServiceDate?.(new Date());
+      return sound.wrap(dataKey, options);
+    },
+  })),
   around('reports a date of 1970 from generate', 'WRAP-OPTIONS', (sound) => ({
     async generate(options: WrapOptions) {
       const answer = await sound.generate(options);
@@ -885,6 +895,18 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
   }),
   failing('attaches the vendor’s error', 'WRAP-ERROR-CAUSE', (error) => {
     error.cause = new Error('the vendor’s');
+  }),
+  failing('keeps the stack of the vendor’s error', 'WRAP-ERROR-CAUSE', (error) => {
+    error.stack = new Error('the vendor’s').stack ?? '';
+  }),
+  failing('has the vendor’s message as code', 'WRAP-ERROR-CAUSE', (error) => {
+    changeSummary(error, { code: 'the vendor’s' });
+  }),
+  failing('has the status as text', 'WRAP-ERROR-SUMMARY', (error) => {
+    changeSummary(error, { status: '403' });
+  }),
+  failing('counts only retries as attempts', 'WRAP-ERROR-SUMMARY', (error) => {
+    changeSummary(error, { attempts: 0 });
   }),
   broken('prints data keys', 'WRAP-OUTPUT-SECRET', {
     take(dataKey) {

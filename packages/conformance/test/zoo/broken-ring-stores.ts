@@ -906,6 +906,12 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
   wrapped('reports no date', 'RING-SERVICE-DATE', (sound) => ({
     read: ({ signal }: RingStoreCallOptions = {}) => sound.read(signal === undefined ? {} : { signal }),
   })),
+  wrapped('reports the local time before it asks', 'RING-UNREACHABLE', (sound) => ({
+    read(options: RingStoreCallOptions = {}) {
+      options.onServiceDate?.(new Date());
+      return sound.read(options);
+    },
+  })),
   {
     target: zooRingTarget('reports dates, but denies it', {}, { supports: { serviceDate: false } }),
     caughtBy: 'RING-SERVICE-DATE',

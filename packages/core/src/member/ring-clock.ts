@@ -21,8 +21,8 @@ export class RingClock {
   readonly #clock: Clock;
   readonly #stepMs: number;
   readonly #toleratedMs: number;
-  /** Wall time minus monotonic time when the wall clock was last trusted; undefined before the first look. */
-  #offsetMs: number | undefined;
+  /** Wall time minus monotonic time when the wall clock was last trusted. */
+  #offsetMs = 0;
   /** Whether a date has ever fitted {@link #offsetMs}. */
   #isDated = false;
   #stepped = false;
@@ -30,26 +30,26 @@ export class RingClock {
   #lastTickSteadyMs = 0;
   /** By service: its date minus monotonic time. Only those noted since the wall clock last stepped. */
   readonly #dates = new Map<DatedService, number>();
-  /** Time since the machine started, suspensions included, minus wall time, when that was last trusted. */
-  #uptimeOffsetMs: number | undefined;
+  /** Time since the machine started, suspensions included, minus wall time, when that was last trusted; NaN if unknown. */
+  #uptimeOffsetMs = Number.NaN;
 
   constructor(policy: ResolvedPolicy, clock: Clock) {
     this.#clock = clock;
     this.#stepMs = policy.clockSkewSeconds * 1_000 + RESOLUTION_MS;
     // An answer may be as old as the deadline of its call when it is evaluated.
     this.#toleratedMs = (policy.clockSkewSeconds + policy.kmsTimeoutSeconds) * 1_000 + RESOLUTION_MS;
+    this.#believe(momentOf(clock), false);
   }
 
   /** The time that decides the state of keys, milliseconds since the epoch. */
   timeMs(now: Moment): number {
-    const driftMs = this.#driftMs(now);
-    if (driftMs <= this.#stepMs && driftMs >= -this.#stepMs) {
+    if (Math.abs(this.#driftMs(now)) <= this.#stepMs) {
       this.#stepped = false;
       return now.wallMs;
     }
     // A machine may have been suspended while its clock was wrong.
     if (!this.#stepped || this.#wasSuspended(now)) this.#step(now);
-    return this.#stepped ? now.steadyMs + (this.#offsetMs as number) : now.wallMs;
+    return this.#stepped ? now.steadyMs + this.#offsetMs : now.wallMs;
   }
 
   /** Follows a clock that is corrected slowly. Call it from time to time, and never because of a client. */
@@ -57,8 +57,7 @@ export class RingClock {
     this.timeMs(now);
     const most = Math.max(0, now.steadyMs - this.#lastTickSteadyMs) * SLEW;
     this.#lastTickSteadyMs = now.steadyMs;
-    if (this.#stepped || this.#offsetMs === undefined) return;
-    this.#offsetMs += Math.max(-most, Math.min(most, this.#driftMs(now)));
+    if (!this.#stepped) this.#offsetMs += Math.max(-most, Math.min(most, this.#driftMs(now)));
   }
 
   /** Notes the date of an answer that just arrived. An invalid date is ignored. */
@@ -104,8 +103,7 @@ export class RingClock {
   }
 
   #driftMs(now: Moment): number {
-    if (this.#offsetMs === undefined) this.#believe(now, false);
-    return now.wallMs - now.steadyMs - (this.#offsetMs as number);
+    return now.wallMs - now.steadyMs - this.#offsetMs;
   }
 
   #step(now: Moment): void {
@@ -119,11 +117,13 @@ export class RingClock {
     this.#dates.clear();
   }
 
-  /** Without any dates, a forward step by as much as the machine has been up for longer is a suspension. */
+  /** Without any dates, a step by as much as the machine has been up for longer is a suspension. */
   #wasSuspended(now: Moment): boolean {
-    const uptimeMs = this.#clock.uptimeMs?.();
-    if (this.#hasSeenDates || uptimeMs === undefined || this.#uptimeOffsetMs === undefined) return false;
-    return this.#driftMs(now) > 0 && Math.abs(uptimeMs - now.wallMs - this.#uptimeOffsetMs) <= this.#stepMs;
+    return !this.#hasSeenDates && Math.abs(this.#uptimeOffset(now) - this.#uptimeOffsetMs) <= this.#stepMs;
+  }
+
+  #uptimeOffset(now: Moment): number {
+    return (this.#clock.uptimeMs?.() ?? Number.NaN) - now.wallMs;
   }
 
   #believe(now: Moment, isDated: boolean): void {
@@ -131,8 +131,7 @@ export class RingClock {
     this.#isDated = isDated;
     this.#stepped = false;
     this.#lastTickSteadyMs = now.steadyMs;
-    const uptimeMs = this.#clock.uptimeMs?.();
-    this.#uptimeOffsetMs = uptimeMs === undefined ? undefined : uptimeMs - now.wallMs;
+    this.#uptimeOffsetMs = this.#uptimeOffset(now);
   }
 }
 

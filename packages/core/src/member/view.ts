@@ -215,20 +215,15 @@ export class RingView {
     if (this.clockTrouble(now) !== undefined) return;
     const { keys, carried, unreadable } = this.snapshot;
     const wallMs = this.wallMs(now);
-    const kept: RingKey[] = [];
-    for (const key of keys) {
-      const { id, created, opensUntil, revoked, authenticator, isLeft } = key;
-      const hasEnded = isUsable(key) && wallMs >= opensUntil;
-      const isOver = this.isRemovable(key, now);
-      if (isOver && revoked) this.#over.add(id);
-      if (!isOver) kept.push(hasEnded ? { ...key, held: undefined } : key);
-      else if (authenticator !== undefined && !isLeft) {
-        this.#past.set(id, { id, created, opensUntil, revoked, authenticator });
-      }
-    }
+    const hasEnded = (key: RingKey): boolean => isUsable(key) && wallMs >= key.opensUntil;
+    const over = keys.filter((key) => wallMs >= removableFrom(key, this.#o.policy));
+    if (over.length === 0 && !keys.some(hasEnded)) return;
+    for (const { id, revoked } of over) if (revoked) this.#over.add(id);
+    for (const [id, signer] of signersOf(over, new Map())) if (signer.isLeft !== true) this.#past.set(id, signer);
     for (const { id } of [...this.#past.values()].toSorted(newestFirst).slice(MAX_PAST)) this.#past.delete(id);
-    const isSame = kept.length === keys.length && kept.every((key, i) => key === keys[i]);
-    if (!isSame) this.install(createSnapshot(kept, carried, unreadable));
+    const kept = keys.filter((key) => !over.includes(key));
+    const shown = kept.map((key) => (hasEnded(key) ? { ...key, held: undefined } : key));
+    this.install(createSnapshot(shown, carried, unreadable));
   }
 
   /** Milliseconds until the next call of {@link dropExpired} is due, for a data key that expires. */

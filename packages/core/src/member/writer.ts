@@ -77,9 +77,9 @@ export class RingWriter {
    * @throws {RingConflictError | RingStoreError | KeyWrapperError}
    */
   async publish(reason: RotationReason, made?: NewKey): Promise<void> {
-    const { began, entry, key } = made ?? (await this.make(reason));
-    await this.#write(withKeys(this.#o.view.snapshot, [key]), entry, began);
-    this.#announce(entry, reason, began);
+    const added = made ?? (await this.make(reason));
+    await this.#write(withKeys(this.#o.view.snapshot, [added.key]), added);
+    this.#announce(added, reason);
   }
 
   /**
@@ -104,8 +104,8 @@ export class RingWriter {
       const without = createSnapshot(keys, ...left);
       const successor = await this.#successor(without, now);
       const after = successor === undefined ? without : withKeys(without, [successor.key]);
-      await this.#write(after, successor?.entry, successor?.began);
-      if (successor !== undefined) this.#announce(successor.entry, 'revocation', successor.began);
+      await this.#write(after, successor);
+      if (successor !== undefined) this.#announce(successor, 'revocation');
     }
     if (missed !== undefined) {
       throw new RingStoreError(
@@ -120,7 +120,7 @@ export class RingWriter {
     const until = later(now, CALLS_OF_A_SUCCESSOR * this.#o.policy.kmsTimeoutSeconds * MS);
     try {
       const successor = await this.#newKey('revocation', { foreground: true, until });
-      return this.#isTooOld(successor.entry, successor.began) ? undefined : successor;
+      return this.#isTooOld(successor) ? undefined : successor;
     } catch (error) {
       // Only the KMS may fail: the revocation does not wait for it, and a member that finds no key to seal with creates one.
       if (error instanceof KeyWrapperError) return undefined;
@@ -130,7 +130,7 @@ export class RingWriter {
 
   /** Writes what this member knows over what was read. */
   async restore(): Promise<void> {
-    await this.#write(this.#o.view.snapshot, undefined, undefined);
+    await this.#write(this.#o.view.snapshot);
     const { length } = this.#o.view.snapshot.keys;
     channels.healed.publish(() => ({ ringName: this.#o.ring, keys: length }));
   }
@@ -170,11 +170,7 @@ export class RingWriter {
 
   /** Keys that count against the bounds of the ring. */
   get keyCount(): number {
-    return this.#countOf(this.#o.view.snapshot);
-  }
-
-  #countOf({ keys }: RingSnapshot): number {
-    return this.#keysOf(keys).filter((key) => !isTombstone(key)).length;
+    return this.#keysOf(this.#o.view.snapshot.keys).filter((key) => !isTombstone(key)).length;
   }
 
   #keysOf(keys: readonly RingKey[]): readonly RingKey[] {
@@ -216,7 +212,7 @@ export class RingWriter {
       const added = await this.#o.wraps.missingWraps(key, key.held, options);
       if (added.length > 0) richer.push({ ...key, wraps: [...key.wraps, ...added.map(unwrappedWrap)] });
     }
-    if (richer.length > 0) await this.#write(withKeys(this.#o.view.snapshot, richer), undefined, undefined);
+    if (richer.length > 0) await this.#write(withKeys(this.#o.view.snapshot, richer));
   }
 
   async #newKey(reason: RotationReason, options?: CallOptions): Promise<NewKey> {
@@ -245,14 +241,14 @@ export class RingWriter {
   }
 
   /** A publisher that was delayed publishes nothing: its key would be active before the others can know it. */
-  #isTooOld(entry: RingEntry, began: Moment): boolean {
+  #isTooOld({ began, entry }: NewKey): boolean {
     const mostMs = isPlanned(entry, this.#o.policy) ? this.#o.policy.refreshEverySeconds * MS : HASTY_ENTRY_MS;
     return ageMs(began, this.#o.view.now()) > mostMs;
   }
 
-  async #write(known: RingSnapshot, added: RingEntry | undefined, began: Moment | undefined): Promise<void> {
+  async #write(known: RingSnapshot, added?: NewKey): Promise<void> {
     const now = this.#o.view.now();
-    if (added !== undefined && began !== undefined && this.#isTooOld(added, began)) {
+    if (added !== undefined && this.#isTooOld(added)) {
       throw new RingStoreError('unavailable', 'nothing is published: this member was delayed for too long');
     }
     const document = this.#documentOf(known, now);
@@ -283,9 +279,9 @@ export class RingWriter {
     if (trouble !== undefined) throw new RingStoreError('unavailable', `nothing is published: ${trouble}`);
   }
 
-  #announce({ id: keyId }: RingEntry, reason: RotationReason, began: Moment): void {
+  #announce({ began, entry }: NewKey, reason: RotationReason): void {
     const { ring: ringName, view } = this.#o;
-    channels.rotation.publish(() => ({ ringName, keyId, reason, seconds: secondsSince(began, view.now()) }));
+    channels.rotation.publish(() => ({ ringName, keyId: entry.id, reason, seconds: secondsSince(began, view.now()) }));
   }
 }
 

@@ -137,14 +137,14 @@ export function moreWraps(
  */
 export function revokedKey(ring: string, key: RingKey, atMs: number, signers: Signers): RingKey | undefined {
   const at = key.revocation?.at ?? Math.floor(atMs / 1_000) * 1_000;
-  const by = certificatesFor(ring, key, at, signers, key.revocation?.by ?? new Map());
+  const by = certificatesFor(ring, key, at, signers, key.revocation?.by);
   if (by.size === 0) return undefined;
   return { ...key, revoked: true, held: undefined, revocation: { at, by } };
 }
 
-export function certificatesFor(ring: string, key: RingKey, at: number, signers: Signers, known: Macs): Macs {
+export function certificatesFor(ring: string, key: RingKey, at: number, signers: Signers, known?: Macs): Macs {
   const newest = [...signers.values()]
-    .filter((signer) => !signer.revoked && signer.id !== key.id && isNewer(signer, key))
+    .filter((signer) => !signer.revoked && isNewer(signer, key))
     .toSorted(newestFirst)[0];
   const own = key.authenticator;
   const made = new Map<string, Uint8Array>();
@@ -154,7 +154,7 @@ export function certificatesFor(ring: string, key: RingKey, at: number, signers:
 }
 
 /** The first `most` of both, `first` before `second`. */
-export function firstOf(most: number, first: Macs, second: Macs): Macs {
+export function firstOf(most: number, first: Macs, second: Macs = new Map()): Macs {
   return new Map([...first, ...[...second].filter(([id]) => !first.has(id))].slice(0, most));
 }
 

@@ -39,9 +39,10 @@ export function learn(
   const { ring, past } = judgement;
   const keys = new Map(known.byId);
   const entries = document.entries.toSorted(newestFirst);
+  const before = signersOf(known.keys, past);
   for (const entry of entries) {
     const key = keys.get(entry.id);
-    if (key?.authenticator !== undefined) keys.set(key.id, withWrapsAndVouchers(key, entry, judgement, keys));
+    if (key !== undefined) keys.set(key.id, withWrapsAndVouchers(ring, key, entry, before));
   }
   // Newest first: once a key is known to be revoked it certifies nothing but its own revocation.
   for (const entry of entries) {
@@ -145,7 +146,7 @@ function isPlausible(entry: KeyTimes, judgement: Judgement): boolean {
 
 /** A known key with the revocation that a document claims for it, where that is certified; else `key` itself. */
 function withRevocation(ring: string, key: RingKey, claim: Revocation, signers: Signers): RingKey {
-  if (key.revoked && key.revocation === undefined && isTombstone(key)) return key;
+  if (key.revoked && key.revocation === undefined) return key;
   if (key.revocation !== undefined) return withCertificates(ring, key, key.revocation, claim, signers);
   if (!isCertified(ring, key, claim, signers)) return key;
   return { ...key, revoked: true, held: undefined, revocation: claim };
@@ -157,7 +158,6 @@ function withRevocation(ring: string, key: RingKey, claim: Revocation, signers: 
  */
 function withCertificates(ring: string, key: RingKey, mine: Revocation, theirs: Revocation, signers: Signers): RingKey {
   const right = rightCertificates(ring, key.id, theirs, signers);
-  if (right.size === 0) return key;
   if (mine.at !== theirs.at) {
     const isBetter = !mine.by.has(key.id) && right.has(key.id);
     return isBetter ? { ...key, revocation: theirs } : key;
@@ -166,22 +166,15 @@ function withCertificates(ring: string, key: RingKey, mine: Revocation, theirs: 
   return isNew ? { ...key, revocation: { at: mine.at, by: firstOf(MAX_CERTIFICATES, right, mine.by) } } : key;
 }
 
-function withWrapsAndVouchers(
-  key: RingKey,
-  entry: RingEntry,
-  { ring, past }: Judgement,
-  keys: ReadonlyMap<string, RingKey>,
-): RingKey {
+function withWrapsAndVouchers(ring: string, key: RingKey, entry: RingEntry, signers: Signers): RingKey {
   const { authenticator } = key;
   if (authenticator === undefined) return key;
   const wraps = moreWraps(ring, key.wraps, entry.wraps, authenticator);
-  let { vouchers } = key;
-  if (hasSameTimes(key, entry) && [...entry.vouchers.keys()].some((id) => !key.vouchers.has(id))) {
-    const right = rightVouchers(ring, entry, signersOf(keys.values(), past));
-    if ([...right.keys()].some((id) => !key.vouchers.has(id))) vouchers = firstOf(MAX_VOUCHERS, key.vouchers, right);
-  }
+  const unknown = new Map([...entry.vouchers].filter(([id]) => !key.vouchers.has(id)));
+  const right = hasSameTimes(key, entry) ? rightVouchers(ring, { ...entry, vouchers: unknown }, signers) : undefined;
+  const vouchers = firstOf(MAX_VOUCHERS, key.vouchers, right);
   const learnsAncestors = key.ancestors === undefined && areRightAncestors(ring, entry.ancestors, authenticator);
-  if (wraps === key.wraps && vouchers === key.vouchers && !learnsAncestors) return key;
+  if (wraps === key.wraps && vouchers.size === key.vouchers.size && !learnsAncestors) return key;
   return { ...key, wraps, vouchers, ...(learnsAncestors && { ancestors: entry.ancestors }) };
 }
 
@@ -190,15 +183,12 @@ export function lineagesOf(ring: string, keys: readonly { entry: RingEntry; sign
   const signers: Signers = new Map(keys.map(({ signer }) => [signer.id, signer]));
   const groupOf = new Map(keys.map(({ entry }) => [entry.id, new Set([entry.id])]));
   for (const { entry, signer } of keys) {
-    const named = areRightAncestors(ring, entry.ancestors, signer.authenticator) ? entry.ancestors?.ids : [];
-    for (const voucher of rightVouchers(ring, entry, signers).keys()) {
-      // Both ways: an attacker's key can vouch for those of a ring, or name them.
-      if (named?.includes(voucher) !== true) continue;
-      const joined = new Set([...(groupOf.get(entry.id) ?? []), ...(groupOf.get(voucher) ?? [])]);
-      for (const id of joined) groupOf.set(id, joined);
-    }
+    if (!areRightAncestors(ring, entry.ancestors, signer.authenticator)) continue;
+    // Both ways: an attacker's key can vouch for those of a ring, or name them.
+    const linked = [...rightVouchers(ring, entry, signers).keys()].filter((id) => entry.ancestors?.ids.includes(id));
+    const joined = new Set([entry.id, ...linked].flatMap((id) => [...(groupOf.get(id) ?? [])]));
+    for (const id of joined) groupOf.set(id, joined);
   }
-  const newest = new Map(keys.toSorted((a, b) => newestFirst(a.entry, b.entry)).map(({ entry }, i) => [entry.id, i]));
-  const rank = (id: string): number => newest.get(id) ?? 0;
-  return [...new Set(groupOf.values())].map((group) => [...group].toSorted((a, b) => rank(a) - rank(b)));
+  const sorted = keys.map(({ entry }) => entry).toSorted(newestFirst);
+  return [...new Set(groupOf.values())].map((group) => sorted.map(({ id }) => id).filter((id) => group.has(id)));
 }

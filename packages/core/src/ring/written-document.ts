@@ -120,15 +120,16 @@ export function documentOf(
     const carried = spared >= 1 ? [] : [...known.carried, ...known.unreadable];
     // A key that only this member's pin refuses is in use elsewhere.
     const inUse = kept.filter(({ revocation }) => revocation === undefined);
-    const revoked = kept.filter((key) => key.revocation !== undefined && (spared < 2 || !isTombstone(key)));
     const room = Math.max(0, MAX_RING_KEYS - inUse.length - carried.length);
-    const links = linksBetween(inUse, known.byId);
-    const isDoubtful = (key: RingKey): boolean =>
-      isTombstone(key) && key.revocation !== undefined && !isCertified(ring, key, key.revocation, current);
-    const needs = new Map(revoked.map((key) => [key.id, needOf(key, links, byId, isDoubtful(key))]));
-    const need = ({ id }: RingKey): number => needs.get(id) ?? 0;
-    const told = revoked.toSorted((a, b) => need(b) - need(a) || latestRevocationFirst(a, b)).slice(0, room);
-    const keys = [...inUse, ...told].toSorted(compareAge);
+    const links = linksBetween(inUse, known.keys);
+    const told = kept.flatMap((key) => {
+      const { revocation } = key;
+      if (revocation === undefined || (spared >= 2 && isTombstone(key))) return [];
+      const isDoubtful = isTombstone(key) && !isCertified(ring, key, revocation, current);
+      return [{ key, at: revocation.at, need: needOf(key, links, byId, isDoubtful) }];
+    });
+    told.sort((a, b) => b.need - a.need || b.at - a.at || newestFirst(a.key, b.key));
+    const keys = [...inUse, ...told.slice(0, room).map(({ key }) => key)].toSorted(compareAge);
     const mine = keys.map((key) => {
       const there = byId.get(key.id);
       const rest = carried.find(({ id }) => id === key.id) ?? there;
@@ -160,21 +161,18 @@ function needOf(
   return (isDoubtful ? 0 : 2) + (there === undefined ? 0 : 1);
 }
 
-function latestRevocationFirst(a: RingKey, b: RingKey): number {
-  return (b.revocation?.at ?? 0) - (a.revocation?.at ?? 0) || newestFirst(a, b);
-}
-
 /** Revoked keys that keys in use come after, where these name no other key in use: as few as reach one. The oldest has none. */
-function linksBetween(inUse: readonly RingKey[], known: ReadonlyMap<string, RingKey>): ReadonlySet<string> {
+function linksBetween(inUse: readonly RingKey[], known: readonly RingKey[]): ReadonlySet<string> {
   const used = new Set(inUse.map(({ id }) => id));
+  const sorted = known.toSorted(newestFirst);
   const links = new Set<string>();
   for (const key of inUse.toSorted(newestFirst).slice(0, -1)) {
-    let from: RingKey | undefined = key;
-    while (from !== undefined && from.ancestors?.ids.some((id) => used.has(id)) === false) {
-      const named: readonly RingKey[] = from.ancestors.ids.flatMap((id) => known.get(id) ?? []);
-      from = named.toSorted(newestFirst).at(-1);
-      if (from === undefined || links.has(from.id)) break;
-      links.add(from.id);
+    let ids = key.ancestors?.ids;
+    while (ids?.some((id) => used.has(id)) === false) {
+      const link = sorted.findLast(({ id }) => ids?.includes(id));
+      if (link === undefined || links.has(link.id)) break;
+      links.add(link.id);
+      ids = link.ancestors?.ids;
     }
   }
   return links;
@@ -192,11 +190,11 @@ function entryOf(ring: string, key: RingKey, read: RingEntry | undefined, signer
   const { id, created, activates, sealsUntil, opensUntil } = key;
   const theirs = read !== undefined && hasSameTimes(key, read) ? read : undefined;
   const isSparing = spared >= MOST_SPARED;
-  const known = firstOf(MAX_VOUCHERS, key.vouchers, isSparing ? new Map() : (theirs?.vouchers ?? new Map()));
+  const known = firstOf(MAX_VOUCHERS, key.vouchers, isSparing ? undefined : theirs?.vouchers);
   // An entry that was removed from the store is put back.
   const isNamed = ({ id: signer }: Signer): boolean => key.ancestors?.ids.includes(signer) === true;
   const ancestral = new Map([...signers].filter(([, signer]) => isNamed(signer)));
-  const all = isSparing || isTombstone(key) ? known : vouchersBy(ring, key, ancestral, known);
+  const all = isSparing ? known : vouchersBy(ring, key, ancestral, known);
   const vouchers = inOrderOf(theirs?.vouchers, all);
   const revoked = revocationOf(ring, key, theirs?.revoked, signers, isSparing);
   const wraps = spared >= 3 ? withoutForeignWraps(key.wraps) : wrapsOf(ring, key, theirs?.wraps ?? []);
@@ -219,7 +217,7 @@ function revocationOf(
     const isUnchecked = theirs !== undefined && [...theirs.by.keys()].some((id) => !signers.has(id));
     return isUnchecked ? theirs : undefined;
   }
-  const others: Macs = theirs?.at === mine.at ? theirs.by : new Map();
+  const others = theirs?.at === mine.at ? theirs.by : undefined;
   if (isTombstone(key)) {
     // The times of a key that was never unwrapped are not authenticated, and decide whether its certifier is newer:
     // this member adds no certificate of its own, which would be valid for any times. It cannot check the key's own
@@ -228,13 +226,12 @@ function revocationOf(
     return { at: mine.at, by: firstOf(MAX_CERTIFICATES, mine.by, others) };
   }
   const all = certificatesFor(ring, key, mine.at, signers, firstOf(MAX_CERTIFICATES, mine.by, others));
-  return { at: mine.at, by: inOrderOf(theirs?.by, isSparing ? firstOf(2, all, new Map()) : all) };
+  return { at: mine.at, by: inOrderOf(theirs?.by, isSparing ? firstOf(2, all) : all) };
 }
 
 /** Keeps the order of the document: the same set in another order would be written repeatedly. */
 function inOrderOf(read: Macs | undefined, macs: Macs): Macs {
-  const there = [...(read?.keys() ?? [])].flatMap((id) => [...macs].filter(([other]) => other === id));
-  return new Map([...there, ...macs]);
+  return new Map([...(read ?? [])].filter(([id]) => macs.has(id)).concat([...macs]));
 }
 
 /**

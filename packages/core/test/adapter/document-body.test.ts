@@ -23,7 +23,8 @@ describe('readBody', () => {
 
   test('reads the longest document, and stops one byte beyond it', async () => {
     const longest = Buffer.alloc(MAX_DOCUMENT_BYTES, 'x');
-    expect(await readBody(Readable.from([longest]), undefined)).toEqual({ answer: longest });
+    for (const declared of [undefined, MAX_DOCUMENT_BYTES, String(MAX_DOCUMENT_BYTES + 1)])
+      expect(await readBody(Readable.from([longest]), declared)).toEqual({ answer: longest });
     const endless = Readable.from(
       (function* () {
         for (;;) yield longest;
@@ -35,7 +36,9 @@ describe('readBody', () => {
 
   test('a body whose declared length exceeds the limit is not read', async () => {
     const body = Readable.from([Buffer.from('x')]);
-    expect(await readBody(body, MAX_DOCUMENT_BYTES + 1)).toMatchObject({ failure: { kind: 'too-large' } });
+    const simple = { [Symbol.asyncIterator]: () => body[Symbol.asyncIterator]() };
+    for (const each of [simple, { ...simple, destroy: undefined }, body])
+      expect(await readBody(each, MAX_DOCUMENT_BYTES + 1)).toMatchObject({ failure: { kind: 'too-large' } });
     expect([body.destroyed, body.readableDidRead]).toEqual([true, false]);
   });
 });

@@ -7,6 +7,7 @@ test.each([
   'https://kms.example:8443/x',
   'http://127.0.0.1:1',
   'http://127.1.2.3',
+  'http://127.255.10.1',
   'http://localhost:1',
   'http://[::1]:1',
 ])('the endpoint %s is accepted', (url) => {

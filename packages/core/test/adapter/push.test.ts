@@ -17,7 +17,7 @@ function setUp(options: { readonly heartbeatMs?: number } = {}) {
   const began = Date.now();
   const log: string[] = [];
   const failing = new Set<string>();
-  let [changed, lost, started]: [() => void, () => void, Promise<void>] = [nothing, nothing, Promise.resolve()];
+  let [changed, lost, started, checked] = [nothing, nothing, Promise.resolve(), Promise.resolve()];
   const did = (what: string): void => {
     log.push(`${what} ${Date.now() - began}`);
     if (failing.has(what)) throw new Error('canary');
@@ -28,16 +28,20 @@ function setUp(options: { readonly heartbeatMs?: number } = {}) {
       [changed, lost] = given;
       await started;
     },
-    check: async () => did('check'),
+    async check() {
+      did('check');
+      await checked;
+    },
     end: () => did('end'),
   };
   const connect = (): PushListener | undefined => {
     did('connect');
-    return failing.has('make') ? undefined : listener;
+    return failing.has('make') ? undefined : { ...listener };
   };
   const push = new Push({ connect, timeoutMs: 1_000, ...options });
   const later = (start: Promise<void>): void => void (started = start);
-  return { push, log, failing, later, change: () => changed(), lose: () => lost() };
+  const slow = (check: Promise<void>): void => void (checked = check);
+  return { push, log, failing, later, slow, change: () => changed(), lose: () => lost(), lost: () => lost };
 }
 
 test('all watchers share one connection, are called after it and after each change, and the last to leave closes it', async () => {
@@ -104,4 +108,24 @@ test('a connection that is closed while it is made or checked stays closed', asy
   // Some clients must be closed again once they have connected.
   expect(log).toEqual(['connect 0', 'start 0', 'end 0', 'end 0']);
   expect(watcher).not.toHaveBeenCalled();
+  push.add(watcher);
+  await vi.advanceTimersByTimeAsync(50);
+  expect(log.slice(4)).toEqual(['connect 1000', 'start 1000']);
+});
+
+test('a connection that was replaced or closed no longer counts, whatever it reports', async () => {
+  const { push, log, lost, slow } = setUp();
+  push.add(nothing);
+  await vi.advanceTimersByTimeAsync(0);
+  const old = lost();
+  old();
+  await vi.advanceTimersByTimeAsync(50);
+  old();
+  let fail = nothing;
+  slow(new Promise((_, reject) => void (fail = () => reject(new Error('canary')))));
+  await vi.advanceTimersByTimeAsync(15_000);
+  push.close();
+  fail();
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(log.join()).toBe('connect 0,start 0,end 0,connect 50,start 50,check 15050,end 15050');
 });

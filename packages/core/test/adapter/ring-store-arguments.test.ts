@@ -7,7 +7,7 @@ import {
   claimLifeMs,
   clockSkewMsOf,
 } from '../../src/adapter/ring-store-arguments.ts';
-import { MAX_DOCUMENT_BYTES } from '../../src/contracts/ring-store.ts';
+import { MAX_DOCUMENT_BYTES, RingConflictError } from '../../src/contracts/ring-store.ts';
 
 const OWNER = 'aRing';
 const EXPECTED = { expected: undefined };
@@ -77,12 +77,14 @@ describe('the arguments of a write', () => {
     expect(write('x', {})).toThrow(TypeError);
     expect(write('x', Object.create(EXPECTED))).toThrow(TypeError);
     for (const expected of [null, 7, {}]) expect(write('x', { expected })).toThrow(TypeError);
+    expect(write('x', { expected: '\ud800' })).toThrow(RingConflictError);
   });
 
   test.each([[undefined], [null], [7], [Buffer.from('canary')], [''], ['\ud800']])(
     '%o is not a document',
     (document) => {
       expect(write(document, EXPECTED)).toThrow(TypeError);
+      expect(write(document, EXPECTED)).toThrow(`${OWNER}: document `);
       expect(write(document, EXPECTED)).not.toThrow('canary');
     },
   );
@@ -123,6 +125,7 @@ describe('the arguments of a claim', () => {
     ['x', new Date(Number.NaN), RangeError],
   ])('%o until %o is refused', (id, expiresAt, type) => {
     expect(() => checkClaim(OWNER, id, expiresAt)).toThrow(type);
+    expect(() => checkClaim(OWNER, id, expiresAt)).toThrow(`${OWNER}: ${id === 'x' ? 'expiresAt' : 'id'} `);
   });
 });
 

@@ -221,6 +221,9 @@ describe('a misspelt option', () => {
     ['rng', 'ring'],
     ['ringNames', 'ringName'],
     ['rimg', 'ring'],
+    ['riing', 'ring'],
+    ['RINGNAME', 'ringName'],
+    ['KEYWrapper', 'keyWrapper'],
   ])('%s is refused with the name that is probably meant: %s', (name, meant) => {
     expect(() => refuseUnknownOptions('owner', { [name]: 1 }, known)).toThrow(
       `owner: unknown option "${name}" (did you mean "${meant}"?); known are keyWrapper, ring, ringName`,
@@ -230,6 +233,9 @@ describe('a misspelt option', () => {
   test('an unknown option is refused without a suggestion if no name is similar', () => {
     expect(() => refuseUnknownOptions('owner', { store: 1 }, known)).toThrow(
       'owner: unknown option "store"; known are keyWrapper, ring, ringName',
+    );
+    expect(() => refuseUnknownOptions('owner', { ab: 1 }, ['abc'])).toThrow(
+      'owner: unknown option "ab"; known are abc',
     );
   });
 });

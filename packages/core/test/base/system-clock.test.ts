@@ -1,6 +1,17 @@
+import { uptime } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { type Clock, coarseMomentOf, momentOf, systemClock } from '../../src/base/clock.ts';
+import {
+  type Clock,
+  coarseMomentOf,
+  momentOf,
+  msUntil,
+  pause,
+  systemClock,
+  systemRandom,
+} from '../../src/base/clock.ts';
+import { Closing } from '../../src/base/closing.ts';
+import { VirtualClock } from '../support/virtual-clock.ts';
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -54,5 +65,87 @@ describe('the moment of a token (F13)', () => {
       { wallMs: 5, steadyMs: 2 },
       { wallMs: 5, steadyMs: 3 },
     ]);
+  });
+});
+
+test('the clock and the random source of the system show the time of this machine and random bytes', () => {
+  expect(Math.abs(systemClock.wallMs() - Date.now())).toBeLessThan(1_000);
+  expect(Math.abs(Number(systemClock.monotonicNs() - process.hrtime.bigint()))).toBeLessThan(1e9);
+  expect(Math.abs((systemClock.uptimeMs?.() ?? 0) - uptime() * 1_000)).toBeLessThan(1_000);
+  const bytes = new Uint8Array(32);
+  systemRandom(bytes);
+  expect(bytes).not.toEqual(new Uint8Array(32));
+});
+
+test('a deadline is near by the clock that shows less, and 0 once it has passed', () => {
+  const now = { wallMs: 100, steadyMs: 10 };
+  expect(msUntil({ wallMs: 130, steadyMs: 30 }, now)).toBe(20);
+  expect(msUntil({ wallMs: 105, steadyMs: 30 }, now)).toBe(5);
+  expect(msUntil({ wallMs: 90, steadyMs: 30 }, now)).toBe(0);
+});
+
+describe('a pause', () => {
+  /** A signal that counts its listeners. */
+  function listening(signal: AbortSignal | Closing): Set<unknown> {
+    const listeners = new Set<unknown>();
+    const add = signal.addEventListener.bind(signal);
+    const remove = signal.removeEventListener.bind(signal);
+    signal.addEventListener = (name: 'abort', listener: () => void) => add(name, (listeners.add(listener), listener));
+    signal.removeEventListener = (name: 'abort', listener: () => void) =>
+      remove(name, (listeners.delete(listener), listener));
+    return listeners;
+  }
+
+  test.each<
+    readonly [string, () => { readonly signal: AbortSignal | Closing; readonly abort: (reason: unknown) => void }]
+  >([
+    [
+      'an AbortSignal',
+      () => {
+        const controller = new AbortController();
+        return { signal: controller.signal, abort: (reason) => controller.abort(reason) };
+      },
+    ],
+    [
+      'a Closing',
+      () => {
+        const closing = new Closing();
+        return { signal: closing, abort: (reason) => closing.abort(reason) };
+      },
+    ],
+  ])('a pause ends with its time or with %s, and leaves neither a timer nor a listener', async (_, make) => {
+    const clock = new VirtualClock('2026-11-21T03:00:00Z');
+    const cancelled = vi.fn<() => void>();
+    const counting: Clock = {
+      wallMs: () => clock.wallMs(),
+      monotonicNs: () => clock.monotonicNs(),
+      schedule: (callback, delayMs) => {
+        const cancel = clock.schedule(callback, delayMs);
+        return () => {
+          cancelled();
+          cancel();
+        };
+      },
+    };
+    const { signal, abort } = make();
+    const listeners = listening(signal);
+    const ended = pause(counting, 500, signal);
+    expect(listeners.size).toBe(1);
+    await clock.advance(0.5);
+    await ended;
+    expect([listeners.size, cancelled.mock.calls.length]).toEqual([0, 0]);
+    const aborted = pause(counting, 500, signal);
+    abort('reason');
+    await expect(aborted).rejects.toBe('reason');
+    expect([listeners.size, cancelled.mock.calls.length]).toEqual([0, 1]);
+    await expect(pause(counting, 500, signal)).rejects.toBe('reason');
+    expect(listeners.size).toBe(0);
+  });
+
+  test('a pause without a signal ends with its time', async () => {
+    const clock = new VirtualClock('2026-11-21T03:00:00Z');
+    const ended = pause(clock, 500);
+    await clock.advance(0.5);
+    expect(await ended).toBeUndefined();
   });
 });

@@ -81,6 +81,22 @@ describe('a wrong option of createKmsCodec is rejected, naming option and value'
       { keyWrapper: { ...unauthenticated, verify: () => true } },
       typeError('azure-key-vault', 'sign'),
     ],
+    [
+      'F35 a wrapper that signs and does not verify',
+      { keyWrapper: { ...unauthenticated, sign: async () => MASTER } },
+      typeError('azure-key-vault', 'sign'),
+    ],
+    [
+      'F35 a wrapper that neither authenticates nor verifies, given to a reader',
+      { keyWrapper: unauthenticated, role: 'reader' },
+      typeError('azure-key-vault', 'dangerouslyTrustStore'),
+    ],
+    ['a provider with a space', { keyWrapper: { ...keyWrapper, provider: ' kms' } }, typeError('keyWrapper.provider')],
+    [
+      'a provider with a newline',
+      { keyWrapper: { ...keyWrapper, provider: 'kms\n' } },
+      typeError('keyWrapper.provider'),
+    ],
     ['ring missing', { ring: undefined }, typeError('ring', 'undefined')],
     ['ring a path', { ring: '/var/ring' }, typeError('ring', 'a string')],
     ['ring without write', { ring: { ...memoryRing(), write: undefined } }, typeError('ring', 'an object')],
@@ -141,6 +157,7 @@ describe('a wrong option of createKmsCodec is rejected, naming option and value'
     ['maxTokenLength null', { maxTokenLength: null }, typeError('maxTokenLength', 'null')],
     ['clock a function', { clock: () => 0 }, typeError('clock', 'a function')],
     ['clock without monotonicNs', { clock: { wallMs: () => 0 } }, typeError('clock', 'monotonicNs')],
+    ['clock without wallMs', { clock: { monotonicNs: () => 0n } }, typeError('clock', 'wallMs')],
     ['clock null', { clock: null }, typeError('clock', 'null')],
     ['random an object', { random: {} }, typeError('random', 'an object')],
     ['random null', { random: null }, typeError('random', 'null')],
@@ -166,6 +183,25 @@ describe('a wrong option of createKmsCodec is rejected, naming option and value'
   ])('%s is not an options object', async (_, options) => {
     const refusal = typeError('options');
     expect(await refusedWith(options, refusal)).toEqual(as(refusal));
+  });
+
+  test.each<readonly [string, Partial<KmsCodecOptions>]>([
+    ['eight key wrappers', { keyWrapper: Array.from({ length: 8 }, () => keyWrapper) }],
+    [
+      'F35 a wrapper that signs and verifies',
+      { keyWrapper: { ...unauthenticated, verify: () => true, sign: async () => MASTER } },
+    ],
+    [
+      'F35 a wrapper that verifies, given to a reader',
+      { keyWrapper: { ...unauthenticated, verify: () => true }, role: 'reader' },
+    ],
+    ['F35 any wrapper if the store is trusted', { keyWrapper: unauthenticated, dangerouslyTrustStore: true }],
+    ['tokens of 16 MiB', { maxTokenLength: 2 ** 24 }],
+    ['key wrappers that are closed with the codec', { closeKeyWrappers: true }],
+  ])('createKmsCodec accepts %s', (_, options) => {
+    const { keyWrapper: wrappers, ...rest } = options;
+    const checked = checkOptions({ keyWrapper, ring: memoryRing(), ...options });
+    expect(checked).toMatchObject({ ...rest, keyWrappers: [wrappers ?? keyWrapper].flat() });
   });
 
   test('an option of the policy beside the policy is refused with its place', () => {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { channels, hashedKeyId } from '../../src/contracts/events.ts';
@@ -136,6 +137,11 @@ test('a revocation that the store refuses is reported as a failed rotation, whil
   const revocation = codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000));
   await Promise.all([expect(revocation).rejects.toMatchObject({ kind: 'unavailable' }), fleet.clock.advance(60)]);
   expect(of('rotation-failed')).toMatchObject([{ reason: 'revocation', source: 'store', kind: 'unavailable' }]);
+});
+
+test('the hash of a key id is the begin of a SHA-256 in base64url', () => {
+  const hash = createHash('sha256').update('sealring/v1/event/key').digest('base64url');
+  expect(hashedKeyId('key')).toBe(hash.slice(0, 12));
 });
 
 test('the exported hash of a key id is that of the events', async () => {

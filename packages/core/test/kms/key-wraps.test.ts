@@ -12,10 +12,10 @@ import { describe, expect, test, vi } from 'vitest';
 import type { RandomSource } from '../../src/base/clock.ts';
 import { Closing } from '../../src/base/closing.ts';
 import { hashedKeyId } from '../../src/contracts/events.ts';
-import { type KeyWrapper, KeyWrapperError } from '../../src/contracts/key-wrapper.ts';
+import { type KeyWrapper, KeyWrapperError, type WrappedKey } from '../../src/contracts/key-wrapper.ts';
 import { DataKey } from '../../src/keys/data-key.ts';
 import { EnvelopeKeyCache } from '../../src/keys/envelope-key-cache.ts';
-import { boundPlaintext, checkedDataKey, unboundPlaintext } from '../../src/kms/data-key-bytes.ts';
+import { boundPlaintext, checkedDataKey, overwrite, unboundPlaintext } from '../../src/kms/data-key-bytes.ts';
 import { type CallOptions, KmsCalls } from '../../src/kms/kms-calls.ts';
 import { lacksWraps } from '../../src/kms/several-wrappers.ts';
 import { KeyWraps } from '../../src/kms/wraps.ts';
@@ -301,6 +301,72 @@ describe('a new data key', () => {
     });
   });
 
+  test('a failure to make a data key names every wrapper that is unreachable, if the first one delays a caller', async () => {
+    const failureOf = async (options: CallOptions, others: readonly FaultKms[]): Promise<unknown> => {
+      const clock = new VirtualClock(START);
+      const hanging = new FaultKms();
+      hanging.hanging = true;
+      const wrappers = [named(hanging, 'hanging'), ...others.map((kms, i) => named(kms, `other-${i}`))];
+      const made = member(wrappers, { clock }).create(TIMES, nobody, vouch, options);
+      const seen = made.then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      for (let i = 0; i < 4; i++) await clock.advance(5);
+      return seen;
+    };
+    const [down, up] = [new FaultKms(), new FaultKms()];
+    down.failing = 'denied';
+    const hung = { provider: 'hanging', operation: 'generate' };
+    expect(await failureOf(FOREGROUND, [down])).toMatchObject({
+      kind: 'unavailable',
+      summary: { provider: 'hanging, other-0', causes: [{ summary: hung }, { kind: 'denied' }] },
+    });
+    expect(down.calls.wrap).toBe(1);
+    for (const [options, others] of [
+      [BACKGROUND, [down]],
+      [FOREGROUND, []],
+      [FOREGROUND, [up]],
+    ] as const)
+      expect(await failureOf(options, others)).toMatchObject({ summary: hung });
+    expect([down.calls.wrap, up.calls.wrap]).toEqual([1, 1]);
+  });
+
+  test('a data key that the first service made with its wrap is wrapped by the other services only', async () => {
+    const [first, second] = [new FaultKms(), new FaultKms()];
+    await member([named(first, 'first'), named(second, 'second')]).create(TIMES, nobody, vouch);
+    expect([first.calls, second.calls]).toEqual([
+      { generate: 1, wrap: 0, unwrap: 1 },
+      { generate: 0, wrap: 1, unwrap: 1 },
+    ]);
+  });
+
+  test('a data key is overwritten if its id is taken, or if it comes after the deadline (F22)', async () => {
+    const clock = new VirtualClock(START);
+    const kms = new FaultKms().connect();
+    const made: Uint8Array[] = [];
+    let late: ((answer: { dataKey: Uint8Array; wrapped: WrappedKey }) => void) | undefined;
+    const generate: KeyWrapper['generate'] = async (options) => {
+      const answer = await kms.generate?.(options);
+      if (answer === undefined) throw new Error('the service generates');
+      made.push(answer.dataKey);
+      return late === undefined ? answer : new Promise((resolve) => void (late = resolve));
+    };
+    const maker = member([{ ...kms, generate }], { clock });
+    await passing(
+      clock,
+      maker.create(TIMES, () => made.length === 1, vouch),
+    );
+    expect(made.map((dataKey) => dataKey.every((byte) => byte === 0))).toEqual([true, true]);
+    late = () => undefined;
+    const failed = maker.create(TIMES, nobody, vouch, BACKGROUND).catch(() => undefined);
+    await clock.advance(6);
+    await failed;
+    late({ dataKey: made[2] as Uint8Array, wrapped: { provider: 'local', keyId: 'k', wrapped: Buffer.of(1) } });
+    await clock.advance(0);
+    expect(made[2]?.every((byte) => byte === 0)).toBe(true);
+  });
+
   test('reports which wrap hung (F29)', async () => {
     const clock = new VirtualClock(START);
     const kms = without(new FaultKms().connect(), 'generate');
@@ -487,6 +553,60 @@ describe('wraps by several wrappers', () => {
     expect(await member([a, b]).missingWraps(entry, held, BACKGROUND)).toEqual([]);
     expect(services.a.total + services.b.total).toBe(before);
   });
+});
+
+describe('the version of the KMS key that wraps today', () => {
+  const wrapOf = (keyId: string, provider = 'kms') => ({ provider, keyId, wrapped: Buffer.of(1) });
+
+  function service(keyId: string | Error, supports: Partial<KeyWrapper['supports']> = {}) {
+    const wrap = vi.fn<KeyWrapper['wrap']>(async () => {
+      if (typeof keyId !== 'string') throw keyId;
+      return wrapOf(keyId);
+    });
+    const kms = new FaultKms().connect('kms');
+    const keyWrapper: KeyWrapper = { ...kms, supports: { ...kms.supports, keyVersions: true, ...supports }, wrap };
+    return { keyWrapper, wrap };
+  }
+
+  test.each<readonly [string, readonly WrappedKey[], object, string | undefined, number]>([
+    ['is new if no wrap of its service was made by it', [wrapOf('v1')], {}, 'v2', 1],
+    ['is new if only another service has a version of that name', [wrapOf('v1'), wrapOf('v2', 'other')], {}, 'v2', 1],
+    ['is known if some wrap was made by it', [wrapOf('v1'), wrapOf('v2')], {}, undefined, 1],
+    ['is not looked for if the service has no wrap yet', [wrapOf('v1', 'other')], {}, undefined, 0],
+    ['is not looked for if the key has no versions', [wrapOf('v1')], { keyVersions: false }, undefined, 0],
+  ])('the version %s', async (_, known, supports, version, calls) => {
+    const { keyWrapper, wrap } = service('v2', supports);
+    const found = await member([keyWrapper]).newVersion(known);
+    expect([found?.keyId, wrap.mock.calls.length]).toEqual([version, calls]);
+  });
+
+  test('random bytes are wrapped for it, in the background and with a context of their own, and overwritten', async () => {
+    const seen: string[] = [];
+    const { keyWrapper, wrap } = service('v2');
+    wrap.mockImplementation(async (dataKey, { context }) => {
+      seen.push(Buffer.from(dataKey).toString('hex'));
+      expect(context).toEqual({ 'sealring:ring': RING, 'sealring:purpose': 'key-version' });
+      return wrapOf('v2');
+    });
+    expect(await member([keyWrapper]).newVersion([wrapOf('v1')])).toEqual({ provider: 'kms', keyId: 'v2' });
+    expect(seen).toEqual([expect.stringMatching(/^[0-9a-f]{64}$/)]);
+    expect(wrap.mock.calls[0]?.[0]).toEqual(new Uint8Array(32));
+  });
+
+  test('a new version is found although another service fails, and a failure counts only if none is found', async () => {
+    const failing = service(new KeyWrapperError('throttled', { provider: 'kms', operation: 'wrap' }));
+    const known = [wrapOf('v1')];
+    const besides = (keyId: string) => member([failing.keyWrapper, service(keyId).keyWrapper]).newVersion(known);
+    expect(await besides('v2')).toEqual({ provider: 'kms', keyId: 'v2' });
+    await expect(besides('v1')).rejects.toMatchObject({ kind: 'throttled' });
+    expect(failing.wrap).toHaveBeenCalledTimes(2);
+  });
+});
+
+test('bytes are overwritten, and other values are left alone', () => {
+  const bytes = randomBytes(4);
+  for (const each of [bytes, undefined, 'text']) overwrite(each);
+  expect(bytes).toEqual(Buffer.alloc(4));
 });
 
 describe('the 64 bytes for a service that binds no context (F25)', () => {

@@ -1,8 +1,9 @@
-import { describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { later, momentOf, pause, type RandomSource } from '../../src/base/clock.ts';
 import { Closing } from '../../src/base/closing.ts';
 import { KeyWrapperError, type KeyWrapperErrorKind } from '../../src/contracts/key-wrapper.ts';
-import { type CallOptions, KmsCalls } from '../../src/kms/kms-calls.ts';
+import { type CallOptions, KmsCalls, LastAnswer } from '../../src/kms/kms-calls.ts';
+import { EventLog } from '../support/event-log.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
 
 const FOREGROUND: CallOptions = { foreground: true };
@@ -392,7 +393,78 @@ describe('an error thrown by a key wrapper', () => {
   });
 });
 
+describe('the last answer of a key wrapper', () => {
+  test('the last failure counts the attempts of all since the last success', () => {
+    const answer = new LastAnswer();
+    expect(answer.failure).toBeUndefined();
+    answer.failed(fails('throttled'));
+    answer.failed(new KeyWrapperError('denied', { ...WHAT, attempts: 3 }));
+    expect(answer.failure).toMatchObject({ kind: 'denied', summary: { ...WHAT, attempts: 4 } });
+    answer.succeeded();
+    expect(answer.failure).toBeUndefined();
+    answer.failed(fails('denied'));
+    expect(answer.failure?.summary.attempts).toBe(1);
+  });
+
+  test.each<readonly [string, number, boolean, KeyWrapperErrorKind]>([
+    ['keeps an earlier failure if the caller had less time than a call may take', 4.9, true, 'denied'],
+    ['is the missing answer if the call had its whole time', 5, true, 'unavailable'],
+    ['is the missing answer if no other is known', 4.9, false, 'unavailable'],
+  ])('the last answer %s', async (_, seconds, hasFailed, kind) => {
+    const { calls, clock } = setUp();
+    const answer = new LastAnswer();
+    if (hasFailed) answer.failed(fails('denied'));
+    const options = { foreground: true, until: later(momentOf(clock), seconds * 1_000) };
+    const seen = watch(calls.call(WHAT, () => new Promise<never>(() => undefined), options, undefined, answer));
+    await clock.advance(5);
+    expect(seen.error).toMatchObject({ kind: 'unavailable' });
+    expect(answer.failure?.kind).toBe(kind);
+  });
+
+  test('the last answer is forgotten with a success', async () => {
+    const { calls } = setUp();
+    const answer = new LastAnswer();
+    answer.failed(fails('denied'));
+    await calls.call(WHAT, async () => 'answer', BACKGROUND, undefined, answer);
+    expect(answer.failure).toBeUndefined();
+  });
+});
+
+describe('the events of calls', () => {
+  const events = new EventLog();
+  beforeEach(() => {
+    events.clear();
+    events.listen();
+  });
+  afterEach(() => events.end());
+
+  test('each call emits how it went and how long it took, until the codec is closed', async () => {
+    const { calls, clock, closing } = setUp();
+    const slow = watch(calls.call(WHAT, () => pause(clock, 500), BACKGROUND));
+    await clock.advance(0.5);
+    expect(slow).toEqual({ value: undefined });
+    const failing = () => calls.call(WHAT, () => Promise.reject(fails('denied')), BACKGROUND);
+    await expect(failing()).rejects.toMatchObject({ kind: 'denied' });
+    const seen = [
+      { ...WHAT, seconds: 0.5, ok: true },
+      { ...WHAT, seconds: 0, ok: false, kind: 'denied' },
+    ];
+    expect(events.of('kms-call')).toEqual(seen);
+    closing.abort(undefined);
+    await expect(failing()).rejects.toBeDefined();
+    expect(events.of('kms-call')).toEqual(seen);
+  });
+});
+
 describe('a pause that may end early', () => {
+  test('a call outlasts a pause only if it has not ended by then, however it ends', async () => {
+    const { calls, clock } = setUp();
+    const asked = [new Promise(() => undefined), Promise.resolve(), Promise.reject(fails('denied'))];
+    const seen = asked.map((call) => watch(calls.outlasts(call, 500)));
+    await clock.advance(0.5);
+    expect(seen).toEqual([{ value: true }, { value: false }, { value: false }]);
+  });
+
   test('a pause ends after its time', async () => {
     const { calls, clock } = setUp();
     const seen = watch(calls.pauseOr(500, new Promise(() => undefined)).then(() => 'over'));

@@ -115,9 +115,10 @@ describe('contract of a key wrapper', () => {
   test('an aborted signal ends every call as unavailable (contract 5)', async () => {
     const wrapped = await wrapper.wrap(dataKey, { context });
     const options = { context, signal: AbortSignal.abort() };
-    await expect(wrapper.wrap(dataKey, options)).rejects.toMatchObject(unavailable);
-    await expect(wrapper.unwrap(wrapped, options)).rejects.toMatchObject(unavailable);
-    await expect(wrapper.generate?.(options)).rejects.toMatchObject(unavailable);
+    const during = (operation: string) => ({ ...unavailable, summary: { operation } });
+    await expect(wrapper.wrap(dataKey, options)).rejects.toMatchObject(during('wrap'));
+    await expect(wrapper.unwrap(wrapped, options)).rejects.toMatchObject(during('unwrap'));
+    await expect(wrapper.generate?.(options)).rejects.toMatchObject(during('generate'));
   });
 
   test.each([
@@ -157,6 +158,9 @@ describe('contract of a key wrapper', () => {
   test('the capabilities of a key wrapper are declared, and cannot be changed', () => {
     expect(wrapper).toMatchObject({ provider: 'local', supports: { context: true, authenticated: true } });
     expect(Object.isFrozen(wrapper) && Object.isFrozen(wrapper.supports)).toBe(true);
+    const wrapped = { provider: 'local', keyId: wrapper.keyId, wrapped: dataKey };
+    const other = [wrapped, { ...wrapped, provider: 'kms' }, { ...wrapped, keyId: 'local:other' }];
+    expect(other.map((each) => wrapper.owns?.(each))).toEqual([true, false, false]);
   });
 
   test('any data key and any context round-trip', async () => {
@@ -198,12 +202,24 @@ describe('master keys', () => {
     ['base64 of text', Buffer.from('a sentence that is long enough for a key').toString('base64'), /printable text/],
     ['the bytes of a sentence', Buffer.from('a sentence that is long enough for a key'), /printable text/],
     ['the bytes of base64', Buffer.from(randomBytes(32).toString('base64')), /printable text.*decode it/],
+    ['the bytes of every kind of text', Buffer.from(' ~\t\r'.repeat(8)), /printable text/],
     ['the bytes of a hex line', Buffer.from(`${randomBytes(32).toString('hex')}\n`), /printable text/],
   ])('%s is refused with advice on what to give instead', (_, value, reason) => {
     expect(() => localKeyWrapper({ masterKey: value })).toThrow(RangeError);
     expect(() => localKeyWrapper({ masterKey: value })).toThrow(reason);
     const alsoUnwrap = [value];
     expect(() => localKeyWrapper({ masterKey: randomBytes(32), alsoUnwrap })).toThrow(/alsoUnwrap\[0\]/);
+  });
+
+  test.each([
+    ['bytes of which one is no text', Buffer.from('a sentence that is long enough.\u007f')],
+    ['bytes of which one is a control character', Buffer.from('a sentence that is long enough.\b')],
+    ['bytes of which one is another one', Buffer.from('a sentence that is long enough.\u000e')],
+    ['base64url that begins in hexadecimal', `${randomBytes(32).toString('hex')}____`],
+    ['base64url that ends in hexadecimal', `____${randomBytes(32).toString('hex')}`],
+    ['base64url that happens to be hexadecimal, but too short for it', randomBytes(24).toString('hex')],
+  ])('%s are accepted as a master key', (_, value) => {
+    expect(localKeyWrapper({ masterKey: value }).keyId).toMatch(/^local:/);
   });
 
   test('a key wrapped by an earlier version still unwraps', async () => {

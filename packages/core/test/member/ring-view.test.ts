@@ -182,7 +182,9 @@ describe('the time from which a newly read key seals', () => {
     expect(view.sealsFrom(newKey(planned), now())).toBe(now().steadyMs + WAIT);
     expect(view.sealsFrom(newKey(hasty), now())).toBe(0);
     expect(view.sealsFrom(newKey({ created: T0, activates: T0 + 4_499_000 }), now())).toBe(0);
-    clock.suspend(600.001);
+    clock.suspend(600);
+    expect(view.sealsFrom(newKey(planned), now())).toBe(now().steadyMs + WAIT);
+    clock.suspend(0.001);
     expect(view.sealsFrom(newKey(planned), now())).toBe(0);
   });
 
@@ -211,7 +213,11 @@ describe('the keys that unseal', () => {
     const over = newKey({ sealsUntil: T0 - 1_000, opensUntil: T0 });
     const all = [second, revoked(newKey()), over, newKey({ held: undefined }), first];
     install(...all);
-    const opening = (): readonly string[] => view.unsealingKeys(now()).map(({ id }) => id);
+    const opening = (): readonly string[] => {
+      const ids = view.unsealingKeys(now()).map(({ id }) => id);
+      expect(view.canUnseal(now())).toBe(ids.length > 0);
+      return ids;
+    };
     const one = (): readonly string[] => all.map(({ id }) => id).filter((id) => view.unsealingKey(id, now()));
     expect([opening(), one()]).toEqual([[], []]);
     view.limits.kmsCheckPassed(now());
@@ -226,11 +232,31 @@ describe('the keys that unseal', () => {
     expect([opening(), one()]).toEqual([[], []]);
   });
 
+  test('a member that only has keys that are revoked or have expired cannot unseal', () => {
+    const { view, now, refresh } = setUp();
+    refresh(revoked(newKey()), newKey({ opensUntil: T0 }), newKey({ held: undefined }));
+    expect(view.canUnseal(now())).toBe(false);
+  });
+
+  test('the wraps of a ring are those of its keys and of the entries that could not be unwrapped, without rings that were left', () => {
+    const { view } = setUp();
+    const withWrap = (keyId: string, isLeft = false) => {
+      const wrap = { provider: 'local', keyId, wrapped: Buffer.of(1), mac: Buffer.of(2), isUnwrapped: false };
+      return newKey({ wraps: [wrap], isLeft });
+    };
+    const [carried, unreadable] = ['c', 'd'].map((keyId) => ({ ...withWrap(keyId), revoked: undefined }));
+    view.install(
+      createSnapshot([withWrap('a'), withWrap('b', true)], [carried ?? []].flat(), [unreadable ?? []].flat()),
+    );
+    expect(view.knownWraps.map(({ keyId }) => keyId)).toEqual(['a', 'c', 'd']);
+  });
+
   test('the first use after a gap causes one refresh, whichever use that is (F28)', () => {
     const uses = [
       (view: RingView, now: Moment) => view.sealingKey(now),
       (view: RingView, now: Moment) => view.unsealingKey('unknown', now),
       (view: RingView, now: Moment) => view.unsealingKeys(now),
+      (view: RingView) => view.nowToUnseal(),
     ];
     for (const use of uses) {
       const { view, clock, now, refresh } = setUp();
@@ -337,6 +363,46 @@ describe('keys that have expired (F26)', () => {
     expect(Array.from(view.signers.values(), ({ id, revoked: isRevoked }) => [id, isRevoked])).toEqual([
       [gone.id, true],
     ]);
+    expect([gone, left].map(({ id }) => view.judgement(now()).over?.has(id))).toEqual([true, false]);
+  });
+
+  test('the data key of an expired key is overwritten at its end, before the key is dropped', () => {
+    const { view, clock, now, refresh } = setUp();
+    const [key, other, none] = [newKey(), newKey({ opensUntil: T0 + 9 * HOUR }), newKey({ held: undefined })];
+    refresh(key, other, none);
+    const { snapshot } = view;
+    clock.suspend(3 * 3_600 - 1);
+    view.dropExpired(now());
+    expect([view.snapshot, view.msUntilEnd(now())]).toEqual([snapshot, 1_000]);
+    expect(view.snapshot).toBe(snapshot);
+    clock.suspend(1);
+    expect(view.msUntilEnd(now())).toBe(0);
+    view.dropExpired(now());
+    expect(view.snapshot.keys.map(({ id, held }) => [id, held !== undefined])).toEqual(
+      snapshot.keys.map(({ id }) => [id, id === other.id]),
+    );
+    expect(view.snapshot.keys).toContain(other);
+    expect(() => key.dataKey.copyBytes()).toThrow(GONE);
+    expect(view.msUntilEnd(now())).toBe(6 * HOUR);
+    clock.step(12 * 3_600);
+    expect(view.msUntilEnd(now())).toBe(Number.POSITIVE_INFINITY);
+    const facts = { ring: RING, clockSkewMs: SKEW };
+    expect(view.judgement(now())).toMatchObject({ ...facts, isUnconfirmed: true });
+    clock.step(-12 * 3_600);
+    expect(view.judgement(now())).toMatchObject({ ...facts, isUnconfirmed: false, nowMs: T0 + 3 * HOUR });
+  });
+
+  test('the authenticators of expired keys can be remembered, and are forgotten and overwritten with the ring', () => {
+    const { view, refresh } = setUp();
+    const [key, past] = [newKey(), newKey()];
+    refresh(key, past);
+    view.rememberPast([{ ...past, authenticator: past.authenticator }]);
+    expect(() => past.dataKey.copyBytes()).not.toThrow();
+    view.install(snapshotOf(key));
+    expect(view.past.get(past.id)?.authenticator.mac('fact')).toHaveLength(32);
+    view.begin(snapshotOf(key));
+    expect(view.past.size).toBe(0);
+    expect(() => past.authenticator.mac('fact')).toThrow(GONE);
   });
 
   test('at most 64 expired keys stay: the oldest is overwritten and dropped, and all are on close (F22, F23)', () => {

@@ -118,12 +118,16 @@ function principalOption<Rest extends readonly unknown[]>(
 }
 
 /** @throws {TypeError} for any other value, and for none under `requireSubject`. */
-function checkedPrincipal(policy: SecurityPolicy, value: FetchPrincipal): string | null {
+function checkedPrincipal(policy: SecurityPolicy, value: unknown): string | null {
   if (value === undefined || value === null || value === '') refuseNoSubject(policy);
   if (value === undefined || value === null) return null;
   if (typeof value === 'string') return value;
-  if (policy.bindPrincipal !== null && policy.bindPrincipal !== authenticatedPrincipal) {
+  if (!isAuthInfo(value) || (policy.bindPrincipal !== null && policy.bindPrincipal !== authenticatedPrincipal)) {
     throw new TypeError('bindPrincipal did not return a principal');
   }
   return accessTokenPrincipal(policy, { http: { authInfo: value } });
+}
+
+function isAuthInfo(value: unknown): value is AuthInfo {
+  return typeof ownMember(value, 'clientId') === 'string';
 }

@@ -15,6 +15,8 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 /** RFC 5869, section 2.2: without a salt, HKDF uses as many zeros as the hash has bytes. */
 const HKDF_SALT = new Uint8Array(32);
+/** Without the length, Node 20 accepts tags of 4 bytes. */
+const FULL_TAG = Object.freeze({ authTagLength: TAG_BYTES });
 
 /** Which key signs a payload: see the option `revision` of the codec. */
 export type McpdRevision = 'current' | '2026-06';
@@ -60,7 +62,7 @@ export function mintMcpd(mode: McpdMode, keys: McpdKeys, claims: McpdClaims, mat
   }
   const hash = createHmac('sha256', keys.nonce).update(payload).digest();
   const nonce = randomBytes(NONCE_BYTES).map((byte, i) => byte ^ (hash[i] ?? 0));
-  const cipher = createCipheriv('aes-256-gcm', keys.cipher, nonce);
+  const cipher = createCipheriv('aes-256-gcm', keys.cipher, nonce, FULL_TAG);
   cipher.setAAD(Buffer.from(tag));
   const ciphertext = Buffer.concat([cipher.update(payload), cipher.final()]);
   return ENCRYPTED_PREFIX + Buffer.concat([nonce, ciphertext, cipher.getAuthTag()]).toString('base64url');
@@ -101,9 +103,8 @@ function encryptedOpener(token: string, material: string): Opener | undefined {
   const sealed = decodeBase64url(token.slice(ENCRYPTED_PREFIX.length));
   if (sealed === undefined || sealed.length < NONCE_BYTES + TAG_BYTES) return undefined;
   return (keys) => {
-    const decipher = createDecipheriv('aes-256-gcm', keys.cipher, sealed.subarray(0, NONCE_BYTES));
+    const decipher = createDecipheriv('aes-256-gcm', keys.cipher, sealed.subarray(0, NONCE_BYTES), FULL_TAG);
     decipher.setAAD(Buffer.from(bindTag(keys, material)));
-    // Always the full tag: Node 20 accepts tags of 4 bytes as well.
     decipher.setAuthTag(sealed.subarray(-TAG_BYTES));
     const payload = decipher.update(sealed.subarray(NONCE_BYTES, -TAG_BYTES));
     try {
@@ -121,12 +122,12 @@ function readPayload(payload: Buffer, tag: string): McpdClaims | undefined {
   try {
     claims = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(payload));
   } catch {
-    // A text that is not JSON has no claims.
+    return undefined;
   }
   const [state, exp, b] = ['s', 'exp', 'b'].map((name) => ownMember(claims, name));
   if (typeof b !== 'string' || !equalText(b, tag)) return undefined;
-  if (typeof state !== 'string' || !Number.isSafeInteger(exp)) return undefined;
-  return { state, exp: Number(exp) };
+  if (typeof state !== 'string' || typeof exp !== 'number' || !Number.isSafeInteger(exp)) return undefined;
+  return { state, exp };
 }
 
 function bindTag(keys: McpdKeys, material: string): string {

@@ -156,6 +156,7 @@ class Interposed implements Watcher {
     server.setRequestHandler = (...given) => this.#register(...given);
     const connect = server.connect.bind(server);
     server.connect = async (transport) => {
+      this.#guardFallback();
       watch(transport, this);
       await connect(transport);
     };
@@ -241,7 +242,8 @@ interface Identified {
 /** A schema may change the arguments. A token is bound to the arguments as sent, so they are read before the schema. */
 function identifying(schemas: unknown, identify: (params: unknown) => Identified['identity']): unknown {
   const params: unknown = Reflect.get(Object(schemas), 'params');
-  const standard: Standard = Reflect.get(Object(params), '~standard');
+  const standard: unknown = Reflect.get(Object(params), '~standard');
+  if (!isStandard(standard)) return schemas;
   const validate = async (raw: unknown): Promise<unknown> => {
     const identity = identify(raw);
     const outcome = await standard.validate(raw);
@@ -254,6 +256,10 @@ interface Standard {
   validate(value: unknown): StandardOutcome | Promise<StandardOutcome>;
 }
 type StandardOutcome = { readonly value?: unknown; readonly issues?: readonly unknown[] };
+
+function isStandard(value: unknown): value is Standard {
+  return hasMethods(value, ['validate']);
+}
 
 function isHandler(value: unknown): value is Handler {
   return typeof value === 'function';

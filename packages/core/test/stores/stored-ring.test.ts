@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { Closing } from '../../src/base/closing.ts';
 import { keeperOf } from '../../src/codec/ring-codec.ts';
 import {
   RingConflictError,
@@ -6,6 +7,7 @@ import {
   RingStoreError,
   type RingStoreErrorKind,
 } from '../../src/contracts/ring-store.ts';
+import { StoredRingDocument } from '../../src/stores/stored-ring.ts';
 import { EventLog } from '../support/event-log.ts';
 import { Fleet, type Member, open, seal } from '../support/fleet.ts';
 
@@ -96,6 +98,47 @@ describe('an error of a ring store (F33)', () => {
     await fleet.clock.advance(1);
     await rotated;
     expect(member.codec.health().keys).toHaveLength(2);
+  });
+});
+
+describe('content of a store that is not a document of the ring', () => {
+  const revision = 'r';
+
+  test.each<readonly [string, Error, unknown]>([
+    ['junk with a revision can be overwritten', new RingStoreError('corrupt', 'x', { revision }), revision],
+    ['too much with a revision can be overwritten', new RingStoreError('too-large', 'x', { revision }), revision],
+    [
+      'junk that another copy of the class reports can be',
+      foreign('RingStoreError', { kind: 'corrupt', revision }),
+      revision,
+    ],
+    ['junk without a revision is an error', new RingStoreError('corrupt', 'x'), 'corrupt'],
+    [
+      'junk with a revision that is no text is an error',
+      foreign('RingStoreError', { kind: 'corrupt', revision: 5 }),
+      'corrupt',
+    ],
+    ['any other error stays one', new RingStoreError('denied', 'x', { revision }), 'denied'],
+    [
+      'a store cannot report by an error that the ring is absent',
+      foreign('RingStoreError', { kind: 'absent' }),
+      'unavailable',
+    ],
+  ])('%s', async (_, thrown, expected) => {
+    const store: RingStore = { ...fleet.store.connect(), read: () => Promise.reject(thrown) };
+    const closing = new Closing();
+    const onServiceDate = (): void => undefined;
+    const stored = new StoredRingDocument({
+      store,
+      ring: 'r',
+      clock: fleet.clock,
+      timeoutSeconds: 5,
+      closing,
+      onServiceDate,
+    });
+    const outcome = await stored.read().catch((error: RingStoreError) => error.kind);
+    expect(typeof outcome === 'string' ? outcome : outcome?.revision).toBe(expected);
+    expect(stored.latest?.document).toBeUndefined();
   });
 });
 

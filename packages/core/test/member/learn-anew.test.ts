@@ -1,0 +1,159 @@
+import { describe, expect, test, vi } from 'vitest';
+import { KeyWrapperError, type KeyWrapperErrorKind } from '../../src/contracts/key-wrapper.ts';
+import type { KeyWraps } from '../../src/kms/wraps.ts';
+import { isDead, type LearnAnewOptions, LineageError, learnAnew, pastSigners } from '../../src/member/learn-anew.ts';
+import type { RingEntry } from '../../src/ring/document.ts';
+import type { Judgement } from '../../src/ring/facts.ts';
+import { createSnapshot } from '../../src/ring/snapshot.ts';
+import { documentWith, entryBy, judgementOf, revocationBy, type TestKey, testKey } from '../support/certified.ts';
+import { ownKey } from '../support/known-keys.ts';
+
+const KEYS = Array.from({ length: 8 }, (_, i) => testKey(i + 1));
+const numberOf = ({ id }: { readonly id: string }): number => 1 + KEYS.findIndex((key) => key.id === id);
+const key = (n: number): TestKey => KEYS[n - 1] as TestKey;
+/** An entry of the nth key, with vouchers of others, which it names. */
+const entry = (n: number, by: readonly number[], more: Partial<RingEntry> = {}): RingEntry =>
+  entryBy(key(n), by.map(key), more);
+/** Each key vouched for by the one before it. */
+const chain = (count: number): RingEntry[] => Array.from({ length: count }, (_, i) => entry(i + 1, i === 0 ? [] : [i]));
+const revokedBy = (n: number, ...by: readonly number[]) => ({ revoked: revocationBy(key(n).id, by.map(key)) });
+
+interface Facts extends Partial<Judgement> {
+  readonly failing?: Readonly<Record<number, KeyWrapperErrorKind>>;
+}
+
+function setUp({ failing = {}, ...more }: Facts = {}) {
+  const calls: number[] = [];
+  const unwrap = vi.fn<KeyWraps['unwrap']>(async (given) => {
+    const n = numberOf(given);
+    calls.push(n);
+    const kind = failing[n];
+    if (kind !== undefined) throw new KeyWrapperError(kind, { provider: 'kms', operation: 'unwrap' });
+    return { held: key(n).held, wrap: given.wraps[0] as RingEntry['wraps'][0] };
+  });
+  const onKmsCheck = vi.fn<() => void>();
+  const judgement = (): Judgement => judgementOf(more);
+  const wraps = { unwrap } as unknown as KeyWraps;
+  const options: LearnAnewOptions = { foreground: true, wraps, unwrapped: new Map(), onKmsCheck, judgement };
+  return { options, calls, onKmsCheck };
+}
+
+/** The numbers of the keys that are learned, those that are revoked as negative; or the kind of the error. */
+async function learnedFrom(entries: readonly RingEntry[], facts?: Facts) {
+  const { options, calls, onKmsCheck } = setUp(facts);
+  const result = await learnAnew(documentWith(...entries), options).then(
+    ({ keys }) => keys.map((each) => (each.revoked ? -numberOf(each) : numberOf(each))),
+    (error: unknown) => (error instanceof LineageError ? 'lineages' : (error as KeyWrapperError).kind),
+  );
+  return { result, calls, checks: onKmsCheck.mock.calls.length };
+}
+
+describe('the first read of a ring', () => {
+  test('the newest key is unwrapped alone, then the others, four at once', async () => {
+    const { result, calls, checks } = await learnedFrom(chain(7));
+    expect([result, calls, checks]).toEqual([[1, 2, 3, 4, 5, 6, 7], [7, 6, 5, 4, 3, 2, 1], 7]);
+  });
+
+  test.each<readonly [string, Facts['failing'], unknown, readonly number[]]>([
+    ['a failure of the newest that may pass ends it', { 5: 'throttled' }, 'throttled', [5]],
+    ['a failure among others that may pass ends it after those', { 3: 'unavailable' }, 'unavailable', [5, 4, 3, 2, 1]],
+    ['a corrupt root is left out', { 1: 'corrupt' }, [2, 3, 4, 5], [5, 4, 3, 2, 1]],
+    ['a refused root is left out', { 1: 'denied' }, [2, 3, 4, 5], [5, 4, 3, 2, 1]],
+    ['a corrupt link leaves two lineages', { 3: 'corrupt' }, 'lineages', [5, 4, 3, 2, 1]],
+    [
+      'only corrupt keys are an error',
+      { 1: 'corrupt', 2: 'corrupt', 3: 'corrupt', 4: 'corrupt', 5: 'corrupt' },
+      'corrupt',
+      [5, 4, 3, 2, 1],
+    ],
+    [
+      'a refusal says more than corruption',
+      { 1: 'corrupt', 2: 'denied', 3: 'corrupt', 4: 'corrupt', 5: 'corrupt' },
+      'denied',
+      [5, 4, 3, 2, 1],
+    ],
+  ])('%s', async (_, failing = {}, result, calls) => {
+    expect(await learnedFrom(chain(5), { failing })).toMatchObject({ result, calls });
+  });
+
+  test('a failure that may pass ends it before the next four', async () => {
+    const { result, calls } = await learnedFrom(chain(7), { failing: { 5: 'unavailable' } });
+    expect([result, calls]).toEqual(['unavailable', [7, 6, 5, 4, 3]]);
+  });
+
+  test.each<readonly [string, readonly RingEntry[], unknown, readonly number[]]>([
+    [
+      'a revocation that a newer key certifies needs no unwrap',
+      [entry(1, [], revokedBy(1, 2)), entry(2, [1])],
+      [-1, 2],
+      [2],
+    ],
+    ['a revocation that only the key certifies does', [entry(1, [], revokedBy(1, 1)), entry(2, [1])], [-1, 2], [2, 1]],
+    ['a claim that no key certifies is ignored', [entry(1, [], revokedBy(1, 8)), entry(2, [1])], [1, 2], [2, 1]],
+    ['a revoked key of another lineage is left out', [entry(1, [], revokedBy(1, 1)), entry(2, [])], [2], [2, 1]],
+    ['two lineages are an error', [entry(1, []), entry(2, [])], 'lineages', [2, 1]],
+    [
+      'an expired key can link two keys',
+      [entry(1, []), entry(2, [1], { opensUntil: judgementOf().nowMs }), entry(3, [2])],
+      [1, 3],
+      [3, 1, 2],
+    ],
+  ])('%s', async (_, entries, result, calls) => {
+    expect(await learnedFrom(entries)).toMatchObject({ result, calls });
+  });
+
+  test.each<readonly [string, Facts, unknown]>([
+    ['keys that the pin of this member refuses are an error', { isPinnedOut: () => true }, 'corrupt'],
+    ['keys that have all expired are learned as none', { nowMs: key(2).opensUntil }, []],
+    ['keys from the future of this clock may become usable', { nowMs: key(1).created - 1e6 }, 'unavailable'],
+  ])('%s', async (_, facts, result) => {
+    expect(await learnedFrom(chain(2), facts)).toMatchObject({ result });
+  });
+
+  test('an entry is not unwrapped again in the next attempt, unless its times were changed', async () => {
+    const { options, calls } = setUp();
+    const entries = chain(2);
+    await learnAnew(documentWith(...entries), options);
+    await learnAnew(documentWith(...entries), options);
+    expect(calls).toEqual([2, 1]);
+    const changed = { ...(entries[1] as RingEntry), opensUntil: key(2).opensUntil + 1_000 };
+    await learnAnew(documentWith(...entries.slice(0, 1), changed), options).catch(() => undefined);
+    expect(calls).toEqual([2, 1, 2]);
+  });
+});
+
+describe('the authenticators of a ring that has expired', () => {
+  const live = judgementOf().nowMs;
+  const ended = key(3).opensUntil;
+
+  test.each<readonly [string, readonly RingEntry[], Facts, unknown]>([
+    ['are those of all entries', chain(3), { nowMs: ended }, [3, 2, 1]],
+    ['show which key was revoked', [entry(1, [], revokedBy(1, 1)), entry(2, [1])], { nowMs: live }, [2, -1]],
+    ['are those that can be unwrapped', chain(3), { nowMs: ended, failing: { 2: 'corrupt' } }, [3, 1]],
+    ['are awaited if a failure may pass', chain(3), { nowMs: ended, failing: { 2: 'throttled' } }, 'throttled'],
+    ['are none if the KMS refuses those of expired keys', chain(1), { nowMs: ended, failing: { 1: 'denied' } }, []],
+    [
+      'cannot be learned if the KMS refuses those of a live key',
+      chain(1),
+      { nowMs: live, failing: { 1: 'denied' } },
+      'denied',
+    ],
+    ['are enough if one of them was unwrapped', chain(2), { nowMs: live, failing: { 2: 'denied' } }, [1]],
+  ])('the authenticators %s', async (_, entries, facts, expected) => {
+    const signers = pastSigners(documentWith(...entries), setUp(facts).options);
+    const result = await signers.then(
+      (all) => all.map((each) => (each.revoked ? -numberOf(each) : numberOf(each))),
+      (error: KeyWrapperError) => error.kind,
+    );
+    expect(result).toEqual(expected);
+  });
+});
+
+test('a ring is dead if no key is held and has not expired', () => {
+  const own = ownKey(key(1));
+  const dead = [[], [{ ...own, held: undefined }], [own]].map((keys) =>
+    isDead(createSnapshot(keys), own.opensUntil - 1),
+  );
+  expect(dead).toEqual([true, true, false]);
+  expect(isDead(createSnapshot([own]), own.opensUntil)).toBe(true);
+});
