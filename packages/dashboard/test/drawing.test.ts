@@ -169,6 +169,11 @@ describe('the page', () => {
     );
   });
 
+  test('the legend has the color of each phase', () => {
+    const phases = ['part waits', 'part seals', 'part reserve', 'part opens'];
+    expect(drawn(mainPartOf(viewWith({})), 'rect', 'class')).toEqual(phases);
+  });
+
   test('a rotation in progress is shown for the new key only', () => {
     const markup = mainPartOf(viewWith({ keys: [key('old'), key('new', { state: 'propagating' })] }));
     expect(markup.split('A rotation is in progress')).toHaveLength(2);

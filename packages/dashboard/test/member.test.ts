@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { hashedKeyId } from '@sealring/core';
-import { describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { askMember } from '../src/ask-member.ts';
 import { History } from '../src/history.ts';
 import { keyFingerprint } from '../src/key-phases.ts';
@@ -13,6 +13,8 @@ import type { RingReport } from '../src/ring-report.ts';
 import { scrape } from '../src/scrape.ts';
 import { isLoopback, servePage } from '../src/server.ts';
 import { viewOf } from '../src/view.ts';
+
+afterEach(() => vi.restoreAllMocks());
 
 const metric = (name: string, value: number, labels: object = {}, ring = 'local'): Sample => ({
   name: `sealring_${name}`,
@@ -207,7 +209,6 @@ describe('askMember', () => {
     expect(await askMember('http://127.0.0.1:1/', limits)).toEqual({ status: 200, text: '5 €' });
     fetched.mockResolvedValueOnce(new Response(null, { status: 204 }));
     expect(await askMember('http://127.0.0.1:1/', limits)).toEqual({ status: 204, text: '' });
-    fetched.mockRestore();
   });
 
   test('the metrics of a member are asked for within limits', async () => {
@@ -222,7 +223,6 @@ describe('askMember', () => {
     fetched.mockResolvedValueOnce(new Response(text)).mockResolvedValueOnce(new Response(`${text}#`));
     expect(await scrape('http://127.0.0.1:1/')).toMatchObject({ samples: [{ name: 'sealring_a' }] });
     expect(await scrape('http://127.0.0.1:1/')).toEqual({ failure: 'longer than 1 MiB' });
-    fetched.mockRestore();
   });
 
   test('askMember follows no redirect, waits no longer than its limit, and never rejects', async () => {
