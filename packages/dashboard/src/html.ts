@@ -15,7 +15,7 @@ type Value = Html | string | number | undefined | readonly Html[];
 
 /** Joins markup and values. Values that are not markup are escaped, for content and for quoted attributes. */
 export function html(parts: TemplateStringsArray, ...values: readonly Value[]): Html {
-  return new Html(parts.map((part, index) => part + (index < values.length ? textOf(values[index]) : '')).join(''));
+  return new Html(parts.map((part, index) => part + textOf(values[index])).join(''));
 }
 
 function textOf(value: Value): string {

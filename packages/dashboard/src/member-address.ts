@@ -7,7 +7,7 @@ export const MAX_MEMBERS: number = 32;
  */
 export function refusalOfMember(address: string): string | undefined {
   const url = URL.canParse(address) ? new URL(address) : undefined;
-  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+  if (url === undefined || !/^https?:/.test(url.protocol)) {
     return 'be an address that starts with http:// or https://';
   }
   const { username, password, search, hash } = url;

@@ -59,14 +59,14 @@ function sentence(text: string): string {
 }
 
 const LEGEND = html`<ul class="legend">${[
-  'waits:propagating',
-  'seals:seals',
-  'reserve:could still seal without a rotation',
-  'opens:verify-only',
-].map((entry) => {
-  const [name = '', words = ''] = entry.split(':');
-  return html`<li><svg viewBox="0 0 14 10"><rect class="part ${name}" width="14" height="10"/></svg>${words}</li>`;
-})}</ul>`;
+  ['waits', 'propagating'],
+  ['seals', 'seals'],
+  ['reserve', 'could still seal without a rotation'],
+  ['opens', 'verify-only'],
+].map(
+  ([name, words]) =>
+    html`<li><svg viewBox="0 0 14 10"><rect class="part ${name}" width="14" height="10"/></svg>${words}</li>`,
+)}</ul>`;
 
 /** The worst status of any member. */
 function pill({ members }: View): Html {

@@ -18,7 +18,7 @@ const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\[\\"n])*)"(?:,|$)/y;
 export function readSamples(page: string): readonly Sample[] {
   const samples: Sample[] = [];
   for (const line of page.split('\n')) {
-    if (!line.startsWith('sealring_') || line.length > MAX_LINE) continue;
+    if (line.length > MAX_LINE) continue;
     const sample = sampleOf(line);
     if (sample !== undefined) samples.push(sample);
     if (samples.length >= MAX_SAMPLES) break;
@@ -27,12 +27,10 @@ export function readSamples(page: string): readonly Sample[] {
 }
 
 function sampleOf(line: string): Sample | undefined {
-  const [, name = '', labelText = '', valueText = ''] = SAMPLE.exec(line) ?? [];
+  const [, name, labelText = '', valueText] = SAMPLE.exec(line) ?? [];
   const labels = labelsOf(labelText);
   const value = Number(valueText);
-  return name === '' || valueText === '' || labels === undefined || !Number.isFinite(value)
-    ? undefined
-    : { name, labels, value };
+  return name === undefined || labels === undefined || !Number.isFinite(value) ? undefined : { name, labels, value };
 }
 
 function labelsOf(text: string): ReadonlyMap<string, string> | undefined {

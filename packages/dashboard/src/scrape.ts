@@ -11,6 +11,6 @@ export async function scrape(url: string): Promise<Scraped> {
   const answer = await askMember(url, LIMITS);
   if ('failure' in answer) return { failure: answer.failure === 'timeout' ? 'timed out' : 'no answer' };
   const { status, text } = answer;
-  if (status < 200 || status > 299) return { failure: `HTTP status ${status}` };
+  if (status > 299) return { failure: `HTTP status ${status}` };
   return text === undefined ? { failure: 'longer than 1 MiB' } : { samples: readSamples(text) };
 }

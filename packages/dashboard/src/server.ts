@@ -48,7 +48,7 @@ export function isLoopback(host: string): boolean {
 
 function answer(request: IncomingMessage, response: ServerResponse, host: string, page: ServedPage): void {
   const refuse = (status: number, text: string): void => {
-    send(request, response, status, 'text/plain; charset=utf-8', "default-src 'none'", `${text}\n`);
+    send(response, status, 'text/plain; charset=utf-8', "default-src 'none'", `${text}\n`);
   };
   if (!isOurHost(request.headers.host, host)) return refuse(421, 'the host name of the request is not allowed');
   if (request.method !== 'GET' && request.method !== 'HEAD') {
@@ -58,7 +58,7 @@ function answer(request: IncomingMessage, response: ServerResponse, host: string
   if (request.url !== '/' && request.url !== '/main') return refuse(404, 'not found; the only page is /');
   const nonce = randomBytes(18).toString('base64');
   const body = request.url === '/' ? page.whole(nonce) : page.main();
-  send(request, response, 200, 'text/html; charset=utf-8', policyOf(nonce), body);
+  send(response, 200, 'text/html; charset=utf-8', policyOf(nonce), body);
 }
 
 /**
@@ -86,14 +86,8 @@ function policyOf(nonce: string): string {
   ].join('; ');
 }
 
-function send(
-  request: IncomingMessage,
-  response: ServerResponse,
-  status: number,
-  type: string,
-  policy: string,
-  body: string,
-): void {
+/** For HEAD, Node.js leaves out the body. */
+function send(response: ServerResponse, status: number, type: string, policy: string, body: string): void {
   response.writeHead(status, {
     'content-type': type,
     'content-length': Buffer.byteLength(body),
@@ -105,5 +99,5 @@ function send(
     'x-content-type-options': 'nosniff',
     'x-frame-options': 'DENY',
   });
-  response.end(request.method === 'HEAD' ? undefined : body);
+  response.end(body);
 }

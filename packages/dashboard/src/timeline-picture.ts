@@ -52,14 +52,6 @@ const HOUR_MS = 3_600_000;
 /** Distances between the lines of the axis. Hours. */
 const STEPS = [1, 2, 3, 6, 12, 24, 48, 96, 168];
 
-const STATE_WORDS: Readonly<Record<ViewKey['state'], string>> = {
-  propagating: 'propagating',
-  active: 'active',
-  'verify-only': 'verify-only',
-  expired: 'expired',
-  revoked: 'revoked',
-};
-
 /** The phases of every key on one time axis, with a line for the current time. The style sheet shows one of two layouts. */
 export function timelinePicture(keys: readonly ViewKey[], now: Date): Html {
   if (keys.length === 0) return html`<p class="quiet">The ring has no key.</p>`;
@@ -91,9 +83,9 @@ function row(key: ViewKey, y: number, x: (ms: number) => number, layout: Layout)
       ? html``
       : html`<rect class="part ${name}" x="${x(from)}" y="${bar}" width="${Math.max(2, round(x(until) - x(from)))}" height="${BAR}"/>`;
   const { waits, seals, reserve, unseals } = key.phases;
-  return html`<g class="key ${key.state}" data-key="${key.hash}"><title>${key.hash}: ${STATE_WORDS[key.state]}; ${lifeText(key)} UTC</title>
+  return html`<g class="key ${key.state}" data-key="${key.hash}"><title>${key.hash}: ${key.state}; ${lifeText(key)} UTC</title>
 <text class="hash" x="0" y="${y + layout.text}">${key.hash}</text>
-<text class="state" x="${layout.stateEnd}" y="${y + layout.text}">${key.seals ? 'seals now' : STATE_WORDS[key.state]}</text>
+<text class="state" x="${layout.stateEnd}" y="${y + layout.text}">${key.seals ? 'seals now' : key.state}</text>
 ${part('waits', waits)}${part('seals', seals)}${part('reserve', reserve)}${part('opens', unseals)}</g>`;
 }
 
@@ -114,7 +106,7 @@ function axisTimes(from: number, to: number, mostLines: number): readonly number
   const first = Math.ceil(from / step) * step;
   // The limit is reached only in a ring with absurd times.
   const count = Math.min(mostLines + 1, Math.floor((to - first) / step) + 1);
-  return Array.from({ length: Math.max(0, count) }, (_, index) => first + index * step);
+  return Array.from({ length: count }, (_, index) => first + index * step);
 }
 
 function round(value: number): number {

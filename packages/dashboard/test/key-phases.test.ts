@@ -75,6 +75,48 @@ describe('the phases of a key', () => {
     expect(at(first?.id)?.seals.until).not.toBe(second?.activates.getTime());
   });
 
+  test.each([
+    ['activated later', 2, 'a', 1, 'b', [5, 2]],
+    ['activated at the same time, with the greater id', 1, 'b', 1, 'a', [5, 1]],
+  ])('the key that was %s seals, and the other one is in reserve', (_name, one, oneId, two, twoId, ends) => {
+    const at = (hour: number) => new Date(hour * HOUR_MS);
+    const keyOf = (id: string, hour: number): RingKey => ({
+      id,
+      state: 'active',
+      held: true,
+      created: at(0),
+      activates: at(hour),
+      sealsUntil: at(5),
+      unsealsUntil: at(9),
+    });
+    const phases = keyPhases([keyOf(oneId, one), keyOf(twoId, two)], at(3));
+    expect(phases.map(({ seals }) => seals.until / HOUR_MS)).toEqual(ends);
+    expect(phases[1]).toEqual({
+      waits: { from: 0, until: HOUR_MS },
+      seals: { from: HOUR_MS, until: (ends[1] ?? 0) * HOUR_MS },
+      reserve: { from: (ends[1] ?? 0) * HOUR_MS, until: 5 * HOUR_MS },
+      unseals: { from: 5 * HOUR_MS, until: 9 * HOUR_MS },
+    });
+  });
+
+  test('a key whose time to seal is empty replaces no other', () => {
+    const at = (hour: number) => new Date(hour * HOUR_MS);
+    const life = { state: 'active' as const, held: true, created: at(0), unsealsUntil: at(9) };
+    const keys = [
+      { ...life, id: 'a', activates: at(1), sealsUntil: at(5) },
+      { ...life, id: 'b', activates: at(2), sealsUntil: at(2) },
+    ];
+    expect(keyPhases(keys, at(3))[0]?.seals.until).toBe(5 * HOUR_MS);
+  });
+
+  test('a revocation outside of the life of a key counts as at its beginning, or as now', () => {
+    const at = (hour: number) => new Date(hour * HOUR_MS);
+    const life = { id: 'a', held: true, created: at(2), activates: at(2), sealsUntil: at(5), unsealsUntil: at(9) };
+    const endOf = (revokedAt: Date, state: RingKey['state'] = 'revoked') =>
+      (keyPhases([{ ...life, state, revokedAt }], at(4))[0]?.unseals.until ?? 0) / HOUR_MS;
+    expect([endOf(at(1)), endOf(at(3)), endOf(at(8)), endOf(at(3), 'active')]).toEqual([2, 3, 4, 9]);
+  });
+
   test('a revoked phase ends at the time of the report if the revocation has no time', async () => {
     const { codec, now, pass } = await ringAt('2026-11-21T00:00:00Z');
     await codec.revokeAllBefore(now());

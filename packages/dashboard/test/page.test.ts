@@ -1,12 +1,17 @@
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
+import { getEventListeners, once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createKmsCodec, hashedKeyId, type KmsCodec, localKeyWrapper, memoryRing } from '@sealring/core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 // @boundaries-ignore what the tests of all packages share is no package
 import { ask, shows } from '../../../test/support/dashboard-page.ts';
 import { type RingReport, serveDashboard } from '../src/index.ts';
+
+/** The headers of every answer without a page. */
+const REFUSED = { 'content-type': 'text/plain; charset=utf-8', 'content-security-policy': "default-src 'none'" };
+
+afterEach(() => vi.restoreAllMocks());
 
 let codec: KmsCodec;
 beforeAll(async () => {
@@ -104,8 +109,12 @@ describe('the page of the dashboard', () => {
       ]);
       expect(body).not.toMatch(/ style=| on[a-z]+=|(?:src|href)="(?!data:)/);
       expect(headers).toMatchObject({
+        'content-type': 'text/html; charset=utf-8',
+        'content-length': String(Buffer.byteLength(body)),
         'cache-control': 'no-store',
         'x-content-type-options': 'nosniff',
+        'x-frame-options': 'DENY',
+        'cross-origin-opener-policy': 'same-origin',
         'referrer-policy': 'no-referrer',
         'cross-origin-resource-policy': 'same-origin',
       });
@@ -119,17 +128,32 @@ describe('the page of the dashboard', () => {
     expect(main.body).toContain('<main>');
     expect(main.body).not.toMatch(/<script|<style/);
     for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
-      expect(await ask(page, { method })).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
+      const headers = { ...REFUSED, allow: 'GET, HEAD' };
+      expect(await ask(page, { method })).toMatchObject({
+        status: 405,
+        headers,
+        body: 'only GET and HEAD are allowed\n',
+      });
     }
-    for (const path of ['/x', '/?a', '//', '/../etc/passwd']) expect((await ask(page, { path })).status).toBe(404);
+    for (const path of ['/x', '/?a', '//', '/../etc/passwd']) {
+      const body = 'not found; the only page is /\n';
+      expect(await ask(page, { path })).toMatchObject({ status: 404, headers: REFUSED, body });
+    }
   });
 
   test('the page is refused for a Host header with the name of an attacker', async () => {
     const { port } = new URL(page);
-    for (const host of ['evil.example', `evil.example:${port}`, 'localhost.evil.example', '127.0.0.1.evil.example']) {
-      const { status, body } = await ask(page, { host });
-      expect(status).toBe(421);
-      expect(body).not.toContain('Sealring');
+    for (const host of [
+      'evil.example',
+      `evil.example:${port}`,
+      'localhost.evil.example',
+      '127.0.0.1.evil.example',
+      'evil.example:127.0.0.1',
+      '127.0.0.1:80.evil.example',
+      'a:b:c',
+    ]) {
+      const body = 'the host name of the request is not allowed\n';
+      expect(await ask(page, { host })).toMatchObject({ status: 421, headers: REFUSED, body });
     }
     for (const host of [`127.0.0.1:${port}`, `localhost:${port}`, 'LOCALHOST', `[::1]:${port}`]) {
       expect((await ask(page, { host })).status).toBe(200);
@@ -234,8 +258,47 @@ describe('serveDashboard', () => {
       expect(String(error)).toContain('members[1] must');
       expect(String(error)).not.toContain('canary');
     }
-    expect(await refusal(Array.from({ length: 33 }, () => 'http://127.0.0.1:1/'))).toBeInstanceOf(RangeError);
-    for (const seconds of [0, 86_401, Number.NaN]) expect(await refusal([], seconds)).toBeInstanceOf(RangeError);
+    expect(await refusal(Array.from({ length: 33 }, () => 'http://127.0.0.1:1/'))).toEqual(
+      new RangeError('serveDashboard: members must have at most 32 addresses, got 33'),
+    );
+    for (const seconds of [0, 86_401, Number.NaN]) {
+      expect(await refusal([], seconds)).toEqual(
+        new RangeError(`serveDashboard: everySeconds must be from 1 to 86400, got ${seconds}`),
+      );
+    }
+  });
+
+  test('the rounds end when the signal is aborted, without another look at the ring', async () => {
+    let looks = 0;
+    const looking = (): Promise<RingReport> => {
+      looks += 1;
+      return look();
+    };
+    const members = Array.from({ length: 32 }, () => new URL('http://127.0.0.1:1/'));
+    await using dashboard = await serveDashboard({ look: looking, members, everySeconds: 86_400 });
+    expect(dashboard.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/$/);
+    await dashboard.run(AbortSignal.abort());
+    const leaving = new AbortController();
+    const [set, clear] = [vi.spyOn(globalThis, 'setTimeout'), vi.spyOn(globalThis, 'clearTimeout')];
+    const running = dashboard.run(leaving.signal);
+    const waits = set.mock.results[set.mock.calls.findIndex(([, ms]) => ms === 86_400_000)]?.value;
+    leaving.abort();
+    await running;
+    expect(looks).toBe(1);
+    expect(waits).toBeDefined();
+    expect(clear).toHaveBeenCalledWith(waits);
+    expect(getEventListeners(leaving.signal, 'abort')).toEqual([]);
+    const { body } = await ask(dashboard.url);
+    expect(body).toContain('<html lang="en" data-every="86400">');
+    expect(body).toContain('<td>127.0.0.1:1</td>');
+  });
+
+  test.each(['close', 'asyncDispose'] as const)('the page is served until %s', async (how) => {
+    const dashboard = await serveDashboard({ look });
+    expect((await ask(dashboard.url)).body).toContain('none configured');
+    expect((await ask(dashboard.url, { path: '/main' })).body).toMatch(/<main>[^]*none configured/);
+    await (how === 'close' ? dashboard.close() : dashboard[Symbol.asyncDispose]());
+    await expect(ask(dashboard.url)).rejects.toThrow(/socket hang up|ECONNREFUSED/);
   });
 
   test('the rounds end when look rejects, and the page is served until the dashboard is closed', async () => {

@@ -34,15 +34,18 @@ sealring_g{} 5
     expect(readSamples('sealring_a 1\n'.repeat(20_000))).toHaveLength(5_000);
     expect(readSamples(`sealring_a{x="${'y'.repeat(10_000)}"} 1`)).toEqual([]);
     expect(readSamples(`sealring_a{${'x="y",'.repeat(600)}} 1`)).toHaveLength(1);
+    const lineOf = (length: number): string => `sealring_a{x="${'y'.repeat(length - 18)}"} 1`;
+    expect(lineOf(100)).toHaveLength(100);
+    expect([4_096, 4_097].map((length) => readSamples(lineOf(length)).length)).toEqual([1, 0]);
   });
 });
 
 describe('the history of rounds', () => {
   const counts = (sealed: number, refused: Readonly<Record<string, number>> = {}): MemberCounts => ({
     sealed,
-    unsealed: 0,
+    unsealed: 2 * sealed,
     refused: new Map(Object.entries(refused)),
-    rejected: new Map(),
+    rejected: new Map(Object.entries(refused).map(([reason, count]) => [reason, 3 * count])),
   });
 
   test('counts additions since the last round at all members, and none from before the first', () => {
@@ -63,10 +66,16 @@ describe('the history of rounds', () => {
       ]),
     );
     expect(
-      history.rounds.map(({ seconds, sealed, refused }) => [seconds, sealed, Object.fromEntries(refused)]),
+      history.rounds.map(({ seconds, sealed, unsealed, refused, rejected }) => [
+        seconds,
+        sealed,
+        unsealed,
+        Object.fromEntries(refused),
+        Object.fromEntries(rejected),
+      ]),
     ).toEqual([
-      [5, 10, { seal: 2, expired: 1 }],
-      [5, 3, {}],
+      [5, 10, 20, { seal: 2, expired: 1 }, { seal: 6, expired: 3 }],
+      [5, 3, 6, {}, {}],
     ]);
   });
 
@@ -77,6 +86,19 @@ describe('the history of rounds', () => {
     history.add(2_000, new Map([['a', counts(1_004)]]));
     history.add(3_000, new Map([['a', counts(2)]]));
     expect(history.rounds.map(({ sealed }) => sealed)).toEqual([0, 4, 2]);
+  });
+
+  test('makes no round of no time, and counts from its end', () => {
+    const history = new History();
+    for (const [atMs, sealed] of [
+      [1_000, 1],
+      [1_000, 5],
+      [500, 7],
+      [1_500, 8],
+    ] as const) {
+      history.add(atMs, new Map([['a', counts(sealed)]]));
+    }
+    expect(history.rounds.map(({ seconds, sealed }) => [seconds, sealed])).toEqual([[1, 1]]);
   });
 
   test('keeps 120 rounds (F23)', () => {
@@ -102,10 +124,16 @@ test('html escapes text in markup', () => {
 test.each([
   [-5, '0 s'],
   [59.4, '59 s'],
+  [59.6, '1 min'],
   [61, '1 min 1 s'],
+  [599, '9 min 59 s'],
   [600, '10 min'],
+  [659, '10 min'],
+  [3_599, '59 min'],
   [3_600, '1 h'],
   [4_500, '1 h 15 min'],
+  [172_740, '47 h 59 min'],
+  [172_800, '2 d'],
   [200_000, '2 d 7 h'],
 ])('span writes %f seconds as %s', (seconds, text) => {
   expect(span(seconds)).toBe(text);
@@ -117,6 +145,8 @@ test.each([
   [2, '2'],
   [10, '10'],
   [90, '90'],
+  [100, '100'],
+  [123.4, '123'],
   [250.4, '250'],
 ])('rate writes %f per second as %s', (value, text) => {
   expect(rate(value)).toBe(text);

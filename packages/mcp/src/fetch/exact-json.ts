@@ -38,7 +38,7 @@ function newMark(): string {
 function unmarked(value: unknown, mark: string): unknown {
   if (typeof value === 'string') return value.startsWith(mark) ? integerOf(value.slice(mark.length)) : value;
   if (typeof value === 'number' && !Number.isFinite(value)) throw new SyntaxError('a number is out of range');
-  replaceMembers(Object(value), (one) => unmarked(one, mark));
+  if (typeof value === 'object' && value !== null) replaceMembers(value, (one) => unmarked(one, mark));
   return value;
 }
 
@@ -56,6 +56,11 @@ function withMarks(value: unknown, mark: string): unknown {
 }
 
 function replaceMembers(value: object, replaced: (one: unknown) => unknown): void {
+  // An array has up to millions of members, and their keys would take several times as long.
+  if (Array.isArray(value)) {
+    for (let at = 0; at < value.length; at += 1) value[at] = replaced(value[at]);
+    return;
+  }
   for (const key of Object.keys(value)) Reflect.set(value, key, replaced(Reflect.get(value, key)));
 }
 
@@ -63,9 +68,7 @@ function replaceMembers(value: object, replaced: (one: unknown) => unknown): voi
 function outsideOfStrings(json: string, replaced: (part: string) => string): string {
   const parts: string[] = [];
   let at = 0;
-  while (at < json.length) {
-    const opening = json.indexOf('"', at);
-    if (opening === -1) break;
+  for (let opening = json.indexOf('"'); opening !== -1; opening = json.indexOf('"', at)) {
     const end = endOfString(json, opening);
     parts.push(replaced(json.slice(at, opening)), json.slice(opening, end));
     at = end;

@@ -28,8 +28,7 @@ const PARAMS = lookalikesOf(['name', 'arguments', 'uri', 'requestState', 'inputR
 type Lookalikes = ReadonlyMap<string, string>;
 
 function lookalikesOf(names: readonly string[]): Lookalikes {
-  // A handler that copies an object with `Object.assign` inherits the members of one with this name.
-  return new Map([...names.map((name): [string, string] => [name.toLowerCase(), name]), ['__proto__', '']]);
+  return new Map(names.map((name) => [name.toLowerCase(), name]));
 }
 
 /**
@@ -51,18 +50,16 @@ export function isMisleading(message: unknown): boolean {
 }
 
 function resembles(key: string, lookalikes: Lookalikes): boolean {
+  // A handler that copies an object with `Object.assign` inherits the members of one with this name.
+  if (key === '__proto__') return true;
   const name = lookalikes.get(folded(key));
   return name !== undefined && name !== key;
 }
 
 /** Go folds letters beyond ASCII too: U+017F is an `s`, and U+212A a `k`. */
 function folded(key: string): string {
-  if (key === '__proto__') return key;
-  return key
-    .replace(/\0[^]*/, '')
-    .normalize('NFKC')
-    .toLowerCase()
-    .replaceAll(/[-_]/g, '');
+  const name = key.replace(/\0[^]*/, '').normalize('NFKC');
+  return name.toLowerCase().replaceAll(/[-_]/g, '');
 }
 
 /** The text as ASCII. The zero bytes of UTF-16 and UTF-32 are left out, and invalid UTF-8, which some parsers ignore. */

@@ -1,0 +1,358 @@
+import { describe, expect, test, vi } from 'vitest';
+import { type Moment } from '../../src/base/clock.ts';
+import { KeyWrapperError, type KeyWrapperErrorKind } from '../../src/contracts/key-wrapper.ts';
+import { RingStoreError } from '../../src/contracts/ring-store.ts';
+import type { KeyWraps } from '../../src/kms/wraps.ts';
+import type { KmsCheck } from '../../src/member/kms-check.ts';
+import type { MemberParts } from '../../src/member/parts.ts';
+import type { Repairs } from '../../src/member/repairs.ts';
+import { RingSync, type SyncOptions } from '../../src/member/sync.ts';
+import type { RingDocument, RingEntry } from '../../src/ring/document.ts';
+import { tombstone } from '../../src/ring/facts.ts';
+import { resolvePolicy } from '../../src/ring/policy.ts';
+import { createSnapshot, type RingSnapshot } from '../../src/ring/snapshot.ts';
+import type { Stored } from '../../src/stores/stored-ring.ts';
+import {
+  ancestorsBy,
+  documentWith,
+  entryBy,
+  judgementOf,
+  RING,
+  revocationBy,
+  type TestKey,
+  testKey,
+} from '../support/certified.ts';
+import { knowing, ownKey } from '../support/known-keys.ts';
+
+const KEYS = Array.from({ length: 9 }, (_, i) => testKey(i + 1));
+const key = (n: number): TestKey => KEYS[n - 1] as TestKey;
+const numberOf = ({ id }: { readonly id: string }): number => 1 + KEYS.findIndex((each) => each.id === id);
+const entry = (n: number, by: readonly number[], more: Partial<RingEntry> = {}): RingEntry =>
+  entryBy(key(n), by.map(key), more);
+const root = entry(1, []);
+/** Entries that the root vouches for. */
+const heirs = (...numbers: readonly number[]): RingEntry[] => numbers.map((n) => entry(n, [1]));
+const NOW = judgementOf().nowMs;
+const BACKGROUND: SyncOptions = { foreground: false };
+
+interface Facts {
+  readonly known?: RingSnapshot;
+  readonly failing?: Record<number, KeyWrapperErrorKind>;
+  readonly pinned?: boolean;
+}
+
+function setUp({ known = knowing([key(1), root]), failing = {}, pinned = false }: Facts = {}) {
+  let now: Moment = { wallMs: NOW, steadyMs: 0 };
+  let answer: Stored | RingStoreError | undefined;
+  const calls: number[] = [];
+  const [judged, wasRead, checked, noteCorrupt] = [
+    vi.fn<() => void>(),
+    vi.fn<() => void>(),
+    vi.fn<() => void>(),
+    vi.fn<(entry: RingEntry) => void>(),
+  ];
+  const consider = vi.fn<Repairs['consider']>();
+  const run = vi.fn<KmsCheck['run']>(async () => true);
+  const view = {
+    snapshot: known,
+    limits: { wasRead, kmsCheckPassed: checked },
+    now: () => now,
+    wallMs: (at: Moment = now) => at.wallMs,
+    judgement: () => (judged(), judgementOf({ nowMs: now.wallMs, isPinnedOut: () => pinned })),
+    dropExpired: vi.fn<() => void>(),
+    sealsFrom: () => 0,
+    install: (snapshot: RingSnapshot) => void (view.snapshot = snapshot),
+    begin: (snapshot: RingSnapshot) => void (view.snapshot = snapshot),
+    rememberPast: vi.fn<(signers: readonly { readonly id: string }[]) => void>(),
+  };
+  const pass = (wallMs: number, steadyMs = wallMs): Moment =>
+    (now = { wallMs: now.wallMs + wallMs, steadyMs: now.steadyMs + steadyMs });
+  /** How long each unwrap takes. */
+  const unwrapping = { ms: 0 };
+  const unwrap = async (given: RingEntry): ReturnType<KeyWraps['unwrap']> => {
+    calls.push(numberOf(given));
+    pass(unwrapping.ms);
+    const kind = failing[numberOf(given)];
+    if (kind !== undefined) throw new KeyWrapperError(kind, { provider: 'kms', operation: 'unwrap' });
+    return { held: key(numberOf(given)).held, wrap: given.wraps[0] as RingEntry['wraps'][0] };
+  };
+  const policy = resolvePolicy(undefined, { storeKind: 's3', createNow: false });
+  const parts = {
+    ring: RING,
+    policy,
+    wraps: { unwrap, noteCorrupt },
+    stored: { read: async () => (answer instanceof Error ? Promise.reject(answer) : answer) },
+    view,
+  };
+  const sync = new RingSync(
+    parts as unknown as MemberParts,
+    { consider } as unknown as Repairs,
+    { run } as unknown as KmsCheck,
+  );
+  /** Reads a document: `done`, or the kind of the failure. */
+  const read = (
+    document: RingDocument | NonNullable<typeof answer> | undefined,
+    options: SyncOptions = BACKGROUND,
+  ): Promise<string> => {
+    answer = document !== undefined && 'entries' in document ? { document, revision: 'r' } : document;
+    return sync.read(options).then(
+      () => 'done',
+      (error: KeyWrapperError) => error.kind,
+    );
+  };
+  const numbers = (): readonly (readonly number[])[] =>
+    [view.snapshot.keys, view.snapshot.carried, view.snapshot.unreadable].map((all) => all.map(numberOf));
+  return {
+    sync,
+    view,
+    read,
+    calls,
+    judged,
+    wasRead,
+    checked,
+    noteCorrupt,
+    consider,
+    run,
+    pass,
+    unwrapping,
+    failing,
+    numbers,
+  };
+}
+
+describe('a read of the ring', () => {
+  const junk: Stored = { document: undefined, revision: 'r', error: new RingStoreError('too-large', 'x') };
+  const ended = createSnapshot([{ ...ownKey(key(1)), opensUntil: NOW }]);
+  const refused = createSnapshot([ownKey(key(1)), tombstone(entry(2, [1]), undefined)]);
+
+  test.each<readonly [string, Facts, RingDocument | Stored | undefined, string, boolean, boolean]>([
+    ['a document with a known key', {}, documentWith(root), 'done', true, false],
+    ['a document with a known key among others', {}, documentWith(entry(9, []), root), 'done', true, false],
+    ['no document', {}, undefined, 'unavailable', false, false],
+    ['no document, while no known key is live', { known: ended }, undefined, 'done', false, false],
+    ['junk', {}, junk, 'too-large', false, true],
+    ['junk, while no known key is live', { known: ended }, junk, 'too-large', false, true],
+    ['a document of another ring', {}, documentWith(entry(9, [])), 'corrupt', false, true],
+    ['a document without a key', {}, documentWith(), 'corrupt', false, false],
+    ['a document without a key, while no known one is live', { known: ended }, documentWith(), 'done', false, false],
+    [
+      'an entry that was only refused by the pin',
+      { known: refused, pinned: true },
+      documentWith(entry(2, [1])),
+      'corrupt',
+      false,
+      true,
+    ],
+    [
+      'expired keys, while a key that waits is live',
+      { known: createSnapshot(ended.keys, [root]) },
+      undefined,
+      'unavailable',
+      false,
+      false,
+    ],
+  ])('%s is met as it must be', async (_, facts, document, outcome, teaches, isForeign) => {
+    const { sync, read, wasRead, consider, view } = setUp(facts);
+    expect(await read(document)).toBe(outcome);
+    expect(wasRead).toHaveBeenCalledTimes(teaches ? 1 : 0);
+    expect(consider.mock.calls.map(([, , foreign]) => foreign)).toEqual([isForeign]);
+    expect(view.dropExpired).toHaveBeenCalledTimes(1);
+    expect(sync.wasAnswered).toBe(true);
+  });
+
+  test('a store that does not answer teaches nothing', async () => {
+    const { sync, read, consider } = setUp();
+    await read(documentWith(root));
+    expect(await read(new RingStoreError('denied', 'x'))).toBe('denied');
+    expect([sync.wasAnswered, consider.mock.calls.length]).toEqual([false, 1]);
+  });
+
+  test('a document that was learned is learned again only if the time changed by more than a second', async () => {
+    const { read, judged, pass } = setUp();
+    const document = documentWith(root, entry(2, [1]));
+    await read(document);
+    const times = judged.mock.calls.length;
+    const seen: number[] = [];
+    for (const [wallMs, steadyMs] of [
+      [300_000, 300_000],
+      [1_000, 0],
+      [1, 0],
+      [5, 5],
+    ] as const) {
+      pass(wallMs, steadyMs);
+      await read(document);
+      seen.push(judged.mock.calls.length > times ? 1 : 0);
+    }
+    expect(seen).toEqual([0, 0, 1, 1]);
+    const after = judged.mock.calls.length;
+    await read(document);
+    expect(judged).toHaveBeenCalledTimes(after);
+    await read(documentWith(...document.entries));
+    expect(judged.mock.calls.length).toBeGreaterThan(after);
+  });
+
+  test.each<readonly [string, RingDocument, Facts['failing'], SyncOptions]>([
+    ['an entry that could not be unwrapped', documentWith(root, entry(2, [1])), { 2: 'throttled' }, BACKGROUND],
+    ['an entry that is corrupt', documentWith(root, entry(2, [1])), { 2: 'corrupt' }, BACKGROUND],
+    ['an entry from the future', documentWith(root, entry(2, [1], { created: NOW + 1e6 })), {}, BACKGROUND],
+    ['a token that caused the read', documentWith(root), {}, { ...BACKGROUND, forToken: true }],
+  ])('a document is learned again after %s', async (_, document, failing = {}, options) => {
+    const { read, judged } = setUp({ failing });
+    await read(document, options);
+    const times = judged.mock.calls.length;
+    await read(document, options);
+    expect(judged.mock.calls.length).toBeGreaterThan(times);
+  });
+
+  test('a read before a write fails only for the store', async () => {
+    const { sync, read } = setUp({ failing: { 2: 'throttled' } });
+    expect(await read(documentWith(root, entry(2, [1])))).toBe('throttled');
+    await sync.readToWrite(BACKGROUND);
+    const foreign = setUp();
+    expect(await foreign.read(documentWith(entry(9, [])))).toBe('corrupt');
+    await expect(foreign.sync.readToWrite(BACKGROUND)).rejects.toMatchObject({ kind: 'corrupt' });
+  });
+});
+
+describe('the entries that a read unwraps', () => {
+  const revoked = { revoked: revocationBy(key(8).id, [key(9)]) };
+  const future = { activates: NOW + 1 };
+
+  test.each<readonly [string, readonly RingEntry[], SyncOptions, readonly number[], readonly (readonly number[])[]]>([
+    [
+      'four at once, newest first',
+      heirs(2, 3, 4, 5, 6, 7),
+      BACKGROUND,
+      [7, 6, 5, 4, 3, 2],
+      [[1, 2, 3, 4, 5, 6, 7], [], []],
+    ],
+    [
+      'those marked as revoked last',
+      [...heirs(2, 3), entry(8, [1], revoked)],
+      BACKGROUND,
+      [3, 2, 8],
+      [[1, 2, 3, 8], [], []],
+    ],
+    [
+      'after a notification, only those that are active',
+      [entry(2, [1], future), entry(3, [1], { activates: NOW })],
+      { ...BACKGROUND, deferUnwraps: true },
+      [3],
+      [[1, 3], [2], []],
+    ],
+  ])('%s', async (_, entries, options, expected, snapshot) => {
+    const { read, calls, numbers, checked } = setUp();
+    await read(documentWith(root, ...entries), options);
+    expect(calls).toEqual(expected);
+    expect(numbers().map((all) => all.toSorted((a, b) => a - b))).toEqual(snapshot);
+    expect(checked).toHaveBeenCalledTimes(expected.length);
+  });
+
+  test.each<readonly [string, SyncOptions, readonly number[]]>([
+    ['a timer tries those again after the new ones', BACKGROUND, [4, 3, 2]],
+    ['a token tries only new ones', { ...BACKGROUND, forToken: true }, [4]],
+    ['a notification tries only new ones', { ...BACKGROUND, deferUnwraps: true }, [4]],
+  ])('of entries that failed before, %s', async (_, options, expected) => {
+    const active = (n: number) => entry(n, [1], { activates: NOW });
+    const { read, calls, failing } = setUp({ failing: { 2: 'throttled', 3: 'corrupt' } });
+    expect(await read(documentWith(root, active(2), active(3)))).toBe('throttled');
+    delete failing[2];
+    delete failing[3];
+    calls.length = 0;
+    await read(documentWith(root, active(2), active(3), active(4)), options);
+    expect(calls).toEqual(expected);
+  });
+
+  test('no unwrap begins after 20 s', async () => {
+    const { read, calls, unwrapping, numbers } = setUp();
+    unwrapping.ms = 5_000;
+    await read(documentWith(root, ...heirs(2, 3, 4, 5, 6, 7, 8, 9)));
+    expect([calls.length, numbers()[1]?.length]).toEqual([8, 0]);
+    const slow = setUp();
+    slow.unwrapping.ms = 5_001;
+    await slow.read(documentWith(root, ...heirs(2, 3, 4, 5, 6, 7, 8, 9)));
+    expect([slow.calls.length, slow.numbers()[1]]).toEqual([4, [5, 4, 3, 2]]);
+  });
+
+  test.each<readonly [string, boolean | Error, SyncOptions, string, readonly (readonly number[])[], number]>([
+    ['is corrupt if the KMS unwraps a known key', true, BACKGROUND, 'done', [[1], [], [2]], 1],
+    ['is tried again if no key could be checked', false, BACKGROUND, 'denied', [[1], [2], []], 0],
+    ['is tried again if the check fails too', new Error('x'), BACKGROUND, 'denied', [[1], [2], []], 0],
+    ['is not checked because of a token', true, { ...BACKGROUND, forToken: true }, 'denied', [[1], [2], []], 0],
+  ])('an entry that the KMS refuses %s', async (_, checkedAs, options, outcome, snapshot, corrupt) => {
+    const { read, run, numbers, noteCorrupt } = setUp({ failing: { 2: 'denied' } });
+    run.mockImplementation(async () => {
+      if (checkedAs instanceof Error) throw checkedAs;
+      return checkedAs;
+    });
+    expect(await read(documentWith(root, entry(2, [1])), options)).toBe(outcome);
+    expect(numbers()).toEqual(snapshot);
+    expect(noteCorrupt).toHaveBeenCalledTimes(corrupt);
+  });
+
+  test('a key that does not belong to the ring is unreadable', async () => {
+    const { read, numbers } = setUp();
+    // What it says about its ancestors is not its own statement.
+    const forged = { ...entry(2, [1]), ancestors: ancestorsBy(key(9), [key(1)]) };
+    expect(await read(documentWith(root, forged))).toBe('done');
+    expect(numbers()).toEqual([[1], [], [2]]);
+  });
+});
+
+describe('an older ring that is back in the store', () => {
+  const young = (more: Partial<RingEntry> = {}): RingSnapshot => knowing([key(5), entry(5, [], more)]);
+  const older = [entry(1, []), entry(2, [1])];
+
+  test.each<readonly [string, Facts, readonly RingEntry[], readonly number[]]>([
+    ['a young ring is left for an older one', { known: young() }, older, [1, 2, 5]],
+    ['a ring that is old itself is not left', { known: young({ created: NOW - 21_600_000 }) }, older, [5]],
+    ['a ring is not left for a younger one', { known: young() }, [entry(6, []), entry(7, [6])], [5]],
+    ['a ring is not left if the document has a key of it', { known: young() }, [...older, entry(5, [])], [5]],
+    ['a ring whose oldest key has ancestors is not left', { known: knowing([key(5), entry(5, [4])]) }, older, [5]],
+    ['a ring is not left for a dead one', { known: young() }, older.map((each) => ({ ...each, opensUntil: NOW })), [5]],
+    ['a ring is not left for a corrupt one', { known: young(), failing: { 1: 'corrupt', 2: 'corrupt' } }, older, [5]],
+    [
+      'a ring is not left for one that the KMS refuses',
+      { known: young(), failing: { 1: 'denied', 2: 'denied' } },
+      older,
+      [5],
+    ],
+    ['a ring is not left for two lineages', { known: young() }, [entry(1, []), entry(2, [])], [5]],
+  ])('%s', async (_, facts, entries, expected) => {
+    const { read, view } = setUp(facts);
+    await read(documentWith(...entries));
+    expect(view.snapshot.keys.map(numberOf)).toEqual(expected);
+    const left = view.snapshot.keys.filter(({ isLeft }) => isLeft).map(numberOf);
+    expect(left).toEqual(expected.length > 1 ? [5] : []);
+  });
+
+  test('a failure that may pass is reported, and a token does not make a member leave its ring', async () => {
+    const { read, view } = setUp({ known: young(), failing: { 1: 'throttled' } });
+    expect(await read(documentWith(...older))).toBe('throttled');
+    const other = setUp({ known: young() });
+    await other.read(documentWith(...older), { ...BACKGROUND, forToken: true });
+    for (const { snapshot } of [view, other.view]) expect(snapshot.keys.map(numberOf)).toEqual([5]);
+  });
+});
+
+describe('the end of a start', () => {
+  test.each<readonly [string, RingSnapshot, RingDocument | undefined, number, boolean]>([
+    ['a ring that is known as a whole', knowing([key(1), root]), documentWith(root), 1, true],
+    ['a ring of which an entry is not known', knowing([key(1), root]), documentWith(root, entry(9, [])), 1, false],
+    ['a ring without a usable key', createSnapshot([]), undefined, 0, false],
+  ])('%s is installed', async (_, known, document, reads, isLearned) => {
+    const { sync, view, wasRead, consider, read, judged } = setUp({ known: createSnapshot([]) });
+    sync.begin(known, document);
+    expect(view.snapshot).toBe(known);
+    expect(wasRead).toHaveBeenCalledTimes(reads);
+    expect(consider.mock.calls.map(([given]) => given)).toEqual([document]);
+    await read(document);
+    expect(judged.mock.calls.length === 0).toBe(isLearned || document === undefined);
+  });
+
+  test('the authenticators of an expired ring are remembered', async () => {
+    const { sync, view } = setUp();
+    await sync.rememberPast(documentWith(root, entry(2, [1])), BACKGROUND);
+    expect(view.rememberPast.mock.calls.map(([signers]) => signers.map(numberOf))).toEqual([[2, 1]]);
+  });
+});
