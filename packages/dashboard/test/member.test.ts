@@ -1,6 +1,3 @@
-import { once } from 'node:events';
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { hashedKeyId } from '@sealring/core';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { askMember } from '../src/ask-member.ts';
@@ -13,6 +10,7 @@ import type { RingReport } from '../src/ring-report.ts';
 import { scrape } from '../src/scrape.ts';
 import { isLoopback, servePage } from '../src/server.ts';
 import { viewOf } from '../src/view.ts';
+import { answering } from './answering.ts';
 
 afterEach(() => vi.restoreAllMocks());
 
@@ -173,19 +171,6 @@ test('a round counts what a member sealed since its last answer, which may be ro
   for (const sealed of [7, undefined, 10, 14]) viewOf(ring, [asked(sealed)], { history, everySeconds: 5 });
   expect(history.rounds.map(({ sealed }) => sealed)).toEqual([0, 3, 4]);
 });
-
-/** What a member answers, on a free port. */
-async function answering(listener: RequestListener): Promise<AsyncDisposable & { readonly url: string }> {
-  const server = createServer(listener).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((closed) => server.close(closed));
-    },
-  };
-}
 
 describe('askMember', () => {
   const limits = { timeoutMs: 5_000, maxBytes: 12 };

@@ -1,12 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { getEventListeners, once } from 'node:events';
-import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { getEventListeners } from 'node:events';
 import { createKmsCodec, hashedKeyId, type KmsCodec, localKeyWrapper, memoryRing } from '@sealring/core';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 // @boundaries-ignore what the tests of all packages share is no package
 import { ask, shows } from '../../../test/support/dashboard-page.ts';
 import { type RingReport, serveDashboard } from '../src/index.ts';
+import { answering } from './answering.ts';
 
 /** The headers of every answer without a page. */
 const REFUSED = { 'content-type': 'text/plain; charset=utf-8', 'content-security-policy': "default-src 'none'" };
@@ -46,19 +45,6 @@ async function start(...members: readonly string[]): Promise<AsyncDisposable & {
       stop.abort();
       await running;
       await dashboard.close();
-    },
-  };
-}
-
-/** A member's exporter whose answers the test sets. */
-async function member(answer: (response: ServerResponse) => void): Promise<AsyncDisposable & { url: string }> {
-  const server = createServer((_request, response) => answer(response)).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((closed) => server.close(closed));
     },
   };
 }
@@ -193,7 +179,7 @@ sealring_ring_sealing_key_fingerprint{sealring_ring_name="local"} 12345
 describe('the members on the page', () => {
   test('the members on the page have health, rates and refusals by reason, and their texts are escaped', async () => {
     let rounds = 0;
-    await using one = await member((response) => {
+    await using one = await answering((_, response) => {
       rounds += 1;
       response.end(`${HEALTH('degraded')}
 sealring_boundary_sealed_tokens_total{mcp_method_name="tools/call"} ${rounds * 40}
@@ -216,18 +202,20 @@ sealring_codec_rejected_tokens_total{sealring_ring_name="other",sealring_reject_
   });
 
   test('a member that does not answer, or answers with something else, is shown as failed', async () => {
-    await using elsewhere = await member((response) => response.end(HEALTH('ok')));
-    await using redirects = await member((response) => response.writeHead(302, { location: elsewhere.url }).end());
-    await using endless = await member((response) => {
+    await using elsewhere = await answering((_, response) => response.end(HEALTH('ok')));
+    await using redirects = await answering((_, response) =>
+      response.writeHead(302, { location: elsewhere.url }).end(),
+    );
+    await using endless = await answering((_, response) => {
       const more = (): void => {
         while (response.write('x'.repeat(65_536)));
         response.once('drain', more);
       };
       more();
     });
-    await using silent = await member(() => undefined);
-    await using broken = await member((response) => response.writeHead(500).end());
-    await using html = await member((response) => response.end('<html>sealring</html>'));
+    await using silent = await answering(() => undefined);
+    await using broken = await answering((_, response) => response.writeHead(500).end());
+    await using html = await answering((_, response) => response.end('<html>sealring</html>'));
     const urls = [redirects, endless, silent, broken, html].map(({ url }) => url);
     await using page = await start(...urls);
     const { body } = await ask(page.url);

@@ -5,15 +5,10 @@ import { isDead, type LearnAnewOptions, LineageError, learnAnew, pastSigners } f
 import type { RingEntry } from '../../src/ring/document.ts';
 import type { Judgement } from '../../src/ring/facts.ts';
 import { createSnapshot } from '../../src/ring/snapshot.ts';
-import { documentWith, entryBy, judgementOf, revocationBy, type TestKey, testKey } from '../support/certified.ts';
+import { documentWith, judgementOf, revocationBy } from '../support/certified.ts';
 import { ownKey } from '../support/known-keys.ts';
+import { entry, key, numberOf } from '../support/numbered-keys.ts';
 
-const KEYS = Array.from({ length: 8 }, (_, i) => testKey(i + 1));
-const numberOf = ({ id }: { readonly id: string }): number => 1 + KEYS.findIndex((key) => key.id === id);
-const key = (n: number): TestKey => KEYS[n - 1] as TestKey;
-/** An entry of the nth key, with vouchers of others, which it names. */
-const entry = (n: number, by: readonly number[], more: Partial<RingEntry> = {}): RingEntry =>
-  entryBy(key(n), by.map(key), more);
 /** Each key vouched for by the one before it. */
 const chain = (count: number): RingEntry[] => Array.from({ length: count }, (_, i) => entry(i + 1, i === 0 ? [] : [i]));
 const revokedBy = (n: number, ...by: readonly number[]) => ({ revoked: revocationBy(key(n).id, by.map(key)) });

@@ -12,23 +12,10 @@ import { tombstone } from '../../src/ring/facts.ts';
 import { resolvePolicy } from '../../src/ring/policy.ts';
 import { createSnapshot, type RingSnapshot } from '../../src/ring/snapshot.ts';
 import type { Stored } from '../../src/stores/stored-ring.ts';
-import {
-  ancestorsBy,
-  documentWith,
-  entryBy,
-  judgementOf,
-  RING,
-  revocationBy,
-  type TestKey,
-  testKey,
-} from '../support/certified.ts';
+import { ancestorsBy, documentWith, judgementOf, RING, revocationBy } from '../support/certified.ts';
 import { knowing, ownKey } from '../support/known-keys.ts';
+import { entry, key, numberOf } from '../support/numbered-keys.ts';
 
-const KEYS = Array.from({ length: 9 }, (_, i) => testKey(i + 1));
-const key = (n: number): TestKey => KEYS[n - 1] as TestKey;
-const numberOf = ({ id }: { readonly id: string }): number => 1 + KEYS.findIndex((each) => each.id === id);
-const entry = (n: number, by: readonly number[], more: Partial<RingEntry> = {}): RingEntry =>
-  entryBy(key(n), by.map(key), more);
 const root = entry(1, []);
 /** Entries that the root vouches for. */
 const heirs = (...numbers: readonly number[]): RingEntry[] => numbers.map((n) => entry(n, [1]));
