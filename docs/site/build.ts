@@ -5,7 +5,7 @@ import { Application, Converter, type DocumentReflection, KindRouter, type Refle
 import { headingText } from './heading-text.ts';
 import { OUTLINE } from './outline.ts';
 
-// Guides and the API of all packages as one folder of pages, which asks nobody for anything: `npm run site`.
+// Guides and the API of all packages as one folder of pages, which load nothing from other hosts: `npm run site`.
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const out = process.argv[2] ?? join(root, '.cache', 'site');
@@ -27,7 +27,7 @@ if (!mayReplace(out)) {
 const pages = Object.entries(OUTLINE).flatMap(([group, paths]) => paths.map((path) => ({ group, path })));
 const groupOf = new Map(pages.map(({ group, path }) => [path, group]));
 
-/** Pages keep the names of their files, so that links to them last. */
+/** Pages keep the names of their files, so that links to them stay valid. */
 class FileRouter extends KindRouter {
   static readonly pathOf = new Map<Reflection, string>();
 
@@ -57,7 +57,7 @@ const app = await Application.bootstrap({
   githubPages: false,
   // It would delete the marker.
   cleanOutputDir: false,
-  // What is not exported is not linked; what a text of ours links is looked at in a test.
+  // Names that are not exported are not linked; a test checks the links in our own text.
   validation: { notExported: false, invalidLink: false, invalidPath: false },
   markdownItLoader: headingText,
   logLevel: 'Error',

@@ -32,7 +32,7 @@ const WAIT = { timeout: 60_000, interval: 100 };
 type Role = 'member' | 'reader';
 type Extra = Partial<VaultTransitCodecOptions>;
 
-/** A ring and a transit key of its own, on a shared server. */
+/** Its own ring and transit key, on a shared server. */
 class World {
   readonly keyId: string;
   readonly ring: RingStore = memoryRing();

@@ -26,7 +26,7 @@ import type { Verdict } from './verdict.ts';
 const INFO = { name: 'refund-desk', version: '1.0.0' };
 const FLOWS_PER_TURN = 5;
 const WARM_UP_TURNS = 100;
-/** With the claims around it about 358 bytes. */
+/** About 358 bytes with the claims around it. */
 const STATE = JSON.stringify({ order: '1017', step: 2, note: 'x'.repeat(100) });
 
 export interface BoundaryReport {

@@ -22,7 +22,7 @@ const PAYLOAD_BYTES = 358;
 const DAY_SECONDS = 86_400;
 /** Between two turns of the event loop: calls that tokens cause would start, and end, there. */
 const TOKENS_AT_A_TIME = 10_000;
-/** As a KMS in the same region takes. */
+/** The time that a KMS in the same region takes. */
 const CALL_MS = 5;
 /** The default of refreshEvery, minus its jitter: the ring is read at most this often, whatever the tokens cause. */
 const SHORTEST_REFRESH_SECONDS = 240;
@@ -43,7 +43,7 @@ export interface FleetCostsReport {
     readonly days: number;
     readonly lossShare: number;
   };
-  /** The cost of a million tokens at a member that seals, and unseals, this many a second. */
+  /** The cost of a million tokens at a member that seals, and unseals, this many tokens per second. */
   readonly perMillionTokens: readonly {
     readonly tokensPerSecond: number;
     readonly formula: PerDay;

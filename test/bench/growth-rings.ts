@@ -25,7 +25,7 @@ export async function ringOf(keys: number): Promise<GrownRing> {
   return grown;
 }
 
-/** A codec of its own, as another process has it. */
+/** A separate codec, like one in another process. */
 export function joinRing({ services: { keyWrapper, ring }, clock }: GrownRing): Promise<KmsCodec> {
   return createKmsCodec({ keyWrapper, ring, clock });
 }

@@ -59,7 +59,7 @@ export interface ConditionReport {
 }
 
 export interface SteadinessReport {
-  /** Requests a second: of clients that wait for their answers, and of the measured ones, which do not. */
+  /** Requests per second: of clients that wait for their answers, and of the measured ones, which do not. */
   readonly closedLoopRate: number | undefined;
   readonly rate: number;
   readonly rounds: number;

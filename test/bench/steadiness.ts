@@ -15,13 +15,13 @@ export { judgeSteadiness, type SteadinessReport } from './steadiness-report.ts';
 export interface SteadinessOptions {
   /** Default: all of them. */
   readonly conditions?: readonly Condition[];
-  /** Rounds of every condition. Fewer than 6 bound no ratio; a ring has room for 20. */
+  /** Rounds of every condition. Fewer than 6 give no bounds for a ratio; a ring has room for 20. */
   readonly rounds: number;
   /** Length of each phase, and of each quiet one between: at least 1, and 4 for a new key to seal in its phase. */
   readonly phaseSeconds: number;
   /** Length of the warm-up, and then of the measurement of the highest rate. */
   readonly warmUpSeconds: number;
-  /** Valid requests a second. Default: a third of the rate of clients that wait for their answers. */
+  /** Valid requests per second. Default: a third of the rate of clients that wait for their answers. */
   readonly rate?: number;
 }
 
@@ -61,7 +61,7 @@ export async function measureSteadiness(
   };
   for (let round = 0; round < rounds; round++) {
     for (let i = 0; i < conditions.length; i++) {
-      // Each condition comes first once, and after each other one.
+      // Each condition comes first once, and follows every other condition once.
       const condition = conditions[(i + round) % conditions.length];
       if (condition === undefined) continue;
       took(await quietPhase(world, phaseSeconds));

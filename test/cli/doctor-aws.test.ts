@@ -253,7 +253,7 @@ function withoutDate(wrapper: ReturnType<typeof awsKmsKeyWrapper>): ReturnType<t
   };
 }
 
-// A moto of its own: the whole server enforces the policies.
+// A separate moto server, because the whole server enforces the policies.
 const enforcing = await startOrSkip(startMoto);
 closing.push(() => enforcing?.stop());
 

@@ -318,7 +318,7 @@ export default { ringName: 'payments', ring: memoryRing(), keyWrapper: azureKeyV
     const old = vault.idOf(key, key.current);
     const [{ attributes }] = key.versions as [(typeof key.versions)[number]];
     key.rotate();
-    // The doctor is a process of its own and remembers no version.
+    // The doctor runs in its own process and remembers no version.
     const report = await examine({ ...config, keyWrapper: wrapper() });
     expect(findingOf(report, 'kms-version')?.what).toContain(`the newest key of the ring is wrapped by ${old}`);
     attributes.enabled = false;

@@ -106,7 +106,7 @@ const SUBJECTS: Readonly<Record<string, Subject>> = {
   },
   'AWS KMS on moto': {
     async start() {
-      // A moto of its own: the whole server enforces the policies.
+      // A separate moto server, because the whole server enforces the policies.
       const server = await serverOf(startMoto);
       return server && motoTarget(server.address);
     },

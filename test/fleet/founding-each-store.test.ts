@@ -56,7 +56,7 @@ interface Store {
   readonly isThere: boolean;
   readonly ring: RingPlace;
   readonly prepare?: () => Promise<unknown>;
-  /** The document in the store, read by another way than the store's own. */
+  /** The document in the store, read without the store's own code. */
   readonly document: () => Promise<string | undefined>;
 }
 

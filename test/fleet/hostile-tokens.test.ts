@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => target.codec.close());
 
-/** Memory in use after each round, in a process of its own; without the first, which compiles and fills caches. */
+/** Memory in use after each round, in a separate process; without the first, which compiles and fills caches. */
 async function heapAfterRounds(what: Subject, perRound: number): Promise<number[]> {
   const script = join(import.meta.dirname, 'heap-process.ts');
   const given = ['--expose-gc', script, what, String(ROUNDS + 1), String(perRound)];

@@ -94,7 +94,7 @@ export class Observed {
   }
 }
 
-/** Two members and a reader on one ring, each with an AWS client of its own. */
+/** Two members and a reader on one ring, each with its own AWS client. */
 export class KmsFleet {
   readonly all: readonly Observed[];
   readonly members: readonly Observed[];

@@ -42,7 +42,7 @@ await startOrSkip(async () => {
 const moto = inject('moto');
 afterAll(() => redis?.stop());
 
-/** Four members that seal all the time; the last one reaches the store by a network of its own. */
+/** Four members that seal all the time; the last one reaches the store through its own network. */
 class Scene {
   readonly fleet: Fleet;
   readonly kms: TcpProxy;

@@ -1,5 +1,5 @@
 /**
- * One server of a fleet in a process of its own, forked by `fleet.ts`: `member.ts MODULE LABEL`. The module is the guide's:
+ * One server of a fleet in its own process, forked by `fleet.ts`: `member.ts MODULE LABEL`. The module is the guide's:
  * it exports `states`, a codec for handlers, or `security`, a policy for the boundary; and `serve` if it wraps the
  * handler.
  */

@@ -175,7 +175,7 @@ async function tryAlone(): Promise<void> {
       if (tests.length > 0 && !(await passes(tests, change.id)))
         trials.add({ test: tests.join(' '), mutant: change.id, outcome: 'killed' });
       const done = `${index + 1} of ${left.length}`;
-      process.stdout.write(`${done} were tried in a process of their own (${minutesSince(began)} min)\n`);
+      process.stdout.write(`${done} were tried in separate processes (${minutesSince(began)} min)\n`);
     }
   };
   await Promise.all(Array.from({ length: workers }, work));

@@ -77,7 +77,7 @@ export class Trials {
     return this.#killed.has(mutant);
   }
 
-  /** The test files to try it with in a process of its own: they met it outside of all tests, or left it in doubt. */
+  /** The test files to try it with in a separate process: they met it outside of all tests, or left it in doubt. */
   filesFor(mutant: string): readonly string[] {
     return this.#alone.get(mutant) ?? [];
   }

@@ -11,7 +11,7 @@ const LEARNS_WITHIN_MS = 5_000;
 /** Approximate number of earlier tokens that every member unseals in a round. */
 const MOST_EARLIER = 10;
 
-/** A member in a process of its own, in either language. */
+/** A member in its own process, in either language. */
 export interface MixedMember {
   readonly name: string;
   start(): Promise<void>;

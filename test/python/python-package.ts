@@ -65,8 +65,8 @@ function hashOfSources(): string {
 }
 
 /**
- * Builds the wheel from a copy of the sources, with the pinned packages only, and installs it into a virtual
- * environment of its own in `folder`, which sees the pinned packages too.
+ * Builds the wheel from a copy of the sources, with the pinned packages only, and installs it into a new virtual
+ * environment in `folder`, which sees the pinned packages too.
  */
 export async function installPackage(folder: string): Promise<PythonPackage> {
   const tools = await pythonVenv('python-reader', REQUIREMENTS);

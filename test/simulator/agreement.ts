@@ -11,7 +11,10 @@ function told(id: string, isRevoked: boolean): string {
   return isRevoked ? `${id}!` : id;
 }
 
-/** The first member whose ring differs from the store's, and how; keys that expire at this moment do not count. */
+/**
+ * The first member whose ring differs from the store's ring, and the difference; keys that expire at this moment do not
+ * count.
+ */
 export function disagreement(world: World, members: readonly SimulatedMember[]): string | undefined {
   const soon = EPOCH_MS + world.timeline.nowMs + world.options.clockSkewSeconds * SECOND;
   // An entry with a voucher that no member unwraps is not a key; a key's times are those of its publication.

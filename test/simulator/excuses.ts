@@ -91,14 +91,17 @@ export class Excuses {
     return !this.#world.isDated && this.startedWithoutTime(member);
   }
 
-  /** Whether the clock of this member was wrong when its process began. */
+  /** Whether the clock of this member was wrong when its process started. */
   startedWithoutTime(member: SimulatedMember): boolean {
     const { clock } = this.#world.ownTrouble(member);
     const startedAt = member.startedAtMs ?? 0;
     return clock.spells.some(({ from, until }) => from <= startedAt && startedAt <= until);
   }
 
-  /** Whether a clock that is or was wrong a moment ago was right at the start of this process, without a pause. */
+  /**
+   * Whether the clock of this member, which is wrong or was a moment ago, was right at the start of this process, and
+   * the process did not pause.
+   */
   canTellTime(member: SimulatedMember): boolean {
     const { clock, machine } = this.#world.ownTrouble(member);
     const spell = clock.spells.at(-1);
@@ -130,7 +133,9 @@ export class Excuses {
     return seen !== undefined && isWished({ id: keyId, created: new Date(seen.key.created) });
   }
 
-  /** A revocation without KMS, or without time, has no successor: its first reader makes one. */
+  /**
+   * A revocation without KMS, or without a confirmed time, has no successor: the first member that reads it makes one.
+   */
   #awaitsSuccessor(member: SimulatedMember): boolean {
     if (this.#isWithheldFrom(member)) return true;
     if (member.codec?.health().problems.some(({ kind }) => kind === 'no-sealing-key') !== true) return false;

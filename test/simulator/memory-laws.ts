@@ -227,7 +227,8 @@ export class MemoryLaws {
 
   /** Its publisher had read the document: a new key is newer, and has vouchers by every key that can sign. */
   #judgeVouchers({ at, key, before: stored }: FirstSeen): void {
-    // A key by a clock that was far ahead, without a date to compare with, teaches the members nothing yet.
+    // The members learn nothing yet from a key that was made by a clock that was far ahead, without a date to compare
+    // with.
     const futureMs = Date.parse(key.created) + this.#world.policy.clockSkewSeconds * SECOND + CREATED_TOLERANCE_MS;
     const before = stored.filter(({ created }) => Date.parse(created) <= futureMs);
     const newer = before.filter((other) => other.created >= key.created);

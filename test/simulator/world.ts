@@ -180,7 +180,9 @@ export class World {
     );
   }
 
-  /** Whether a key is of a ring that was created while another one existed: nothing is promised of its tokens. */
+  /**
+   * Whether a key is of a ring that was created while another one existed: the fleet promises nothing about its tokens.
+   */
   isStray(id: string): boolean {
     if (this.#strayRoots.size === 0) return false;
     const { vouchers = {} } = this.firstSeen.get(id)?.key ?? {};

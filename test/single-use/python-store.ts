@@ -38,7 +38,7 @@ export class PythonStores {
     });
   }
 
-  /** A store on connections of its own. */
+  /** A store on its own connections. */
   open(): SingleUseStore {
     this.#stores += 1;
     const store = this.#stores;

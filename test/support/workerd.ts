@@ -61,7 +61,7 @@ export async function bundleForWorkerd(input: string, folder: string, conditions
   return fileName;
 }
 
-/** Starts workers in one process of workerd, each on a port of its own. */
+/** Starts workers in one process of workerd, each on its own port. */
 export async function startWorkers(folder: string, workers: readonly Worker[]): Promise<RunningWorkers> {
   const ports = await Promise.all(workers.map(() => freePort()));
   const config = join(folder, 'config.capnp');

@@ -46,7 +46,7 @@ const payload = new TextEncoder().encode('state');
 const denied = { kind: 'denied' };
 
 const workspace = await openWorkspaceOrSkip({ aws: true });
-// A moto of its own: the whole server enforces the policies.
+// A separate moto server, because the whole server enforces the policies.
 const moto = workspace === undefined ? undefined : await startOrSkip(startMoto);
 const address = moto?.address ?? '';
 const closing: (() => void)[] = [];

@@ -154,7 +154,7 @@ export class TracedStore {
   }
 }
 
-/** The 32 bytes that stand for `text`. */
+/** The 32 bytes that represent `text`. */
 export function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }

@@ -33,7 +33,7 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
 
   InvalidGrantTokenException: { kind: 'denied' },
 
-  // A configuration error has no kind of its own. It is `denied` because the caller may not use this key this way,
+  // A configuration error has no separate kind. It is `denied` because the caller may not use this key this way,
   // because a retry cannot help, and because `not-found` would make an operator search for a key that exists. The
   // hint names the fix.
   InvalidKeyUsageException: { kind: 'denied', hint: USAGE },

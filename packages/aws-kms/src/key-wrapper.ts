@@ -97,7 +97,7 @@ class AwsKmsKeyWrapper implements KeyWrapper {
       maxBytes: MAX_WRAPPED_BYTES,
       owns: (keyId) => this.#mayAsk(keyId),
     });
-    // A configured spelling, never text of the wrapped key.
+    // The configured spelling, never text of the wrapped key.
     const KeyId = this.#settings.alsoUnwrap.find((arn) => arn === recorded) ?? this.keyId;
     const answer = await this.#call('unwrap', new DecryptCommand({ KeyId, CiphertextBlob, EncryptionContext }), call);
     try {
@@ -172,7 +172,7 @@ class AwsKmsKeyWrapper implements KeyWrapper {
 
   /** The most common cause of a missing key is a region other than that of the key. */
   async #withRegion(failure: ServiceFailure): Promise<ServiceFailure> {
-    // A client of the caller's is foreign code, and a wrong region may contain anything.
+    // The caller's client is foreign code, and a wrong region may contain anything.
     const region = await this.#own?.config.region();
     return region !== undefined && REGION.test(region) ? { ...failure, hint: `${failure.hint}: ${region}` } : failure;
   }

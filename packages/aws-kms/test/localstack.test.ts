@@ -13,9 +13,9 @@ import {
 } from '@aws-sdk/client-kms';
 import { type KeyWrapper, memoryRing, type WrappedKey } from '@sealring/core';
 import { afterAll, describe, expect, test } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { startLocalstack } from '../../../test/support/localstack.ts';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { startOrSkip } from '../../../test/support/servers.ts';
 import { type AwsKmsKeyWrapperOptions, awsKmsKeyWrapper, createAwsKmsCodec } from '../src/index.ts';
 

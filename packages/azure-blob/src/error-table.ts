@@ -33,7 +33,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
     InsufficientAccountPermissions KeyBasedAuthenticationNotPermitted PublicAccessNotPermitted UnauthorizedBlobOverwrite`,
   ],
   ['denied', CREDENTIALS, 'AuthenticationFailed InvalidAuthenticationInfo NoAuthenticationInformation'],
-  // No kind of their own: the caller may not do this, and a retry cannot help.
+  // They have no separate kind: the caller may not do this, and a retry cannot help.
   [
     'denied',
     'Blob Storage does not accept the request: check container and blob',
@@ -84,8 +84,8 @@ const BY_STATUS = vendorError.errorTable<Failure['kind']>([
  * Classifies a rejection of the SDK. Reads `code`, `name` and `statusCode` only: never a message, and never the class,
  * which differs between copies of the SDK.
  *
- * Nothing but Blob Storage's own BlobNotFound with its 404 is an absent blob, not the 404 of a proxy and not that of a
- * container that is gone.
+ * Only Blob Storage's own 404 BlobNotFound means that the blob is absent; the 404 of a proxy or of a missing container
+ * does not.
  */
 export function classify(error: unknown): Failure {
   const store = { service: 'Blob Storage', table: ERROR_TABLE, byStatus: BY_STATUS };

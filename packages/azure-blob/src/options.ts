@@ -70,7 +70,7 @@ function containerOf(container: unknown, credential: unknown): AzureBlobRingCont
   return new ContainerClient(url, credential, { retryOptions: { maxTries: 1 } });
 }
 
-// It may contain a signature, so no message has its text.
+// It may contain a signature, so no message includes its text.
 function urlOf(value: string): string {
   const url = option.urlWith(OWNER, 'container', value, ['https:', 'http:'], 'an https:// URL');
   const { protocol, hostname, pathname } = new URL(url);

@@ -29,11 +29,11 @@ export type AzureWrapAlgorithm = 'RSA-OAEP-256' | 'A256KW';
 
 /** The part of `CryptographyClient` (`@azure/keyvault-keys`) that is used. */
 export interface AzureCryptographyClient {
-  /** Resolves to `{ result, keyID }`, the result the wrapped bytes. */
+  /** Resolves to `{ result, keyID }`, where `result` is the wrapped bytes. */
   wrapKey(algorithm: AzureWrapAlgorithm, key: Uint8Array, options: AzureCallOptions): Promise<unknown>;
-  /** Resolves to `{ result, keyID }`, the result the bytes that were wrapped; its buffer is overwritten. */
+  /** Resolves to `{ result, keyID }`, where `result` is the bytes that were wrapped; its buffer is overwritten. */
   unwrapKey(algorithm: AzureWrapAlgorithm, encryptedKey: Uint8Array, options: AzureCallOptions): Promise<unknown>;
-  /** Signs 32 bytes; resolves to `{ result, keyID }`, the result 64 bytes. */
+  /** Signs 32 bytes; resolves to `{ result, keyID }`, where `result` is 64 bytes. */
   sign(algorithm: 'ES256', digest: Uint8Array, options: AzureCallOptions): Promise<unknown>;
 }
 

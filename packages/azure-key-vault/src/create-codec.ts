@@ -21,7 +21,7 @@ export interface AzureKeyVaultCodecOptions
    * 0 to 15. Default none.
    */
   readonly alsoVerify?: readonly string[] | undefined;
-  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that something waits for. */
+  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that a caller waits for. */
   readonly maxAttempts?: number | undefined;
 }
 

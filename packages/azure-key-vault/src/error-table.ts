@@ -39,7 +39,7 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   ForbiddenByFirewall: { kind: 'denied', hint: NETWORK },
   ForbiddenByConnection: { kind: 'denied', hint: NETWORK },
   Unauthorized: { kind: 'denied', hint: CREDENTIALS },
-  // Errors of the configuration have no kind of their own. They are `denied` because the caller may not use this key
+  // Configuration errors have no separate kind. They are `denied` because the caller may not use this key
   // this way and a retry cannot help. The hint names the fix.
   KeyOperationForbidden: { kind: 'denied', hint: USAGE },
   BadParameter: { kind: 'denied', hint: REQUEST },
@@ -105,7 +105,7 @@ export function classify(error: unknown, operation: KeyWrapperOperation, seen: S
     if (unanswered !== undefined) return { kind: 'unavailable', ...unanswered };
   }
   if (status === 409) return { kind: 'disabled', status, requestId };
-  // A body that is cut short is a failure of the network; one that is complete but empty is not.
+  // A body that is cut short is a network failure; a body that is complete but empty is not.
   if (seen.status === 200 && vendorError.property(error, 'code') !== 'PARSE_ERROR') {
     return { kind: 'corrupt', status, requestId, hint: 'the answer is empty or did not come from the vault' };
   }

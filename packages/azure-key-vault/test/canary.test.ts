@@ -1,6 +1,6 @@
 import type { KeyWrapper, WrappedKey } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { leaksIn as leaksOf, rejectionOf } from '../../../test/support/leaks.ts';
 import { entry, useVault } from './vault-setup.ts';
 
@@ -86,7 +86,7 @@ describe('no error has the data key that the SDK’s error has (F33)', () => {
     expect(leaksIn(keyWrapper)).toEqual([]);
   });
 
-  test('an error of the credential is dropped like one of the vault, because it can have a secret of its own', async () => {
+  test('an error of the credential is dropped like one of the vault, because it can contain a separate secret', async () => {
     const { clients, wrapper } = setup();
     const text = Buffer.from(CANARY).toString('hex');
     const failing = Object.assign(new Error(text, { cause: text }), {

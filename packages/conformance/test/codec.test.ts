@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { createKmsCodec, localKeyWrapper, memoryRing } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { seedCount } from '../../../test/support/seeds.ts';
 import { CODEC_REQUIREMENTS, describeCodec, runCodecConformance } from '../src/index.ts';
 import { BROKEN_CODECS, soundCodec, zooTarget } from './zoo/broken-codecs.ts';

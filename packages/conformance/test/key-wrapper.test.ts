@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { KeyWrapper } from '@sealring/core';
 import { afterAll, describe, expect, type Mock, test, vi } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { seedCount } from '../../../test/support/seeds.ts';
 import {
   type ConformanceReport,

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { getEventListeners } from 'node:events';
 import { createKmsCodec, hashedKeyId, type KmsCodec, localKeyWrapper, memoryRing } from '@sealring/core';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { ask, shows } from '../../../test/support/dashboard-page.ts';
 import { type RingReport, serveDashboard } from '../src/index.ts';
 import { answering } from './answering.ts';

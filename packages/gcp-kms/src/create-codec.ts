@@ -7,7 +7,7 @@ import type { GcpKmsKeyWrapperOptions } from './options.ts';
 export interface GcpKmsCodecOptions
   extends Omit<GcpKmsKeyWrapperOptions, 'maxAttempts'>,
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
-  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that something waits for. */
+  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that a caller waits for. */
   readonly maxAttempts?: number | undefined;
 }
 

@@ -15,7 +15,7 @@ export interface GcpKmsKeyWrapperOptions {
    */
   readonly client?: GcpKmsClient | undefined;
   /**
-   * Another endpoint than Google's: an `https://` URL, or, for an emulator, an `http://` URL of this machine. Over
+   * An endpoint other than Google's: an `https://` URL, or, for an emulator, an `http://` URL of this machine. Over
    * `http://` no credentials are sent and the channel is insecure. Without `client` only. Default: the SDK's.
    */
   readonly endpoint?: string | undefined;

@@ -26,7 +26,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   ['denied', DENIED, 'forbidden insufficientPermissions accountDisabled countryBlocked'],
   ['denied', 'a policy of the organisation forbids it', 'orgPolicyConstraintFailed'],
   ['denied', 'the credentials are missing, wrong or expired', 'authError'],
-  // No kind of their own: the caller may not do this, and a retry cannot help.
+  // They have no separate kind: the caller may not do this, and a retry cannot help.
   [
     'denied',
     'Cloud Storage does not accept the request: check bucket and object',

@@ -29,7 +29,7 @@ export function mediaRequest({ endpoint, bucket, object }: Place): Asked {
   };
 }
 
-/** Requests the first object whose name begins with the object's: itself, if it exists. */
+/** Requests the first object whose name begins with the name of the object: the object itself, if it exists. */
 export function listRequest({ endpoint, bucket, object }: Place): Asked {
   const fields = encode('kind,nextPageToken,items(name)');
   const query = `prefix=${encode(object)}&maxResults=1&fields=${fields}`;

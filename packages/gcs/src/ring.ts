@@ -179,7 +179,7 @@ async function explain(answer: Answer): Promise<Failure> {
   return failureOf(answer.status, Array.isArray(errors) ? field(errors[0], 'reason') : undefined);
 }
 
-/** The body as JSON; undefined for any other, for one that is too long, and for one that ends early. */
+/** The body as JSON; undefined if it is not JSON, is too long, or ends early. */
 async function readJson(answer: Answer): Promise<unknown> {
   try {
     const body = await answer.readBody();

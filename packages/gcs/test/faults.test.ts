@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib';
 import type { RingStoreErrorKind } from '@sealring/core';
 import { RingConflictError } from '@sealring/core';
 import { afterEach, describe, expect, test } from 'vitest';
-// @boundaries-ignore the servers of the tests are shared, and no package
+// @boundaries-ignore the servers that the tests share are not a package
 import { type Answerer, type HttpStub, type SeenRequest, startHttpStub } from '../../../test/support/http-stub.ts';
 import { gcsRing } from '../src/index.ts';
 import { checksum, clientOf, kindOf, sendEmptyListing, sendError, sendJson, sendObject } from './gcs-stub.ts';

@@ -20,8 +20,8 @@ export interface KubernetesRingClient {
 export type ClientSource = () => Promise<Outcome<KubernetesRingClient, Failure>>;
 
 /**
- * The caller's client. Without one, that of the default places, which is created for the first request: the package of the
- * vendor takes a while to load, and does not load on every Node.js that Sealring supports.
+ * The caller's client. Without one, a client from the default places, created for the first request: the vendor's
+ * package takes a while to load, and does not load on every Node.js that Sealring supports.
  */
 export function clientSource(given: KubernetesRingClient | undefined): ClientSource {
   let answer = given;

@@ -8,7 +8,7 @@ export interface Failure extends StoreFailure<Exclude<RingStoreErrorKind, 'absen
   readonly revision?: string;
 }
 
-/** A failure with this meaning only under one status. */
+/** A failure that has this meaning under one status only. */
 interface Row extends Failure {
   readonly status: number;
 }

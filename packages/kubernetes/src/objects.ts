@@ -8,7 +8,7 @@ import { type Asked, field } from './requests.ts';
 /** The place and form of a ring. */
 export type Place = Pick<Settings, 'namespace' | 'name' | 'kind' | 'key'>;
 
-/** An object of the cluster, as far as a ring needs it. */
+/** The parts of a cluster object that a ring needs. */
 export interface Held {
   /** The text in `data`; undefined where the object has no such entry. */
   readonly entry: string | undefined;

@@ -9,7 +9,7 @@ export interface KubernetesRingOptions {
   readonly name: string;
   /**
    * The kind of object that holds the ring. Default `Secret`: the data keys in the ring are wrapped either way, but
-   * Secrets have permissions of their own, and a cluster may encrypt them at rest.
+   * Secrets have separate permissions, and a cluster may encrypt them at rest.
    */
   readonly kind?: 'Secret' | 'ConfigMap';
   /**

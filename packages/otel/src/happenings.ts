@@ -7,7 +7,7 @@ const MAX_NAMES = 16;
 
 /** An event in the terms of OpenTelemetry. */
 export interface Happening {
-  /** Become labels, so their values are bounded. */
+  /** They become labels, so their values are bounded. */
   readonly attributes: Attributes;
   /** For spans only: the values are not bounded. */
   readonly spanAttributes?: Attributes;

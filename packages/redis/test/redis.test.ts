@@ -4,9 +4,9 @@ import { inspect } from 'node:util';
 import { RingConflictError, type RingStoreErrorKind } from '@sealring/core';
 import { createClient, createClientPool } from 'redis';
 import { afterEach, describe, expect, inject, test } from 'vitest';
-// @boundaries-ignore the servers of the tests are shared, and no package
+// @boundaries-ignore the servers that the tests share are not a package
 import { startRedis, type TestServer } from '../../../test/support/redis.ts';
-// @boundaries-ignore the servers of the tests are shared, and no package
+// @boundaries-ignore the servers that the tests share are not a package
 import { startTcpProxy } from '../../../test/support/tcp-proxy.ts';
 import { type RedisClient, redisRing, redisSingleUse } from '../src/index.ts';
 

@@ -21,7 +21,7 @@ export interface S3RingOptions {
    * require. Without `client` only; the endpoint itself is `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`. Default false.
    */
   readonly forcePathStyle?: boolean;
-  /** Longest wait for one request, in seconds; 0.01 to 60. A replacing write makes two. Default 5. */
+  /** Longest wait for one request, in seconds; 0.01 to 60. A replacing write makes two requests. Default 5. */
   readonly callTimeoutSeconds?: number;
   /** The 12 digits of the AWS account that owns the bucket; S3 then refuses buckets of other accounts. Default: not checked. */
   readonly expectedBucketOwner?: string;

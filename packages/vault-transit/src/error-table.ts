@@ -3,7 +3,7 @@ import { type ServiceFailure, vendorError } from '@sealring/core/adapter';
 /** The meaning of a failure, and the remedy for an operator. */
 export type ErrorRow = Pick<ServiceFailure, 'kind' | 'hint'>;
 
-// A configuration error has no kind of its own. It is `denied`, as in the other key wrappers: the caller may not use
+// A configuration error has no separate kind. It is `denied`, as in the other key wrappers: the caller may not use
 // this key this way, and a retry cannot help.
 const KEY_TYPE = 'the transit key must be of type aes256-gcm96 or chacha20-poly1305, and not derived';
 

@@ -4,7 +4,7 @@ import type { VaultResponse, VaultToken } from './client.ts';
 import { classifyAnswer, parseJson } from './error-table.ts';
 import { isToken, type Settings } from './options.ts';
 
-/** Longest answer that is read. One of the transit engine has less than 1 KiB. */
+/** Longest answer that is read. An answer of the transit engine has less than 1 KiB. */
 const MAX_ANSWER_BYTES = 65_536;
 
 const NO_TOKEN: ServiceFailure = Object.freeze({
@@ -22,7 +22,7 @@ export interface TransitAnswer {
   readonly date: string | null;
 }
 
-/** One POST, one answer. Rejects only with what the client rejects with. */
+/** One POST, one answer. Rejects only with the client's own error. */
 export async function request(
   { address, client, token }: Settings,
   path: string,
@@ -70,7 +70,7 @@ async function currentToken(token: VaultToken): Promise<string | undefined> {
   }
 }
 
-/** Undefined for a body that is too long. Leaving the loop cancels the rest of it. */
+/** Undefined for a body that is too long. Leaving the loop cancels the rest of the body. */
 async function readText({ body }: VaultResponse): Promise<string | undefined> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let text = '';
@@ -85,7 +85,7 @@ async function readText({ body }: VaultResponse): Promise<string | undefined> {
   return text + decoder.decode();
 }
 
-// Also 204: an engine that stored the request answers so.
+// This includes 204: an engine that stored the request answers in this way.
 function isSuccess(status: number): boolean {
   return Number.isInteger(status) && status >= 200 && status <= 299;
 }

@@ -12,7 +12,7 @@ import { freePort } from '../../support/redis.ts';
 
 type ClientConfig = ConstructorParameters<typeof KMSClient>[0];
 
-/** Wrappers of two KMS keys in one region, each with a client of its own; nothing answers at `closed`. */
+/** Wrappers of two KMS keys in one region, each with its own client; nothing answers at `closed`. */
 export function awsTarget(
   name: string,
   [own, other]: readonly [string, string],
@@ -55,7 +55,7 @@ export async function localstackKeys(endpoint: string) {
   return { own, other, control, closed: await nobody(), config };
 }
 
-/** A moto of its own, which enforces policies from now on, but no key states. */
+/** A separate moto server, which enforces policies from now on, but no key states. */
 export async function motoTarget(endpoint: string): Promise<KeyWrapperTarget> {
   const member = await createUser(endpoint, 'member', ['kms:*']);
   const stranger = await createUser(endpoint, 'stranger', []);

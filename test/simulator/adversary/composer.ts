@@ -1,8 +1,8 @@
-// @boundaries-ignore what an adversary forges is made by the core's own parts
+// @boundaries-ignore an adversary forges documents with the core's own code
 import type { DataKey } from '../../../packages/core/src/keys/data-key.ts';
-// @boundaries-ignore what an adversary forges is made by the core's own parts
+// @boundaries-ignore an adversary forges documents with the core's own code
 import { ancestorsMacOf, certificateOf, voucherOf, wrapMacOf } from '../../../packages/core/src/ring/certificates.ts';
-// @boundaries-ignore what an adversary forges is made by the core's own parts
+// @boundaries-ignore an adversary forges documents with the core's own code
 import { formatTime, wrapContext } from '../../../packages/core/src/ring/document.ts';
 import type { Dice } from '../dice.ts';
 import { FORBIDDEN } from '../services.ts';

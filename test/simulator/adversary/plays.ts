@@ -614,7 +614,7 @@ async function filled(stage: Stage): Promise<string> {
   return stage.member(0).codec?.seal(new Uint8Array(3)) ?? '';
 }
 
-/** No member unseals it, every starting member reads one ring, and that has room again at the end. */
+/** No member unseals it, every starting member reads one ring, and the ring has room again at the end. */
 async function refusedByAll(stage: Stage, token: string): Promise<void> {
   const { world, oracle } = stage;
   for (const { codec, name } of world.members) {

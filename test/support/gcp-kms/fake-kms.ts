@@ -65,7 +65,7 @@ const PERMISSIONS: Readonly<Record<KmsMethod, string>> = {
 
 /**
  * Google Cloud KMS in memory: Encrypt and Decrypt of symmetric keys with real AES-256-GCM, versions and their states,
- * CRC32C both ways, permissions by caller, and knobs for failures. `startGcpKms` puts it behind gRPC.
+ * CRC32C both ways, permissions by caller, and settings for failures. `startGcpKms` puts it behind gRPC.
  *
  * Unlike at the service, where it may take hours, a change of state takes effect at once.
  */
@@ -170,7 +170,7 @@ export class FakeGcpKms {
     for (const answer of this.#hanging.splice(0)) answer();
   }
 
-  /** Resets every knob except the states of versions and the permissions. */
+  /** Resets every setting except the states of versions and the permissions. */
   heal(): void {
     this.#nextFailures = [];
     this.#failure = undefined;

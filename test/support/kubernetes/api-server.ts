@@ -23,14 +23,14 @@ export interface ApiServer {
 export interface FakeApiServer extends ApiServer {
   /** Ends every watch as at its `timeoutSeconds`. */
   endWatches(): Promise<void>;
-  /** Sends the bookmark of each minute now. */
+  /** Sends the bookmark of every minute now. */
   bookmarks(): Promise<void>;
 }
 
 const FAKE = fileURLToPath(new URL('fake-api-server.ts', import.meta.url));
 let tokens = 0;
 
-/** Starts the fake in a process of its own, so that a test can freeze and kill it. It loses everything when it dies. */
+/** Starts the fake in its own process, so that a test can freeze and kill it. It loses everything when it dies. */
 export async function startFakeApiServer(): Promise<FakeApiServer> {
   const server = await startLocalServer({
     name: 'fake-api-server',

@@ -92,7 +92,7 @@ function failed(thrown: unknown, signal: AbortSignal): Finding {
     case 'corrupt':
       return error('single-use-corrupt', what, 'Run the migration of @sealring/postgres, or name another place.');
     case 'too-large':
-      return error('single-use-too-large', what, 'Give the claims a table of their own, without local indexes.');
+      return error('single-use-too-large', what, 'Give the claims a separate table, without local indexes.');
     case 'read-only':
       return error('single-use-read-only', what, 'Connect to the primary.');
   }

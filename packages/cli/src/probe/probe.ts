@@ -35,10 +35,10 @@ export interface ProbeInput {
 
 type Asked = Outcome & { readonly kind: 'asked' };
 
-/** Repetitions of each attack: behind one address, one of several servers may be protected. */
+/** How often each attack is repeated: of several servers behind one address, only one may be protected. */
 const TRIES = 2;
 
-/** Attacks a server with its own states. Each attack has a state of its own: a server may accept a state only once. */
+/** Attacks a server with its own states. Each attack has its own state: a server may accept a state only once. */
 export class Probe {
   readonly #server: ProbedServer;
   readonly #input: ProbeInput;
@@ -153,8 +153,8 @@ export class Probe {
   }
 
   /**
-   * The result of attacks that all failed. A server that does not accept its own state for the same call either, because the
-   * call has taken effect or the access token has expired, for example, has shown nothing.
+   * The result of attacks that all failed. A server that does not accept its own state for the same call either shows
+   * nothing, for example because the call has taken effect or the access token has expired.
    */
   async #refused(
     id: CheckId,

@@ -41,8 +41,8 @@ export interface Hop {
 }
 
 /**
- * Adds `X-Forwarded-For`, `-Proto` and `-Host`. What a proxy in front has set is kept: TLS may end there. Nothing is decided by
- * them, because a client can send them too.
+ * Adds `X-Forwarded-For`, `-Proto` and `-Host`. What a proxy in front has set is kept: TLS may end there. The proxy
+ * bases no decision on them, because a client can send them too.
  */
 export function addForwarded(headers: Headers, { address, host }: Hop): void {
   // An IPv4 client of a socket for IPv6.

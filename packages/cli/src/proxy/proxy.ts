@@ -11,7 +11,7 @@ import { Listener } from './listener.ts';
 import { type PrincipalSource, principalBinder } from './principal.ts';
 import { type Exchange, Upstream, type UpstreamTimeouts } from './upstream.ts';
 
-/** How a proxy protects, and which server. */
+/** The server behind a proxy, and how the proxy protects it. */
 export interface ProxyOptions {
   readonly upstream: URL;
   readonly audience: string;

@@ -33,7 +33,7 @@ export class UpstreamFailure extends Error {
   override readonly name = 'UpstreamFailure';
   readonly status: 502 | 504;
 
-  /** @param code - Of the operating system, or `timeout`. */
+  /** @param code - The error code of the operating system, or `timeout`. */
   constructor(code: string) {
     super(`the upstream server did not answer: ${code}`);
     this.status = code === 'timeout' ? 504 : 502;

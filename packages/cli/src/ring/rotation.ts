@@ -2,10 +2,13 @@ import { type KeyTimes, type ResolvedPolicy, rotateAt } from '@sealring/core/rin
 
 /** Whether the successor of the newest key is late, and when it is or was due. */
 export interface Rotation {
-  /** `late`: members should have published it by now. `overdue`: the key seals for too long. `stopped`: nothing may seal. */
+  /**
+   * `late`: members should have published it by now. `overdue`: the key has sealed for too long. `stopped`: nothing may
+   * seal.
+   */
   readonly state: 'due-later' | 'late' | 'overdue' | 'stopped';
   readonly due: Date;
-  /** In one sentence, for `late` and worse. */
+  /** A description in one sentence, for `late` and worse states. */
   readonly detail: string;
 }
 

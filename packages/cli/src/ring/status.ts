@@ -15,7 +15,7 @@ export interface RingStatus {
   readonly ring: string;
   readonly store: string;
   readonly at: Date;
-  /** `ok`: nothing to do. `attention`: it works, and `problems` has something to do. `failing`: no key may seal. */
+  /** `ok`: nothing to do. `attention`: it works, and `problems` lists what to do. `failing`: no key may seal. */
   readonly condition: 'ok' | 'attention' | 'failing';
   /** The name of the key that members seal with. */
   readonly sealingKey: string | undefined;
@@ -44,8 +44,8 @@ interface StatusKey extends RingKey {
 export type StatusProblem = Pick<RingProblem, 'detail' | 'remedy'> & { readonly kind: string };
 
 /**
- * When each key was revoked, by its id, as in the document, and as certified. Passed to each call of
- * {@link statusOf} in one process, it still has the times when the store cannot be read.
+ * When each key was revoked, by its id, as in the document, and as certified. If you pass it to each call of {@link
+ * statusOf} in one process, it still has the times when the store cannot be read.
  */
 export type RevocationTimes = Map<string, Date>;
 

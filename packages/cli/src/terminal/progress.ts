@@ -72,7 +72,7 @@ export async function withProgress<T>(what: string, run: () => Promise<T>): Prom
     if (!isStartNotice(warning)) return;
     text = visibleLine(warning.message);
     clearInterval(timer);
-    // It says until when: it need not be repeated.
+    // The message says until when, so the time need not be repeated.
     if (line.isInPlace) start();
     else line.update(text);
   };

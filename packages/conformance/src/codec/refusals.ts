@@ -9,7 +9,7 @@ import { encodedParts, partsReplaced } from './token-parts.ts';
 import { BUDGET_MS, type CodecChecks, type CodecTrial, decodings, tokenText } from './trial.ts';
 
 const LONGEST_REASON = 32;
-/** More refusals than a codec that counts them would tolerate. */
+/** The number of refusals: more than a codec that counts them would tolerate. */
 const MANY_REFUSALS = 2_000;
 const TELLING_LENGTH = 12;
 /** Characters of a token that do not occur in a text by chance: after the prefix of all tokens, and alone. */

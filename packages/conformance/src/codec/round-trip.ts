@@ -8,7 +8,7 @@ import { LONGEST_PAYLOAD } from './target.ts';
 import { bytesText, type CodecChecks, type CodecTrial, tokenText, useOnce } from './trial.ts';
 
 const MANY_TOKENS = 500;
-/** Beyond two seconds: a token may hold its time in seconds, and a codec may expire it. */
+/** Longer than two seconds: a token may hold its time in seconds, and a codec may expire it. */
 const OLD_MS = 2_100;
 /** Wait for asynchronous changes to bytes after a call has ended, milliseconds. */
 const LATER_MS = 20;
@@ -19,7 +19,7 @@ const LONG_MS = 4_000;
 /** Time for finding the smallest failing payload, milliseconds. */
 const SHRINK_MS = 3_000;
 const AROUND = 32;
-/** Results that are kept; of a fast codec, more short ones than a pool may have places. */
+/** The number of results to keep: for a fast codec, more short ones than a pool may hold. */
 const KEPT_RESULTS = 8;
 const MANY_RESULTS = 1_000;
 const KEPT_BYTES = 60_000;

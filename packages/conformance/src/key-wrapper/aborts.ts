@@ -139,7 +139,7 @@ const TRIES = 3;
 /** Number of calls before the aborted one: more than most wrappers make at a time. */
 const MANY = 20;
 const AT_ONCE_TURNS = 200;
-/** Timers of the kit that run out before a call is late: as busy as the machine is, so are they. */
+/** Timers of the kit that run out before a call counts as late: a busy machine delays them too. */
 const TIMERS = { here: { count: 12, ms: 5 }, throughPipe: { count: 40, ms: 25 } };
 
 /** Aborts a call of a reachable service in the middle, if it takes long enough to have one. */

@@ -80,7 +80,7 @@ async function writeAndRead(
   return true;
 }
 
-/** The result of a read is not looked at before a later write. */
+/** Each read is checked only after a later write. */
 async function expectKept(trial: RingStoreTrial): Promise<void> {
   const [store, other] = await trial.openPair();
   const one = { document: 'one', revision: await trial.write(store, 'one', undefined) };

@@ -127,8 +127,8 @@ function batches(ids: readonly string[]): readonly (readonly string[])[] {
 }
 
 /**
- * Names of members of every object must be unclaimed. An earlier run may have claimed them, so other fixed ids are
- * claimed first, with a later end: a run that is granted all of those must be granted these.
+ * Names of members of every object must be unclaimed. An earlier run may have claimed them, so the check first claims
+ * other fixed ids, which end later: if it gets all of those, it must also get these.
  */
 async function namesOfMembers(trial: SingleUseTrial, store: SingleUseStoreLike): Promise<void> {
   for (const name of ['constructors', 'to-string', 'conformance']) {

@@ -574,7 +574,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     dated(sound, (sealedMs) => Date.now() - sealedMs > 2_000),
   ),
   wrapped('refuses tokens that are older than itself', 'CODEC-ANY-ORDER', (sound) => {
-    // Instances of one moment pass.
+    // Instances that were created at the same moment pass.
     const oldestMs = Date.now() - 1_000;
     return dated(sound, (sealedMs) => sealedMs < oldestMs);
   }),

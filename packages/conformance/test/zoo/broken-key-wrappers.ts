@@ -530,7 +530,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     let current = new Uint8Array(0);
     return {
       async wrap(dataKey: Uint8Array, options: WrapOptions) {
-        // Keeps the fault to one requirement.
+        // Limits the fault to one requirement.
         if (!(dataKey instanceof Uint8Array) || options?.signal !== undefined) return sound.wrap(dataKey, options);
         current = Uint8Array.from(dataKey);
         await Promise.resolve();

@@ -29,7 +29,7 @@ export interface ServiceFailure {
  * The error for a call that failed.
  *
  * @param permission - What the service calls the permission for the operation. The hint names it if the service
- * answered `denied` with a code that has no hint of its own.
+ * answered `denied` with a code that has no hint.
  */
 export function keyWrapperError(
   provider: string,

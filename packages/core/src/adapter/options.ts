@@ -94,7 +94,7 @@ export function urlWith(
 /**
  * Reads an array, entry by entry, into a frozen copy.
  *
- * @param wanted - What it holds, in the plural.
+ * @param wanted - The name of its entries in messages, in the plural.
  * @param read - Checks an entry, which is called `name[index]`.
  * @throws {TypeError} for anything but an array, {@link RangeError} for more than `most` entries; and what `read`
  * throws.
@@ -117,7 +117,7 @@ export function listOf<T>(
 /**
  * Reads a client or similar object, of which only one method can be checked.
  *
- * @param wanted - What it is: `an S3Client (an object with send)`.
+ * @param wanted - The name of the expected object in messages: `an S3Client (an object with send)`.
  * @throws {TypeError}
  */
 export function objectWith<T extends object>(

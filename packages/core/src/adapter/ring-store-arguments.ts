@@ -90,7 +90,7 @@ export function clockSkewMsOf(owner: string, value: unknown): number {
 
 /**
  * How long a single-use store must remember a claim from now on: until `expiresAt` plus the clock skew, because a
- * member whose clock is behind may still accept the token. Milliseconds; 0 or less: no member may.
+ * member whose clock is behind may still accept the token. In milliseconds; 0 or less if no member may.
  */
 export function claimLifeMs(expiresAt: Date, clockSkewMs: number, nowMs: number = Date.now()): number {
   return Math.ceil(expiresAt.getTime() + clockSkewMs - nowMs);

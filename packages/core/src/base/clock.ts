@@ -29,7 +29,7 @@ export type RandomSource = (fill: Uint8Array) => void;
 /** One reading of both clocks. */
 export interface Moment {
   readonly wallMs: number;
-  /** The monotonic clock in milliseconds: numbers compare at a tenth of what a bigint costs. */
+  /** The monotonic clock in milliseconds: comparing numbers costs a tenth of comparing bigints. */
   readonly steadyMs: number;
 }
 

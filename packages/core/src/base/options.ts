@@ -128,7 +128,7 @@ export function isConstant(bytes: Uint8Array): boolean {
   return bytes.every((byte) => byte === bytes[0]);
 }
 
-/** A copy of a secret in memory of its own: a slice of Node's shared pool could be read through any other small Buffer. */
+/** A copy of a secret in its own memory: a slice of Node's shared pool could be read through any other small Buffer. */
 export function unpooled(bytes: Uint8Array): Buffer {
   const copy = Buffer.allocUnsafeSlow(bytes.length);
   copy.set(bytes);

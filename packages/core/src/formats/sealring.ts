@@ -43,7 +43,7 @@ export interface TokenKey {
   readonly purpose: string | undefined;
 }
 
-/** One to seal with. */
+/** A token key to seal with. */
 export interface SealingTokenKey {
   /** The prefix and the 60 characters of the header: what its tokens begin with. */
   readonly start: string;
@@ -151,7 +151,7 @@ export function sealSealring(
 }
 
 /**
- * Decrypts a token whose header is that of the token key; the result is an array of its own.
+ * Decrypts a token whose header is that of the token key; the result is a new array.
  * @throws {InvalidRequestState} `authentication failed`.
  */
 export function unsealSealring({ key }: TokenKey, { aad, nonce, ciphertext, tag }: DecodedToken): Uint8Array {

@@ -143,7 +143,7 @@ function deriveMasterKey(name: string, value: unknown): MasterKey {
 /** The bytes of base64 or base64url text. Text that people can read or remember has too little randomness. */
 function decoded(name: string, value: unknown): unknown {
   if (typeof value !== 'string') return value;
-  // It would be accepted as base64 of other bytes than another program decodes.
+  // Another program would decode it to different bytes.
   if (/^(?:[0-9a-f]{2}){32,}$/i.test(value)) {
     throw optionRangeError(
       `${OWNER}: ${name} is text in hexadecimal: decode it with Buffer.from(text, 'hex'), or give what ${PRINTS_A_KEY} prints`,

@@ -29,8 +29,8 @@ export interface Unwrapped {
 }
 
 /**
- * Data keys and the KMS: wraps new ones with every key wrapper, unwraps those of a document with any of them. What an
- * unwrap returned is trusted only after its id and its context were computed again.
+ * Data keys and the KMS: wraps new ones with every key wrapper, unwraps those of a document with any of them. The
+ * result of an unwrap is trusted only after its id and its context are computed again.
  */
 export class KeyWraps {
   readonly #ring: string;
@@ -62,8 +62,8 @@ export class KeyWraps {
 
   /**
    * Unwraps an entry with the first key wrapper that can.
-   * @throws {KeyWrapperError} of every wrapper that was called; `corrupt`, without a call, if none of this member's
-   * made any of its wraps, or all of those were found to be corrupt before.
+   * @throws {KeyWrapperError} of every wrapper that was called; `corrupt`, without a call, if no key wrapper of this
+   * member made any of its wraps, or if all of those wraps were corrupt before.
    */
   async unwrap(entry: WrappedEntry, options: CallOptions): Promise<Unwrapped> {
     const { dataKey, wrap } = await this.#unwrapAny(entry, options);
@@ -144,8 +144,8 @@ export class KeyWraps {
   }
 
   /**
-   * The version of the KMS key by which a key wrapper wraps today, if none of `known` was made by that one: random
-   * bytes that are not a data key are wrapped, and the result is discarded.
+   * The version of the KMS key with which a key wrapper wraps now, unless one of `known` was made with it: random bytes
+   * that are not a data key are wrapped, and the result is discarded.
    * @throws {KeyWrapperError} if none was found, and a key wrapper failed.
    */
   async newVersion(known: readonly WrappedKey[]): Promise<WrappedVersion | undefined> {

@@ -32,7 +32,7 @@ export class KmsCheck {
     return Math.max(0, this.#intervalMs - ageMs(lastKmsCheck, now));
   }
 
-  /** Unwraps the newest key once more. False: no key can be checked. @throws {KeyWrapperError} */
+  /** Unwraps the newest key once more. Returns false if no key can be checked. @throws {KeyWrapperError} */
   async run(options: CallOptions): Promise<boolean> {
     const key = this.#keyToCheck();
     if (key === undefined) return false;

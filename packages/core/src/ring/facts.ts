@@ -103,7 +103,7 @@ export function revocable({ keys, carried, unreadable, byId }: RingSnapshot): re
   return [...known, ...missing.map((entry) => tombstone(entry, undefined))];
 }
 
-/** Whether a key is known only for being revoked. */
+/** Whether nothing but the revocation of a key is known. */
 export function isTombstone(key: RingKey): boolean {
   return key.authenticator === undefined;
 }
@@ -168,7 +168,7 @@ export function hasSameTimes(a: KeyTimes, b: KeyTimes): boolean {
 }
 
 export function isSameFact(a: RingWrap, b: RingWrap): boolean {
-  // A signature has one byte at least.
+  // A signature has at least one byte.
   const sameSignature = Buffer.compare(a.signature ?? NO_BYTES, b.signature ?? NO_BYTES) === 0;
   return sameWrap(a, b) && sameSignature && Buffer.compare(a.mac, b.mac) === 0;
 }

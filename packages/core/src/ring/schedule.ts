@@ -18,7 +18,7 @@ export interface KeyTimes {
   readonly opensUntil: number;
 }
 
-/** A key as far as the schedule is concerned. */
+/** The parts of a key that the schedule uses. */
 export interface ScheduledKey extends KeyTimes {
   readonly id: string;
   readonly revoked: boolean;

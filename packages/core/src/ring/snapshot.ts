@@ -71,13 +71,13 @@ export function createSnapshot(
   });
 }
 
-/** The same with further keys: an unwrapped one takes the place of what was known by its id alone. */
+/** The same with further keys: an unwrapped key replaces what was known by its id alone. */
 export function withKeys(known: RingSnapshot, keys: readonly RingKey[]): RingSnapshot {
   const byId = new Map([...known.keys, ...keys].map((key) => [key.id, key]));
   return createSnapshot(byId.values(), known.carried, known.unreadable);
 }
 
-/** A key that can be used: its bytes are here. */
+/** A key that can be used: this member holds its bytes. */
 export type UsableKey = RingKey & { readonly held: DataKey };
 
 /**

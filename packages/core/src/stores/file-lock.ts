@@ -65,7 +65,7 @@ export async function tryFileLock(directory: string): Promise<FileLock | undefin
   };
 }
 
-/** Returns the modification time of the new file, in milliseconds. Leaves none behind where that fails. */
+/** Returns the modification time of the new file, in milliseconds. Leaves no file behind if that fails. */
 async function create(path: string): Promise<number> {
   const handle = await open(path, 'wx', 0o600);
   try {
@@ -141,7 +141,10 @@ async function whoAmI(): Promise<Self> {
   return { machine: machine.digest().toString('base64url', 0, 12), start: own?.start ?? UNKNOWN };
 }
 
-/** Start time in clock ticks since boot, and whether only the entry is left (proc(5): state Z or X, field 22). */
+/**
+ * Start time in clock ticks since boot, and whether the process has ended and only its entry is left (proc(5): state Z
+ * or X, field 22).
+ */
 async function processStat(pid: string): Promise<{ readonly start: string; readonly ended: boolean } | undefined> {
   const text = await unlessMissing(readFile(`/proc/${pid}/stat`, 'latin1'));
   // The second field is the program's name in parentheses, which may hold spaces and parentheses itself.

@@ -19,7 +19,7 @@ import { codeOf, type FileLock, LOCK_USABLE_MS, removeIfPresent, tryFileLock } f
 
 const OWNER = 'fileRing';
 const WRITE_DEADLINE_MS = 10_000;
-/** Between attempts to get the lock. */
+/** The wait between attempts to get the lock. */
 const LOCK_BACKOFF: Backoff = { firstMs: 4, capMs: 250 };
 
 /**

@@ -82,7 +82,7 @@ export class StoredRingDocument {
 
   /**
    * Writes `document` in place of what was read or written last.
-   * @throws {RingConflictError} when the store no longer holds that.
+   * @throws {RingConflictError} when the store no longer holds that version.
    */
   async write(document: RingDocument): Promise<void> {
     const text = encodeDocument(document);

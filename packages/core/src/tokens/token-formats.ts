@@ -129,7 +129,7 @@ export class SealringTokens implements TokenFormat {
     return keyIdText(token);
   }
 
-  /** Unseals the first token under a header. Only one that authenticated lets its token key be remembered. */
+  /** Unseals the first token under a header. The token key is remembered only if the token authenticated. */
   #unsealFirst(held: DataKey, decoded: DecodedToken): Uint8Array {
     const tokenKey = held.unsealingTokenKey(decoded, this.#purpose);
     const payload = unsealSealring(tokenKey, decoded);

@@ -10,7 +10,7 @@ beforeEach(() => {
   closing = new Closing();
 });
 
-/** A call that answers when it is told to, and its result: the answer, or the reason why it was given up. */
+/** A call that answers on request, and its result: the answer, or the reason why it was given up. */
 function called(limits?: CallLimits<string>) {
   let answer: (text: string) => void = () => undefined;
   let signal: AbortSignal | undefined;

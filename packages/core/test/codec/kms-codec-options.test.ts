@@ -26,7 +26,7 @@ interface Refusal {
 }
 
 async function refusalOf(options: unknown): Promise<Error> {
-  // As JavaScript callers do: the types would reject these options.
+  // JavaScript callers can do this, although the types would reject these options.
   const given = options as KmsCodecOptions;
   let failure: unknown;
   try {

@@ -119,7 +119,7 @@ describe('a start on an empty store', () => {
     const ring: RingStore = {
       ...inner,
       write: async () => {
-        // Some thirty are made in 10 s.
+        // About thirty calls are made in 10 s.
         throw writes.length > 100 ? new RingStoreError('denied', 'too many') : new RingConflictError();
       },
     };

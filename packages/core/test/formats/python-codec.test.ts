@@ -208,7 +208,7 @@ describe('payloads', () => {
     expect(() => Reflect.apply(Reflect.get(codec, 'seal'), codec, [payload])).toThrow(TypeError);
   });
 
-  test('every payload is returned as a Uint8Array of its own', () => {
+  test('every payload is returned as a separate Uint8Array', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300, size: 'max' }), (payload) => {
         const before = Uint8Array.from(payload);

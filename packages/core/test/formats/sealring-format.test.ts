@@ -621,7 +621,7 @@ describe('a ciphertext made for two keys', () => {
 
     const { keys, commitments, aads } = keysOfBoth([one, two]);
     const bodies = [
-      // Valid for each key with the additional data of its own opener: only the commitment prevents it.
+      // Valid for each key with its own additional data: only the commitment prevents it.
       { body: collide(keys, aads), aads },
       ...[one, two].flatMap((dataKey) =>
         commitments.map((commitment) => {

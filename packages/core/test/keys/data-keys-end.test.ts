@@ -76,7 +76,7 @@ test('a rotated key can be used for 33 hours after its creation, and is left out
   expect(isHeld()).toBe(true);
   await fleet.clock.advance(301);
   expect(isHeld()).toBe(false);
-  // No write serves only to remove it: the next rotation does.
+  // No write is made only to remove it: the next rotation removes it.
   expect(await storedIds()).toContain(rotated);
   await fleet.clock.advance(16 * 3_600);
   expect(await storedIds()).not.toContain(rotated);

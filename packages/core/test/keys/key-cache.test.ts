@@ -43,7 +43,7 @@ function canAuthenticate({ authenticator }: DataKey): boolean {
   }
 }
 
-/** The token key of a salt of its own, for unsealing. */
+/** The token key of a new salt, for unsealing. */
 function openingOf(held: DataKey): TokenKey {
   const token = sealWith(held.deriveTokenKey(randomBytes(18)));
   return held.unsealingTokenKey(decodeToken(token), undefined);
@@ -334,7 +334,7 @@ describe('remembered token keys (F5)', () => {
     const tokens = tokensOver(sourceOf([one.held, two.held]), { cache });
     const total = () => one.held.tokenKeyCount + two.held.tokenKeyCount;
     expect(MAX_TOKEN_KEYS).toBe(10_000);
-    // Stands for ten thousand clients: only the header differs.
+    // Represents ten thousand clients: only the header differs.
     const model = openingOf(two.held);
     const wordsOf = (i: number) => new Int32Array(12).fill(i);
     for (let i = 0; i < 9_990; i++) {

@@ -18,7 +18,7 @@ function changed(wrapped: WrappedKey, change: (bytes: Uint8Array) => Uint8Array)
 }
 
 describe('contract of a key wrapper', () => {
-  test('an unwrap returns the wrapped bytes in an array of its own (contract 1)', async () => {
+  test('an unwrap returns the wrapped bytes in a new array (contract 1)', async () => {
     const wrapped = await wrapper.wrap(dataKey, { context });
     const first = await wrapper.unwrap(wrapped, { context });
     expect(first).toStrictEqual(dataKey);

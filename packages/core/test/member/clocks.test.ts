@@ -64,7 +64,7 @@ describe('two members whose clocks are 600 s apart, the tolerated skew (F13)', (
     test(`members unseal each other’s tokens from the start and for three days, in a ring created by ${title}`, async () => {
       const a = await start(founder);
       const b = await start(other);
-      // One key is enough for both: neither had to wait for the other's clock, or to make a key of its own.
+      // One key is enough for both: neither had to wait for the other's clock, or to make another key.
       expect(await storedIds()).toHaveLength(1);
       const sealing = new Set<string | undefined>();
       const tokens: { token: string; until: number }[] = [];

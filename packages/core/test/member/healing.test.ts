@@ -401,7 +401,7 @@ describe('the keys that are unwrapped', () => {
     await fleet.clock.advance(1_000);
     const limits = keeperOf(b.codec)?.view.limits;
     const now = fleet.clock.wallMs();
-    // A retry each 30 s; a KMS check is due each 810 s.
+    // A retry every 30 s; a KMS check is due every 810 s.
     expect(now - (limits?.lastRead?.wallMs ?? 0)).toBeLessThanOrEqual(31_000);
     expect(now - (limits?.lastKmsCheck?.wallMs ?? 0)).toBeLessThanOrEqual(811_000);
     expect(b.codec.health()).toMatchObject({ status: 'degraded', lastError: { source: 'kms', kind: 'unavailable' } });

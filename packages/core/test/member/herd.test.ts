@@ -122,7 +122,7 @@ describe(`${MEMBERS} members that act at the same moment (F6)`, () => {
     expect(times.reads.length).toBeGreaterThanOrEqual(MEMBERS);
     expect(times.generates.length).toBeGreaterThanOrEqual(1);
     expect(times.generates.length).toBeLessThanOrEqual(5);
-    // However many members made one, one is in the ring.
+    // However many members made a key, the ring has one.
     expect(fleet.members[0]?.codec.health().keys).toHaveLength(2);
   });
 

@@ -154,7 +154,7 @@ describe('the key that seals', () => {
     expect(sealingKeyOf(snapshotOf(older, late), T0, 4_999, undefined)?.id).toBe(older.id);
     expect(sealingKeyOf(snapshotOf(older, late), T0, 5_000, undefined)?.id).toBe(late.id);
     expect(sealingKeyOf(snapshotOf(revoked(older), late), T0, 4_999, undefined)?.id).toBe(late.id);
-    // It has sealed already: an older one must not.
+    // It has sealed already, so an older key must not seal.
     expect(sealingKeyOf(snapshotOf(older, late), T0, 4_999, late.id)?.id).toBe(late.id);
   });
 

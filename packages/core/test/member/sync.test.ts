@@ -279,7 +279,7 @@ describe('the entries that a read unwraps', () => {
 
   test('a key that does not belong to the ring is unreadable', async () => {
     const { read, numbers } = setUp();
-    // What it says about its ancestors is not its own statement.
+    // Its statement about its ancestors is not its own.
     const forged = { ...entry(2, [1]), ancestors: ancestorsBy(key(9), [key(1)]) };
     expect(await read(documentWith(root, forged))).toBe('done');
     expect(numbers()).toEqual([[1], [], [2]]);

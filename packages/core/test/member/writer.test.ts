@@ -74,7 +74,7 @@ const outcomeOf = (work: Promise<unknown>): Promise<string> =>
     (error: RingStoreError) => error.kind,
   );
 
-/** A key of the ring that seals from and until so many milliseconds from now. */
+/** A key of the ring that seals between these times, in milliseconds from now. */
 function sealing(fromMs: number, untilMs: number, more: Partial<RingKey> = {}): RingKey {
   return { ...ownKey(one), activates: NOW + fromMs, sealsUntil: NOW + untilMs, ...more };
 }

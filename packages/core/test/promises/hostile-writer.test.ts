@@ -13,7 +13,7 @@ import { Thief, timesOf } from '../support/thief.ts';
 const HOUR = 3_600;
 const DAY = 24 * HOUR;
 const UNKNOWN = 'InvalidRequestState: unknown key';
-/** As with a store that other processes share. */
+/** As in a store that other processes share. */
 const shared = { policy: { createAfterSeconds: 360 } };
 
 let fleet: Fleet;
@@ -182,12 +182,12 @@ describe('a thief of an older key (F36)', () => {
       { ...newest, revoked: { at: newest.created, by: new Map([[newest.id, randomBytes(32)]]) } },
     ],
     'the older key alone': async (older, _newest, others) => [...others, older],
-    'a key of their own, vouched for by the older one, that revokes the newest': async (older, newest, others) => {
+    "the attacker's own key, vouched for by the older one, that revokes the newest": async (older, newest, others) => {
       const times = { ...timesOf(older), created: newest.created + 1_000, opensUntil: newest.opensUntil + 1_000 };
       const own = await thief.newEntry(times, { vouchedBy: [older.id] });
       return [...others, older, own, thief.revoked(newest, [older.id, own.id])];
     },
-    'a key of their own, as an ancestor of the older one': async (older, newest, others) => {
+    "the attacker's own key, as an ancestor of the older one": async (older, newest, others) => {
       const times = { ...timesOf(older), activates: newest.activates + 1_000 };
       const own = await thief.newEntry(times, { vouchedBy: [older.id] });
       return [...others, newest, thief.withAncestors(older, [own.id, newest.id]), own];

@@ -311,7 +311,7 @@ describe('file ring: content that is not a ring is never absent', () => {
       try {
         await expect(Promise.race([fileRing(path).read(), pause(1_000)])).rejects.toMatchObject(failed('corrupt'));
       } finally {
-        // Releases a read that waits for a writer after all, or this process could not end.
+        // Releases a read that waits for a writer after all; otherwise this process could not end.
         await (await open(path, constants.O_RDWR | constants.O_NONBLOCK)).close();
       }
     },
@@ -509,7 +509,7 @@ describe.concurrent('file ring: several processes', () => {
   test('a write that cannot get the lock gives up after 10 s (F29)', { timeout: 60_000 }, async () => {
     const path = await freshPath();
     const left = await leaveContender(path, (parts) => parts);
-    // One after the other holds it.
+    // They hold it one after the other.
     const renewing = setInterval(() => void utimes(left, Date.now() / 1_000, Date.now() / 1_000), 1_000);
     const start = performance.now();
     try {

@@ -149,7 +149,7 @@ describe('native tokens', () => {
     expect(held.tokenKeyCount).toBe(2);
   });
 
-  test('native tokens are sealed and unsealed without a buffer of their own up to 4 KiB, and with one each above', () => {
+  test('native tokens are sealed and unsealed without a new buffer up to 4 KiB, and with one for each above', () => {
     const tokens = native([newKey()]);
     tokens.open(tokens.seal(state, now), now);
     const made = vi.spyOn(Buffer, 'allocUnsafeSlow');

@@ -601,7 +601,7 @@ function learnCase([name, given]: [string, LearnCase]): Json {
   };
 }
 
-/** A list with one member a line. */
+/** A list with one member per line. */
 function lines(values: readonly unknown[]): string {
   return `[\n${values.map((value) => `    ${escaped(JSON.stringify(value))}`).join(',\n')}\n  ]`;
 }

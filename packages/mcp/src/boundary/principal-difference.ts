@@ -63,7 +63,7 @@ function partsOf(principal: string): Parts | undefined {
   try {
     value = JSON.parse(principal);
   } catch {
-    // The text of a `bindPrincipal` of the user's own, whose parts are unknown.
+    // The text comes from the user's own `bindPrincipal`, so its parts are unknown.
   }
   return isParts(value) ? value : undefined;
 }

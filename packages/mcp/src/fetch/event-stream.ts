@@ -97,7 +97,7 @@ async function rewriteEvent(event: Uint8Array, { rewrite, unreadable }: Rewritin
   if (mayHaveState(others.join('\n'))) return replaced();
   try {
     // Of two members with one name, the client gets the one that was checked. Some clients, such as older ones in
-    // Python, treat these characters, which JSON has only in texts, as the end of a line.
+    // Python, treat these characters, which occur in JSON only within strings, as the end of a line.
     const json = printExactly(rewritten).replaceAll(
       /[\u0085\u2028\u2029]/g,
       (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`,

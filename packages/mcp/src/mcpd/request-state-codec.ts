@@ -164,7 +164,7 @@ export function createMcpdRequestStateCodec(options: McpdRequestStateCodecOption
     decode(token: string, who: McpdRequester): string | null {
       const material = materialOf(binding, who);
       const candidates = keys.open;
-      // Longer tokens are not decoded: an attacker chooses the token.
+      // Longer tokens are not decoded, because an attacker chooses the token.
       if (material === undefined || typeof token !== 'string' || token.length > MAX_TOKEN_LENGTH) return null;
       const claims = unsealMcpd(mode, candidates, token, material);
       // Not awaited: for null, the caller asks the user again.

@@ -51,8 +51,8 @@ const PROTECTED = Symbol('sealring.protected');
  * `requestState` in plaintext. Applies to `tools/call`, `prompts/get` and `resources/read` only.
  *
  * Call it before you register anything, or with `adopt: true` before you connect the server. An `McpServer` with
- * `capabilities: { tools: {} }` registers handlers in its constructor: use {@link createProtectedMcpServer} for it. A
- * `ServerOptions.requestState.verify` of your own runs first and gets the sealed token; it must accept the token and
+ * `capabilities: { tools: {} }` registers handlers in its constructor: use {@link createProtectedMcpServer} for it.
+ * Your own `ServerOptions.requestState.verify` runs first and gets the sealed token; it must accept the token and
  * return nothing. For a handler that was adopted, that hook runs second and gets the state.
  *
  * @returns `server`, the same object.
@@ -215,8 +215,8 @@ class Interposed implements Watcher {
   }
 
   /**
-   * Wraps the fallback handler, which the SDK calls for a method without a handler. One that is assigned later is wrapped
-   * at the next message: a setter on the server would make every access to it slow.
+   * Wraps the fallback handler, which the SDK calls for a method without a handler. A fallback that is assigned later
+   * is wrapped at the next message: a setter on the server would make every access to it slow.
    * @returns whether no unguarded fallback is left.
    */
   #guardFallback(): boolean {

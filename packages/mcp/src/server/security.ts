@@ -37,8 +37,8 @@ export interface RequestStatePolicyOptions {
    * What to do when a token is refused. `reject`: answer with error -32602. `re-elicit`: for an expired token or an
    * unknown key, run the handler as on the first round, without `requestState` and `inputResponses`; answer with the error
    * otherwise. `re-elicit-any`: run the handler for every reason, which fails the official tampered-state scenario by
-   * design. With all three, input responses without a `requestState` reach the handler: use them only together with a
-   * state. Default: `reject`.
+   * design. With all three, input responses without a `requestState` reach the handler: use input responses only
+   * together with a state. Default: `reject`.
    */
   readonly onInvalid?: OnInvalid;
   /** Longest token to seal. Characters, 256 to 262 144. Default: 65 536. */

@@ -164,7 +164,10 @@ function reElicits(onInvalid: OnInvalid, reason: RejectReason): boolean {
   return onInvalid === 're-elicit' && (reason === 'expired' || reason === 'unknown key');
 }
 
-/** Calls a function that the user passed. Its failure, also a later rejection, must not change the answer to the client. */
+/**
+ * Calls a function that the user passed. Its failure, including a later rejection, must not change the answer to the
+ * client.
+ */
 function quietly(callback: () => unknown, failed: (error: unknown) => void = () => {}): void {
   try {
     const result = callback();

@@ -60,7 +60,7 @@ describe('vectors of mcp.d’s secureRequestState, revision of June 2026', () =>
     const who = { subject: vector.subject, target: vector.tool };
     const exp = expOf(vector);
     const ours = codecOf(vector, '2026-06', (exp - 300) * 1_000).encode(vector.state, who);
-    // Encrypted ones have a nonce each: the reference makes the same payload into both.
+    // Encrypted tokens have a nonce each: the reference makes the same payload into both.
     const payload = JSON.stringify({ b: tagOf(vector), exp, s: vector.state });
     const under = (wire: string) =>
       vector.mode === 'signed' ? vector.wire : encryptedAs({ ...vector, wire }, payload);

@@ -335,7 +335,7 @@ describe('the check at the transport', () => {
       };
       return server;
     });
-    // Patched outside of this package's patch, which so notices and stops a change by middleware.
+    // Patched outside this package's patch, which therefore notices and stops a change by middleware.
     const answer = await http.call('tools/call', { name: 'refund', arguments: { order: 'A1' } });
     expect(answer.error).toEqual(NOT_SEALED);
     expect(events.map((event) => event.reason)).toEqual(['unsealed requestState']);

@@ -432,7 +432,7 @@ describe('codecs', () => {
     ['unknown key', new InvalidRequestState('unknown key'), 'unknown key'],
     ['of another copy of the class', named('InvalidRequestState', 'unknown key'), 'unknown key'],
     ['with the Python SDK’s word', named('InvalidRequestState', 'seal'), 'authentication failed'],
-    ['with a reason of its own', named('InvalidRequestState', 'canary'), 'codec error'],
+    ['with its own reason', named('InvalidRequestState', 'canary'), 'codec error'],
     ['with a reason and another name', named('KmsError', 'unknown key'), 'codec error'],
     ['a plain one', new Error('canary'), 'codec error'],
     ['no Error at all', 'canary', 'codec error'],

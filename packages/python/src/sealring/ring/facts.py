@@ -215,7 +215,7 @@ def _unknown(
 def _is_worth_unwrapping(key: RingKey, entry: RingEntry, signers: Signers) -> bool:
     """The times of a tombstone were never authenticated: another entry of that id may be the
     right one. If all its certifiers have been revoked since, others accept only its own
-    certificate. A key that expired by a clock that was set back since is needed again."""
+    certificate. A key that expired by a clock that was later set back is needed again."""
     if not key.is_tombstone:
         return key.held is None and not key.is_revoked and key.times == entry.times
     return key.times != entry.times or (

@@ -43,11 +43,10 @@ class Founding:
         self._writer = writer
         self._own_claim: str | None = None
         self._waiting_for: _Claim | None = None
-        # The times when a claim of others was first and last seen.
+        # The times when a claim of another member was first and last seen.
         self._waiting: tuple[Moment, Moment] | None = None
         self._looks = 0
-        # Whether the KMS failed the last time: then the key is created first, and the store is
-        # not written before.
+        # Whether the last call to the KMS failed: if so, the key is created before anything is written to the store.
         self._has_kms_failed = False
 
     def attempt(self, reason: Literal["initial", "emergency"] = "initial") -> float:

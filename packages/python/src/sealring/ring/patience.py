@@ -34,7 +34,7 @@ LASTING_IF_STARTED = frozenset(
 
 
 def patience_with(error: RingStoreError | KeyWrapperError) -> Patience:
-    """How long such a failure may still pass by itself."""
+    """How long to wait for such a failure to pass by itself."""
     if isinstance(error, LineageError):
         return "long"
     if isinstance(error, RingStoreError):
@@ -43,7 +43,7 @@ def patience_with(error: RingStoreError | KeyWrapperError) -> Patience:
         return "none"
     if not error.causes:
         return _patience_with_code(error.code)
-    # One of several key wrappers is enough for most calls, so the one that may pass counts.
+    # One of several key wrappers is enough for most calls, so the failure that may pass counts.
     found = [patience_with(cause) for cause in error.causes]
     return "long" if "long" in found else "short" if "short" in found else "none"
 

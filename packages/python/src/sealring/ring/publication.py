@@ -115,9 +115,9 @@ def _need_of(key: RingKey, links: set[str], read: Mapping[str, RingEntry], curre
     """How much a full document needs a revoked key: most if a starting member needs it to see that
     the keys in use are of one ring; then if another writer wrote it as live, and must read its
     revocation; then if the document has it already, so that members do not overwrite each other. A
-    key that every member knows to be revoked, or that no member knows, is not used. Any other key
-    comes before a doubtful one: never unwrapped, and certified only by keys that have expired. An
-    attacker who stole an expired key can make any number of those; members that started later
+    key that every member knows to be revoked, or that no member knows, is not used. Any other key comes before a
+    doubtful one, which was never unwrapped and is certified only by keys that have expired. An attacker who stole an
+    expired key can make any number of those; members that started later
     ignore them."""
     if key.id in links:
         return 5
@@ -133,11 +133,9 @@ def _revoked_at(key: RingKey) -> int:
 
 
 def _links_between(in_use: list[RingKey], known: Mapping[str, RingKey]) -> set[str]:
-    """Revoked keys that keys in use come after, where these name no other key in use: as few as
-    reach one. The oldest has none."""
-    used = {key.id for key in in_use}
-    links: set[str] = set()
-    for key in sorted(in_use, key=birth, reverse=True)[:-1]:
+    """Revoked ancestors of keys in use, if these name no other key in use: as few as reach the next one. The oldest has
+    none.""" used = {key.id for key in in_use} links: set[str] = set() for key in sorted(in_use, key=birth,
+    reverse=True)[:-1]:
         origin: RingKey | None = key
         while origin is not None and origin.ancestors and used.isdisjoint(origin.ancestors.ids):
             named = (known[key_id] for key_id in origin.ancestors.ids if key_id in known)

@@ -27,8 +27,7 @@ class RingClock:
         # An answer may be as old as the deadline of its call when it is evaluated.
         self._tolerated_ms = self._step_ms + policy.kms_timeout_seconds * 1_000
         self._lock = threading.Lock()
-        # By service: its date minus monotonic time. Only those noted since the wall clock last
-        # stepped.
+        # For each service, its date minus monotonic time. Only dates that were noted since the wall clock last stepped.
         self._dates: dict[Service, float] = {}
         self._has_seen_dates = False
         now = moment_of(clock)
@@ -93,7 +92,7 @@ class RingClock:
         return f"this machine's clock is {_seconds(ms)} s {direction} that of the {service}"
 
     def disputed_by(self, now: Moment) -> Service | None:
-        """The service whose date disagrees, while that of the other one agrees."""
+        """The service whose date disagrees, while the date of the other service agrees."""
         if self.trouble(now) is not None:
             return None
         with self._lock:
@@ -114,7 +113,7 @@ class RingClock:
             self._believe(now, is_dated=False)
             return
         self._is_stepped = True
-        # Noted before the step: if the machine was suspended, they no longer fit.
+        # These dates were noted before the step: if the machine was suspended, they no longer match.
         self._dates.clear()
 
     def _was_suspended(self, now: Moment) -> bool:

@@ -28,7 +28,7 @@ _BACKOFF_CAP_MS = 5_000
 _LONGEST_CONFLICT_WAIT_MS = 1_000
 # If the store did not answer *absent* for longer than this, the wait begins again.
 _LONGEST_SILENCE_MS = 60_000
-# How long resolver and credentials of a machine that is still starting may fail.
+# How long the resolver and the credentials of a machine that is still starting may fail.
 _STARTING_MACHINE_MS = 10_000
 # A start that takes longer logs a warning with what it waits for.
 _SILENT_SECONDS = 2.0
@@ -137,12 +137,9 @@ class _Progress:
         self.has_read_failed = False
 
     def deadline(self) -> Deadline:
-        """The time limit of this start; a member that saw no ring had to wait for
-        absence first."""
-        is_waiting = self.last_absent is not None and self._may_create
-        seconds = self._start.view.policy.start_timeout_seconds
-        seconds += self._create_after_seconds if is_waiting else 0
-        return later(self.started_at, seconds * _MS)
+        """The time limit of this start; a member that saw no ring must first wait for absence.""" is_waiting =
+        self.last_absent is not None and self._may_create seconds = self._start.view.policy.start_timeout_seconds
+        seconds += self._create_after_seconds if is_waiting else 0 return later(self.started_at, seconds * _MS)
 
     def deadline_for(self, error: RingStoreError | KeyWrapperError) -> Deadline:
         """How long such a failure is retried."""
@@ -213,7 +210,7 @@ class _Progress:
         if not self._may_create:
             self.last_failure = None
         if self.deadline().ms_left(now) <= 0:
-            # The error that prevented the creation says more than the absence.
+            # The error that prevented the creation is more informative than the absence.
             raise self.last_failure or RingStoreError("absent", _NO_RING)
         return self._create_or_wait(self.absent_since, there, known)
 

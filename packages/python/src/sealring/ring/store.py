@@ -139,9 +139,8 @@ class StoredDocument:
         return self.latest
 
     def write(self, document: RingDocument) -> None:
-        """Replaces the version that was read or written last; RingConflictError when the store no
-        longer holds that."""
-        text = encode_document(self._view.ring, document)
+        """Replaces the version that was read or written last; RingConflictError when the store no longer holds that
+        version.""" text = encode_document(self._view.ring, document)
         # A document that could not be read back must not be written.
         parsed = self._parsed(text)
         expected = None if self.latest is None else self.latest.revision

@@ -21,8 +21,8 @@ from .wraps import KeyWraps
 _MS = 1_000
 # Entries of a document that are unwrapped at once.
 _BATCH = 4
-# A random wait up to this before a document that lacks something is overwritten: one of many
-# members is enough.
+# The longest random wait before a document that lacks something is overwritten: it is enough if one of many members
+# does it.
 _REPAIR_WAIT_MS = 5_000
 # A foreign document is read twice, at least this far apart, before it is overwritten.
 _FOREIGN_WAIT_MS = 5_000
@@ -113,7 +113,7 @@ class RingSync:
         return sum(1 for _ in recent) > _CONTESTED_AFTER
 
     def take_repair(self) -> bool:
-        """Whether to overwrite what was just read now."""
+        """Whether to overwrite now what was just read."""
         now = self._view.now()
         if not self.was_answered or self.repair_at is None or self.repair_at.ms_left(now) > 0:
             return False

@@ -165,10 +165,8 @@ class RingView:
 
     def retire(self, now: Moment) -> None:
         """Overwrites the data keys that have expired, and drops the keys whose life is over on
-        every clock; their authenticators can still certify. By an unconfirmed time no key has
-        expired."""
-        wall_ms = self.wall_ms(now)
-        with self._lock:
+        every clock; their authenticators can still certify. While the time is unconfirmed, no key has expired."""
+        wall_ms = self.wall_ms(now) with self._lock:
             snapshot = self._snapshot
             if self.ring_clock.trouble(now) is not None:
                 return

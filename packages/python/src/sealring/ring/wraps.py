@@ -62,8 +62,7 @@ class _Named(NamedTuple):
 
 
 class _LastAnswer:
-    """The failure that a key wrapper answered with last, and all its attempts since it last
-    succeeded."""
+    """The last failure that a key wrapper answered with, and the number of its attempts since it last succeeded."""
 
     def __init__(self) -> None:
         self._last: KeyWrapperError | None = None

@@ -176,10 +176,9 @@ class RingWriter:
         return [key for key in known.keys if not key.is_left and not publisher.is_removable(key)]
 
     def _has_room(self, known: RingSnapshot) -> bool:
-        """Whether there is room for a key that nothing else can take the place of: revoked ones can
-        be left out for it, once every member that reaches the store has read the revocation."""
-        policy, wall_ms = self._view.policy, self._view.wall_ms()
-        read_ms = (2 * policy.refresh_every_seconds + policy.clock_skew_seconds) * _MS
+        """Whether there is room for a key that nothing else can replace: revoked keys can be left out for it, once
+        every member that reaches the store has read their revocation.""" policy, wall_ms = self._view.policy,
+        self._view.wall_ms() read_ms = (2 * policy.refresh_every_seconds + policy.clock_skew_seconds) * _MS
 
         def is_spare(key: RingKey) -> bool:
             claim = key.revocation

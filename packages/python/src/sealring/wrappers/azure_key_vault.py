@@ -128,7 +128,7 @@ class AzureKeyVaultKeyWrapper:
     called: one that is neither of `key_id` nor of `also_unwrap` is refused before any call.
 
     **RSA wrapping does not authenticate its origin**: anyone who has the public key can wrap a
-    data key of their own. With RSA-OAEP-256 a member needs `sign_key_id` and `sign_public_keys`;
+    data key that they chose. With RSA-OAEP-256 a member needs `sign_key_id` and `sign_public_keys`;
     a reader needs the latter.
 
     Args:
