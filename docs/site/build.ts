@@ -68,7 +68,7 @@ app.converter.on(Converter.EVENT_CREATE_DOCUMENT, (_, document: DocumentReflecti
   const path = relative(root, join(root, `${document.name}.md`));
   const [first, ...rest] = document.content;
   const title = /^\s*# (.*)$/m.exec(first?.kind === 'text' ? first.text : '')?.[1];
-  if (first === undefined || title === undefined) throw new Error(`${path} begins with no title`);
+  if (first === undefined || title === undefined) throw new Error(`${path} does not begin with a title`);
   FileRouter.pathOf.set(document, path);
   document.name = title.replaceAll(/[`*]/g, '');
   // The page shows the title by itself.

@@ -29,7 +29,7 @@ variable "ring_name" {
 }
 
 variable "key_ring_name" {
-  description = "The key ring of Cloud KMS to make; its name can never be used again. Null is `sealring-<ring_name>`, with hyphens for dots."
+  description = "The key ring of Cloud KMS to create; its name can never be used again. Null is `sealring-<ring_name>`, with hyphens for dots."
   type        = string
   default     = null
 
@@ -92,7 +92,7 @@ variable "destroy_scheduled_days" {
 }
 
 variable "bucket_name" {
-  description = "The bucket to make for the ring. Bucket names are global."
+  description = "The bucket to create for the ring. Bucket names are global."
   type        = string
 
   validation {

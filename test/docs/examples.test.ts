@@ -40,7 +40,7 @@ const TOLD: Readonly<Record<string, readonly RegExp[]>> = {
     /^A → ada +booked: 3 nights in Lisbon with breakfast$/,
     /the second page again, with 5 nights: Breakfast\?/,
     /the last page again: already booked/,
-    /a state of her own making: -32602 Invalid or expired requestState \(reason on A: malformed\)/,
+    /a state that she made up: -32602 Invalid or expired requestState \(reason on A: malformed\)/,
     /sent by mallory: -32602 Invalid or expired requestState \(reason on B: principal\)/,
   ],
   proxy: [
@@ -51,7 +51,7 @@ const TOLD: Readonly<Record<string, readonly RegExp[]>> = {
     /ada's token, sent by mallory: -32602 Invalid or expired requestState \(reason on P2: principal\)/,
     /North's own token: -32602 Invalid or expired requestState \(reason on P1: malformed\)/,
     /the proxy's token: -32602 Invalid or expired requestState \(reason on North: malformed\)/,
-    /a state of her own making: -32602 Invalid or expired requestState \(reason on P1: malformed\)/,
+    /a state that she made up: -32602 Invalid or expired requestState \(reason on P1: malformed\)/,
   ],
 };
 

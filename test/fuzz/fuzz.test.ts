@@ -39,7 +39,7 @@ describe('the fuzzer', () => {
     ).toContain('TypeError');
   });
 
-  test('finds a promise that rejects with one', async () => {
+  test('finds a promise that rejects with such an exception', async () => {
     expect(
       await whatFails(async (input) => (input.includes('}') ? undefined : Reflect.get(JSON.parse('null'), 'x'))),
     ).toContain('TypeError');

@@ -62,7 +62,7 @@ try {
   refused(north, "the proxy's token", await confirmed.repeat(north.url, { by: 'ada' }), 'malformed');
   const chosen = JSON.stringify({ carrier: 'South', requestState: theirs });
   const made = await confirmed.repeat(p1.url, { by: 'ada', requestState: chosen });
-  refused(p1, 'a state of her own making', made, 'malformed');
+  refused(p1, 'a state that she made up', made, 'malformed');
   say('', 'every step succeeded');
 } catch (error) {
   say('', `FAILED: ${error instanceof Error ? error.message : String(error)}`);

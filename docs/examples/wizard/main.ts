@@ -53,7 +53,7 @@ try {
   say('→ C', `the last page again: ${again}`);
 
   const skipped = JSON.stringify({ booking: 'mine', answers: ['Lisbon', 300, true] });
-  await refused(a, 'a state of her own making', last.withState(skipped), 'malformed');
+  await refused(a, 'a state that she made up', last.withState(skipped), 'malformed');
   await refused(b, 'sent by mallory', last.by('mallory'), 'principal');
   say('', 'every step succeeded');
 } catch (error) {

@@ -54,7 +54,7 @@ export function readOptions(options: AzureBlobRingOptions): Settings {
 
 function containerOf(container: unknown, credential: unknown): AzureBlobRingContainer {
   if (typeof container !== 'string') {
-    if (credential !== undefined) throw option.rangeError(`${OWNER}: credential goes with a container that is a URL`);
+    if (credential !== undefined) throw option.rangeError(`${OWNER}: credential requires a container that is a URL`);
     const wanted = 'a ContainerClient (an object with getBlockBlobClient) or a URL';
     return option.objectWith<AzureBlobRingContainer>(OWNER, 'container', container, 'getBlockBlobClient', wanted);
   }

@@ -107,7 +107,7 @@ function signKeysToFetch({
 }: SigningOptions): readonly VaultKeyVersionId[] | undefined {
   if (signKeyId === undefined || signPublicKeys !== undefined) {
     if (alsoVerify === undefined) return undefined;
-    throw option.rangeError(`${OWNER}: alsoVerify goes with signKeyId and without signPublicKeys`);
+    throw option.rangeError(`${OWNER}: alsoVerify requires signKeyId, and cannot be combined with signPublicKeys`);
   }
   const check = (name: string, value: unknown): VaultKeyVersionId => versionIdOf(OWNER, name, value);
   const others = option.listOf(OWNER, 'alsoVerify', alsoVerify ?? [], 'key identifiers', MAX_ALSO_VERIFY, check);

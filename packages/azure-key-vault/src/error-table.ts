@@ -14,7 +14,8 @@ export interface SeenAnswer {
 }
 
 const CREDENTIALS = 'the credential could not get a token, or the vault does not accept it';
-const USAGE = 'the key operations of the key must include wrapKey and unwrapKey, those of signKeyId sign';
+const USAGE =
+  'the key operations of the key must include wrapKey and unwrapKey, and those of signKeyId must include sign';
 const REQUEST = 'the key must be RSA of 2048 bits or more for RSA-OAEP-256, oct-HSM for A256KW, EC P-256 for signKeyId';
 const NETWORK = "the vault's firewall or network rules refuse this client";
 

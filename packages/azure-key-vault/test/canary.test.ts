@@ -59,7 +59,7 @@ async function setUp(): Promise<{ keyWrapper: KeyWrapper; made: WrappedKey }> {
 }
 
 describe('no error has the data key that the SDK’s error has (F33)', () => {
-  test('the SDK’s own errors have it: in the request’s body when wrapping, in the message when an answer is cut', async () => {
+  test('the SDK’s own errors have the data key: in the request’s body when wrapping, in the message when an answer is cut', async () => {
     const { vault, rsa, clients } = setup();
     const properties = { vaultUrl: vault.url, name: rsa.name };
     const client = clients.cryptography({ id: vault.idOf(rsa, rsa.current), name: rsa.name, properties });

@@ -160,7 +160,7 @@ describe('refusals of the vault', () => {
   });
 });
 
-test('of a client that shows no HTTP answers, the key id that it reports is checked', async () => {
+test('the key id that a client reports is checked if the client shows no HTTP answers', async () => {
   const { clients, wrapper } = setup();
   const silent = (spoil: (answer: object) => object): AzureKeyVaultClients => ({
     keys: (vaultUrl) => clients.keys(vaultUrl),

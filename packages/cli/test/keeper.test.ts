@@ -216,7 +216,7 @@ ${text}`,
     expect(keeper.events.filter(({ event }) => event === 'revocation')).toHaveLength(1);
   });
 
-  test('a keeper exits with 0 after SIGTERM, and its last line says so', async () => {
+  test('a keeper exits with 0 after SIGTERM, and reports it in its last line', async () => {
     await using keeper = new KeeperProcess(project.cwd, ['--health-port', '0']);
     await keeper.reported('started');
     expect(await keeper.terminate()).toBe(0);

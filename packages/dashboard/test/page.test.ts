@@ -256,7 +256,7 @@ describe('serveDashboard', () => {
     }
   });
 
-  test('the rounds end when the signal is aborted, without another look at the ring', async () => {
+  test('the rounds end when the signal is aborted, without another read of the ring', async () => {
     let looks = 0;
     const looking = (): Promise<RingReport> => {
       looks += 1;

@@ -171,7 +171,7 @@ describe('adapter rule 6: a wrapped key never chooses which key is called', () =
   });
 
   test.each(['a version that does not exist', 'a version that exists, after a rotation', 'a version that is disabled'])(
-    'relabelled to %s of the same key, a wrapped key is corrupt (F15)',
+    'a wrapped key relabelled to %s of the same key is corrupt (F15)',
     async (which) => {
       const { keyId, keyWrapper } = world.setUp();
       const made = await keyWrapper.wrap(sampleKey(), { context });

@@ -124,7 +124,7 @@ def document(keys: Sequence[MadeKey], *, ring: str = RING, **more: object) -> st
 
 
 class Store:
-    """A ring store with knobs."""
+    """A ring store with settings for faults."""
 
     kind = "test"
 
@@ -157,7 +157,7 @@ class Store:
 
 
 class Kms:
-    """A local key wrapper with knobs."""
+    """A local key wrapper with settings for faults."""
 
     provider = "local"
     supports = Supports()

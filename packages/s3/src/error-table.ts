@@ -13,7 +13,8 @@ export interface Identity {
   readonly revision: string;
 }
 
-const DENIED = 'S3 refused the call; without the permission to list the bucket, also for an object that does not exist';
+const DENIED =
+  'S3 refused the call; without the permission to list the bucket, it also does so for an object that does not exist';
 const CREDENTIALS = 'the credentials are missing, wrong or expired';
 const REQUEST = 'S3 does not accept the request: check bucket, key and expectedBucketOwner';
 const BUSY = 'S3 cannot serve requests at the moment';

@@ -9,7 +9,7 @@ const MAX_ANSWER_BYTES = 65_536;
 
 const NO_TOKEN: ServiceFailure = Object.freeze({
   kind: 'unavailable',
-  hint: 'the token function failed, or gave something other than 1 to 8192 visible ASCII characters',
+  hint: 'the token function failed, or returned something other than 1 to 8192 visible ASCII characters',
 });
 
 /** Vault's answer with 200. */
@@ -76,7 +76,7 @@ async function readText({ body }: VaultResponse): Promise<string | undefined> {
   let text = '';
   let length = 0;
   for await (const chunk of body ?? []) {
-    if (!types.isUint8Array(chunk)) throw new TypeError('the client gave something other than bytes');
+    if (!types.isUint8Array(chunk)) throw new TypeError('the client returned something other than bytes');
     length += chunk.length;
     if (length > MAX_ANSWER_BYTES) return undefined;
     text += decoder.decode(chunk, { stream: true });

@@ -111,7 +111,7 @@ async function swaps(ring: RingStore, call: Call, wrote: string[]): Promise<Find
   if (read?.document !== 'sealring doctor 2' || read.revision !== second.revision) {
     return error(
       'store-stale-read',
-      `the store returned an older document than it had just accepted (${ring.kind})`,
+      `the store returned an older document than the one that it had just accepted (${ring.kind})`,
       'Read from the primary, and not through a cache.',
     );
   }

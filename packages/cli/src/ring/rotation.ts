@@ -28,7 +28,7 @@ export function rotationOf(newest: KeyTimes, times: ResolvedPolicy, nowMs: numbe
     return {
       state: 'overdue',
       due,
-      detail: `a rotation was due at ${due.toISOString()}: the newest key seals for too long`,
+      detail: `a rotation was due at ${due.toISOString()}: the newest key has sealed for too long`,
     };
   }
   // Members wait up to refreshEverySeconds, and again after a failed attempt.

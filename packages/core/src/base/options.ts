@@ -117,7 +117,7 @@ export function secretBytes(owner: string, name: string, value: unknown, minByte
   if (bytes.length < minBytes) {
     throw optionRangeError(
       `${owner}: ${name} must be at least ${minBytes} bytes of secret randomness, got ${bytes.length}: ` +
-        `give what "openssl rand -base64 ${minBytes}" prints`,
+        `pass the output of "openssl rand -base64 ${minBytes}"`,
     );
   }
   return bytes;

@@ -130,16 +130,19 @@ describe('a start on an empty store', () => {
   });
 });
 
-describe('a start while the KMS is', () => {
-  test.each(['throttled', 'unavailable'] as const)('%s continues when that has passed', async (kind) => {
-    await start();
-    fleet.kms.failing = kind;
-    fleet.clock.schedule(() => (fleet.kms.failing = undefined), 20_000);
-    const { member, seconds } = await start();
-    expect(member?.codec.health().ready).toBe(true);
-    expect(seconds).toBeGreaterThanOrEqual(20);
-    expect(seconds).toBeLessThan(30);
-  });
+describe('a start during a temporary failure of the KMS', () => {
+  test.each(['throttled', 'unavailable'] as const)(
+    'a start while the KMS is %s continues when that has passed',
+    async (kind) => {
+      await start();
+      fleet.kms.failing = kind;
+      fleet.clock.schedule(() => (fleet.kms.failing = undefined), 20_000);
+      const { member, seconds } = await start();
+      expect(member?.codec.health().ready).toBe(true);
+      expect(seconds).toBeGreaterThanOrEqual(20);
+      expect(seconds).toBeLessThan(30);
+    },
+  );
 });
 
 describe('a start on a ring', () => {

@@ -165,7 +165,7 @@ describe('keys', () => {
   test('an error names the key by its index and shows nothing of it', () => {
     const short = 'canary-of-31-bytes-xxxxxxxxxxxx';
     expect(() => new AesGcmRequestStateCodec([secret, short])).toThrow(
-      /keys\[1\].*got 31: give what "openssl rand -base64 32" prints$/,
+      /keys\[1\].*got 31: pass the output of "openssl rand -base64 32"$/,
     );
     expect(() => new AesGcmRequestStateCodec([secret, short])).not.toThrow(/canary/);
     expect(() => new AesGcmRequestStateCodec([secret, 'x'.repeat(40), secret])).toThrow(/keys\[2\]/);

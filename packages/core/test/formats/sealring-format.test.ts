@@ -710,7 +710,7 @@ describe('key ids', () => {
     }
   }
 
-  test('ids that are names of every object are no ids of a document, and unknown keys in a token (F17)', () => {
+  test('ids that are member names of every object are not valid in a document, and are unknown keys in a token (F17)', () => {
     const { tokens } = oneKey();
     const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf', '__proto__AAA', 'constructorA'];
     for (const name of names) {

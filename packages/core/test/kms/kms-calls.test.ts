@@ -438,7 +438,7 @@ describe('the events of calls', () => {
   });
   afterEach(() => events.end());
 
-  test('each call emits how it went and how long it took, until the codec is closed', async () => {
+  test('each call emits its outcome and its duration, until the codec is closed', async () => {
     const { calls, clock, closing } = setUp();
     const slow = watch(calls.call(WHAT, () => pause(clock, 500), BACKGROUND));
     await clock.advance(0.5);

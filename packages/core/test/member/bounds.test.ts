@@ -170,7 +170,7 @@ describe('the memory of a member is bounded (F23)', () => {
     for (const token of tokens) expect([open(a, token), open(b, token)]).toEqual(['state', 'state']);
   });
 
-  test('the revocation of the 64th key brings no successor until every member has read of the earlier ones', async () => {
+  test('the revocation of the 64th key brings no successor until every member has read the earlier ones', async () => {
     const a = await fleet.start();
     for (let i = 1; i < 48; i++) await a.codec.rotate();
     for (let i = 48; i < 64; i++) await a.codec.revoke(a.codec.health().sealingKey ?? '');

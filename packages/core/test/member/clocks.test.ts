@@ -215,7 +215,7 @@ describe('a wall clock that steps (F13)', () => {
     expectEnded();
   });
 
-  test('a wall clock that steps back leaves a member without a key, rather than with an older one than has sealed', async () => {
+  test('a wall clock that steps back leaves a member without a key, rather than with a key older than one that has sealed', async () => {
     const a = await start(0);
     await a.codec.rotate({ emergency: true });
     const known = keeperOf(a.codec)?.view.snapshot.keys ?? [];

@@ -200,7 +200,7 @@ describe('after a push', () => {
     },
   );
 
-  test('no KMS check is made that is not due', async () => {
+  test('a KMS check is made only when it is due', async () => {
     const writer = await fleet.start();
     await start({ ring: fleet.store.connect() });
     await fleet.clock.advance(800);
@@ -373,7 +373,7 @@ describe('a rotation, at half of every wait (F7)', () => {
     expect(log.of('rotation-failed')).toMatchObject([{ source: 'kms', kind: 'unavailable' }]);
   });
 
-  test('unwraps a key that it learns of at the end of its turn once, too', async () => {
+  test('unwraps a key that it learns of at the end of its turn only once', async () => {
     const writer = await fleet.start({ ring: fleet.store.connectUnwatched() });
     const member = await startBeforeDue();
     await fleet.clock.advance(400);

@@ -157,7 +157,7 @@ describe('a rotation that is due', () => {
     expect(rotation.isFailing).toBe(false);
   });
 
-  test('a lost race is no failure', async () => {
+  test('a lost race is not a failure', async () => {
     const { rotation, clock, publish, ended } = setUp();
     publish.mockRejectedValue(new RingConflictError());
     rotation.consider();

@@ -138,7 +138,7 @@ describe('a read of the ring', () => {
       false,
       false,
     ],
-  ])('%s is met as it must be', async (_, facts, document, outcome, teaches, isForeign) => {
+  ])('a read of %s has the expected effect', async (_, facts, document, outcome, teaches, isForeign) => {
     const { sync, read, wasRead, consider, view } = setUp(facts);
     expect(await read(document)).toBe(outcome);
     expect(wasRead).toHaveBeenCalledTimes(teaches ? 1 : 0);
@@ -147,7 +147,7 @@ describe('a read of the ring', () => {
     expect(sync.wasAnswered).toBe(true);
   });
 
-  test('a store that does not answer teaches nothing', async () => {
+  test('a read of a store that does not answer learns nothing', async () => {
     const { sync, read, consider } = setUp();
     await read(documentWith(root));
     expect(await read(new RingStoreError('denied', 'x'))).toBe('denied');

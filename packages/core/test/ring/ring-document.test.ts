@@ -571,7 +571,7 @@ describe('a document that a member must refuse', () => {
     }
   });
 
-  test('a document with a number is refused, however that is spelled, because no member of a document is one', () => {
+  test('a document with a number is refused, however it is spelled, because no member of a document is a number', () => {
     const text = textOf(entryOf(idOf(1)));
     for (const number of ['1e400', '-1e400', '0', '-0', '1e0', '5e-324']) {
       expect(() => parseDocument(text.replace('"local"', number), RING)).toThrow(refused('corrupt'));

@@ -152,7 +152,7 @@ describe('the missing facts of a document', () => {
       }
     });
 
-    test('a document lacks a key’s own revocation if its only certifier is revoked since, and the key is unwrapped for that', () => {
+    test('a document lacks a key’s own revocation if its only certifier has been revoked since, and the key is unwrapped for that', () => {
       const byTwo = { ...first, revoked: revocationBy(one.id, [two]) };
       const knowsByTwo = learn(newer, documentWith(byTwo, second, third), judgementOf()).known;
       const document = documentWith(byTwo, { ...second, revoked: revocationBy(two.id, [two, three]) }, third);
@@ -295,7 +295,7 @@ describe('a written document', () => {
     expect(keptOf(tombstone(second, revocationBy(two.id, [three])), versions(0, 16))).toEqual(names(0, 16));
   });
 
-  test('drops, over 256 KiB and after everything else, the vouchers that only others can check, and further certificates (F23)', () => {
+  test('over 256 KiB, the vouchers that only others can check, and further certificates, are dropped last (F23)', () => {
     const others = macsOf(8);
     const inUse = Array.from({ length: 8 }, (_, i) => testKey(i + 10));
     const read = documentWith(...inUse.map((key) => entryBy(key, [], { vouchers: others })));
@@ -377,7 +377,7 @@ describe('a written document', () => {
     expect([one, two, three].map(({ id }) => entries.some((entry) => entry.id === id))).toEqual([false, true, true]);
   });
 
-  test('drops, over 256 KiB, first carried entries, then keys of which only the revocation is known, then foreign wraps (F23)', () => {
+  test('over 256 KiB, carried entries are dropped first, then keys of which only the revocation is known, then foreign wraps (F23)', () => {
     const wrapsOf = (key: TestKey, count: number, isUnwrapped: boolean) =>
       Array.from({ length: count }, (_, i) => ({
         ...wrapBy(key, { keyId: `${isUnwrapped} ${i}`, wrapped: Buffer.alloc(1_500) }),
@@ -400,7 +400,7 @@ describe('a written document', () => {
     expect(keptOf(8, 2)).toEqual([false, false, 14]);
   });
 
-  test('drops, with room for one revoked key, first a key that was never unwrapped and that only expired keys certify', () => {
+  test('with room for one revoked key, a key that was never unwrapped and that only expired keys certify is dropped first', () => {
     const [genuine, junk, expired] = [testKey(1), testKey(2), testKey(3)];
     const inUse = Array.from({ length: 63 }, (_, i) => testKey(i + 4));
     const newest = inUse.at(-1) ?? expired;
@@ -426,7 +426,7 @@ describe('a written document', () => {
     expect(keptOf([expired, newest], () => documentWith())).toEqual([junk.id]);
   });
 
-  test('drops, if there is no room, only wraps that this member neither made nor unwrapped (F23)', () => {
+  test('if there is no room, only wraps that this member neither made nor unwrapped are dropped (F23)', () => {
     const many = Array.from({ length: 20 }, (_, i) => testKey(i + 1));
     const wrapsOf = (key: TestKey): RingWrap[] =>
       Array.from({ length: 15 }, (_, i) => wrapBy(key, { keyId: `v${i}`, wrapped: Buffer.alloc(1_500) }));

@@ -554,7 +554,7 @@ describe.concurrent('file ring: several processes', () => {
     },
   );
 
-  test('eight processes of 25 increments each lose none (F32)', { timeout: 300_000 }, async () => {
+  test('eight processes that make 25 increments each lose none (F32)', { timeout: 300_000 }, async () => {
     const path = await freshPath();
     const writers = Array.from({ length: 8 }, () => startWriter(path, 25));
     const exits = await Promise.all(writers.map(({ child }) => once(child, 'close')));

@@ -57,7 +57,7 @@ class KmsCodec:
             later. By default all.
         dangerously_trust_store: accept wraps that do not authenticate their origin: anyone who
             can write the store can then mint tokens.
-        format: what new tokens look like.
+        format: the token format to seal with.
         accept: what may be unsealed; by default only `format`.
         policy: times of the ring; the same on every member.
         accept_keys_created_after: keys created before this time count as revoked: for starts

@@ -134,7 +134,7 @@ class Calls:
     ) -> None:
         try:
             value = call()
-        except Exception as error:  # Handed to the thread that waits, if it still does.
+        except Exception as error:  # Handed to the waiting thread, if it still waits.
             with suppress(InvalidStateError):
                 answer.set_exception(error)
         else:

@@ -190,8 +190,7 @@ def _revocation_of(
     known = first_of(MAX_MACS, mine.by, others)
     if key.is_tombstone:
         # Its times are not authenticated, and they decide whether its certifier is newer: no
-        # certificate is added, because it would be valid for any times. Nor can its own be
-        # checked.
+        # certificate is added, because it would be valid for any times. Its own certificate cannot be checked either.
         holds = theirs is not None and is_certified(key, theirs, signers)
         return theirs if holds else Revocation(mine.at, known)
     certificates = _certificates_for(key, mine.at, signers, known)

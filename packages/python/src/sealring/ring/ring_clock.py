@@ -108,7 +108,7 @@ class RingClock:
         return now.steady_ms + self._offset_ms if self._is_stepped else now.wall_ms
 
     def _step(self, now: Moment) -> None:
-        # A time that no date ever fitted is replaced at once: the dates check the other one too.
+        # A time that no date ever matched is replaced at once: the dates check the other one too.
         if (self._dates and not self._is_dated) or self._was_suspended(now):
             self._believe(now, is_dated=False)
             return

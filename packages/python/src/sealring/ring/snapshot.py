@@ -32,7 +32,7 @@ class RingKey(RingEntry):
 
     @property
     def is_tombstone(self) -> bool:
-        """Whether it is known only for being revoked."""
+        """Whether only its revocation is known."""
         return self.signer is None
 
     def may_seal(self, now_ms: float) -> bool:

@@ -26,7 +26,7 @@ _CONFLICTS = frozenset(
 _REQUEST = "Blob Storage does not accept the request: check container and blob"
 _BUSY = "Blob Storage cannot serve requests at the moment"
 # Storage services REST API reference, "Blob service error codes" and "Common REST API error codes";
-# error names of azure-core and azure-identity. Else the status decides.
+# error names of azure-core and azure-identity. Otherwise the status decides.
 ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     # A missing container must not look like a ring that does not exist yet.
     **rows(

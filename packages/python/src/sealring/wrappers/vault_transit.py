@@ -275,7 +275,7 @@ class VaultTransitKeyWrapper:
         bound = b64encode(canonical_json(dict(context)).encode("utf-8")).decode("ascii")
         whole = {**body, "associated_data": bound}
         if not self._has_token():
-            hint = "the token function failed, or gave something other than visible ASCII"
+            hint = "the token function failed, or returned something other than visible ASCII"
             return KeyWrapperError("unavailable", _PROVIDER, operation=operation, hint=hint)
         answer = self._post(f"/v1/{key.mount}/{endpoint}/{key.name}", whole)
         if isinstance(answer, ConnectionFailure):
