@@ -134,7 +134,7 @@ resource "google_storage_bucket" "ring" {
     enabled = true
   }
 
-  # Also for deleted versions.
+  # This also applies to deleted versions.
   soft_delete_policy {
     retention_duration_seconds = 7 * 86400
   }

@@ -112,7 +112,7 @@ variable "bucket_location" {
 
   validation {
     condition     = var.bucket_location == null || can(regex("^[A-Za-z]+[A-Za-z0-9-]*$", var.bucket_location))
-    error_message = "bucket_location must be a location of Cloud Storage, as europe-west1 or EU."
+    error_message = "bucket_location must be a location of Cloud Storage, such as europe-west1 or EU."
   }
   validation {
     condition     = var.bucket_location != null || can(regex("^[a-z]+-[a-z]+[0-9]+$", var.location))

@@ -194,8 +194,8 @@ class RingStoreError(Exception):
         self.help = _section_on(f"RingStoreError: {kind}")
         """Address of the documentation on this kind."""
         self.revision = revision
-        """The revision of a stored document that is `corrupt` or `too-large`: with it, a member that knows the ring
-        overwrites that document."""
+        """The revision of a stored document that is `corrupt` or `too-large`: with it, a member
+        that knows the ring overwrites that document."""
 
 
 class SingleUseStoreError(Exception):

@@ -131,7 +131,8 @@ def parse_document(text: str, ring: str) -> RingDocument:
 
 
 def encode_document(ring: str, document: RingDocument) -> str:
-    """The text of a document: one line of ASCII. Its length is not checked against the bound of 256 KiB."""
+    """The text of a document: one line of ASCII. Its length is not checked against the bound of 256
+    KiB."""
     head: dict[str, object] = {"format": _FORMAT, "ring": ring}
     claim = {} if document.claim is None else {"claim": document.claim}
     keys = [_encoded(entry) for entry in document.entries]

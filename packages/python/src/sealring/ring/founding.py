@@ -46,7 +46,8 @@ class Founding:
         # The times when a claim of another member was first and last seen.
         self._waiting: tuple[Moment, Moment] | None = None
         self._looks = 0
-        # Whether the last call to the KMS failed: if so, the key is created before anything is written to the store.
+        # Whether the last call to the KMS failed: if so, the key is created before anything is
+        # written to the store.
         self._has_kms_failed = False
 
     def attempt(self, reason: Literal["initial", "emergency"] = "initial") -> float:

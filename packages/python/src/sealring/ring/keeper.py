@@ -292,10 +292,16 @@ class RingKeeper:
         )
 
     def _pass(self, options: CallOptions, *, reads: bool) -> None:
-        """One pass: reads the ring and makes the KMS check, as far as they are due. A failing store must not prevent
-        the KMS check, and a failing KMS must not prevent the read; while one of them fails, the other is not called
-        more often than usual.""" self._assert_open() began = self.view.now() self._last_pass_ms = began.steady_ms
-        self.view.ring_clock.tick(began) self.view.retire(began) failure: Exception | None = None try:
+        """One pass: reads the ring and makes the KMS check, as far as they are due. A failing store
+        must not prevent the KMS check, and a failing KMS must not prevent the read; while one of
+        them fails, the other is not called more often than usual."""
+        self._assert_open()
+        began = self.view.now()
+        self._last_pass_ms = began.steady_ms
+        self.view.ring_clock.tick(began)
+        self.view.retire(began)
+        failure: Exception | None = None
+        try:
             if reads or self._ms_until_read() <= _EARLY_MS:
                 self._read(options)
         except Exception as error:  # The only thread that refreshes must not end.

@@ -115,10 +115,10 @@ def _need_of(key: RingKey, links: set[str], read: Mapping[str, RingEntry], curre
     """How much a full document needs a revoked key: most if a starting member needs it to see that
     the keys in use are of one ring; then if another writer wrote it as live, and must read its
     revocation; then if the document has it already, so that members do not overwrite each other. A
-    key that every member knows to be revoked, or that no member knows, is not used. Any other key comes before a
-    doubtful one, which was never unwrapped and is certified only by keys that have expired. An attacker who stole an
-    expired key can make any number of those; members that started later
-    ignore them."""
+    key that every member knows to be revoked, or that no member knows, is not used. Any other key
+    comes before a doubtful one, which was never unwrapped and is certified only by keys that have
+    expired. An attacker who stole an expired key can make any number of those; members that started
+    later ignore them."""
     if key.id in links:
         return 5
     there = read.get(key.id)
@@ -133,9 +133,11 @@ def _revoked_at(key: RingKey) -> int:
 
 
 def _links_between(in_use: list[RingKey], known: Mapping[str, RingKey]) -> set[str]:
-    """Revoked ancestors of keys in use, if these name no other key in use: as few as reach the next one. The oldest has
-    none.""" used = {key.id for key in in_use} links: set[str] = set() for key in sorted(in_use, key=birth,
-    reverse=True)[:-1]:
+    """Revoked ancestors of keys in use, if these name no other key in use: as few as reach the next
+    one. The oldest has none."""
+    used = {key.id for key in in_use}
+    links: set[str] = set()
+    for key in sorted(in_use, key=birth, reverse=True)[:-1]:
         origin: RingKey | None = key
         while origin is not None and origin.ancestors and used.isdisjoint(origin.ancestors.ids):
             named = (known[key_id] for key_id in origin.ancestors.ids if key_id in known)
@@ -190,7 +192,8 @@ def _revocation_of(
     known = first_of(MAX_MACS, mine.by, others)
     if key.is_tombstone:
         # Its times are not authenticated, and they decide whether its certifier is newer: no
-        # certificate is added, because it would be valid for any times. Its own certificate cannot be checked either.
+        # certificate is added, because it would be valid for any times. Its own certificate cannot
+        # be checked either.
         holds = theirs is not None and is_certified(key, theirs, signers)
         return theirs if holds else Revocation(mine.at, known)
     certificates = _certificates_for(key, mine.at, signers, known)

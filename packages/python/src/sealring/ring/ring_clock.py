@@ -27,7 +27,8 @@ class RingClock:
         # An answer may be as old as the deadline of its call when it is evaluated.
         self._tolerated_ms = self._step_ms + policy.kms_timeout_seconds * 1_000
         self._lock = threading.Lock()
-        # For each service, its date minus monotonic time. Only dates that were noted since the wall clock last stepped.
+        # For each service, its date minus monotonic time. Only dates that were noted since the wall
+        # clock last stepped.
         self._dates: dict[Service, float] = {}
         self._has_seen_dates = False
         now = moment_of(clock)
@@ -113,7 +114,8 @@ class RingClock:
             self._believe(now, is_dated=False)
             return
         self._is_stepped = True
-        # These dates were noted before the step: if the machine was suspended, they no longer match.
+        # These dates were noted before the step: if the machine was suspended, they no longer
+        # match.
         self._dates.clear()
 
     def _was_suspended(self, now: Moment) -> bool:

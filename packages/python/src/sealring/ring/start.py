@@ -89,7 +89,7 @@ class RingStart:
         conflicts = failures = 0
         while True:
             self.calls.assert_open()
-            # Decisions by another time do not count.
+            # Decisions that were made with another time do not count.
             if view.ring_clock.start_anew(view.now()):
                 progress.absent_since = None
             try:
@@ -128,18 +128,20 @@ class _Progress:
     def __init__(self, start: RingStart, started_at: Moment) -> None:
         self._start = start
         self.started_at = started_at
-        # Since when the store was seen to hold no live key, and when it last was.
+        # When the store was first, and when last, seen to hold no live key.
         self.absent_since: Moment | None = None
         self.last_absent: Moment | None = None
         self.last_failure: RingStoreError | KeyWrapperError | None = None
         self.is_reading = False
-        # Whether that was a failure to read, which ends with the next read that succeeds.
+        # Whether the last failure was a failed read; the next successful read ends it.
         self.has_read_failed = False
 
     def deadline(self) -> Deadline:
-        """The time limit of this start; a member that saw no ring must first wait for absence.""" is_waiting =
-        self.last_absent is not None and self._may_create seconds = self._start.view.policy.start_timeout_seconds
-        seconds += self._create_after_seconds if is_waiting else 0 return later(self.started_at, seconds * _MS)
+        """The time limit of this start; a member that saw no ring must first wait for absence."""
+        is_waiting = self.last_absent is not None and self._may_create
+        seconds = self._start.view.policy.start_timeout_seconds
+        seconds += self._create_after_seconds if is_waiting else 0
+        return later(self.started_at, seconds * _MS)
 
     def deadline_for(self, error: RingStoreError | KeyWrapperError) -> Deadline:
         """How long such a failure is retried."""
@@ -234,7 +236,7 @@ class _Progress:
         return self._is_founded()
 
     def _is_founded(self) -> bool:
-        """False, after a wait, if another member is creating it: read again."""
+        """Returns False, after a wait, if another member is creating the key: read again."""
         wait_ms = self._start.founding.attempt()
         if wait_ms > 0:
             self._start.calls.pause(wait_ms / _MS)

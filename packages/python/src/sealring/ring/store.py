@@ -23,7 +23,8 @@ class StoredRing(NamedTuple):
 
 class ReadableRing(Protocol):
     """Where the ring document is stored, for reading. A store may have a str `location`: where
-    the ring is stored, for messages, without a secret, such as `s3://payments-sealring/payments.ring`.
+    the ring is stored, for messages, without a secret, such as
+    `s3://payments-sealring/payments.ring`.
     """
 
     @property
@@ -139,8 +140,9 @@ class StoredDocument:
         return self.latest
 
     def write(self, document: RingDocument) -> None:
-        """Replaces the version that was read or written last; RingConflictError when the store no longer holds that
-        version.""" text = encode_document(self._view.ring, document)
+        """Replaces the version that was read or written last; RingConflictError when the store no
+        longer holds that version."""
+        text = encode_document(self._view.ring, document)
         # A document that could not be read back must not be written.
         parsed = self._parsed(text)
         expected = None if self.latest is None else self.latest.revision

@@ -21,8 +21,8 @@ from .wraps import KeyWraps
 _MS = 1_000
 # Entries of a document that are unwrapped at once.
 _BATCH = 4
-# The longest random wait before a document that lacks something is overwritten: it is enough if one of many members
-# does it.
+# The longest random wait before a document that lacks something is overwritten: it is enough if one
+# of many members does it.
 _REPAIR_WAIT_MS = 5_000
 # A foreign document is read twice, at least this far apart, before it is overwritten.
 _FOREIGN_WAIT_MS = 5_000
@@ -39,7 +39,7 @@ class RingSync:
         self._wraps = wraps
         self._stored = stored
         self._anew = LearnAnew(view, wraps)
-        # The document that was learned completely, and by which time.
+        # The last document that was learned completely, and the time that decided it.
         self._learned: tuple[RingDocument | None, float] = (None, 0)
         # The last document that lacked nothing.
         self._whole: tuple[RingDocument | None, RingSnapshot | None] = (None, None)
@@ -104,11 +104,11 @@ class RingSync:
 
     @property
     def is_repairing(self) -> bool:
-        """Whether the store lacks facts that this process knows, and they are not written yet."""
+        """Whether the store lacks facts that this process knows and has not written yet."""
         return self.repair_at is not None
 
     def is_contested(self, now: Moment) -> bool:
-        """Whether something else keeps being written to the place of this ring in the store."""
+        """Whether another writer keeps overwriting this ring in the store."""
         recent = (at for at in self._overwritten if age_ms(at, now) < _CONTESTED_WINDOW_MS)
         return sum(1 for _ in recent) > _CONTESTED_AFTER
 
@@ -259,7 +259,7 @@ class RingSync:
         tried: set[str],
         options: CallOptions,
     ) -> list[RingEntry]:
-        # A read that others caused repeats no call: the timer does that.
+        # A read that others caused repeats no unwrap: the timer does that.
         is_caused = options.for_token or options.defer_unwraps
         now_ms = self._view.wall_ms()
         urgent = [

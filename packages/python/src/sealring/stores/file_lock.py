@@ -156,8 +156,9 @@ def _who_am_i() -> tuple[str, str]:
 
 
 def _process_stat(pid: str) -> tuple[str, bool] | None:
-    """Start time in clock ticks since boot, and whether the process has ended and only its entry is left (proc(5):
-    state Z or X, field 22).""" try:
+    """Start time in clock ticks since boot, and whether the process has ended and only its entry is
+    left (proc(5): state Z or X, field 22)."""
+    try:
         with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
             text = file.read()
     except OSError:

@@ -47,7 +47,10 @@ _key_id = matches(
 )
 
 _CREDENTIALS = "the credential could not get a token, or the vault does not accept it"
-_USAGE = "the key operations must include wrapKey and unwrapKey, and those of sign_key_id must include sign"
+_USAGE = (
+    "the key operations must include wrapKey and unwrapKey, and those of sign_key_id must include "
+    "sign"
+)
 _REQUEST = "the key must be RSA of 2048 bits or more, oct-HSM for A256KW, EC P-256 for sign_key_id"
 _NETWORK = "the vault's firewall or network rules refuse this client"
 _CHALLENGE = "the vault asks for a token for a domain other than its own: check the host of key_id"

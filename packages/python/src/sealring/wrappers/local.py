@@ -110,7 +110,8 @@ def _derive(name: str, value: object) -> tuple[str, AESGCM]:
     if len(secret) < _LEAST_SECRET_BYTES:
         least = f"at least {_LEAST_SECRET_BYTES} bytes of secret randomness"
         raise ValueError(
-            f"{_OWNER}: {name} must be {least}, got {len(secret)}: pass the output of {_PRINTS_A_KEY}"
+            f"{_OWNER}: {name} must be {least}, got {len(secret)}: "
+            f"pass the output of {_PRINTS_A_KEY}"
         )
     if all(0x20 <= byte <= 0x7E or 0x09 <= byte <= 0x0D for byte in secret):
         raise ValueError(
