@@ -303,7 +303,7 @@ resource "aws_s3_bucket_lifecycle_configuration" "ring" {
     id     = "expire-old-rings"
     status = "Enabled"
     filter {}
-    # Never the current one.
+    # The current version never expires.
     noncurrent_version_expiration {
       noncurrent_days = var.keep_noncurrent_days
     }

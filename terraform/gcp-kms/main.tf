@@ -139,7 +139,7 @@ resource "google_storage_bucket" "ring" {
     retention_duration_seconds = 7 * 86400
   }
 
-  # Never the current one.
+  # The current version never expires.
   lifecycle_rule {
     action {
       type = "Delete"

@@ -110,7 +110,7 @@ describe('a fake Cloud KMS, used by the vendor’s own client', () => {
     },
   );
 
-  test('refuses other additional data, changed bytes, cut bytes, and those of another key', async () => {
+  test('refuses other additional data, changed bytes, cut bytes, and bytes of another key', async () => {
     const { ciphertext } = await encrypt();
     const other = kms.createKey('another');
     const refused = { code: Status.INVALID_ARGUMENT };

@@ -136,7 +136,7 @@ export function judgeFleetCosts({ perMemberDay, measured, coldStart, herd }: Fle
     atMost(`store calls of ${tokens} tokens after the start`, timesIn(SHORTEST_REFRESH_SECONDS), storeCalls(calls)),
     atMost('KMS calls a day: simulator and formula apart', WITHIN, apart(simulated.kms, formula.kms)),
     atMost('store calls a day: simulator and formula apart', WITHIN, apart(simulated.store, formula.store)),
-    // With the unwrap that checks the new key.
+    // This includes the unwrap that checks the new key.
     atMost('KMS calls of a founder until its first seal', 2, kmsCalls(coldStart.founder)),
     ...coldStart.joiners.map(({ keys, calls: joiner }) =>
       atMost(`KMS calls of a member that comes to a ring of ${keys}`, keys, kmsCalls(joiner)),

@@ -1,8 +1,8 @@
 /**
  * `node --expose-gc growth-process.ts memory <keys> <salts>` prints the bytes that each further key of a ring and each
  * further remembered salt keep in use. `… heap <warm-up> <tokens> <samples>` seals and unseals this many tokens and
- * prints the bytes in use after each part of them, as a JSON array. Bytes are those of V8's heap and of buffers; what
- * OpenSSL holds is not among them.
+ * prints the bytes in use after each part of them, as a JSON array. Bytes are counted on V8's heap and in buffers;
+ * memory that OpenSSL holds is not counted.
  */
 import { type Clock, createKmsCodec, type KmsCodec } from '@sealring/core';
 import { countedServices } from './fleet-costs-counting.ts';

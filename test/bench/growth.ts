@@ -243,7 +243,8 @@ class Subject {
     const unsealReference = (): unknown => codec.unseal(this.#reference);
     timeByTurns(tokens.length, unsealReference, unseal, { one: warm, each: first });
     timeByTurns(tokens.length, unsealReference, unseal, { one: warm, each: next });
-    // After all the others, so that the keys of one do not push those of the other out of the processor's cache.
+    // This runs after all the others, so that the keys of one ring do not push the keys of another out of the
+    // processor's cache.
     timeByTurns(tokens.length, () => bare(0), bare, { one: bareWarm, each: bareNext });
     // The calls that they would have caused begin now.
     await macrotask();

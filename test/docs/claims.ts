@@ -83,7 +83,7 @@ function isIn(section: string, quote: string, document: string): boolean {
   return parts.some((part) => anchorOf(part.split('\n')[0] ?? '') === section && flat(part).includes(quote));
 }
 
-/** As GitHub makes the anchor of a heading. */
+/** Makes the anchor of a heading in the same way as GitHub. */
 function anchorOf(heading: string): string {
   return heading
     .replace(/^#+ /, '')

@@ -146,7 +146,7 @@ describe.skipIf(redis === undefined || moto === '')(
         await fleet.members[1]?.tell('rotate', { emergency: false });
         const [newest] = (await storedKeys()).toReversed();
         await until(() => fleet.sealingKeys.has(newest?.id ?? ''), 60);
-        // Until the last member has changed keys.
+        // Wait until the last member has changed keys.
         await pause(2_000);
       });
       expect(fleet.failures).toEqual([]);

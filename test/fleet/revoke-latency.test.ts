@@ -106,7 +106,7 @@ class Scene {
     }
   }
 
-  /** Until all members seal with one key, and are healthy. */
+  /** Waits until all members are healthy and seal with one key. */
   async agreed(): Promise<string> {
     let keyId: string | undefined;
     await until(async () => {
@@ -122,7 +122,7 @@ class Scene {
     return keyId ?? '';
   }
 
-  /** Until no running member seals with the key. */
+  /** Waits until no running member seals with the key. */
   async stopped(keyId: string): Promise<void> {
     const isSealing = (member: Member): boolean => !member.isFrozen && this.#sealsWith.get(member) === keyId;
     await until(async () => !this.fleet.members.some(isSealing), BOUND_SECONDS + CUT_OFF_SECONDS);

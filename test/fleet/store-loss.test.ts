@@ -151,7 +151,7 @@ describe.skipIf(redis === undefined)(`${MEMBERS} processes on Redis`, { timeout:
         expect((await storedKeyIds())?.toSorted()).toEqual(before?.toSorted());
       }
       await fleet.stop(fleet.members.slice(0, RESTARTED));
-      // Until the newest key seals, also at members that started from the copy.
+      // Wait until the newest key seals, also at members that started from the copy.
       await until(() => before?.every((id) => fleet.sealingKeys.has(id)) === true, 60);
     });
     await fleet.openAllKept();

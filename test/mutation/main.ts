@@ -42,7 +42,7 @@ const LATE = 6;
 const VITEST = fileURLToPath(new URL('node_modules/vitest/vitest.mjs', ROOT));
 /** For a change of a whole process, whole test files run: those named like the source, and the quickest others. */
 const LOADED_TESTS_MS = 1_000;
-/** Then they do not end. */
+/** A run that takes longer counts as one that does not end. */
 const LONGEST_RUN_MS = 90_000;
 const PLAIN = ['--config=plain.config.mjs', '--maxWorkers=1'] as const;
 

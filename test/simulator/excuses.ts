@@ -23,7 +23,7 @@ export interface Minted {
 interface Revocations {
   /** When a revocation was confirmed to its requester, milliseconds, by key. */
   readonly confirmedAt: ReadonlyMap<string, number>;
-  /** Whether the revocation of a key was requested, whatever the answer was. */
+  /** Whether the revocation of a key was requested, with any answer. */
   readonly isWished: (key: { readonly id: string; readonly created: Date }) => boolean;
 }
 

@@ -221,7 +221,7 @@ describe.skipIf(workspace === undefined || moto === undefined)('terraform/aws-km
 
     const tokenOf = testRoles(deployment);
 
-    test('`npm start -- --kms aws` works with the outputs and the permissions of a member, and not with those of a reader', async () => {
+    test('`npm start -- --kms aws` works with the outputs and the permissions of a member, and not with the permissions of a reader', async () => {
       const { keyId, ringName } = deployment.outputs.codec_options;
       const args = ['--kms', 'aws', '--key-id', keyId, '--ring-name', ringName, '--endpoint', address];
       const start = (role: Role) => {

@@ -14,7 +14,7 @@ import type { Expected, Scene, Step } from './trace.ts';
 
 const STEADY_MS = 5_000_000;
 const PROVIDER = 'simulated';
-/** Not one in which every backoff is the shortest. */
+/** A random word that does not make every backoff the shortest. */
 const WORD = 2 ** 31;
 const MOST_WRAPS = 16;
 const MOST_ENTRIES = 64;

@@ -3,7 +3,10 @@ import { option } from '@sealring/core/adapter';
 import { awsKmsKeyWrapper } from './key-wrapper.ts';
 import type { AwsKmsKeyWrapperOptions } from './options.ts';
 
-/** Options of {@link createAwsKmsCodec}: those of the key wrapper, and those of `createKmsCodec` except `keyWrapper`. */
+/**
+ * Options of {@link createAwsKmsCodec}: the options of the key wrapper, and the options of `createKmsCodec` except
+ * `keyWrapper`.
+ */
 export interface AwsKmsCodecOptions
   extends Omit<AwsKmsKeyWrapperOptions, 'maxAttempts'>,
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {

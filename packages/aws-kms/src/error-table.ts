@@ -16,8 +16,8 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   ...vendorError.awsErrorRows<ErrorRow>({
     denied: { kind: 'denied' },
     credentials: { kind: 'denied', hint: CREDENTIALS },
-    // Not `denied`, whatever their status: expired credentials or a wrong clock do not show that the permission to
-    // use the key is missing, and three denials stop a fleet from sealing.
+    // These are not `denied`, whatever their status: expired credentials or a wrong clock do not show that the
+    // permission to use the key is missing, and three denials stop a fleet from sealing.
     expired: { kind: 'unavailable', hint: CREDENTIALS },
     clock: { kind: 'unavailable', hint: "this machine's clock differs from the service's" },
     request: { kind: 'denied', hint: REQUEST },

@@ -50,7 +50,7 @@ export function awsKmsKeyWrapper(
   return Object.freeze(new AwsKmsKeyWrapper(readOptions(options)));
 }
 
-// Everything else is in private fields: those of a client appear in inspect(), credentials included.
+// Everything else is in private fields, because inspect() shows the fields of a client, credentials included.
 class AwsKmsKeyWrapper implements KeyWrapper {
   readonly provider = PROVIDER;
   readonly keyId: string;

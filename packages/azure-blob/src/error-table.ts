@@ -55,13 +55,14 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   ['too-large', 'the service does not accept a blob of this size', 'RequestBodyTooLarge'],
 
   ['unavailable', 'the blob is archived: a lifecycle rule applies to it', 'BlobArchived BlobBeingRehydrated'],
-  // The status is that of a conflict, but reading again does not help: the lease must end.
+  // The status means a conflict, but reading again does not help: the lease must end.
   [
     'unavailable',
     'another client holds a lease on the blob',
     'LeaseIdMissing LeaseIdMismatchWithBlobOperation LeaseLost',
   ],
-  // Not `denied`, whatever their status: there was no token, which does not show that the permission on the ring is missing.
+  // These are not `denied`, whatever their status: there was no token, which does not show that the permission on the
+  // ring is missing.
   [
     'unavailable',
     CREDENTIALS,

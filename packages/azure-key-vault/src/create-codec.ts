@@ -11,7 +11,10 @@ const MAX_ALSO_VERIFY = 15;
 /** The shortest `startTimeoutSeconds` of a policy. */
 const LEAST_START_MS = 10;
 
-/** Options of {@link createAzureKeyVaultCodec}: those of the key wrapper, and those of `createKmsCodec` except `keyWrapper`. */
+/**
+ * Options of {@link createAzureKeyVaultCodec}: the options of the key wrapper, and the options of `createKmsCodec`
+ * except `keyWrapper`.
+ */
 export interface AzureKeyVaultCodecOptions
   extends Omit<AzureKeyVaultKeyWrapperOptions, 'maxAttempts'>,
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {

@@ -53,8 +53,8 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   InternalServerError: { kind: 'unavailable' },
   ServiceUnavailable: { kind: 'unavailable' },
 
-  // Of @azure/identity. Not `denied`, although some have a status of 401: a credential that has expired does not show that the
-  // permission to use the key is missing, and three denials stop a fleet from sealing.
+  // Of @azure/identity. These are not `denied`, although some have the status 401: a credential that has expired does
+  // not show that the permission to use the key is missing, and three denials stop a fleet from sealing.
   AuthenticationError: { kind: 'unavailable', hint: CREDENTIALS },
   AggregateAuthenticationError: { kind: 'unavailable', hint: CREDENTIALS },
   AuthenticationRequiredError: { kind: 'unavailable', hint: CREDENTIALS },
@@ -82,7 +82,7 @@ const CHALLENGE: Pick<ServiceFailure, 'code' | 'hint'> = Object.freeze({
  * request. A message, which can contain an unwrapped key, is never copied. Never reads the class, which differs between
  * copies of the SDK. Never throws.
  *
- * The status is that of the error or, if the SDK lost it, of the observed answer: the SDK turns a refusal with an
+ * The status comes from the error or, if the SDK lost it, from the observed answer: the SDK turns a refusal with an
  * empty body into a `TypeError`.
  */
 export function classify(error: unknown, operation: KeyWrapperOperation, seen: SeenAnswer): ServiceFailure {

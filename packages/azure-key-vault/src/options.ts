@@ -34,9 +34,14 @@ export interface AzureKeyVaultKeyWrapperOptions extends AzureKeyVaultAccess {
    * Default none.
    */
   readonly alsoUnwrap?: readonly string[] | undefined;
-  /** One version of an EC key on P-256, which signs ring entries; needs `signPublicKeys`. Not for A256KW. Default none. */
+  /**
+   * One version of an EC key on P-256, which signs ring entries; needs `signPublicKeys`. Not allowed with A256KW.
+   * Default none.
+   */
   readonly signKeyId?: string | undefined;
-  /** Pinned public keys: an entry that any of them signed is accepted; 1 to 16. Not for A256KW. Default none. */
+  /**
+   * Pinned public keys: an entry that any of them signed is accepted; 1 to 16. Not allowed with A256KW. Default none.
+   */
   readonly signPublicKeys?: readonly AzureSignPublicKey[] | undefined;
   /** Attempts per call, the first one included; only `throttled` and `unavailable` are retried; 1 to 10. Default 3. */
   readonly maxAttempts?: number | undefined;

@@ -82,7 +82,7 @@ export interface StartLimits {
 }
 
 /**
- * As {@link fetchAzureSignPublicKeys}, retrying until the time for the start is over.
+ * Like {@link fetchAzureSignPublicKeys}, but retries until the time for the start is over.
  *
  * @throws {KeyWrapperError} a refusal at once; otherwise the last failure that was an answer, with the attempts made.
  */

@@ -15,7 +15,9 @@ const CURRENT_VERSION_MS = 300_000;
 /** Cryptography clients that are kept, one for each version: a ring has at most 64 keys. */
 const MAX_CLIENTS = 64;
 
-/** Wraps and unwraps data keys with the versions of one key in a vault, and unwraps with those of replaced keys. */
+/**
+ * Wraps and unwraps data keys with the versions of one key in a vault, and unwraps with the versions of replaced keys.
+ */
 export class DataKeyWrapping {
   readonly #keyId: VaultKeyId;
   readonly #mayAsk: readonly VaultKeyId[];

@@ -76,7 +76,7 @@ describe('requests to Key Vault', () => {
     expect(made).toHaveLength(66);
   });
 
-  test('reader permissions are enough to unwrap, and wrapping needs those of a member', async () => {
+  test('the permissions of a reader are enough to unwrap, and wrapping needs the permissions of a member', async () => {
     const { vault, wrapper } = setup();
     const made = await wrapper().wrap(samplePlaintext(), { context });
     const reader = wrapper({ clients: sdkClients(vault, vault.issueToken(['unwrapKey'])) });

@@ -136,7 +136,7 @@ describe('the command line', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining('at most 32 members')]);
   });
 
-  test('dashboard runs the example of its help, which is that of the guide', async () => {
+  test('dashboard runs the example of its help, which is also the example of the guide', async () => {
     const { stdout } = await runCli(['dashboard', '--help'], { cwd: project.cwd });
     const guide = readFileSync(join(import.meta.dirname, '../../../docs/guides/observe.md'), 'utf8');
     const [, ofHelp = ''] = /^ {2}\$ npx sealring (dashboard .*)$/m.exec(stdout) ?? [];

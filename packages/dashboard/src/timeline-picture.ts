@@ -7,7 +7,7 @@ import { instant } from './words.ts';
 interface Layout {
   readonly name: string;
   readonly width: number;
-  /** Where the bars begin. */
+  /** The x position where the bars begin. */
   readonly left: number;
   /** Space after the bars. */
   readonly right: number;

@@ -3,7 +3,10 @@ import { option } from '@sealring/core/adapter';
 import { gcpKmsKeyWrapper } from './key-wrapper.ts';
 import type { GcpKmsKeyWrapperOptions } from './options.ts';
 
-/** Options of {@link createGcpKmsCodec}: those of the key wrapper, and those of `createKmsCodec` except `keyWrapper`. */
+/**
+ * Options of {@link createGcpKmsCodec}: the options of the key wrapper, and the options of `createKmsCodec` except
+ * `keyWrapper`.
+ */
 export interface GcpKmsCodecOptions
   extends Omit<GcpKmsKeyWrapperOptions, 'maxAttempts'>,
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {

@@ -35,7 +35,7 @@ const NOT_INITIALIZED: ServiceFailure = Object.freeze({
 /**
  * Wraps 32-byte data keys with a symmetric key of Google Cloud KMS: Encrypt and Decrypt, over gRPC. The context is
  * sent as additional authenticated data, in canonical JSON with sorted keys. Every byte string is sent with its CRC32C,
- * and those of the answers are verified. Wrapped keys record the name of the key version that Cloud KMS reports.
+ * and the CRC32C of every answer is verified. Wrapped keys record the name of the key version that Cloud KMS reports.
  *
  * A wrapped key never chooses which key is called: one that names a version of neither `keyId` nor a key in `alsoUnwrap`
  * is refused before any call. Decrypt takes no version and does not report which it used, so a wrapped key is Cloud KMS's
@@ -65,7 +65,7 @@ export function gcpKmsKeyWrapper(options: GcpKmsKeyWrapperOptions): KeyWrapper &
   return Object.freeze(new GcpKmsKeyWrapper(readOptions(options)));
 }
 
-// Everything else is in private fields: those of a client appear in inspect(), credentials included.
+// Everything else is in private fields, because inspect() shows the fields of a client, credentials included.
 class GcpKmsKeyWrapper implements KeyWrapper {
   readonly provider = PROVIDER;
   readonly keyId: string;

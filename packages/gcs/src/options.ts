@@ -102,7 +102,7 @@ function objectOf(value: unknown): string {
   if (bytes === 0 || bytes > MAX_OBJECT_BYTES || !object.isWellFormed()) {
     throw option.rangeError(`${OWNER}: object must be 1 to ${MAX_OBJECT_BYTES} bytes of UTF-8, got ${bytes}`);
   }
-  // A proxy may resolve dots, and the name would then be that of another object. The service refuses line breaks.
+  // A proxy may resolve dots, and the name would then belong to another object. The service refuses line breaks.
   if (/[\r\n]/.test(object) || object.split('/').some((part) => part === '.' || part === '..')) {
     throw option.rangeError(
       `${OWNER}: object must not have a line break or a part . or .., got ${option.quote(object)}`,

@@ -15,7 +15,7 @@ export interface Place {
 }
 
 const DOCUMENT_TYPE = 'text/plain; charset=utf-8';
-/** Uncompressed, so that length and checksum are those of the stored bytes. */
+/** Uncompressed, so that length and checksum match the stored bytes. */
 const PLAIN = { 'accept-encoding': 'identity' };
 
 /** Requests the bytes of the object and its generation in one answer, so that they belong together. */

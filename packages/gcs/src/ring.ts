@@ -47,7 +47,7 @@ export function gcsRing(options: GcsRingOptions): RingStore & Required<Pick<Ring
   return Object.freeze(new GcsRing(readOptions(options)));
 }
 
-// Everything else is in private fields: those of a client appear in inspect(), credentials included.
+// Everything else is in private fields, because inspect() shows the fields of a client, credentials included.
 class GcsRing implements RingStore {
   readonly kind = 'gcs';
   readonly #client: GcsRingClient;

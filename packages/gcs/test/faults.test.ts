@@ -184,7 +184,7 @@ describe('the Cloud Storage SDK against a local server', () => {
     expect(sent).toBeLessThan(64 * 2 ** 20);
   });
 
-  test('a body that was compressed in transit is decompressed, and its checksum is that of the object', async () => {
+  test('a body that was compressed in transit is decompressed, and its checksum is the checksum of the object', async () => {
     const { ring } = await stubbed((_, response) => {
       const document = Buffer.from('x'.repeat(1000));
       const packed = gzipSync(document);

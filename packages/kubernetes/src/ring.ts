@@ -59,7 +59,7 @@ export function kubernetesRing(
 
 type CallOptions = [signal: AbortSignal | undefined, onServiceDate?: RingStoreCallOptions['onServiceDate']];
 
-// Everything but the kind is in private fields: those of a client show up in inspect(), credentials included.
+// Everything but the kind is in private fields, because inspect() shows the fields of a client, credentials included.
 class KubernetesRing implements RingStore {
   readonly kind = 'kubernetes';
   readonly #client: ClientSource;

@@ -11,7 +11,7 @@ import {
 } from '@sealring/core';
 
 /**
- * Names of attributes. `error.type` and its `_OTHER` are those of OpenTelemetry's semantic conventions; the others are in
+ * Names of attributes. `error.type` and its `_OTHER` come from OpenTelemetry's semantic conventions; the others are in
  * Sealring's own namespace, as the conventions require.
  */
 export const ATTRIBUTE = {

@@ -86,7 +86,7 @@ export class HealthGauges {
 }
 
 function createGauges(meter: Meter) {
-  // Not `1`, the unit of a ratio: a collector would add `_ratio` to the name.
+  // The unit is not `1`, the unit of a ratio: a collector would add `_ratio` to the name.
   const flag = (name: string, description: string) =>
     meter.createObservableGauge(name, { unit: '{member}', description });
   const seconds = (name: string, description: string) => meter.createObservableGauge(name, { unit: 's', description });

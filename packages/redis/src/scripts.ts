@@ -15,7 +15,9 @@ export interface Script {
 /** A longer revision was not written by this store. */
 const MAX_REVISION_LENGTH = 64;
 
-/** `revision`: that of the key's value, whose type is `kind`; `foreign` for a value that no ring store wrote. */
+/**
+ * `revision`: the revision of the key's value, whose type is `kind`; `foreign` for a value that no ring store wrote.
+ */
 const REVISION = `
 local revision = 'foreign'
 if kind == 'hash' then

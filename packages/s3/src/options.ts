@@ -106,7 +106,7 @@ function keyOf(value: unknown): string {
   if (bytes === 0 || bytes > MAX_KEY_BYTES || !key.isWellFormed()) {
     throw option.rangeError(`${OWNER}: key must be 1 to ${MAX_KEY_BYTES} bytes of UTF-8, got ${bytes}`);
   }
-  // A proxy may resolve them, and the key would then be that of another object.
+  // A proxy may resolve them, and the key would then belong to another object.
   if (key.split('/').some((part) => part === '.' || part === '..')) {
     throw option.rangeError(`${OWNER}: no part of key may be . or .., got ${option.quote(key)}`);
   }

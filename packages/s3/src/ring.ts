@@ -56,7 +56,7 @@ export function s3Ring(options: S3RingOptions): RingStore & Required<Pick<RingSt
 /** A ring with the part that a condition can name. */
 interface StoredObject extends StoredRing, Identity {}
 
-// Everything else is in private fields: those of a client appear in inspect(), credentials included.
+// Everything else is in private fields, because inspect() shows the fields of a client, credentials included.
 class S3Ring implements RingStore {
   readonly kind = 's3';
   readonly #settings: Settings;

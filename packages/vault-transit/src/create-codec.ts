@@ -3,7 +3,10 @@ import { option } from '@sealring/core/adapter';
 import { vaultTransitKeyWrapper } from './key-wrapper.ts';
 import type { VaultTransitKeyWrapperOptions } from './options.ts';
 
-/** Options of {@link createVaultTransitCodec}: those of the key wrapper, and those of `createKmsCodec` except `keyWrapper`. */
+/**
+ * Options of {@link createVaultTransitCodec}: the options of the key wrapper, and the options of `createKmsCodec`
+ * except `keyWrapper`.
+ */
 export interface VaultTransitCodecOptions
   extends Omit<VaultTransitKeyWrapperOptions, 'maxAttempts'>,
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {

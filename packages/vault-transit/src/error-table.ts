@@ -21,7 +21,7 @@ export const REFUSALS: readonly (ErrorRow & { readonly text: RegExp })[] = Objec
     text: /^invalid ciphertext: (?:no prefix|wrong number of fields|could not decode base64|version number could not be decoded|unable to decrypt)$/,
     kind: 'corrupt',
   },
-  // Not `corrupt`: a standby node that serves reads can be behind the one that has rotated the key.
+  // This is not `corrupt`: a standby node that serves reads can be behind the one that has rotated the key.
   {
     text: /^invalid ciphertext: version is too new$/,
     kind: 'unavailable',

@@ -73,7 +73,7 @@ run "store" {
       !azurerm_storage_account.ring.local_user_enabled,
       azurerm_storage_account.ring.default_to_oauth_authentication,
     ])
-    error_message = "There must be no other identities than those of Entra."
+    error_message = "Only identities of Entra must be allowed."
   }
   assert {
     condition = alltrue([
@@ -308,6 +308,6 @@ run "outputs" {
   }
   assert {
     condition     = output.key_id == output.codec_options.keyId && output.sign_key_id == output.codec_options.signKeyId
-    error_message = "The keys of the outputs must be the codec's."
+    error_message = "The keys of the outputs must be the keys of the codec."
   }
 }

@@ -178,11 +178,11 @@ run "alerts" {
         google_logging_metric.decrypts[*].filter,
       ) : strcontains(filter, "protoPayload.resourceName=~\"^${output.key_name}(/cryptoKeyVersions/[0-9]+)?$\"")
     ])
-    error_message = "Only of this key."
+    error_message = "Only events of this key must be reported."
   }
   assert {
     condition     = strcontains(one(one(google_monitoring_alert_policy.by_entry["decrypt_denied"].conditions).condition_matched_log).filter, "protoPayload.status.code=7")
-    error_message = "Only a denied decrypt is one."
+    error_message = "Only a denied decrypt must count."
   }
   assert {
     condition = alltrue([

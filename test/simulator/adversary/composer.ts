@@ -411,7 +411,7 @@ const WRAPPING_EDITS: readonly Edit[] = [
     if (key !== undefined) composer.vouch(entry, key.held);
     document.keys.push(entry);
   },
-  // An attacker's key that claims to succeed those of the ring, with any vouchers.
+  // An attacker's key that claims to succeed the keys of the ring, with any vouchers.
   (document, composer) => {
     const key = ownKey(composer);
     const entry = composer.wrappedEntry(key);

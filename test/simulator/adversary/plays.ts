@@ -320,7 +320,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.end();
     },
   },
-  /** Forged wraps beside those of the ring. */
+  /** Forged wraps beside the wraps of the ring. */
   'junk-beside-the-wraps': {
     powers: W,
     perform: async (stage) => {
@@ -496,7 +496,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       for (let i = 0; i < 52; i++) await stage.operate(stage.member(0), 'rotate');
       const count = stage.current.keys.length;
       if (count > 48) stage.oracle.report('requested rotations stop at 48 keys', `${count} keys`);
-      // Until the ring has room again.
+      // Wait until the ring has room again.
       await stage.pause(14 * HOUR);
     },
   },

@@ -177,7 +177,7 @@ export class FakeKeyVault implements AsyncDisposable {
     });
   }
 
-  /** Resets every setting except those of keys and tokens. */
+  /** Resets every setting except the settings of keys and tokens. */
   heal(): void {
     this.#knobs = [];
     this.#spoilAnswer = undefined;
@@ -289,7 +289,7 @@ function readParameters(body: Buffer): { readonly alg: unknown; readonly value: 
     if (typeof value === 'string' && /^[A-Za-z0-9_-]*$/.test(value))
       return { alg, value: Buffer.from(value, 'base64url') };
   } catch {
-    // Not JSON: refused below.
+    // The body is not JSON, and is refused below.
   }
   throw new VaultError(REFUSALS.badParameter);
 }

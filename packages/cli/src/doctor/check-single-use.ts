@@ -41,7 +41,7 @@ export async function checkSingleUse(store: SingleUseStore, check: SingleUseChec
   return { findings: [...margin, usable], wrote };
 }
 
-/** As `RequestStateSecurity` does: the proxy would not start. */
+/** Makes the same check as `RequestStateSecurity`, without which the proxy would not start. */
 function marginOf({ clockSkewSeconds: margin }: SingleUseStore, clockSkewSeconds: number): readonly Finding[] {
   if (margin === undefined || margin >= clockSkewSeconds) return [];
   return [

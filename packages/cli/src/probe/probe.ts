@@ -79,7 +79,7 @@ export class Probe {
   }
 
   async #tampering(): Promise<CheckResult> {
-    // Not the end: the last character of base64 may have bits that are not read.
+    // The end is left unchanged: the last character of base64 may have bits that are not read.
     for (const share of [0.2, 0.5, 0.8]) {
       const state = altered(await this.#state(), share);
       if (state === undefined || !(await this.#succeeds(state, {}))) continue;

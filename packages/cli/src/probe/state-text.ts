@@ -55,7 +55,7 @@ function isCompressed(bytes: Buffer): boolean {
       const isWhole = inflate === unzipSync || (read >= SHORTEST_COMPRESSED && read >= bytes.length - LONGEST_TAG);
       return isWhole && text.length >= SHORTEST_TEXT && isText(text);
     } catch {
-      // Not compressed in this format.
+      // The bytes are not compressed in this format.
       return false;
     }
   });

@@ -1,4 +1,7 @@
-/** Headers of one connection, which a proxy must not pass on (RFC 9110, 7.6.1). `Host` is that of the next connection. */
+/**
+ * Headers of one connection, which a proxy must not pass on (RFC 9110, 7.6.1). `Host` names the server of the next
+ * connection.
+ */
 const HOP_BY_HOP: readonly string[] = [
   'connection',
   'expect',

@@ -18,7 +18,10 @@ export interface ListenerOptions {
   /** The origin of the request's URL. */
   readonly origin: string;
   readonly host: string;
-  /** Host names that requests may have. Empty: those of this machine if `host` is a loopback address, else any. */
+  /**
+   * Host names that requests may have. If empty: the names of this machine if `host` is a loopback address, otherwise
+   * any name.
+   */
   readonly allowedHosts: readonly string[];
   /** Headers of which a request may have one value. */
   readonly singleHeaders: readonly string[];
@@ -127,7 +130,7 @@ function requestOf(incoming: IncomingMessage, origin: string, signal: AbortSigna
 
 async function* partsOf(incoming: IncomingMessage): AsyncGenerator<Uint8Array> {
   try {
-    // Not destroyed where it is not read to its end: the connection is needed for the answer.
+    // A body that is not read to its end is not destroyed: the connection is needed for the answer.
     yield* incoming.iterator({ destroyOnReturn: false });
   } finally {
     // Consumes the rest of the body, or the client would wait for it and the connection would be stuck.

@@ -12,8 +12,8 @@ export function isInEnvironment(environment: Environment): boolean {
 }
 
 /**
- * Makes a ring store and key wrappers from the `SEALRING_*` variables. The output `environment` of the Terraform modules
- * sets those of the clouds.
+ * Makes a ring store and key wrappers from the `SEALRING_*` variables. The output `environment` of the Terraform
+ * modules sets the variables of the clouds.
  *
  * @throws {UsageError} that names the variable. @throws {ConfigFailure} if the KMS fails meanwhile.
  */

@@ -88,7 +88,7 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
   'CODEC-ROUNDTRIP-VIEW': async (trial) => {
     const codec = await trial.create();
     const whole = trial.random.bytes(64);
-    // A limit is that of the view, not of its buffer.
+    // The limit is the length of the view, not of its buffer.
     const large = new Uint8Array(LARGE_BYTES);
     const views = [
       whole.subarray(0, 8),

@@ -7,7 +7,7 @@ import { documentText, expectOneOf, storedRing } from './stored-ring.ts';
 import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
 const READERS = 3;
-/** Writers of a contest with readers; here the number of versions matters more than that of losers. */
+/** Writers of a contest with readers; here the number of versions matters more than the number of losers. */
 const MOST_WRITERS = 8;
 const LEAST_CONTESTS = 8;
 const MOST_CONTESTS = 20;

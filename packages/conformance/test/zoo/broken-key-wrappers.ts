@@ -191,7 +191,7 @@ function misnaming(
   return broken(name, caughtBy, { fail }, rest);
 }
 
-/** Never works again after one refusal. */
+/** A key wrapper that never works again after one refusal. */
 function unforgiving(name: string, caughtBy: string, state: 'disabled' | 'denied'): BrokenKeyWrapper {
   const refused = new WeakSet<World>();
   return broken(name, caughtBy, {

@@ -1,10 +1,13 @@
 /** How long a start retries a failure. */
 export type Patience =
-  /** Not at all: it lasts until an operator changes something. */
+  /** No retry: the failure lasts until an operator changes something. */
   | 'none'
-  /** Ten seconds, while the resolver or the credentials of a starting machine may be missing; otherwise as `none`. */
+  /**
+   * Retried for ten seconds, while the resolver or the credentials of a starting machine may be missing; then like
+   * `none`.
+   */
   | 'short'
-  /** Until the timeout of the start: it may pass. */
+  /** Retried until the timeout of the start: the failure may pass. */
   | 'long';
 
 const LASTING: ReadonlySet<string> = codes(

@@ -45,8 +45,8 @@ export function momentOf(clock: Clock): Moment {
 }
 
 /**
- * As {@link momentOf}, for a token that is unsealed: while the system's wall clock shows the same millisecond, its monotonic
- * clock is not read again. Each reading costs a fiftieth of an unseal.
+ * Like {@link momentOf}, but for unsealing a token: while the system's wall clock shows the same millisecond, its
+ * monotonic clock is not read again. Each reading costs a fiftieth of an unseal.
  */
 export function coarseMomentOf(clock: Clock): Moment {
   return clock === systemClock && clock.wallMs() === lastMoment.wallMs ? lastMoment : momentOf(clock);

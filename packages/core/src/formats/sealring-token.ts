@@ -81,7 +81,7 @@ export function isSameKeyId(one: Int32Array, other: Int32Array): boolean {
   return isSame(one, other, KEY_ID_WORDS);
 }
 
-/** Whether two headers are the same. Nothing of them is secret. */
+/** Whether two headers are the same. None of them is secret. */
 export function isSameHeader(one: Int32Array, other: Int32Array): boolean {
   return isSame(one, other, HEADER_WORDS);
 }

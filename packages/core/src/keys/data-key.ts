@@ -65,7 +65,7 @@ export class DataKey {
   }
 
   /**
-   * The token key of a token whose key id is that of this key.
+   * The token key of a token that names this key.
    * @throws {InvalidRequestState} `authentication failed`: the header commits to another key.
    */
   unsealingTokenKey(token: DecodedToken, purpose: string | undefined): TokenKey {

@@ -47,7 +47,7 @@ export class EnvelopeKeyCache {
     this.#authenticators.delete(id);
   }
 
-  /** Overwrites every data key but those of the ids in `dataKeys`, and every authenticator but those in either. */
+  /** Overwrites every data key whose id is not in `dataKeys`, and every authenticator whose id is in neither set. */
   retain(dataKeys: ReadonlySet<string>, authenticators: ReadonlySet<string>): void {
     for (const [id, key] of this.#dataKeys) {
       if (dataKeys.has(id)) continue;

@@ -78,7 +78,7 @@ export class KmsCalls {
   readonly #closing: Closing;
   readonly #waiting = new Set<() => void>();
   #inFlight = 0;
-  /** To be given to every call. */
+  /** Pass it to every call. */
   readonly onServiceDate: (date: Date) => void;
 
   constructor(options: {

@@ -29,8 +29,8 @@ export interface Unwrapped {
 }
 
 /**
- * Data keys and the KMS: wraps new ones with every key wrapper, unwraps those of a document with any of them. The
- * result of an unwrap is trusted only after its id and its context are computed again.
+ * Data keys and the KMS: wraps new data keys with every key wrapper, and unwraps the keys of a document with any of
+ * them. The result of an unwrap is trusted only after its id and its context are computed again.
  */
 export class KeyWraps {
   readonly #ring: string;

@@ -139,7 +139,7 @@ export function withUnwrapped(known: RingSnapshot, keys: readonly RingKey[], { r
   return withKeys(known, checked);
 }
 
-/** Whether the times of an entry can be those of a key in use. */
+/** Whether the times of an entry can belong to a key in use. */
 function isPlausible(entry: KeyTimes, judgement: Judgement): boolean {
   return !hasEnded(entry, judgement) && !isFromTheFuture(entry, judgement);
 }

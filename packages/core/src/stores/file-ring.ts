@@ -150,7 +150,7 @@ async function write(
     }
     const leftMs = Number(deadlineNs - process.hrtime.bigint()) / 1e6;
     if (leftMs <= 0) throw new RingStoreError('unavailable', `others held the lock for ${WRITE_DEADLINE_MS} ms`);
-    // Not unref'ed: a process must not end in the middle of a write it waits for.
+    // The timer is not unref'ed: a process must not end in the middle of a write that it waits for.
     await pause(Math.min(leftMs, backoffMs(LOCK_BACKOFF, attempt, Math.random())), undefined, { signal });
   }
 }

@@ -24,7 +24,7 @@ class RandomPool {
     this.#random = random;
   }
 
-  /** Fills `nonce` with the next 12 bytes XOR those of `mask`. */
+  /** Fills `nonce` with the next 12 bytes XOR the bytes of `mask`. */
   fill(nonce: Uint8Array, mask: Uint8Array): void {
     if (this.#next === POOL_BYTES) {
       this.#random(this.#pool);

@@ -49,7 +49,7 @@ describe('vectors of the MCP Python SDK', () => {
     expect([file.vectors.length, exact.length, lost.length, file.rejected.length]).toEqual([276, 251, 25, 19]);
   });
 
-  test.each(exact)('$name: the output is that of Python', ({ wire, canonical, digest }) => {
+  test.each(exact)('$name: the output equals the output of Python', ({ wire, canonical, digest }) => {
     expect(ofWire(wire)).toBe(canonical);
     const printed = createHash('sha256').update(ofWire(wire)).digest().subarray(0, 16);
     expect(printed.toString('base64url')).toBe(digest);

@@ -144,7 +144,7 @@ test('the hash of a key id is the beginning of a SHA-256 in base64url', () => {
   expect(hashedKeyId('key')).toBe(hash.slice(0, 12));
 });
 
-test('the exported hash of a key id is that of the events', async () => {
+test('the exported hash of a key id equals the hash in the events', async () => {
   const { codec } = await fleet.start();
   const ids = codec.health().keys.map(({ id }) => hashedKeyId(id));
   expect(of('rotation').map(({ keyId }) => keyId)).toEqual(ids);

@@ -595,7 +595,7 @@ describe('a ciphertext made for two keys', () => {
     };
   }
 
-  test('the field and GHASH of this test are those of node:crypto', () => {
+  test('the field and GHASH of this test match node:crypto', () => {
     for (let i = 0; i < 20; i++) {
       const [key, nonce, aad, payload] = [
         randomBytes(32),

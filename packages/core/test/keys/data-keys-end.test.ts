@@ -102,7 +102,7 @@ test('a key that expired by a wrong clock unseals again once the clock is right'
     monotonicNs: () => fleet.clock.monotonicNs(),
     schedule: (callback, delayMs) => fleet.clock.schedule(callback, delayMs),
   };
-  // A store whose clock is as wrong as that of the reader confirms it.
+  // A store whose clock is as wrong as the reader's clock confirms it.
   fleet.store.date = () => new Date(clock.wallMs());
   const member = await fleet.start();
   const reader = await fleet.start({ role: 'reader', clock });

@@ -115,7 +115,7 @@ describe('a wrap that anyone with a public key can make (F35)', () => {
     expect((await member([publicKms.connect()]).unwrap(stored, BACKGROUND)).held.id).toBe(held.id);
   });
 
-  test('a wrap without a signature, with another one, or with that of another entry is refused before any call', async () => {
+  test('a wrap without a signature, with another signature, or with the signature of another entry is refused before any call', async () => {
     const maker = member([publicKms.connect()]);
     const { entry } = await maker.create(TIMES, nobody, vouch);
     const { entry: second } = await maker.create(TIMES, nobody, vouch);

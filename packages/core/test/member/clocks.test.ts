@@ -233,7 +233,7 @@ describe('a wall clock that steps (F13)', () => {
   test('a clock that steps repeatedly does not turn one stray refusal of the KMS into a stop', async () => {
     const a = await start(0);
     fleet.kms.failing = 'denied';
-    // Until the next KMS check is due, and refused.
+    // Wait until the next KMS check is due and refused.
     while (a.codec.health().lastError === undefined) await fleet.clock.advance(1);
     const asked = fleet.kms.calls.unwrap;
     for (let i = 0; i < 3; i++) {

@@ -83,7 +83,7 @@ describe('before the ring was read, and after close', () => {
       expect(() => view.states(now())).toThrow(CodecClosedError);
     };
     nothing();
-    // Whatever the limits allow.
+    // The result must be the same when the limits allow everything.
     view.limits.kmsCheckPassed(now());
     view.limits.wasRead(now());
     view.limits.completed(now());
@@ -238,7 +238,7 @@ describe('the keys that unseal', () => {
     expect(view.canUnseal(now())).toBe(false);
   });
 
-  test('the wraps of a ring are those of its keys and of the entries that could not be unwrapped, without rings that were left', () => {
+  test('the wraps of a ring come from its keys and from the entries that could not be unwrapped, not from rings that were left', () => {
     const { view } = setUp();
     const withWrap = (keyId: string, isLeft = false) => {
       const wrap = { provider: 'local', keyId, wrapped: Buffer.of(1), mac: Buffer.of(2), isUnwrapped: false };

@@ -131,7 +131,7 @@ describe('the key that a ring needs', () => {
     ]);
   });
 
-  test('the keys that count are those of this ring that were unwrapped and whose life is not over', () => {
+  test('only keys of this ring count that were unwrapped and whose life is not over', () => {
     const keys = [
       ownKey(one),
       ownKey(two),

@@ -58,7 +58,7 @@ async function readAll(members: readonly Member[], seconds: number): Promise<voi
 }
 
 describe('a document whose keys have all expired (F39)', () => {
-  test('a document whose keys have all expired does not create a second ring beside that of running members', async () => {
+  test('a document whose keys have all expired does not create a second ring beside the ring of running members', async () => {
     const a = await fleet.start();
     const old = (await fleet.store.document()) ?? '';
     await fleet.clock.advance(5 * DAY);
@@ -681,7 +681,7 @@ describe('documents that are made to block writes to the ring (F38, F43)', () =>
     await expectOneRing([a]);
   });
 
-  test('wraps without a certificate take no room from those of another cloud', async () => {
+  test('wraps without a certificate take no room from the wraps of another cloud', async () => {
     const [one, other] = [randomBytes(32), randomBytes(32)].map((masterKey) => localKeyWrapper({ masterKey }));
     if (one === undefined || other === undefined) throw new Error('there are two');
     const a = await fleet.start({ keyWrapper: one });

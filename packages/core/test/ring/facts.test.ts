@@ -52,7 +52,7 @@ describe('the revocation of a key', () => {
   const known = knowing([one, first], [two, second], [three, third]);
   const signers = signersOf(known.keys, new Map());
 
-  test('creates its own certificate, and that of the newest key', () => {
+  test('creates its own certificate, and the certificate of the newest key', () => {
     const revoked = revokedKey(RING, keyOf(known, two), T0 + 1_234, signers);
     expect(revoked).toMatchObject({ revoked: true, held: undefined, authenticator: two.held.authenticator });
     expect(revoked?.revocation).toEqual(revocationBy(two.id, [two, three], T0 + 1_000));

@@ -197,7 +197,7 @@ describe('a written document', () => {
     expect(kept).toEqual([claims[0], undefined]);
   });
 
-  test('a written document has carried entries, and neither expired keys nor those of another ring', () => {
+  test('a written document has carried entries, and neither expired keys nor keys of another ring', () => {
     const keys = known.keys.map((key) => (key.id === one.id ? { ...key, isLeft: true } : key));
     const carrying = createSnapshot(keys, [third]);
     expect(written(carrying, undefined).entries.map(({ id }) => id)).toEqual([two.id, three.id]);
@@ -230,7 +230,7 @@ describe('a written document', () => {
     expect(written(nameless, documentWith(second)).entries[0]?.ancestors).toEqual(second.ancestors);
   });
 
-  test('the voucher of a known ancestor that an entry names is put back, and that of no other key', () => {
+  test('the voucher of a known ancestor that an entry names is put back, and no other voucher', () => {
     const bare = [
       { ...ownKey(three), ancestors: ancestorsBy(three, [two]) },
       { ...ownKey(four), ancestors: undefined },
@@ -273,7 +273,7 @@ describe('a written document', () => {
     });
   });
 
-  test('a full entry keeps the wraps that this member unwrapped, then those of the document that are right, then the rest (F23)', () => {
+  test('a full entry keeps the wraps that this member unwrapped, then the valid wraps of the document, then the rest (F23)', () => {
     const versions = (from: number, to: number) =>
       Array.from({ length: to - from }, (_, i) => wrapBy(two, { keyId: `v${from + i}` }));
     const knownWraps = (count: number) => [

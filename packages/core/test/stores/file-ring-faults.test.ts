@@ -47,7 +47,7 @@ vi.mock('node:fs/promises', async (importOriginal) => {
       async (...given: unknown[]) => {
         const run = (): unknown => Reflect.apply(Reflect.get(handle, name), handle, given);
         if (name === 'close') {
-          // Closed whatever the system answers.
+          // The handle counts as closed whatever the system answers.
           system.openHandles -= 1;
           await run();
         }

@@ -18,7 +18,7 @@ export class FaultStore {
   hanging = false;
   reads = 0;
   writes = 0;
-  /** The last write of a member, whatever is stored by now. */
+  /** The last write of a member, even if something else is stored now. */
   written: string | undefined;
 
   /** Its own connection, which can be cut separately. */

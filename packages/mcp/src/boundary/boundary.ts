@@ -87,7 +87,7 @@ export class RequestStateBoundary implements Boundary {
 
   async unseal(request: BoundaryRequest, wire: unknown): Promise<{ readonly state: string; readonly round: Round }> {
     if (typeof wire !== 'string') throw new Refusal('non-string requestState');
-    // Not decoded at all: an attacker chooses the token, and no codec accepts one of this length.
+    // The token is not decoded at all: an attacker chooses it, and no codec accepts one of this length.
     if (wire.length > MAX_TOKEN_LENGTH) throw new Refusal('malformed');
     const prepared = await prepareFor(request, this.#policy.codec, wire);
     const payload = this.#unseal(wire, prepared);

@@ -54,7 +54,7 @@ export interface ClaimsExpected {
   readonly audience: string | null;
 }
 
-/** Claims that passed every check except that of the principal, which needs the caller's principal. */
+/** Claims that passed every check except the check of the principal, which needs the caller's principal. */
 export interface ReadClaims {
   readonly state: string;
   readonly expiresAtSeconds: number;

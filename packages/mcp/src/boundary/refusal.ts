@@ -5,7 +5,7 @@ import type { CarrierMethod } from './request-identity.ts';
 
 /**
  * Why the boundary refused a `requestState`. For logs and metrics only: a client gets the same answer for every reason.
- * The inbound reasons, and the order of the checks, are those of the MCP Python SDK.
+ * The inbound reasons and the order of the checks are the same as in the MCP Python SDK.
  *
  * - `non-string requestState`: the client sent, or the handler returned, a value that is not a string.
  * - `malformed` · `unknown key` · `authentication failed`: reported by the codec. `malformed` also for a payload that

@@ -33,8 +33,8 @@ export const CODEC_OPTIONS: readonly string[] = [
 export type McpdBinding = 'none' | 'authSubject' | 'authSubjectAndTool';
 
 /**
- * Options of {@link createMcpdRequestStateCodec}; the defaults are those of mcp.d. At most one of `key` and `codec`, for
- * new tokens. During a migration, `alsoAccept` takes the other one, for tokens that are still in use.
+ * Options of {@link createMcpdRequestStateCodec}; the defaults are the same as in mcp.d. At most one of `key` and
+ * `codec`, for new tokens. During a migration, `alsoAccept` takes the other one, for tokens that are still in use.
  */
 export interface McpdRequestStateCodecOptions {
   /** The secret of mcp.d: at least 32 bytes, or a string (its UTF-8). Copied. Without `key` and `codec`, a new random key. */
@@ -92,7 +92,7 @@ export interface McpdRequestStateCodec {
    * Returns the token for a state.
    * @throws {TypeError} for a state that is not a string, or that has a lone surrogate.
    * @throws {RangeError} for an empty state, which mcp.d would send in plaintext: send no `requestState` instead; for a
-   *   token of more than 262 144 characters; for a subject whose bind tag could equal that of another subject.
+   *   token of more than 262 144 characters; for a subject whose bind tag could equal the bind tag of another subject.
    * @throws {SealUnavailableError} when no key of the ring may seal now.
    */
   encode(state: string, who: McpdRequester): string;
@@ -167,7 +167,7 @@ export function createMcpdRequestStateCodec(options: McpdRequestStateCodecOption
       // Longer tokens are not decoded, because an attacker chooses the token.
       if (material === undefined || typeof token !== 'string' || token.length > MAX_TOKEN_LENGTH) return null;
       const claims = unsealMcpd(mode, candidates, token, material);
-      // Not awaited: for null, the caller asks the user again.
+      // The refresh is not awaited: for null, the caller asks the user again.
       if (claims === undefined) void keys.noteUnknownKey();
       return claims === undefined || claims.exp < Math.floor(clock()) ? null : claims.state;
     },
@@ -186,7 +186,7 @@ function revisionOf(revision: unknown = 'current'): McpdRevision {
   return option.oneOf(OWNER, 'revision', revision, ['current', '2026-06']);
 }
 
-/** The input of a bind tag; undefined for a text whose tag would equal that of another text. */
+/** The input of a bind tag; undefined for a text whose tag would equal the tag of another text. */
 function materialOf(binding: McpdBinding, who: unknown): string | undefined {
   const { subject, target } = readRequester(binding, who);
   if (binding === 'none') return '';

@@ -24,7 +24,8 @@ export interface GuardedRequest {
   readonly ctx: ServerContext;
   /**
    * Whether the SDK itself handles an `input_required` result for a client of a 2025 revision, which does not support it:
-   * it calls the same handler again, with the handler's plaintext and the same AbortSignal. Not for a fallback handler.
+   * it calls the same handler again, with the handler's plaintext and the same AbortSignal. Always false for a fallback
+   * handler.
    */
   readonly isShimmed: boolean;
 }

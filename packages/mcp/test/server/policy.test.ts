@@ -75,7 +75,7 @@ describe('the options of RequestStateSecurity', () => {
     expect(construct(options)).toThrow(named);
   });
 
-  test('the defaults are those of the README', () => {
+  test('the defaults are as documented in the README', () => {
     expect(policyOf(new RequestStateSecurity({ codec }))).toMatchObject({
       ttlSeconds: 600,
       requireSubject: false,

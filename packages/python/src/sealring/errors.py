@@ -200,7 +200,7 @@ class RingStoreError(Exception):
 
 class SingleUseStoreError(Exception):
     """The store cannot determine whether a token was redeemed: the token is refused. The kinds are
-    those of RingStoreError; the text is fixed, never the vendor's."""
+    the same as for RingStoreError; the text is fixed, and never comes from the vendor."""
 
     def __init__(self, kind: RingStoreErrorKind, detail: str, *, code: str | None = None) -> None:
         super().__init__(f"single-use store {kind}: {detail}")

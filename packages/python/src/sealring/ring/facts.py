@@ -54,7 +54,7 @@ class Judgement(NamedTuple):
         return entry.created > self.now_ms + self.clock_skew_ms + _CREATED_TOLERANCE_MS
 
     def is_plausible(self, entry: RingEntry) -> bool:
-        """Whether the times of an entry can be those of a key in use."""
+        """Whether the times of an entry can belong to a key in use."""
         return not self.has_ended(entry) and not self.is_from_the_future(entry)
 
 
@@ -344,7 +344,7 @@ def lineages_of(keys: Sequence[Lineage]) -> list[list[str]]:
     for entry, held in newest:
         told = right_ancestors(entry.ancestors, held)
         named = () if told is None else told.ids
-        # Both ways: any key can vouch for those of a ring, or name them.
+        # This is checked both ways: any key can vouch for the keys of a ring, or name them.
         linked = {entry.id, *(right_vouchers(entry, signers).keys() & set(named))}
         apart = [group for group in groups if not group & linked]
         groups = [*apart, linked.union(*(group for group in groups if group & linked))]

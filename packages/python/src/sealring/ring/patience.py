@@ -17,7 +17,7 @@ LASTING = frozenset(
     "3D000 3F000 42P01 "
     # It is in another region.
     "AuthorizationHeaderMalformed IllegalLocationConstraintException PermanentRedirect "
-    # The other end is not the intended one, or that cannot be verified.
+    # The other end is not the intended one, or its identity cannot be verified.
     "DEPTH_ZERO_SELF_SIGNED_CERT SELF_SIGNED_CERT_IN_CHAIN UNABLE_TO_GET_ISSUER_CERT "
     "UNABLE_TO_GET_ISSUER_CERT_LOCALLY UNABLE_TO_VERIFY_LEAF_SIGNATURE "
     "ERR_TLS_CERT_ALTNAME_INVALID HOSTNAME_MISMATCH ERR_SSL_WRONG_VERSION_NUMBER "

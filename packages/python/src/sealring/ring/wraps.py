@@ -1,5 +1,5 @@
-"""Data keys and the KMS: wraps new ones with every key wrapper, unwraps those of a document with
-any of them. The result of an unwrap is trusted only after its id was recomputed."""
+"""Data keys and the KMS: wraps new data keys with every key wrapper, and unwraps the keys of a
+document with any of them. The result of an unwrap is trusted only after its id was recomputed."""
 
 import hashlib
 import hmac

@@ -65,8 +65,8 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     ),
     # With the status of a conflict, but reading again does not help: the lease must end.
     **rows(("unavailable", _LEASED), "LeaseIdMissing LeaseIdMismatchWithBlobOperation LeaseLost"),
-    # Not `denied`, whatever their status: there was no token, which says nothing about the
-    # permission on the ring.
+    # These are not `denied`, whatever their status: there was no token, which says nothing about
+    # the permission on the ring.
     **rows(("unavailable", _CREDENTIALS), "ClientAuthenticationError CredentialUnavailableError"),
     **rows(("unavailable", "the document was damaged in transit"), "Crc64Mismatch Md5Mismatch"),
     **rows(("unavailable", _BUSY), "InternalError OperationTimedOut ServerBusy"),
@@ -195,7 +195,7 @@ class AzureBlobRing:
             )
             etag = answer["etag"]
         except Exception as error:
-            # Not found: the blob that was to be replaced has been deleted.
+            # The blob that was to be replaced has been deleted.
             is_conflict = _code_of(error) in _CONFLICTS
             return RingConflictError() if is_conflict else _failure(error)
         if not isinstance(etag, str) or _ETAG.fullmatch(etag) is None:

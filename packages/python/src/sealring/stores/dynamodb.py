@@ -39,7 +39,7 @@ CONDITION_FAILED = "ConditionalCheckFailedException"
 _CONFLICTS = frozenset(
     {CONDITION_FAILED, "ReplicatedWriteConflictException", "TransactionConflictException"}
 )
-# boto3 treats any empty 200, even that of a proxy, as the answer that the item does not exist, or
+# boto3 treats any empty 200, even from a proxy, as the answer that the item does not exist, or
 # was written. Only DynamoDB can report what a call consumed.
 _CAPACITY = {"ReturnConsumedCapacity": "TOTAL"}
 # Sources: the "Errors" of GetItem and PutItem and the "Common errors" of the Amazon DynamoDB API

@@ -55,7 +55,8 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
         "unavailable",
         "the document was damaged in transit, or the request is not accepted",
     ),
-    # Not `denied`, though some come with a 403: the rate was exceeded, no permission is missing.
+    # These are not `denied`, although some come with a 403: the rate was exceeded, and no
+    # permission is missing.
     **rows(
         ("unavailable", _BUSY),
         "backendError internalError uploadBrokenConnection quotaExceeded rateLimitExceeded "

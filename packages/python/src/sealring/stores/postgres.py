@@ -33,12 +33,12 @@ _OTHER = "another transaction changed the row first"
 ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     **rows(("denied", _LOGIN), "28000 28P01"),
     "42501": ("denied", "the user lacks a permission on the table"),
-    # Not absent: a ring may be created only where its table says that there is none.
+    # This is not absence: a ring may be created only if its table shows that it is absent.
     **rows(("unavailable", _TABLE), "42P01 3F000"),
     "3D000": ("unavailable", "the database is missing"),
     **rows(("corrupt", _SHAPE), "42703 42804 42883 42P10 23502"),
     "23514": ("too-large", "the document exceeds the bound of the table"),
-    # Not `read-only`: after the failover writes succeed.
+    # This is not `read-only`, because writes succeed after the failover.
     "25006": (
         "unavailable",
         "the server is read-only: a failover is under way, or the address is wrong",

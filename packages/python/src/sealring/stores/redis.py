@@ -18,8 +18,8 @@ from .redis_push import RedisPush
 _OWNER = "RedisRing"
 _REVISION_BYTES = 16
 
-# As in @sealring/redis, word for word. `revision`: that of the key's value, whose type is `kind`;
-# `foreign` for a value that no ring store wrote.
+# As in @sealring/redis, word for word. `revision`: the revision of the key's value, whose type is
+# `kind`; `foreign` for a value that no ring store wrote.
 _REVISION = """
 local revision = 'foreign'
 if kind == 'hash' then

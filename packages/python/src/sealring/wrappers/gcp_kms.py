@@ -106,8 +106,9 @@ class GcpKmsClient(Protocol):
 
 class GcpKmsKeyWrapper:
     """The same as `gcpKmsKeyWrapper` of @sealring/gcp-kms: either unwraps what the other wrapped.
-    The context is the additional authenticated data; every byte string has its CRC32C, and those of
-    the answers are verified. Needs `cloudkms.cryptoKeyVersions.useToDecrypt` on the key and, for a
+    The context is the additional authenticated data; every byte string has its CRC32C, and the
+    CRC32C of every answer is verified. Needs `cloudkms.cryptoKeyVersions.useToDecrypt` on the key
+    and, for a
     member, `useToEncrypt`.
 
     A wrapped key never chooses which key is called: one that names a version of neither `key_id`

@@ -60,7 +60,7 @@ _REFUSALS: tuple[tuple[str, _Row], ...] = (
         r"version number could not be decoded|unable to decrypt)",
         ("corrupt", None),
     ),
-    # Not `corrupt`: a standby node can be behind the node that rotated the key.
+    # This is not `corrupt`: a standby node can be behind the node that rotated the key.
     (
         r"invalid ciphertext: version is too new",
         (
