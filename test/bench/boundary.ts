@@ -1,6 +1,6 @@
 /*
  * The cost of the boundary in a flow of two rounds, and in two calls without any state, as a ratio to the same without
- * it: the official client and a server of the SDK on node:http in one process, over a loopback socket, by turns.
+ * it: the official client and a server of the SDK on node:http in one process, over a loopback socket, alternately.
  * Without it the state is plaintext. Turns are short, so that other work of the machine affects both sides of a ratio.
  */
 import { randomBytes } from 'node:crypto';

@@ -47,9 +47,9 @@ export interface ColdStart {
 }
 
 /**
- * Starts processes by turns: one calls Decrypt with the AWS SDK alone, the next joins a ring in a file, which takes one
- * Decrypt, and seals a token. The two processes of a round are compared with each other, because a busy machine slows
- * both.
+ * Starts processes alternately: one calls Decrypt with the AWS SDK alone, the next joins a ring in a file, which takes
+ * one Decrypt, and seals a token. The two processes of a round are compared with each other, because a busy machine
+ * slows both.
  *
  * @param folder - A project with `@sealring/aws-kms` and `@sealring/core`, packed and installed.
  * @throws {Error} if a process makes any other call than one Decrypt.

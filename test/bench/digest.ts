@@ -1,7 +1,7 @@
 /*
- * The cost of the digest of a call's arguments, as a ratio to `JSON.parse` of the same text, by turns: canonical JSON,
- * hashed as it is printed. Where the canonical form is longer than the text, or where the engine itself prints numbers
- * slower than it reads them, the ratio cannot be small: those floors are shown.
+ * The cost of the digest of a call's arguments, as a ratio to `JSON.parse` of the same text, measured alternately:
+ * canonical JSON, hashed as it is printed. Where the canonical form is longer than the text, or where the engine itself
+ * prints numbers slower than it reads them, the ratio cannot be small: those floors are shown.
  */
 import { createHash, hash } from 'node:crypto';
 import { performance } from 'node:perf_hooks';

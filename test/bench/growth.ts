@@ -18,7 +18,7 @@ const FIRST_TIMES_WARM = 2.5;
  * and make node:crypto's own calls a third slower. The rest is the lookup of a header instead of a comparison.
  */
 const NEXT_TIMES_BARE = 1.1;
-/** Tokens between two reads of the clock, by turns warm and cold. */
+/** Tokens between two reads of the clock, alternately warm and cold. */
 const AT_A_TIME = 10;
 /** Unseals of each kind in a round, if there are few salts: each time by a codec that knows none of them. */
 const LEAST_CHUNKS = 20;
@@ -279,7 +279,7 @@ class Subject {
 
 const { payload } = payloadOf(PAYLOAD_BYTES);
 
-/** Some of `each`, and as many times `one`, by turns. */
+/** Some of `each`, alternating with `one`. */
 function timeByTurns(
   count: number,
   one: () => unknown,

@@ -48,7 +48,7 @@ export interface ImportsReport {
 }
 
 /**
- * Installs each package alone, and imports each in new processes, by turns. The fastest import counts, because other
+ * Installs each package alone, and imports each in new processes, in turn. The fastest import counts, because other
  * work on the machine only adds to it.
  */
 export async function measureImports(

@@ -31,7 +31,7 @@ const MOST_ROUNDS = 20;
 const LEAST_PHASE_SECONDS = 1;
 
 /**
- * A server on AWS KMS and Redis under a load of a fixed rate, while all is quiet and while it is disturbed, by turns.
+ * A server on AWS KMS and Redis under a load of a fixed rate, alternately while all is quiet and while it is disturbed.
  * @throws {RangeError} for more rounds than the ring has room for, or phases too short for anything to happen.
  */
 export async function measureSteadiness(

@@ -14,7 +14,7 @@ const AT_A_TIME = 5;
 const KEY = 'sealring:outages';
 
 /**
- * The defaults divided by about 225: an outage of half of sealOutage stands for 30 minutes. A machine with fifty
+ * The defaults divided by about 225: an outage of half of sealOutage represents 30 minutes. A machine with fifty
  * processes on it is slow, so the calls and the backoff are not scaled.
  */
 const policy = {

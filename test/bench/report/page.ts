@@ -92,7 +92,7 @@ const INTRODUCTIONS: Readonly<Record<PartName, string>> = {
   'token-path':
     'Seal and unseal of the same payloads. Each contender has its own process, which works only during its turns; for asynchronous ones, the time until the result counts. The floors: the *bare cipher* is AES-256-GCM of `node:crypto` alone, and the *plain codec*, which is written by hand, adds a random nonce and base64url.',
   boundary:
-    'A call of two rounds over a socket, from the official client to a server of the SDK: with the boundary that seals and checks `requestState`, and without it, by turns.',
+    'A call of two rounds over a socket, from the official client to a server of the SDK: with the boundary that seals and checks `requestState`, and alternately without it.',
   'fleet-costs':
     'Calls to the KMS and to the store, counted: by tokens, by a member in a day, by a start, and by many starts at once.',
   growth:

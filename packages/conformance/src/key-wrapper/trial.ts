@@ -164,7 +164,7 @@ export class KeyWrapperTrial extends Trial {
     ];
   }
 
-  /** The unwraps among them that a new instance refuses. Other requirements report the rest. */
+  /** Those of {@link badUnwraps} that a new instance refuses. Other requirements report the rest. */
   async refusedUnwraps(...[keyWrapper, ...given]: Parameters<KeyWrapperTrial['badUnwraps']>): Promise<BadUnwraps> {
     const alone = this.badUnwraps(await this.create(), ...given);
     const outcomes = await Promise.all(alone.map(([words, start]) => this.settle(start, words)));

@@ -146,7 +146,7 @@ function unwrapped(entry: RingEntry): RingKey | undefined {
   return opened === undefined ? undefined : unwrappedKey(RING, entry, key.held, opened, 0);
 }
 
-/** Members read and write one store by turns until none writes. @returns the number of writes. */
+/** Members read and write one store in turn until none writes. @returns the number of writes. */
 function exchange(
   members: readonly Member[],
   start: RingDocument,

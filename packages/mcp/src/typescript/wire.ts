@@ -10,7 +10,7 @@ const PREFIX = 'v1.';
 const BIND_LABEL = 'mcp.requestState.bind:';
 const BIND_TAG_BYTES = 16;
 
-/** Why a token was refused, as the SDK names it. `mac` stands for an unknown key and for a failed authentication. */
+/** Why a token was refused, as the SDK names it. `mac` means an unknown key or a failed authentication. */
 export type TypescriptReason = 'malformed' | 'mac' | 'expired' | 'bind';
 
 /** The SDK throws an Error whose message is the reason, and its users compare the message. */
