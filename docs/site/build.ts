@@ -12,7 +12,7 @@ const out = process.argv[2] ?? join(root, '.cache', 'site');
 const HOME = 'docs/README.md';
 /** Marks a folder that this program wrote, so that it may replace it. */
 const MARKER = '.sealring-site';
-/** Beside the main entry of each package. */
+/** Entry points besides the main entry of each package. */
 const MORE_ENTRIES = [
   'packages/core/src/adapter/index.ts',
   'packages/core/src/ring/index.ts',

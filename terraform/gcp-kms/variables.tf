@@ -237,7 +237,7 @@ variable "enable_data_access_logs" {
 }
 
 variable "decrypts_alert_threshold" {
-  description = "Decrypts in 5 minutes above which the alert for sudden growth is raised. A member makes about one in 15 minutes, so 1000 members about 340."
+  description = "The number of decrypts in 5 minutes above which the alert for sudden growth is raised. A member makes about one in 15 minutes, so 1000 members about 340."
   type        = number
   default     = 1000
 

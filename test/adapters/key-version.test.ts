@@ -14,7 +14,7 @@ import { startOrSkip } from '../support/servers.ts';
 
 const payload = new TextEncoder().encode('{"order":"A1"}');
 
-/** Hours become seconds; no key expires. */
+/** Hours are shortened to seconds, and no key expires. */
 const policy = {
   clockSkewSeconds: 1,
   refreshEverySeconds: 0.5,

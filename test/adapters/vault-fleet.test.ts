@@ -14,7 +14,7 @@ afterAll(() => started?.close());
 
 const payload = new TextEncoder().encode('{"order":"A1"}');
 
-/** Minutes become seconds. Every test is shorter than sealOutage, so only a refusal stops sealing. */
+/** Minutes are shortened to seconds. Every test is shorter than sealOutage, so only a refusal stops sealing. */
 const shortPolicy = {
   clockSkewSeconds: 2,
   refreshEverySeconds: 2,

@@ -36,7 +36,7 @@ export interface BoundaryReport {
   /** Ratios of neighbouring turns: elapsed time, and CPU time of the process. */
   readonly ratio: Estimate;
   readonly busyRatio: Estimate;
-  /** For two calls without a state. */
+  /** The ratio for two calls without a state. */
   readonly statelessRatio: Estimate;
 }
 

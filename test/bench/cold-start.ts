@@ -40,7 +40,7 @@ type Taken = Readonly<Record<'program' | 'process', number>>;
 
 /** The time to the first token as a multiple of the time that the AWS SDK takes for one call. */
 export interface ColdStart {
-  /** From the first import. */
+  /** The time from the first import. */
   readonly program: Estimate;
   /** From the start of the process; Node's own start is in both. */
   readonly process: Estimate;

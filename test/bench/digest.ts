@@ -10,7 +10,7 @@ import { type Estimate, estimate } from './statistics.ts';
 import type { Verdict } from './verdict.ts';
 
 export interface DigestOptions {
-  /** Bytes of JSON in each shape. Default 4 MiB. */
+  /** Number of bytes of JSON in each shape. Default 4 MiB. */
   readonly bytes?: number;
   /** Turns of each shape. Default 25. */
   readonly turns?: number;
@@ -101,7 +101,7 @@ function measureShape(shape: string, text: string, turns: number): DigestCost {
   return { shape, digest: estimate(digests), hash: estimate(hashes), stringify: estimate(stringifies) };
 }
 
-/** As the boundary does. */
+/** Computes the digest as the boundary does. */
 export function digestOf(value: unknown): string {
   const hashing = createHash('sha256');
   const write = (piece: Uint8Array): void => void hashing.update(piece);

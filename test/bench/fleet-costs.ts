@@ -73,10 +73,10 @@ export interface FleetCostsOptions {
   readonly tokens?: number;
   /** First seals, and starts, at once. Default 200. */
   readonly herd?: number;
-  /** For the simulated fleet. Default 10 members over 2 days; the first hour is left out. */
+  /** Options of the simulated fleet. Default 10 members over 2 days; the first hour is left out. */
   readonly members?: number;
   readonly days?: number;
-  /** At one member. Default 1, 100, 1 000. */
+  /** Tokens per second at one member. Default 1, 100, 1 000. */
   readonly tokensPerSecond?: readonly number[];
 }
 

@@ -13,7 +13,7 @@ import { medianOf } from './statistics.ts';
 const PAYLOAD_BYTES = 358;
 /** Salts that a codec remembers: MAX_TOKEN_KEYS of packages/core/src/keys/envelope-key-cache.ts. */
 const MOST_SALTS = 10_000;
-/** On each ring. */
+/** Number of codecs on each ring. */
 const CODECS = 20;
 const WARM_UP_LOOKS = 50;
 const SALT_PAUSE_MS = 2_000;

@@ -35,7 +35,7 @@ export async function tokensOfOthers(ring: GrownRing, count: number, payload: Ui
   const tokens: string[] = [];
   for (let i = 0; i < count; i++) {
     await using other = await joinRing(ring);
-    // In one piece, as input from outside is.
+    // The text is one flat string, like input from outside.
     tokens.push(Buffer.from(other.seal(payload), 'latin1').toString('latin1'));
   }
   return tokens;

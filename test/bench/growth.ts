@@ -186,7 +186,7 @@ class Subject {
   readonly #codec: KmsCodec;
   /** A token of one more process, unsealed repeatedly, so that it is warm. */
   readonly #reference: string;
-  /** For each number of salts. */
+  /** The result for each number of salts. */
   readonly #opened: readonly Opened[];
   readonly #seals: number[] = [];
   readonly #unseals: number[] = [];

@@ -12,7 +12,7 @@ export type Condition = (typeof CONDITIONS)[number];
 export interface World {
   readonly server: Program<ServerOrders>;
   readonly load: Program<LoadOrders>;
-  /** Between the server and its KMS. */
+  /** The proxy between the server and its KMS. */
   readonly kms: TcpProxy;
   readonly redis: TestServer;
 }

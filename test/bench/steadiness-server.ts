@@ -23,9 +23,9 @@ export interface ServerSettings {
 export interface Recording {
   /** Nanoseconds of each, in order. */
   readonly seals: readonly number[];
-  /** Of accepted tokens. */
+  /** Unseals of accepted tokens. */
   readonly unseals: readonly number[];
-  /** Of refused tokens. */
+  /** Unseals of refused tokens. */
   readonly refusals: readonly number[];
   /** Different keys that sealed. */
   readonly sealingKeys: number;

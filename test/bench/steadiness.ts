@@ -120,7 +120,7 @@ async function startWorld(policy: Partial<RingPolicy>): Promise<World & AsyncDis
     for (const step of closing.toReversed()) await step();
   };
   try {
-    // Keeps what it acknowledged when it is killed.
+    // Keeps acknowledged writes when it is killed.
     const redis = await startRedis(['--appendonly', 'yes', '--appendfsync', 'always']);
     closing.push(() => redis.stop());
     const moto = await startMoto();

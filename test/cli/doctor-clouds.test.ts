@@ -89,7 +89,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
       expect(remedy).toContain(`still needed: ${version(name, 1)} until ${key?.unsealsUntil.toISOString()}`);
       const never = await examine({ ...config, policy: { keyVersionEverySeconds: 0 } });
       expect(findingOf(never, 'kms-version')?.remedy).toMatch(/^No member checks for new versions/);
-      // As after the rotation that it asks for.
+      // Make the rotation that the doctor asks for.
       await codec.rotate();
       await codec.close();
       const after = findingOf(await examine(config), 'kms-version');

@@ -7,7 +7,7 @@ import { Timeline } from '../simulator/timeline.ts';
 import { seedCount } from '../support/seeds.ts';
 import { HostileTokens, refusalOf } from './hostile.ts';
 
-/** More with SEALRING_SEEDS=10. */
+/** Number of seeds; SEALRING_SEEDS=10 uses ten. */
 const SEEDS = seedCount(1);
 const MEMBERS = 2;
 const MINUTE = 60_000;

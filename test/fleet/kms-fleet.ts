@@ -11,7 +11,7 @@ import {
   SealUnavailableError,
 } from '@sealring/core';
 
-/** Between two rounds of sealing and unsealing. */
+/** The pause between two rounds of sealing and unsealing. */
 const ROUND_MS = 50;
 
 /** A token, and the payload that it must unseal to. */

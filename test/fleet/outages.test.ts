@@ -37,7 +37,7 @@ const ROTATE_AFTER_SECONDS = policy.rotateEverySeconds - policy.propagationSecon
 
 let redis: TestServer | undefined;
 await startOrSkip(async () => {
-  // Keeps all that it acknowledged, through any restart.
+  // Keeps every acknowledged write through any restart.
   redis = await startRedis(['--appendonly', 'yes', '--appendfsync', 'always']);
   return redis;
 });

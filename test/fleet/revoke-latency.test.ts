@@ -8,7 +8,7 @@ import { until } from '../support/until.ts';
 import { Fleet, type Member } from './fleet.ts';
 import { emulatorClient } from './kms-fleet.ts';
 
-/** Twenty with SEALRING_TRIALS=20. */
+/** SEALRING_TRIALS=20 makes twenty trials. */
 const TRIALS = Number(process.env['SEALRING_TRIALS'] ?? 3);
 const MEMBERS = 4;
 /** Keys of a ring in which no rotation can be requested, and of a full one. */

@@ -6,7 +6,7 @@ import type { Thefts } from './thefts.ts';
 import { EPOCH_MS } from './timeline.ts';
 import { type FirstSeen, propagationSecondsOf, SECOND, type World } from './world.ts';
 
-/** Longer than one check of all members takes. */
+/** A time that is longer than one check of all members. */
 const LATELY_MS = 900_000;
 /** How long a second ring that was created concurrently may stay in the store. */
 const STRAY_MS = 1_800_000;

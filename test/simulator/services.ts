@@ -163,7 +163,7 @@ export class SimulatedKms {
     this.dates = new ServiceDates(timeline);
   }
 
-  /** The result of every call; undefined if it works. Of several faults the worst counts. */
+  /** The result of every call; undefined if it works. The worst of several faults counts. */
   get failing(): KeyWrapperErrorKind | undefined {
     return GRAVITY.find((kind) => this.#failures.includes(kind));
   }

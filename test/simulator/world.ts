@@ -71,7 +71,7 @@ export class World {
   readonly wrapTrouble = new Trouble();
   /** When the KMS answers, but refuses: members must stop, not wait for its end. */
   readonly refusals = new Trouble();
-  /** While an attacker writes the store. */
+  /** The time while an attacker writes the store. */
   readonly hostility = new Trouble();
   readonly #own = new Map<SimulatedMember, OwnTrouble>();
   readonly #listeners: ((event: WorldEvent) => void)[] = [];
@@ -404,7 +404,7 @@ function seconds(ms: number): string {
   return `${Math.round(ms / SECOND)} s`;
 }
 
-/** An event that faults and attackers can aim at. `member` is the one concerned. */
+/** An event that faults and attackers can aim at. `member` is the affected member. */
 export interface WorldEvent {
   readonly kind:
     | 'starting'
@@ -441,7 +441,7 @@ interface OwnTrouble {
   readonly store: Trouble;
   /** Its clock is wrong by more than is tolerated. */
   readonly clock: Trouble;
-  /** Crashed, or suspended. */
+  /** The time while the member has crashed or is suspended. */
   readonly machine: Trouble;
 }
 

@@ -3,9 +3,9 @@ export interface Grant {
   /** The resource's type, which gives the scope. */
   readonly type: string;
   readonly member: string;
-  /** As the binding names it. */
+  /** The role as the binding names it. */
   readonly role: string;
-  /** CEL; undefined: none. */
+  /** A condition in CEL; undefined without a condition. */
   readonly condition: string | undefined;
 }
 

@@ -113,6 +113,6 @@ process.on('message', (message: ToServer) => {
     tell({ type: 'failed', message: error instanceof Error ? error.message : String(error) });
   });
 });
-// Ctrl-C and a closed terminal reach every process: the story ends its servers itself. When the story ends, so do they.
+// Ctrl-C and a closed terminal reach every process: the story ends its servers itself. They end with the story.
 for (const signal of ['SIGINT', 'SIGHUP']) process.on(signal, () => undefined);
 process.on('disconnect', () => process.exit(0));

@@ -39,7 +39,7 @@ export class Timeline {
 
   /**
    * Prints `what`, which must hold.
-   * @throws {Unexpected} saying `otherwise` unless `condition` holds.
+   * @throws {Unexpected} with the message `otherwise` unless `condition` holds.
    */
   expect(condition: boolean, who: string, what: string, otherwise: string): asserts condition {
     if (!condition) throw new Unexpected(otherwise);

@@ -3,7 +3,7 @@ import { type StoreFailure, vendorError } from '@sealring/core/adapter';
 
 /** `absent`: the blob does not exist. `conflict`: the condition of a write did not hold. */
 export interface Failure extends StoreFailure<RingStoreErrorKind | 'absent' | 'conflict'> {
-  /** For stored content that is not a document. */
+  /** The revision of stored content that is not a document. */
   readonly revision?: string | undefined;
 }
 

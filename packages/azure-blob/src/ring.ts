@@ -64,7 +64,7 @@ class AzureBlobRing implements RingStore {
 
   get location(): string {
     const url = vendorError.property(this.#blob, 'url');
-    // Without the query, which can contain a signature.
+    // The address without the query, which can contain a signature.
     return typeof url === 'string' ? url.replace(/\?.*/, '') : `azure-blob ${this.#name}`;
   }
 
@@ -102,7 +102,7 @@ class AzureBlobRing implements RingStore {
       written,
     );
     if ('answer' in outcome) return { revision: outcome.answer };
-    // The blob to replace has been deleted, so the ring is absent.
+    // The kind is `absent` if the blob to replace has been deleted.
     const { kind } = outcome.failure;
     throw kind === 'conflict' || kind === 'absent' ? new RingConflictError() : refusal(outcome.failure);
   }

@@ -42,14 +42,14 @@ export interface AzureCryptographyClient {
  * itself: the vault decides what a key may do.
  */
 export interface AzureKeyReference {
-  /** With the version. */
+  /** The name with its version. */
   readonly id: string;
   readonly name: string;
   readonly properties: { readonly vaultUrl: string; readonly name: string };
 }
 
 /**
- * Makes the SDK's clients. Pass your own to set options of `KeyClient` and `CryptographyClient`, such as a proxy.
+ * Creates the SDK's clients. Pass your own to set options of `KeyClient` and `CryptographyClient`, such as a proxy.
  *
  * Set `retryOptions: { maxRetries: 0 }` on both: the SDK's retries would multiply the wrapper's, outlast its deadline and
  * hide the first refusal.

@@ -120,7 +120,7 @@ describe('the kit survives its targets', () => {
     });
     const { results } = await runCodecConformance(slow, { only: ['CODEC-BIT-FLIP', 'CODEC-AFTER-REFUSAL'] });
     expect(results.map(({ status }) => status)).toEqual(['pass', 'pass']);
-    // Fifteen seconds of them.
+    // All unseals together take less than fifteen seconds.
     expect(unseals).toBeLessThan(15_000 / 6);
   }, 30_000);
 

@@ -78,7 +78,7 @@ function sum(samples: readonly Sample[]): number {
   return samples.reduce((total, { value }) => total + value, 0);
 }
 
-/** Most reasons to count; the bridge exports fewer. */
+/** Maximum number of reasons to count; the bridge exports fewer. */
 const MAX_REASONS = 32;
 
 function byReason(samples: readonly Sample[]): ReadonlyMap<string, number> {

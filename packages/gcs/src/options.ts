@@ -30,7 +30,7 @@ export interface Settings {
   readonly bucket: string;
   readonly object: string;
   readonly client: GcsRingClient | undefined;
-  /** For the store's own client. */
+  /** The endpoint of the store's own client. */
   readonly endpoint: URL | undefined;
   readonly timeoutMs: number;
 }

@@ -69,7 +69,7 @@ class GcsRing implements RingStore {
     const stored = await this.#get(options);
     if (stored !== undefined) return stored;
     if (await this.#isAbsent(options)) return undefined;
-    // Created between the two requests.
+    // The object was created between the two requests.
     const created = await this.#get(options);
     if (created !== undefined) return created;
     throw new RingStoreError('unavailable', 'the object is in the listing but cannot be read');

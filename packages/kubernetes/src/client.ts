@@ -12,7 +12,7 @@ import type { Failure } from './error-table.ts';
 export interface KubernetesRingClient {
   /** The cluster of the current context; null where there is none. */
   getCurrentCluster(): { readonly server: string } | null;
-  /** Adds agent, certificates and credentials to the options of one request. May read a token or run a program. */
+  /** Adds agent, certificates and credentials to the options of one request. This may read a token or run a program. */
   applyToHTTPSOptions(options: RequestOptions): Promise<void>;
 }
 

@@ -292,7 +292,7 @@ describe('a watch', () => {
       setImmediate(() => response.write(`${second?.slice(9)}\n{"type":`));
     });
     ring.watch(() => heard++);
-    // And once for the connection.
+    // It is also called once for the connection.
     await expect.poll(() => [watches, heard]).toEqual([1, 3]);
   });
 

@@ -19,7 +19,7 @@ export interface Happening {
 /** Reads one event of a channel. */
 export type Reader = (event: object) => Happening;
 
-/** Most rings of a process that labels distinguish. */
+/** Maximum number of rings that the labels of one process distinguish. */
 const MAX_RINGS = 64;
 
 /** A reader for each channel of core and mcp. */

@@ -276,7 +276,7 @@ def miss(codec: KmsCodec) -> None:
 
 
 def ms_until_next(codec: KmsCodec) -> float:
-    """Until the next pass."""
+    """The time until the next pass."""
     due = codec._keeper.turns.next_timer_ms
     assert due is not None
     return due - codec._view.now().steady_ms

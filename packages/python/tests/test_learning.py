@@ -631,7 +631,7 @@ def test_a_key_from_the_future_is_not_used(fleet: Fleet) -> None:
         fleet.publish([fleet.first, fleet.key(4_500, created_ms=ahead)])
         codec.refresh()
         assert len(codec.health().keys) == 1
-        # Checked again by a later time.
+        # It is checked again with a later time.
         fleet.clock.advance(3_600)
         codec.refresh()
         assert len(codec.health().keys) == 2

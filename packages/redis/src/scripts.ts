@@ -27,7 +27,7 @@ end
 `;
 
 /**
- * KEYS: the ring. ARGV: most bytes of a document.
+ * KEYS: the ring. ARGV: the maximum number of bytes of a document.
  *
  * Only a primary answers: a replica may be behind, and a key that it does not have yet is not absent. Sizes are
  * checked before the values, so that one over the limit is never sent. The server's time is included if the user has

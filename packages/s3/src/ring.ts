@@ -134,7 +134,7 @@ class S3Ring implements RingStore {
       if (outcome.answer !== undefined) return { revision: outcome.answer.revision };
       throw new RingStoreError('unavailable', 'the answer to the write did not come from S3');
     }
-    // Absent: the object to replace has been deleted.
+    // The kind is `absent` if the object to replace has been deleted.
     const { kind } = outcome.failure;
     throw kind === 'conflict' || kind === 'absent' ? new RingConflictError() : refusal(outcome.failure);
   }

@@ -84,7 +84,9 @@ export function ratioScale(values: readonly number[], start: number, end: number
   };
 }
 
-/** The same positions, moved apart until neighbours are at least `least` apart. In the given order. */
+/**
+ * The same positions, moved apart until neighbours are at least `least` apart. The positions are in the given order.
+ */
 export function apart(places: readonly number[], least: number, most: number): readonly number[] {
   const order = places.map((place, index) => ({ place, index })).toSorted((a, b) => a.place - b.place);
   for (const [i, one] of order.entries()) {

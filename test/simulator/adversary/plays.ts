@@ -32,7 +32,7 @@ export class Stage {
     this.#powers = powers;
     this.composer = new Composer(world, world.dice, oracle.thefts, powers);
     world.listen(({ kind }) => {
-      // Before any other member reads it.
+      // This happens before any other member reads it.
       if (kind === 'written' && this.#held !== undefined) world.timeline.after(1, () => this.#put());
     });
   }
@@ -180,7 +180,7 @@ function textOf(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
-/** Most entries of a document. */
+/** Maximum number of entries of a document. */
 const MAX_ENTRIES = 64;
 
 export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({

@@ -24,7 +24,7 @@ export const Status = {
 export interface GrpcFailure {
   readonly code: number;
   readonly details: string;
-  /** Of a `google.rpc.PreconditionFailure`. */
+  /** The violations of a `google.rpc.PreconditionFailure`. */
   readonly violations?: readonly { readonly type: string; readonly subject: string }[];
   /** Of a `google.rpc.ErrorInfo`. */
   readonly reason?: string;

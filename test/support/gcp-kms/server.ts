@@ -82,7 +82,7 @@ function handler(kms: FakeGcpKms, method: KmsMethod): Handler {
     const [authorization = ''] = call.metadata.get('authorization');
     const caller = String(authorization).replace(/^Bearer /, '');
     let isAnswered = false;
-    // Also called for failed calls.
+    // It is also called for failed calls.
     call.on('cancelled', () => {
       if (!isAnswered) kms.cancelled++;
     });

@@ -9,7 +9,7 @@ import { error, type Finding, ok } from './finding.ts';
 const CLAIM_LIFE_MS = 60_000;
 
 interface SingleUseCheck {
-  /** From the ring's policy. */
+  /** The clock skew in the ring's policy. */
   readonly clockSkewSeconds: number;
   readonly wallMs: number;
   /** Deadline of a store that does not answer. */

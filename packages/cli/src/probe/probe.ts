@@ -60,7 +60,7 @@ export class Probe {
       throw new Failure('not-probed', `the server does not accept its own state (${describe(accepted)}): ${ANSWERS}`);
     }
     const attacks = [await this.#tampering(), await this.#arguments(), await this.#user(), await this.#expiry()];
-    // For every state in the attacks.
+    // Comes last, because it checks every state that the attacks have collected.
     return [this.#encryption(), ...attacks];
   }
 

@@ -61,7 +61,7 @@ export async function runProxy(
     codec = await openForServer(config, stop);
     await serve(mcp, { codec, singleUse: config.singleUse }, options, { stop, report });
   } catch (error) {
-    // Stopped before it had started.
+    // The proxy was stopped before it had started.
     if (error !== stop.reason) throw error;
   } finally {
     await codec?.close();

@@ -1,7 +1,7 @@
 import { clearLine, cursorTo } from 'node:readline';
 import { visibleLine } from './visible.ts';
 
-/** Operations that take less print no progress, milliseconds. A start says after 2 000 ms what it waits for. */
+/** Operations that take less time print no progress, milliseconds. A start says after 2 000 ms what it waits for. */
 const SILENT_MS = 2_100;
 const REPEAT_MS = 5_000;
 /** On a terminal, where the line is redrawn in place. */

@@ -94,7 +94,7 @@ export const REFUSAL_CHECKS: CodecChecks = {
       const parts = [text(token.slice(common)), ...decodings(token).map((bytes) => bytes.subarray(common))];
       const ends = parts.flatMap((part) => [part.subarray(0, TELLING_LENGTH), part.subarray(-TELLING_LENGTH)]);
       const isShown = ends.some((end) => end.length === TELLING_LENGTH && shows(shown, end));
-      // Also an abbreviated token, as in a log.
+      // This includes an abbreviated token, as in a log.
       const pieces = [token.slice(0, Math.max(common, 2) + TELLING_CHARACTERS), token.slice(-TELLING_END)];
       const isAbbreviated = shown.texts.some((one) => pieces.some((piece) => one.includes(piece)));
       expectThat(!isShown && !isAbbreviated, `the refusal of ${what} repeats it`);
@@ -149,7 +149,7 @@ function* oddParts(token: string): Generator<readonly [string, string]> {
   }
 }
 
-/** Texts that a recursive parser follows too far. */
+/** Texts that overflow the stack of a recursive parser. */
 function* nested(token: string): Generator<readonly [string, string]> {
   for (const one of ['.', ':', '[', '(']) {
     const deep = one.repeat(DEEP);
@@ -282,7 +282,7 @@ function timeOf(codec: RequestStateCodec, token: string, times: number): number 
     try {
       codec.unseal(token);
     } catch {
-      // Refused, as before.
+      // The token is refused, as before.
     }
   }
   return performance.now() - began;

@@ -128,7 +128,7 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
       ['to unwrap without options', () => keyWrapper.unwrap(made.wrapped, undefined as never)],
     ];
     await trial.each(refused, async ([words, refuse]) => {
-      // More than most circuit breakers allow.
+      // A number that is higher than most circuit breakers allow.
       await trial.each(Array.from({ length: TIMES }), async () => void (await trial.settle(refuse, words)));
       for (const { name, start } of trial.calls(keyWrapper, made)) {
         await trial.answer(start, `after a call ${words}, ${name}`);

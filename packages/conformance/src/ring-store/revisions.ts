@@ -6,7 +6,7 @@ import { documentText, revisionOf, textOf } from './stored-ring.ts';
 import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
 const VERSIONS = 30;
-/** More than a one-byte counter can count. */
+/** A number that a one-byte counter cannot reach. */
 const MOST_VERSIONS = 300;
 const VERSIONS_MS = 2_000;
 const READS = 5;

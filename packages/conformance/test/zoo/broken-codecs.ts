@@ -157,7 +157,7 @@ function cachingBy(what: string, partOf: (payload: Uint8Array) => number | strin
   });
 }
 
-/** After a rotation, returns to the old key. */
+/** Returns to the old key after a rotation. */
 function returning(
   name: string,
   make: (codecs: { readonly rotated: RequestStateCodec; readonly old: RequestStateCodec }) => RequestStateCodec,

@@ -40,7 +40,7 @@ export interface CanonicalJsonOptions {
  */
 export function canonicalJson(value: unknown, options: CanonicalJsonOptions = {}): string {
   if (typeof value === 'string' && value.length < SHORT) {
-    // Nearly every name and id.
+    // Nearly every name and id is printed this way.
     if (PLAIN.test(value)) return `"${value}"`;
     // The engine escapes ASCII in the same way, except for U+007F.
     if (!BEYOND_ASCII.test(value)) return JSON.stringify(value);
@@ -257,7 +257,7 @@ class Printer {
     this.#bytes[this.#at++] = byte;
   }
 
-  /** Makes room for this many more bytes. */
+  /** Makes room for this number of further bytes. */
   #reserve(count: number): void {
     if (this.#at + count <= this.#bytes.length) return;
     if (this.#o.write !== undefined && this.#at >= PIECE) {

@@ -23,7 +23,10 @@ export function show(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
-/** Shows a wrong text in an error message: in quotes, and its first 120 characters only. Never for what may be a secret. */
+/**
+ * Shows a wrong text in an error message: in quotes, and its first 120 characters only. Never use it for a value that
+ * may be a secret.
+ */
 export function quote(text: string): string {
   return JSON.stringify(text.slice(0, 120));
 }

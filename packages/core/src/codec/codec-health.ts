@@ -34,7 +34,7 @@ export interface CodecHealth {
 export interface KeyHealth {
   /** As in tokens and in the ring document. */
   readonly id: string;
-  /** By this member's clock, now. */
+  /** The state now, by this member's clock. */
   readonly state: KeyState;
   /** Whether this member has its bytes. */
   readonly held: boolean;

@@ -1,6 +1,6 @@
 /**
- * Characters a token may have: 256 KiB. Checked before anything is decoded, so that an over-long token of an attacker
- * costs one comparison of lengths.
+ * Maximum number of characters in a token: 256 KiB. Checked before anything is decoded, so that an over-long token of
+ * an attacker costs one comparison of lengths.
  */
 export const MAX_TOKEN_LENGTH: number = 256 * 1024;
 

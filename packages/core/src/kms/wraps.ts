@@ -89,8 +89,8 @@ export class KeyWraps {
   }
 
   /**
-   * Makes a data key with these times, wraps it with every key wrapper, and unwraps every wrap again. `vouch` makes the
-   * vouchers of the entry.
+   * Creates a data key with these times, wraps it with every key wrapper, and unwraps every wrap again. `vouch` makes
+   * the vouchers of the entry.
    */
   async create(
     times: KeyTimes,

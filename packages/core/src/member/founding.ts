@@ -6,7 +6,7 @@ import type { Stored } from '../stores/stored-ring.ts';
 import type { MemberParts } from './parts.ts';
 
 const MS = 1_000;
-/** Enough that two claims are never equal. */
+/** Enough random bytes that two claims are never equal. */
 const CLAIM_BYTES = 16;
 /** The time between reads of a store that holds the claim of another member. */
 const LOOKS: Backoff = { firstMs: 50, capMs: 3_000, leastShare: 0.5 };

@@ -154,7 +154,7 @@ function mayCreate({ role, create }: MemberParts): boolean {
   return role === 'member' && create !== 'never';
 }
 
-/** Creates the ring, once it was absent for long enough. False: read again. */
+/** Creates the ring, once it was absent for long enough. Returns false if the ring must be read again. */
 async function createOrWait(
   options: MemberParts,
   absentSince: Moment,

@@ -22,7 +22,7 @@ export interface SyncOptions extends CallOptions {
   /** Whether unwraps that are not urgent are deferred: after a notification, the whole fleet reads at once. */
   readonly deferUnwraps?: boolean;
   /**
-   * Whether a token caused the read: then only entries that were never tried are unwrapped, since an attacker may
+   * Whether a token caused the read. If so, only entries that were never tried are unwrapped, because an attacker may
    * choose the token.
    */
   readonly forToken?: boolean;

@@ -1,6 +1,6 @@
 import { finiteNumber, optionRangeError, refuseUnknownOptions } from '../base/options.ts';
 
-/** Keys that a ring document may have. */
+/** Maximum number of keys in a ring document. */
 export const MAX_RING_KEYS = 64;
 /** From this many keys on, `health()` reports a problem and `rotate` refuses: there must be room for revocations. */
 export const MAX_KEYS_TO_ROTATE = 48;

@@ -121,7 +121,7 @@ async function isRunning({ pid, start }: Contender): Promise<boolean> {
   try {
     process.kill(pid, 0);
   } catch (error) {
-    // EPERM: it runs, as another user.
+    // EPERM: the process runs, as another user.
     if (codeOf(error) === 'ESRCH') return false;
   }
   // Unreadable where /proc hides the processes of others (hidepid): then the result of the signal decides.

@@ -165,7 +165,7 @@ async function replace(
 ): Promise<{ readonly revision: string }> {
   const directory = dirname(file);
   const temporaryPrefix = `${basename(file)}.tmp-`;
-  // Left behind by a process that was killed. If it was only frozen, its rename now fails, as it must.
+  // A process that was killed left it behind. If it was only frozen, its rename now fails, as it must.
   for (const name of await readdir(directory)) {
     if (name.startsWith(temporaryPrefix)) await removeIfPresent(join(directory, name));
   }

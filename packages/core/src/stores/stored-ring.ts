@@ -114,7 +114,7 @@ export class StoredRingDocument {
     return channels['store-call'].isHeard ? this.#told(operation, call) : call;
   }
 
-  /** Emits how a call went. On close every call ends, which shows nothing about the store. */
+  /** Emits the outcome of a call. On close every call ends, which shows nothing about the store. */
   async #told<T>(operation: RingStoreOperation, call: Promise<T>): Promise<T> {
     const asked = momentOf(this.#clock);
     const tell = (outcome: CallOutcome<RingStoreErrorKind | 'conflict'>): void => {

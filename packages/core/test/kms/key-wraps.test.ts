@@ -424,7 +424,7 @@ describe('a published key', () => {
     expect(await asked(() => other.unwrap(spoilt, BACKGROUND))).toBe(1);
     await expect(other.unwrap(spoilt, BACKGROUND)).rejects.toEqual(corrupt);
     expect(await asked(() => other.unwrap(spoilt, BACKGROUND))).toBe(0);
-    // Per wrap of an entry, not per id.
+    // The count is kept for each wrap of an entry, not for each id.
     expect(await asked(() => other.unwrap({ ...spoilt, created: spoilt.created - 1_000 }, BACKGROUND))).toBe(1);
     await clock.advance(3_601);
     expect(await asked(() => other.unwrap(spoilt, BACKGROUND))).toBe(1);

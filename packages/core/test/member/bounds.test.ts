@@ -102,7 +102,7 @@ describe('a KMS that hangs (F29)', () => {
     for (const member of [a, b]) {
       expect(member.codec.health()).toMatchObject({ status: 'degraded', ready: true });
     }
-    // Of each member.
+    // Each member has its own limit.
     expect(fleet.kms.mostInFlight).toBeGreaterThan(0);
     expect(fleet.kms.mostInFlight).toBeLessThanOrEqual(2 * 4);
     fleet.kms.hanging = false;

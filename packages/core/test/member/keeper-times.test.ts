@@ -264,7 +264,7 @@ describe('a rotation, at half of every wait (F7)', () => {
   test('waits two turns, each of which reads, and is done', async () => {
     await startBeforeDue();
     await fleet.clock.advance(1_000);
-    // Found due at 270 s. The reads in between continue.
+    // The rotation is found due at 270 s. The reads in between continue.
     expect(since(times.reads)).toEqual([270, 270 + TURN, 540, 270 + 2 * TURN, 810].map(about));
     expect(since(times.generates)).toEqual([about(270 + 2 * TURN)]);
     expect(log.of('rotation')).toMatchObject([{ reason: 'scheduled' }]);

@@ -189,7 +189,7 @@ test('the example in the guide on the wire format follows from the formulas and 
     revoked,
     mac(b, revoked),
   ]);
-  // And by this project's code.
+  // This project's code must give the same values.
   const [older, newer] = [new DataKey(a, 'payments'), new DataKey(b, 'payments')];
   expect([older.id, newer.id]).toEqual(values.slice(0, 2));
   const [, , id = '', ...stamps] = JSON.parse(vouched) as readonly string[];

@@ -69,7 +69,7 @@ vi.mock('node:fs', async (importOriginal) => {
 vi.mock('node:timers/promises', async (importOriginal) => {
   const real = await importOriginal<typeof import('node:timers/promises')>();
   const setTimeout = async (delayMs: number): Promise<void> => {
-    // 10 s are some eighty waits.
+    // About eighty waits fit into 10 s.
     if (system.waits.push(delayMs) > 500) throw new Error('this waits without an end');
   };
   return { ...real, setTimeout };

@@ -127,7 +127,7 @@ export class RequestStateBoundary implements Boundary {
     } catch (error) {
       const unavailable = asRefusal(error);
       if (unavailable.reason === 'seal unavailable') throw unavailable;
-      // A codec may have its own size limit, and throw for it.
+      // A codec may have its own size limit, and throw if a payload exceeds it.
       throw new Refusal(payload.length > (maxTokenLength * 3) / 4 ? 'state too large' : 'codec error', error);
     }
     if (typeof token !== 'string' || token === '') {

@@ -104,7 +104,7 @@ async function rewriteEvent(event: Uint8Array, { rewrite, unreadable }: Rewritin
     );
     return Buffer.from([...others, `data: ${json}`, '', ''].join('\n'));
   } catch {
-    // Nested too deeply.
+    // The JSON is nested too deeply.
     return replaced();
   }
 }

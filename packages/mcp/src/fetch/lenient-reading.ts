@@ -62,7 +62,10 @@ function folded(key: string): string {
   return name.toLowerCase().replaceAll(/[-_]/g, '');
 }
 
-/** The text as ASCII. The zero bytes of UTF-16 and UTF-32 are left out, and invalid UTF-8, which some parsers ignore. */
+/**
+ * The text as ASCII. The zero bytes of UTF-16 and UTF-32 are left out, and so is invalid UTF-8, because some parsers
+ * ignore it.
+ */
 function withoutEscapes(text: string): string {
   const letters = text.replaceAll(/[\0\uFFFD]/g, '');
   return letters.replaceAll(/\\(?:u[\da-f]{4}|u\{[\da-f]+\}|x[\da-f]{2}|\r\n|[^])/gi, (escape) => {

@@ -1,5 +1,5 @@
-"""Errors for failures, each with a kind from a closed set. Mistakes of the caller are TypeError
-and ValueError."""
+"""Errors for failures, each with a kind from a closed set. Mistakes of the caller raise TypeError
+or ValueError."""
 
 import re
 import sys

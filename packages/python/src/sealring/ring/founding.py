@@ -14,7 +14,7 @@ from .view import RingView
 from .writer import RingWriter
 
 _MS = 1_000
-# Enough that two claims are never equal.
+# Enough random bytes that two claims are never equal.
 _CLAIM_BYTES = 16
 _FIRST_LOOK_MS = 50
 _LONGEST_LOOK_MS = 3_000

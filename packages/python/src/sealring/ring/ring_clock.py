@@ -65,8 +65,8 @@ class RingClock:
                 self._believe(now, is_dated=True)
 
     def start_anew(self, now: Moment) -> bool:
-        """For a process that knows nothing yet: accepts the present time of the clock. True when it
-        had stepped."""
+        """For a process that knows nothing yet: accepts the present time of the clock. Returns True
+        if the clock had stepped."""
         with self._lock:
             self._judged_ms(now)
             if not self._is_stepped:

@@ -71,7 +71,7 @@ class RingSnapshot:
     """Oldest first by (activates, id)."""
     by_id: Mapping[str, RingKey]
     carried: tuple[RingEntry, ...]
-    """Vouched for and not unwrapped yet: not used."""
+    """Entries that are vouched for but not unwrapped yet; they are not used."""
     unreadable: tuple[RingEntry, ...]
     """Vouched for, and corrupt or without a wrap by this process's key wrappers; at most 4 with
     those."""
@@ -97,7 +97,7 @@ class RingSnapshot:
         return late
 
     def usable_keys(self, now_ms: float) -> list[RingKey]:
-        """Those that may unseal. Without any, no process could use this ring."""
+        """The keys that may unseal. Without such a key, no process could use this ring."""
         return [key for key in self.keys if key.may_open(now_ms)]
 
     def holds_newest(self, now_ms: float, opening_ms: float, skew_ms: float) -> bool:

@@ -181,7 +181,7 @@ class _Progress:
         return self._start.view.policy.create_after(at_once=self._start.create == "now")
 
     def attempt(self) -> bool:
-        """Reads the store once. False: read again."""
+        """Reads the store once. Returns False if the ring must be read again."""
         start, view = self._start, self._start.view
         self.is_reading = True
         there = start.stored.read()
@@ -219,7 +219,8 @@ class _Progress:
     def _create_or_wait(
         self, absent_since: Moment, there: Stored | None, known: RingSnapshot
     ) -> bool:
-        """Creates the ring, once it was absent for long enough. False: read again."""
+        """Creates the ring, once it was absent for long enough. Returns False if the ring must be
+        read again."""
         start, view = self._start, self._start.view
         if start.create == "never" and start.role == "member" and there is not None:
             raise RingStoreError("corrupt", 'the ring has no live key, and create is "never"')

@@ -52,7 +52,7 @@ class RingSync:
         self.is_foreign = False
         """Whether the store holds something other than a document of this ring."""
         self.repair_at: Deadline | None = None
-        """When a repair is due."""
+        """The time when a repair is due."""
 
     def read(self, options: CallOptions) -> None:
         """Reads the ring and learns its facts. RingStoreError: `unavailable` while it is absent,

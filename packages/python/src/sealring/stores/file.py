@@ -108,7 +108,7 @@ class FileRing:
         """The steps under the lock. Before the rename nothing has changed; after it nothing can be
         undone."""
         directory, name = os.path.split(self._path)
-        # Left behind by a process that was killed. If it was only stopped, its rename now fails, as
+        # A process that was killed left it behind. If it was only stopped, its rename now fails, as
         # it must.
         for other in os.listdir(directory):
             if other.startswith(f"{name}.tmp-"):

@@ -124,7 +124,7 @@ class GcsRing:
         answer = self._get()
         if answer is None and not self._is_listed():
             return None
-        # Created between the two requests.
+        # The object was created between the two requests.
         answer = answer or self._get()
         if answer is None:
             raise RingStoreError("unavailable", "the object is in the listing but cannot be read")

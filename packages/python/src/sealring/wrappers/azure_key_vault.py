@@ -208,7 +208,7 @@ class AzureKeyVaultKeyWrapper:
         *,
         on_service_date: OnServiceDate | None = None,
     ) -> WrappedKey:
-        """Wraps 64 bytes, data key and hash of the context. KeyWrapperError for a failure."""
+        """Wraps 64 bytes: the data key and the hash of the context. Raises KeyWrapperError."""
         check_plaintext(_OWNER, data_key, _LENGTHS)
         check_context(_OWNER, context)
         answer = self._wrap(data_key, on_service_date)
@@ -535,7 +535,7 @@ def _public_key(jwk: object) -> ec.EllipticCurvePublicKey | None:
         return None
     try:
         return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), b"\x04" + x + y)
-    except ValueError:  # Not a point of the curve.
+    except ValueError:  # The key is not a point of the curve.
         return None
 
 
