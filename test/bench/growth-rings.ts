@@ -30,7 +30,7 @@ export function joinRing({ services: { keyWrapper, ring }, clock }: GrownRing): 
   return createKmsCodec({ keyWrapper, ring, clock });
 }
 
-/** A token from each of this many other processes: as many salts. */
+/** One token from each of this number of other processes, so there are as many salts. */
 export async function tokensOfOthers(ring: GrownRing, count: number, payload: Uint8Array): Promise<readonly string[]> {
   const tokens: string[] = [];
   for (let i = 0; i < count; i++) {

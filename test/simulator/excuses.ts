@@ -146,7 +146,7 @@ export class Excuses {
   }
 
   /**
-   * Whether a member knows of a revocation, and has no key to seal with, while an attacker who writes the store can
+   * Whether a member knows a revocation, and has no key to seal with, while an attacker who writes the store can
    * withhold every successor.
    */
   #isWithheldFrom(member: SimulatedMember): boolean {

@@ -146,8 +146,8 @@ export class MemoryLaws {
   }
 
   /**
-   * Checks only the first member that takes a key for revoked: the others may have it from there. A thief whose key no
-   * member trusts certifies nothing.
+   * Checks only the first member that treats a key as revoked: the others may have learned this from it. A thief whose
+   * key no member trusts certifies nothing.
    */
   #judgeRevocation(member: SimulatedMember, key: KeyHealth): void {
     const { nowMs } = this.#world.timeline;

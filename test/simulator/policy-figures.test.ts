@@ -9,7 +9,7 @@ vi.setConfig({ testTimeout: 300_000 });
 const SERVERS = 4;
 const PAYLOAD = new TextEncoder().encode('simulated');
 
-/** A running fleet, of which nothing is counted yet. */
+/** A running fleet, before anything is counted. */
 async function fleet(policy: Partial<WorldPolicy> = {}): Promise<World> {
   const world = new World({
     seed: 1,

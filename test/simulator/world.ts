@@ -172,7 +172,7 @@ export class World {
     });
   }
 
-  /** Whether the maker of this key knew nothing of another existing ring. */
+  /** Whether the maker of this key did not know that another ring existed. */
   #isStrayRoot({ at, key, isHonest }: FirstSeen): boolean {
     if (!isHonest || Object.keys(key.vouchers).length > 0) return false;
     return [...this.firstSeen.values()].some(
@@ -181,7 +181,8 @@ export class World {
   }
 
   /**
-   * Whether a key is of a ring that was created while another one existed: the fleet promises nothing about its tokens.
+   * Whether a key belongs to a ring that was created while another one existed: the fleet promises nothing about its
+   * tokens.
    */
   isStray(id: string): boolean {
     if (this.#strayRoots.size === 0) return false;
@@ -290,7 +291,7 @@ export class World {
     this.wrapTrouble.begin(this.timeline.nowMs);
     this.timeline.after(durationMs, () => {
       this.wrapTrouble.end(this.timeline.nowMs);
-      // Denied twice, wraps succeed again when the second time is over.
+      // If wraps were denied twice, they succeed again when the second time is over.
       if (this.wrapTrouble.since === undefined) this.kms.wrapFailing = undefined;
     });
   }

@@ -23,7 +23,9 @@ interface Line {
   readonly diagnostic?: { summary: string; detail: string };
 }
 
-/** Runs a module's own tests; `hear` gets every line, with all that Terraform knows of the runs of policies. */
+/**
+ * Runs a module's own tests; `hear` gets every line, with everything that Terraform knows about the runs of policies.
+ */
 export async function runOwnTests(
   workspace: Workspace,
   module: string,

@@ -66,7 +66,7 @@ export function ownClients(
   credential: AzureCredential,
   disableChallengeResourceVerification: boolean,
 ): AzureKeyVaultClients {
-  // New options for each client: the SDK writes into the object that it receives.
+  // Each client gets new options, because the SDK writes into the object that it receives.
   const options = () => ({ retryOptions: { maxRetries: 0 }, disableChallengeResourceVerification });
   return {
     keys: (vaultUrl) => new KeyClient(vaultUrl, credential, options()),

@@ -5,7 +5,7 @@ import { classify, type SeenAnswer } from './error-table.ts';
 
 export const PROVIDER = 'azure-key-vault';
 
-/** Named as in roles; an access policy says `wrapKey`, `unwrapKey`, `sign` and `get`. */
+/** The names are as in roles; an access policy says `wrapKey`, `unwrapKey`, `sign` and `get`. */
 const PERMISSIONS: Readonly<Partial<Record<KeyWrapperOperation, string>>> = Object.freeze({
   wrap: 'keys/wrap/action and keys/read',
   unwrap: 'keys/unwrap/action',

@@ -89,8 +89,8 @@ export class DataKeyWrapping {
   }
 
   /**
-   * Always looked up: a call without a version wraps with the current one, and the SDK's result does not show which
-   * that was. Its wraps could not be unwrapped after the next rotation.
+   * The version is always looked up: a call without a version wraps with the current one, and the SDK's result does not
+   * show which one. Its wraps could not be unwrapped after the next rotation.
    */
   async #versionToWrapWith(options: CallerOptions): Promise<VaultKeyVersionId> {
     const { version } = this.#keyId;
@@ -113,7 +113,7 @@ export class DataKeyWrapping {
     return configured && { ...configured, version: (parseVersionId(recorded) as VaultKeyVersionId).version };
   }
 
-  /** Only within a call: a client factory may throw the vendor's errors. */
+  /** Call it only within a call of the wrapper: a client factory may throw the vendor's errors. */
   #clientOf(version: VaultKeyVersionId): AzureCryptographyClient {
     const id = formatKeyId(version);
     let client = this.#cryptography.get(id);

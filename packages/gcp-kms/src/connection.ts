@@ -62,7 +62,7 @@ export function ownConnection(make: () => Promise<Required<GcpKmsClient>>): Conn
 
 /**
  * The vendor's client, with Application Default Credentials; without credentials and TLS if `endpoint` is an `http://`
- * URL. Loaded only here: a client that the caller passes may be of another version.
+ * URL. The SDK is loaded only here: a client that the caller passes may belong to another version.
  */
 export async function makeClient(endpoint: URL | undefined): Promise<Required<GcpKmsClient>> {
   const { KeyManagementServiceClient } = await import('@google-cloud/kms');

@@ -52,9 +52,10 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   ],
   ['too-large', 'the service does not accept an object of this size', 'uploadTooLarge'],
 
-  // Also the reason for a checksum that does not match.
+  // This is also the reason for a checksum that does not match.
   ['unavailable', 'the document was damaged in transit, or the request is not accepted', 'invalid'],
-  // The last three are not `denied`, though some have a 403: the rate limit was exceeded, no permission is missing.
+  // The last three are not `denied`, although some have a 403: the rate limit was exceeded, and no permission is
+  // missing.
   [
     'unavailable',
     'Cloud Storage cannot serve requests at the moment',

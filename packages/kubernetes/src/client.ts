@@ -6,8 +6,8 @@ import type { Failure } from './error-table.ts';
  * The part of `KubeConfig` (`@kubernetes/client-node`) that is used: which cluster to call, and what authenticates the
  * calls (service account, client certificate, exec plugin, OIDC). A fake fits its types too.
  *
- * Not the generated API classes: they read an answer of any length, and turn what the API server says into an error whose
- * message contains the whole response.
+ * The generated API classes are not used: they read an answer of any length, and turn what the API server says into an
+ * error whose message contains the whole response.
  */
 export interface KubernetesRingClient {
   /** The cluster of the current context; null where there is none. */

@@ -65,7 +65,10 @@ export function patchRequest(place: Place, document: string, { uid, resourceVers
   return { ...getRequest(place), method: 'PATCH', body: { metadata, data: dataOf(place, document) } };
 }
 
-/** Watches from a version, or from any state if it is empty. Only this object: permissions may name it. */
+/**
+ * Watches from a version, or from any state if it is empty. The path names only this object, because permissions may
+ * name it.
+ */
 export function watchPath(place: Place, resourceVersion: string, timeoutSeconds: number): string {
   const query = new URLSearchParams({
     watch: 'true',

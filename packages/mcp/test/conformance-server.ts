@@ -12,7 +12,7 @@ import {
 import { createProtectedMcpServer, RequestStateSecurity } from '../src/index.ts';
 
 const INFO = { name: 'sealring-conformance', version: '1.0.0' };
-// Announced although there is no resource: the everything-server of the suite answers all lists.
+// Resources are announced although there is none: the everything-server of the suite answers all lists.
 const OPTIONS = { capabilities: { tools: {}, prompts: {}, resources: {} } };
 
 type ToolResult = CallToolResult | InputRequiredResult;

@@ -4,7 +4,10 @@ import { connectionOf } from './connection.ts';
 import { type PostgresSingleUseOptions, readSingleUseOptions } from './options.ts';
 
 const OWNER = 'postgresSingleUse';
-/** Expired rows a claim removes: more than the one it adds, so that the table shrinks back after a peak. */
+/**
+ * Number of expired rows that a claim removes. It is higher than the one row that a claim adds, so that the table
+ * shrinks after a peak.
+ */
 const REMOVED_PER_CLAIM = 16;
 const ATTEMPTS = 3;
 

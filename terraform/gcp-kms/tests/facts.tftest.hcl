@@ -1,4 +1,4 @@
-# What the module creates, on a mocked provider. Planned only: the key cannot be destroyed, not even by a test.
+# What the module creates, on a mocked provider. The test only plans: the key cannot be destroyed, not even by a test.
 
 mock_provider "google" {
   source          = "./tests/mocks"

@@ -74,7 +74,7 @@ export async function motoTarget(endpoint: string): Promise<KeyWrapperTarget> {
   };
   const config = {
     ...emulatorConfig(endpoint, member),
-    // Already expired: the client requests new ones for every call.
+    // The credentials have already expired, so the client requests new ones for every call.
     credentials: async () => ({ ...caller, expiration: new Date(0) }),
     closed: await nobody(),
   };

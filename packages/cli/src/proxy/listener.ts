@@ -113,7 +113,7 @@ function hostnameOf(header = ''): string {
 /** @returns the answer to a request that has no web-standard form. */
 function requestOf(incoming: IncomingMessage, origin: string, signal: AbortSignal): Request | Response {
   const { method = 'GET', url = '', headers: parsed, rawHeaders } = incoming;
-  // Only a path: an address would name another server.
+  // Only a path is allowed, because an address would name another server.
   if (!url.startsWith('/')) return plain(400, 'the request names no path');
   const headers = endToEndHeaders(rawHeaders);
   const isSent = parsed['content-length'] !== undefined || parsed['transfer-encoding'] !== undefined;
@@ -154,7 +154,7 @@ function plain(status: number, text: string): Response {
   return new Response(`${text}\n`, { status, headers: { 'content-type': 'text/plain; charset=utf-8' } });
 }
 
-/** Only the class of an unknown error: its message may quote input of a client. */
+/** Returns only the class of an unknown error, because its message may quote input of a client. */
 function messageOf(error: unknown): string {
   if (error instanceof UpstreamFailure) return error.message;
   return `an answer failed (${error instanceof Error ? error.name : 'unknown'})`;

@@ -16,7 +16,7 @@ export interface Sealed {
 }
 
 /**
- * Whether two of many tokens use the same key stream: then the XOR of token and payload is the
+ * Whether two of many tokens use the same key stream. If so, the XOR of token and payload is the
  * same for both at some offset. Payloads are random and of equal length.
  */
 export function sharedStream(sealed: readonly Sealed[]): boolean {

@@ -16,7 +16,10 @@ import {
   promptly,
 } from './trial.ts';
 
-/** Moments of an abort, one for each reason, in turns of the event loop. At 0, no response of a service can have arrived. */
+/**
+ * Moments of an abort, one for each reason, counted in turns of the event loop. At 0, no response of a service can have
+ * arrived.
+ */
 const TURNS = [0, 1, 3, 0, 0, 1];
 /** Later moments with an unreachable service, in milliseconds: during retries and the pauses between them. */
 const LATER_MS = [20, 60, 150, 400, 1_000];

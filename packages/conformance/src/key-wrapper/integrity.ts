@@ -194,7 +194,7 @@ function alterations(
     // A cached unwrap must not make a similar wrapped key valid.
     for (const { keyWrapper, ...made } of await trial.createEach()) {
       const forms = alter(made.wrapped.wrapped, trial).filter(([bytes]) => !sameBytes(bytes, made.wrapped.wrapped));
-      // Only a few for generate, which usually wraps as wrap does.
+      // Only a few forms are tried for generate, which usually wraps as wrap does.
       const tried = made.by === 'wrap' ? forms : [...forms.slice(0, 2), ...forms.slice(-2)];
       await trial.each(
         trial.supports.remote ? tried : trial.inTime(tried, LEAST_TRIED, EVERY_BIT_MS),

@@ -111,7 +111,7 @@ export const REVISION_CHECKS: RingStoreChecks = {
       // From the tenth version on, one number is a prefix of another.
       if (version > 3 && version < STALE_VERSIONS) continue;
       for (const stale of revisions.slice(0, -1)) {
-        // Also for the stored document, which another writer wrote.
+        // Try this also with the stored document, which another writer wrote.
         for (const written of ['never', document]) {
           const what = `a write of ${textOf(written)} with the revision of an earlier version, over ${textOf(document)},`;
           await trial.expectLost(store, stale, what, written);

@@ -34,7 +34,7 @@ export interface BrokenKeyWrapper {
 
 type Rest = Pick<BrokenKeyWrapper, 'also' | 'hangs'>;
 
-/** Caught by exactly one requirement. */
+/** Exactly one requirement detects it. */
 const ALONE: Rest = { also: [] };
 const NEARLY_ALL: Rest = {};
 

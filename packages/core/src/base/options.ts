@@ -114,7 +114,7 @@ export function secretBytes(owner: string, name: string, value: unknown, minByte
   } else if (types.isUint8Array(value)) {
     bytes = unpooled(value);
   } else {
-    // Never coerced: Buffer.from(32) and Uint8Array(32) would silently make a key of zeros.
+    // The value is never coerced: Buffer.from(32) and Uint8Array(32) would silently create a key of zeros.
     throw optionTypeError(`${owner}: ${name} must be a Uint8Array or a string, got ${show(value)}`);
   }
   if (bytes.length < minBytes) {

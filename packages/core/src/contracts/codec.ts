@@ -28,7 +28,7 @@ export interface RequestStateCodec {
   unseal(token: string): Uint8Array;
 }
 
-/** Computed once: hostile tokens are refused at the rate at which they arrive. */
+/** Computed once, because hostile tokens are refused at the rate at which they arrive. */
 const HELP: Readonly<Record<InvalidReason, string>> = Object.freeze({
   malformed: sectionOn('InvalidRequestState: malformed'),
   'unknown key': sectionOn('InvalidRequestState: unknown key'),

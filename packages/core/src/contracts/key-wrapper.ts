@@ -136,8 +136,8 @@ export interface KeyWrapper {
      */
     readonly authenticated: boolean;
     /**
-     * Whether the KMS key has versions, and `keyId` of a wrapped key names the one that made it: then a member notices a
-     * new one. Default false.
+     * Whether the KMS key has versions, and `keyId` of a wrapped key names the version that made it. If so, members
+     * notice a new version. Default false.
      */
     readonly keyVersions?: boolean;
   };

@@ -52,7 +52,7 @@ export class Founding {
     // By the confirmed time the ring may still have a live key.
     const trouble = this.#o.view.clockTrouble();
     if (trouble !== undefined) throw new RingStoreError('unavailable', `no key was created: ${trouble}`);
-    // Remembered before the write: if the answer is lost, the claim in the store may be this member's own.
+    // It is remembered before the write: if the answer is lost, the claim in the store may be this member's own.
     const claim = (this.#ownClaim ??= newClaim(this.#o.random));
     const made = this.#hasKmsFailed ? await this.#o.writer.make(reason) : undefined;
     await this.#o.writer.claim(claim);

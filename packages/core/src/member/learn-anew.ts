@@ -12,7 +12,7 @@ import { isRefused } from './kill-switch.ts';
 /** Entries of a document that are unwrapped at once. */
 const BATCH = 4;
 
-/** The parts that a member needs to read a ring about which it knows nothing. */
+/** The parts that a member needs to read a ring that it does not know. */
 export interface LearnAnewOptions extends CallOptions {
   readonly judgement: () => Judgement;
   readonly wraps: KeyWraps;

@@ -72,7 +72,8 @@ export class RingClock {
   }
 
   /**
-   * For a member that knows nothing yet: accepts the present time of the clock. Returns true if the clock had stepped.
+   * Accepts the present time of the clock, for a member that knows no other time yet. Returns true if the clock had
+   * stepped.
    */
   startAgain(now: Moment): boolean {
     this.timeMs(now);

@@ -106,7 +106,7 @@ export class RingSync {
     return this.#o.view.wallMs(now) - now.steadyMs;
   }
 
-  /** Whether the store answered the last read in any way: then it can be written. */
+  /** Whether the store answered the last read in any way. If so, it can be written. */
   get wasAnswered(): boolean {
     return this.#wasAnswered;
   }

@@ -21,7 +21,7 @@ import {
 import { Limits } from './limits.ts';
 import type { RingClock } from './ring-clock.ts';
 
-/** Expired keys that are remembered because they can certify: as many as a full ring has. */
+/** Number of expired keys that are remembered because they can certify: as many as in a full ring. */
 const MAX_PAST: number = MAX_RING_KEYS;
 
 export interface RingViewOptions {

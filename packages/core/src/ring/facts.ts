@@ -32,7 +32,7 @@ export interface Judgement {
   readonly ring: string;
   /** By the member's checked clock. */
   readonly nowMs: number;
-  /** Whether that clock is unconfirmed now: then nothing has expired. */
+  /** Whether that clock is unconfirmed now. If so, nothing has expired. */
   readonly isUnconfirmed?: boolean;
   readonly clockSkewMs: number;
   /** Keys that have expired and can still certify, by id. */
@@ -103,7 +103,7 @@ export function revocable({ keys, carried, unreadable, byId }: RingSnapshot): re
   return [...known, ...missing.map((entry) => tombstone(entry, undefined))];
 }
 
-/** Whether nothing but the revocation of a key is known. */
+/** Whether only the revocation of a key is known. */
 export function isTombstone(key: RingKey): boolean {
   return key.authenticator === undefined;
 }

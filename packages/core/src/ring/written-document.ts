@@ -143,8 +143,9 @@ export function documentOf(
 }
 
 /**
- * How much a full document needs a revoked key: most if a starting member needs it to see that the keys in use are of
- * one ring; then if another writer wrote it as live, and must read its revocation; then if the document has it already,
+ * How much a full document needs a revoked key: most if a starting member needs it to see that the keys in use belong
+ * to one ring; then if another writer wrote it as live, and must read its revocation; then if the document has it
+ * already,
  * so that members do not overwrite each other. A key that every member knows to be revoked, or that no member knows, is
  * not used. Any other key comes before a doubtful one, which was never unwrapped and is certified only by keys that
  * have expired. An attacker who stole an expired key can make any number of those; members that started later ignore

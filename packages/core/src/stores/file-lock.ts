@@ -124,14 +124,14 @@ async function isRunning({ pid, start }: Contender): Promise<boolean> {
     // EPERM: the process runs, as another user.
     if (codeOf(error) === 'ESRCH') return false;
   }
-  // Unreadable where /proc hides the processes of others (hidepid): then the result of the signal decides.
+  // Unreadable if /proc hides the processes of others (hidepid). If so, the result of the signal decides.
   const now = await processStat(String(pid));
   return now === undefined || start === UNKNOWN || (now.start === start && !now.ended);
 }
 
 const UNKNOWN = '0';
 
-/** Determined each time: a process restored from a snapshot has another identity. */
+/** It is determined each time, because a process restored from a snapshot has another identity. */
 async function whoAmI(): Promise<Self> {
   const [namespace, boot, own] = await Promise.all([
     unlessMissing(readlink('/proc/self/ns/pid')),

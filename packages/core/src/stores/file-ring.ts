@@ -138,7 +138,7 @@ async function write(
   const deadlineNs = process.hrtime.bigint() + BigInt(WRITE_DEADLINE_MS) * 1_000_000n;
   if (await isLink(file)) throw new RingStoreError('read-only', 'the path is a symbolic link: name the file itself');
   for (let attempt = 1; ; attempt++) {
-    // Also before the lock: a writer that has already lost need not wait for it.
+    // The revision is checked before the lock, too: a writer that has already lost need not wait for the lock.
     await expectRevision(file, expected);
     const lock = await tryFileLock(`${file}.lock`);
     if (lock !== undefined) {

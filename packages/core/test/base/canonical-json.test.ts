@@ -280,8 +280,8 @@ describe('properties', () => {
   });
 });
 
-describe('the printer writes the same as a plain implementation', () => {
-  /** A plain implementation: JSON.stringify, then every unit from 0x7f on, and keys by their code points. */
+describe('the printer writes the same text as a simple implementation', () => {
+  /** A simple implementation: JSON.stringify, then every unit from 0x7f on, and keys by their code points. */
   function byTheBooks(value: unknown): string {
     if (typeof value === 'string') return stringByTheBooks(value);
     if (Array.isArray(value)) return `[${value.map(byTheBooks).join(',')}]`;

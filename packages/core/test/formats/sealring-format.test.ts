@@ -641,7 +641,7 @@ describe('a ciphertext made for two keys', () => {
           const reason = reasonOf(() => codec.unseal(token));
           expect(reason).toMatch(/^(?:authentication failed|opened)$/);
           if (reason === 'authentication failed') continue;
-          // Only under the key that its header commits to, with that key's result.
+          // It must unseal only under the key that its header commits to, with that key's result.
           const right = Buffer.from(codec.unseal(token)).equals(i === 0 ? plaintexts[0] : plaintexts[1]);
           opened.push(`body ${n} key ${i} commitment ${j}${right ? '' : ' wrongly'}`);
         }

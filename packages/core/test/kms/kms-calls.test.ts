@@ -366,7 +366,7 @@ describe('an error thrown by a key wrapper', () => {
     for (const kind of KINDS) {
       const failure = await failureOf(foreign('KeyWrapperError', { kind }));
       expect(failure).toBeInstanceOf(KeyWrapperError);
-      // Only an error: anything else would be taken for an unknown answer.
+      // It must be an error: anything else would count as an unknown answer.
       expect(failure).toEqual(fails(kind));
       expect(failure).toHaveProperty('summary', WHAT);
       expect(String(failure)).not.toContain('canary');

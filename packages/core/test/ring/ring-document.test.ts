@@ -99,7 +99,7 @@ const times = fc
   .filter(({ activates }) => activates >= 0);
 const bytes = fc.uint8Array({ minLength: 1, maxLength: 90 }).map((array) => Buffer.from(array));
 const mac = fc.uint8Array({ minLength: 32, maxLength: 32 }).map((array) => Buffer.from(array));
-// Also ids of twelve digits: JavaScript sorts names that are array indices, and these are not.
+// Includes ids of twelve digits: JavaScript sorts names that are array indices, and these are not.
 const keyId = fc.oneof(
   fc.uint8Array({ minLength: 9, maxLength: 9 }).map((array) => Buffer.from(array).toString('base64url')),
   fc.integer({ min: 0, max: 999_999_999_999 }).map((number) => String(number).padStart(12, '0')),

@@ -351,7 +351,7 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
   test.each([
     ['longer at its beginning', (name: string) => `x${name}`],
     ['longer at its end', (name: string) => `${name}.x`],
-  ])('a lock holder whose name is %s is of another version, and its age decides', async (_, rename) => {
+  ])('a lock holder whose name is %s belongs to another version, and its age decides', async (_, rename) => {
     const left = await leave(rename);
     expect(await isFree()).toBe(false);
     utimesSync(left, LONG_AGO, LONG_AGO);

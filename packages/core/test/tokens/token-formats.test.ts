@@ -278,7 +278,7 @@ describe('tokens of the Python SDK', () => {
 });
 
 describe('the remains in memory (F22)', () => {
-  test('the memory keeps nothing of the blocks that keys are derived in, whether a header fits its key or not', () => {
+  test('no block in which keys are derived stays in memory, whether or not a header matches its key', () => {
     const dataKey = randomBytes(32);
     const sealer = native([new DataKey(dataKey, RING)]);
     const token = sealer.seal(state, now);

@@ -95,7 +95,7 @@ function attachable(server: unknown): AttachableServer {
   if (isAttachable(inner)) return inner;
   if (hasMethods(inner, METHODS_OF_SDK_1)) {
     throw option.typeError(
-      `${OWNER}: server is of the MCP SDK 1.x (@modelcontextprotocol/sdk), which has no requestState; use @modelcontextprotocol/server 2.0 or later`,
+      `${OWNER}: server belongs to the MCP SDK 1.x (@modelcontextprotocol/sdk), which has no requestState; use @modelcontextprotocol/server 2.0 or later`,
     );
   }
   throw option.typeError(

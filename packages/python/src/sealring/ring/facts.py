@@ -33,7 +33,7 @@ class Judgement(NamedTuple):
     now_ms: float
     """By the checked clock."""
     is_unconfirmed: bool
-    """Whether that clock is unconfirmed now: then nothing has expired."""
+    """Whether that clock is unconfirmed now. If so, nothing has expired."""
     clock_skew_ms: float
     past: Signers
     """Keys that have expired and can still certify."""

@@ -64,7 +64,7 @@ class Founding:
         trouble = self._view.ring_clock.trouble(self._view.now())
         if trouble is not None:
             raise RingStoreError("unavailable", f"no key was created: {trouble}")
-        # Remembered before the write: if the answer is lost, the claim in the store is this
+        # It is remembered before the write: if the answer is lost, the claim in the store is this
         # member's own.
         if self._own_claim is None:
             self._own_claim = base64url.encode(self._view.random(_CLAIM_BYTES))

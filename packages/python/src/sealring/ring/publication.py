@@ -61,8 +61,8 @@ def revoked_key(key: RingKey, at_ms: float, signers: Signers) -> RingKey | None:
 def document_of(
     known: RingSnapshot, read: RingDocument | None, publisher: Publisher
 ) -> RingDocument:
-    """The document of all known facts, in place of `read`: with its certificates that only others
-    can check, while there is room. Over a limit the oldest
+    """The document of all known facts, which replaces `read`. While there is room, it keeps the
+    certificates of `read` that only others can check. Over a limit the oldest
     revocations are left out; then entries that are merely carried, then all tombstones, then
     wraps that this process neither made nor unwrapped, then further certificates: never a key that
     may be used."""
@@ -113,7 +113,7 @@ def _certificates_for(key: RingKey, at: str, signers: Signers, known: Macs) -> M
 
 def _need_of(key: RingKey, links: set[str], read: Mapping[str, RingEntry], current: Signers) -> int:
     """How much a full document needs a revoked key: most if a starting member needs it to see that
-    the keys in use are of one ring; then if another writer wrote it as live, and must read its
+    the keys in use belong to one ring; then if another writer wrote it as live, and must read its
     revocation; then if the document has it already, so that members do not overwrite each other. A
     key that every member knows to be revoked, or that no member knows, is not used. Any other key
     comes before a doubtful one, which was never unwrapped and is certified only by keys that have

@@ -65,8 +65,8 @@ class RingClock:
                 self._believe(now, is_dated=True)
 
     def start_anew(self, now: Moment) -> bool:
-        """For a process that knows nothing yet: accepts the present time of the clock. Returns True
-        if the clock had stepped."""
+        """Accepts the present time of the clock, for a process that knows no other time yet.
+        Returns True if the clock had stepped."""
         with self._lock:
             self._judged_ms(now)
             if not self._is_stepped:

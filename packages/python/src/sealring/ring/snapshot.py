@@ -73,8 +73,8 @@ class RingSnapshot:
     carried: tuple[RingEntry, ...]
     """Entries that are vouched for but not unwrapped yet; they are not used."""
     unreadable: tuple[RingEntry, ...]
-    """Vouched for, and corrupt or without a wrap by this process's key wrappers; at most 4 with
-    those."""
+    """Entries that are vouched for, and are corrupt or have no wrap by this process's key wrappers;
+    at most 4 with those."""
 
     def sealing_key(self, now_ms: float, steady_ms: float, last: str | None) -> RingKey | None:
         """The newest key that is held and whose times allow it, but never an older one than `last`,

@@ -48,7 +48,7 @@ class RingSync:
         # Keyed by the KMS check that it was drawn for.
         self._proof_interval: tuple[Moment | None, float] = (None, 0)
         self.was_answered = False
-        """Whether the store answered the last read in any way: then it can be written."""
+        """Whether the store answered the last read in any way. If so, it can be written."""
         self.is_foreign = False
         """Whether the store holds something other than a document of this ring."""
         self.repair_at: Deadline | None = None
@@ -155,8 +155,8 @@ class RingSync:
             return float("inf")
         if last is None or limits.is_refused(now):
             return 0
-        # Drawn once per KMS check: if it were drawn at every pass, the shortest of many draws would
-        # win.
+        # The wait is drawn once per KMS check: if it were drawn at every pass, the shortest of many
+        # draws would win.
         if self._proof_interval[0] is not last:
             jitter = 1 - 0.2 * self._view.uniform()
             self._proof_interval = last, self._view.policy.kms_check_every_seconds * _MS * jitter
@@ -312,7 +312,8 @@ class RingSync:
             if not refused or not self.prove(options):
                 return
         except KeyWrapperError:
-            # Counted if it is a refusal; the read fails with the answer for the entry.
+            # The failure is counted if it is a refusal; the read fails with the answer for the
+            # entry.
             return
         for entry in refused:
             self._wraps.note_corrupt(entry)

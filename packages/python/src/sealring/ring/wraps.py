@@ -386,8 +386,7 @@ class KeyWraps:
         return since is not None and age_ms(since, self._view.now()) < _CORRUPT_FOR_MS
 
     def _identity(self, entry: RingEntry, wrap: RingWrap) -> bytes:
-        """The identity of the call to the KMS and of the signature; the MAC of the wrap is not part
-        of it."""
+        """The identity of the call to the KMS and of the signature, without the MAC of the wrap."""
         question = entry.id, entry.times, wrap.provider, wrap.key_id, wrap.wrapped, wrap.signature
         return hashlib.sha256(repr(question).encode("ascii", "backslashreplace")).digest()
 

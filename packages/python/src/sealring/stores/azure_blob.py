@@ -14,8 +14,8 @@ from ..ring.store import StoredRing, check_write, document_text
 from ..wrappers.service import note_date
 
 _OWNER = "AzureBlobRing"
-# Quoted, and never the `*` that matches everything: as a condition, anything else can mean any
-# version.
+# It is quoted, and never the `*` that matches everything: as a condition, anything else can mean
+# any version.
 _ETAG = re.compile(r'"[\x21\x23-\x29\x2b-\x7e]{1,128}"', re.ASCII)
 _RIGHTS = "Blob Storage refused the call"
 _CREDENTIALS = "the credentials are missing, wrong or expired, or this machine's clock is off"

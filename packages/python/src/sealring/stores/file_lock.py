@@ -132,8 +132,9 @@ def _is_running(contender: _Contender) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
-        pass  # It runs as another user. /proc may hide the processes of others: then the result
-    # of the signal decides.
+        # It runs as another user. /proc may hide the processes of others. If so, the result of the
+        # signal decides.
+        pass
     found = _process_stat(str(contender.pid))
     if found is None or contender.start == _UNKNOWN:
         return True
@@ -142,8 +143,8 @@ def _is_running(contender: _Contender) -> bool:
 
 
 def _who_am_i() -> tuple[str, str]:
-    """The namespace in which the id of this process is valid, and its id there. Determined each
-    time: a process restored from a snapshot has another identity."""
+    """The namespace in which the id of this process is valid, and its id there. It is determined
+    each time, because a process restored from a snapshot has another identity."""
     namespace = boot = ""
     with suppress(OSError):
         namespace = os.readlink("/proc/self/ns/pid")

@@ -321,7 +321,7 @@ class AzureKeyVaultKeyWrapper:
     def _version_to_wrap_with(
         self, on_service_date: OnServiceDate | None
     ) -> _KeyId | KeyWrapperError:
-        """Never left to the vault, which would not report which one it used."""
+        """The choice is never left to the vault, which would not report its choice."""
         if self._key.version is not None:
             return self._key
         current, now = self._current, time.monotonic()

@@ -103,7 +103,7 @@ class LocalKeyWrapper:
 
 
 def _derive(name: str, value: object) -> tuple[str, AESGCM]:
-    # Never coerced: bytearray(32) would silently make a key of zeros.
+    # The value is never coerced: bytearray(32) would silently create a key of zeros.
     if not isinstance(value, (str, bytes, bytearray)):
         raise TypeError(f"{_OWNER}: {name} must be bytes or a str, got {show(value)}")
     secret = _decoded(name, value) if isinstance(value, str) else bytearray(value)
