@@ -179,7 +179,7 @@ locals {
   are_told    = length(var.notification_channels) > 0
   of_decrypts = local.are_told && var.alert_on_decrypts
 
-  # For the key and its versions, and no other key whose name begins with the same text.
+  # Matches the key and its versions, and no other key whose name begins with the same text.
   of_this_key = "protoPayload.serviceName=\"cloudkms.googleapis.com\" AND protoPayload.resourceName=~\"^${google_kms_crypto_key.this.id}(/cryptoKeyVersions/[0-9]+)?$\""
   decrypts    = "${local.of_this_key} AND protoPayload.methodName=~\"(^|[.])Decrypt$\""
 

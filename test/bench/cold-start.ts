@@ -42,7 +42,7 @@ type Taken = Readonly<Record<'program' | 'process', number>>;
 export interface ColdStart {
   /** The time from the first import. */
   readonly program: Estimate;
-  /** From the start of the process; Node's own start is in both. */
+  /** The time from the start of the process; Node's own start is in both. */
   readonly process: Estimate;
 }
 

@@ -16,7 +16,7 @@ export interface DigestOptions {
   readonly turns?: number;
 }
 
-/** For one shape; ratios are times `JSON.parse`. */
+/** The cost for one shape; ratios are times `JSON.parse`. */
 export interface DigestCost {
   readonly shape: string;
   readonly digest: Estimate;

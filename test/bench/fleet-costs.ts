@@ -20,7 +20,7 @@ import type { Verdict } from './verdict.ts';
 
 const PAYLOAD_BYTES = 358;
 const DAY_SECONDS = 86_400;
-/** Between two turns of the event loop: calls that tokens cause would start, and end, there. */
+/** Number of tokens between two turns of the event loop. Calls that tokens cause would start and end in these turns. */
 const TOKENS_AT_A_TIME = 10_000;
 /** The time that a KMS in the same region takes. */
 const CALL_MS = 5;
@@ -69,7 +69,7 @@ export interface FleetCostsReport {
 }
 
 export interface FleetCostsOptions {
-  /** Each is sealed and unsealed. Default 10^6. */
+  /** Number of tokens; each is sealed and unsealed. Default 10^6. */
   readonly tokens?: number;
   /** First seals, and starts, at once. Default 200. */
   readonly herd?: number;
@@ -163,7 +163,7 @@ const startCodec = ({ keyWrapper, ring }: CountedServices): Promise<KmsCodec> =>
 const apart = (a: number, b: number): number => Math.abs(a / b - 1);
 const dataKeys = ({ generate, wrap }: Calls): number => generate + wrap;
 
-/** By the formula, and by the simulator; without the first hour, when members start. */
+/** Calls a day by the formula and by the simulator, without the first hour, when members start. */
 async function callsADay(options: WorldOptions): Promise<FleetCostsReport['perMemberDay']> {
   const { hours } = await simulate(options, ['quiet']);
   const counted = hours.slice(1);
@@ -234,7 +234,7 @@ async function joinersCalls(rings: readonly number[]): Promise<FleetCostsReport[
 async function herdOfSeals(concurrent: number): Promise<Calls> {
   const services = countedServices(CALL_MS);
   const { payload } = payloadOf(PAYLOAD_BYTES);
-  // As a server does: it starts the codec once, and every request awaits that.
+  // This is what a server does: it starts the codec once, and every request awaits that start.
   let codec: Promise<KmsCodec> | undefined;
   const request = async (): Promise<string> => (await (codec ??= startCodec(services))).seal(payload);
   const sealed = await Promise.all(Array.from({ length: concurrent }, request));
@@ -243,7 +243,7 @@ async function herdOfSeals(concurrent: number): Promise<Calls> {
   return { ...services.calls };
 }
 
-/** Makes data keys as a KMS does: each takes a slow call. */
+/** Creates data keys as a KMS does: each takes a slow call. */
 class CountedKeyring extends KeyringNode {
   readonly #keyring = new RawAesKeyringNode({
     keyName: 'key',

@@ -24,7 +24,7 @@ const [first = 0, second = 0, third = 0] = given.map(Number);
 const result = what === 'memory' ? await memory(first, second) : await heap(first, second, third);
 process.stdout.write(JSON.stringify(result));
 
-/** Without a pause: Node's own memory for pauses grows for hundreds of them. */
+/** Measures without a pause: Node's own memory for pauses grows for hundreds of them. */
 function used(): number {
   // The second collection frees what finalizers hold.
   globalThis.gc?.();

@@ -2,9 +2,9 @@ import { createKmsCodec, type KmsCodec } from '@sealring/core';
 import { HandClock } from '../fleet/hostile.ts';
 import { type CountedServices, countedServices } from './fleet-costs-counting.ts';
 
-/** Between two keys: 48 of them are alive together, because the first one unseals for 31 hours. */
+/** The time between two keys: 48 of them are alive together, because the first one unseals for 31 hours. */
 const APART_SECONDS = 1_500;
-/** More than a new key needs until it seals. */
+/** More time than a new key needs until it seals. */
 const PROPAGATION_SECONDS = 4_600;
 
 /** A ring of some keys, the newest of which seals, on a fixed clock. */

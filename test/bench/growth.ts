@@ -72,7 +72,7 @@ export interface GrowthOptions {
   readonly rounds?: number;
   /** Sealed and unsealed between the first and the last sample of the heap. Default 10^6. */
   readonly tokens?: number;
-  /** Before the first sample: everything is compiled by then. Default 10^6. */
+  /** Number of tokens before the first sample: everything is compiled by then. Default 10^6. */
   readonly warmUp?: number;
   /** Samples of the heap, at least 10. Default 50. */
   readonly samples?: number;
@@ -234,7 +234,7 @@ class Subject {
     }
   }
 
-  /** By a codec that knows none of them: all once, and once more. Returns its KMS calls meanwhile. */
+  /** Unseals all tokens twice with a codec that knows none of them. Returns its KMS calls meanwhile. */
   async #openAll({ tokens, bare }: Opened, { warm, first, next, bareWarm, bareNext }: Times): Promise<number> {
     await using codec = await joinRing(this.#ring);
     const before = kmsCalls(this.#ring.services.calls);

@@ -124,8 +124,9 @@ function summaryOf(condition: Phase['condition'], phases: readonly Phase[]): Con
 }
 
 /**
- * Ratio of each phase to its quiet neighbours, because a slow machine affects neighbours alike. To their geometric
- * mean: together they would have the tail of the worse one, and phases that do not differ would have a ratio below 1.
+ * Ratio of each phase to its quiet neighbours, because a slow machine affects neighbours alike. The ratio is to their
+ * geometric mean: together they would have the tail of the worse one, and phases that do not differ would have a ratio
+ * below 1.
  */
 function ratioOf(condition: Phase['condition'], phases: readonly Phase[], samples: Samples): Estimate | undefined {
   const step = condition === 'quiet' ? 2 : 1;

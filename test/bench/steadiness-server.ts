@@ -49,7 +49,7 @@ export interface ServerHealth {
 /** About 358 bytes with the claims around it, as in the token path. */
 const STATE = JSON.stringify({ order: '1017', step: 2, note: 'x'.repeat(100) });
 const USER = { token: 'x', clientId: 'web', scopes: [], extra: { iss: 'https://idp.example', sub: 'ada' } };
-/** Of a native token: the prefix and the key's id. */
+/** The end of the key id in a native token, which begins with the prefix and the key id. */
 const KEY_ID_END = 'sr1.'.length + 12;
 
 let seals: number[] = [];

@@ -95,9 +95,9 @@ async function disturbedPhase(world: World, seconds: number, condition: Conditio
 }
 
 /**
- * Short enough that everything happens within a phase: a published key seals, and the server notices a KMS or store
- * that fails. So a quiet phase has three reads of the ring and three KMS checks; by the defaults a server has one in
- * five minutes.
+ * The times are short enough that everything happens within a phase: a published key seals, and the server notices a
+ * KMS or store that fails. So a quiet phase has three reads of the ring and three KMS checks; by the defaults a server
+ * has one in five minutes.
  */
 function policyFor(phaseSeconds: number): Partial<RingPolicy> {
   const outageSeconds = 60 + 10 * phaseSeconds;

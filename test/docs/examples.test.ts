@@ -20,7 +20,7 @@ async function type(command: string): Promise<{ readonly code: unknown; readonly
   return { code, lines: lines.join('\n').trimEnd().split('\n') };
 }
 
-/** In this order: completed steps, and refused ones with their reasons. */
+/** The expected lines in this order: completed steps, and refused steps with their reasons. */
 const TOLD: Readonly<Record<string, readonly RegExp[]>> = {
   refund: [
     /^ada → A +a question, and sr1\./,

@@ -98,7 +98,7 @@ async function run(seed: number, clouds: 1 | 2, begin: Trouble, isHostile: boole
     for (let i = 0; i < TOKENS_PER_SECOND / 10; i++) {
       const target = codecs[i % MEMBERS] as KmsCodec;
       const token = tokens[sent++ % tokens.length] as string;
-      // As the boundary does.
+      // Unseal it as the boundary does.
       void Promise.resolve(target.prepare(token)).then(() => reasons.add(refusalOf(target, token) ?? 'opened'));
     }
     timeline.after(100, send);

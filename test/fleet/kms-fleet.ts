@@ -73,7 +73,7 @@ export class Observed {
     }
   }
 
-  /** Without `prepare`: only the keys that it holds already. */
+  /** Unseals without `prepare`, so only with keys that it holds already. */
   openAll(sealed: readonly Sealed[]): void {
     this.openRefusal = undefined;
     for (const { token, payload } of sealed) {

@@ -129,7 +129,7 @@ async function start(given: StartOrder): Promise<Calls> {
     policy: given.policy,
     ...(given.hasOwnClock === true ? { clock } : {}),
   });
-  // Before its first KMS check in the background passes.
+  // This is before its first KMS check in the background passes.
   return { ...counts };
 }
 

@@ -8,7 +8,7 @@ import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/until.ts';
 import { Fleet } from './fleet.ts';
 
-/** Fifty with SEALRING_MEMBERS=50, on a machine with enough cores: each call has one second. */
+/** Number of members. Use SEALRING_MEMBERS=50 only on a machine with enough cores: each call has one second. */
 const MEMBERS = Number(process.env['SEALRING_MEMBERS'] ?? 20);
 const AT_A_TIME = 5;
 const KEY = 'sealring:outages';
@@ -32,7 +32,7 @@ const policy = {
   createAfterSeconds: 5,
 };
 const OUTAGE_SECONDS = policy.sealOutageSeconds / 2;
-/** From a key's activation to the publication of its successor. */
+/** The time from a key's activation to the publication of its successor. */
 const ROTATE_AFTER_SECONDS = policy.rotateEverySeconds - policy.propagationSeconds;
 
 let redis: TestServer | undefined;

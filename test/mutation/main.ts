@@ -190,7 +190,7 @@ function chosenOf(trials: Trials, { id, file }: SourceChange): readonly string[]
   return tests.filter((_, index) => index === 0 || upTo(index) <= LOADED_TESTS_MS);
 }
 
-/** Those that pass without any change; a failure of any other shows nothing. */
+/** The tests that pass without any change; a failure of any other test shows nothing. */
 async function soundOf(tests: readonly string[]): Promise<readonly string[]> {
   const unknown = tests.filter((test) => !sound.has(test));
   const areAllSound = unknown.length === 0 || (await passes(unknown, ''));

@@ -27,7 +27,7 @@ export interface Trial {
   readonly outcome: Outcome;
   /** With `took`. */
   readonly ms?: number;
-  /** With `took`: the changes that the test meets, and how often. */
+  /** Present together with `took`: the changes that the test meets, and how often. */
   readonly met?: Readonly<Record<string, number>>;
 }
 
@@ -117,7 +117,7 @@ export class Trials {
     return times.reduce((sum, [, ms]) => sum + ms, 0);
   }
 
-  /** For each change for which a test failed or did not end: one of these tests. */
+  /** One trial for each change for which a test failed or did not end. */
   get found(): readonly Trial[] {
     return [...this.#killed.values()];
   }

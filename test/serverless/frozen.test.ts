@@ -5,7 +5,7 @@ import { Fleet, type Member } from '../fleet/fleet.ts';
 import { fleetPolicy } from '../fleet/fleet-policy.ts';
 import { startRedis } from '../support/redis.ts';
 
-/** As serverless platforms freeze an instance between two requests. */
+/** How long an instance is frozen, as serverless platforms do between two requests. */
 const FROZEN_SECONDS = 120;
 
 test('a process that was stopped for 120 s, ten times sealOutage, serves the first request afterwards', async () => {

@@ -192,7 +192,10 @@ export class Excuses {
     };
   }
 
-  /** As its publisher wrote them, else as a holder of the key knows them: an attacker may have written others. */
+  /**
+   * The times as the publisher wrote them, or else as a holder of the key knows them: an attacker may have written
+   * others.
+   */
   #timesOf(keyId: string): { readonly createdMs: number; readonly activatesMs: number } | undefined {
     const seen = this.#world.firstSeen.get(keyId);
     if (seen?.isHonest === true) {

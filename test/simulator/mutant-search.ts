@@ -10,7 +10,7 @@ interface Caught {
   readonly law: string;
 }
 
-/** By the name of the mutant; null if it survived. */
+/** The result for each mutant by its name; null if the mutant survived. */
 export type MutantsRecord = Readonly<Record<string, Caught | null>>;
 
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -32,7 +32,7 @@ export function readRecord(): MutantsRecord {
  * caught.
  */
 export async function searchMutants(names: readonly string[], tell: (line: string) => void): Promise<boolean> {
-  // A copy, so that edits of core meanwhile change no trial. Below the root, so that the dependencies are found.
+  // A copy, so that edits of core meanwhile change no trial. It is below the root, so that the dependencies are found.
   mkdirSync(join(ROOT, '.cache'), { recursive: true });
   const copy = mkdtempSync(join(ROOT, '.cache', 'mutated-core-'));
   try {

@@ -38,7 +38,7 @@ export class Thefts {
     this.stolen.push({ id, created, dataKey, held: new DataKey(dataKey, RING) });
   }
 
-  /** Makes a data key for the attacker. */
+  /** Creates a data key for the attacker. */
   make(dataKey: Uint8Array, created: number): StolenKey {
     const held = new DataKey(dataKey, RING);
     const key = { id: held.id, created, dataKey, held };
@@ -69,7 +69,7 @@ export class Thefts {
     return this.stolen.some((key) => key.id === id || (isNewer(key, { id, created }) && !isKnownAsRevoked(key.id)));
   }
 
-  /** As in the first document that had the key: later ones may be forged. */
+  /** The time in the first document that had the key: later documents may be forged. */
   #createdOf(id: string): number | undefined {
     const seen = this.#world.firstSeen.get(id);
     return seen === undefined ? undefined : Date.parse(seen.key.created);

@@ -158,7 +158,7 @@ describe('the invariants of permissions', () => {
   });
 });
 
-/** From `terraform test -json`: the result of a run, its plan, and its errors. */
+/** A message of `terraform test -json`: the result of a run, its plan, or its errors. */
 interface Message {
   readonly test_plan?: { readonly resource_changes: readonly Planned[] };
 }

@@ -12,7 +12,7 @@ interface Run {
 
 /** The results of a module's own tests. */
 export interface OwnTests {
-  /** For the files in the order of their names. */
+  /** The runs of the files, in the order of their names. */
   readonly runs: readonly Run[];
   readonly complaints: readonly string[];
 }

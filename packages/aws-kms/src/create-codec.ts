@@ -15,8 +15,8 @@ export interface AwsKmsCodecOptions
 }
 
 /**
- * Makes a codec over a ring whose data keys are wrapped by AWS KMS: `awsKmsKeyWrapper` and `createKmsCodec` in one call.
- * Without `client` it takes credentials, and the region unless `keyId` is an ARN, from the AWS default chain.
+ * Creates a codec over a ring whose data keys are wrapped by AWS KMS: `awsKmsKeyWrapper` and `createKmsCodec` in one
+ * call. Without `client` it takes credentials, and the region unless `keyId` is an ARN, from the AWS default chain.
  *
  * @throws {TypeError} for an unknown option or one of a wrong type.
  * @throws {RangeError} for an option outside its bounds.

@@ -57,7 +57,7 @@ class AwsKmsKeyWrapper implements KeyWrapper {
   readonly supports: KeyWrapper['supports'] = Object.freeze({ context: true, authenticated: true });
   readonly #settings: Settings;
   readonly #client: AwsKmsClient;
-  /** The same, unless the caller gave it. */
+  /** The same client, unless it belongs to the caller. */
   readonly #own: KMSClient | undefined;
   readonly #calls: Calls<ServiceFailure>;
 

@@ -71,7 +71,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   ],
   ['unavailable', 'the document was damaged in transit', 'Crc64Mismatch Md5Mismatch'],
   ['unavailable', 'Blob Storage cannot serve requests at the moment', 'InternalError OperationTimedOut ServerBusy'],
-  // For an answer that did not come from Blob Storage, and a request that failed without a system code.
+  // Used for an answer that did not come from Blob Storage, and for a request that failed without a system code.
   ['unavailable', 'the answer did not come from Blob Storage', 'PARSE_ERROR'],
   ['unavailable', 'Blob Storage cannot be reached', 'REQUEST_SEND_ERROR'],
 ]);

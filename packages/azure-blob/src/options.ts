@@ -10,7 +10,8 @@ export interface AzureBlobRingOptions {
    */
   readonly container: AzureBlobRingContainer | string;
   /**
-   * With a URL that has no signature: a credential of `@azure/identity`, or a `StorageSharedKeyCredential`. Default: none.
+   * Required with a URL that has no signature: a credential of `@azure/identity`, or a `StorageSharedKeyCredential`.
+   * Default: none.
    */
   readonly credential?: ContainerClient['credential'];
   /** The blob's name; 1 to 1 024 characters, no part `.` or `..`, no `.` or `/` at its end. One per ring. Required. */

@@ -29,10 +29,10 @@ export interface AzureKeyVaultCodecOptions
 }
 
 /**
- * Makes a codec over a ring whose data keys are wrapped by Azure Key Vault or Managed HSM: `azureKeyVaultKeyWrapper` and
- * `createKmsCodec` in one call. With `signKeyId` and without `signPublicKeys` it first fetches the public keys of
- * `signKeyId` and `alsoVerify`, and uses these until it is closed. Fetching them is part of the start: it is retried, and
- * counts towards the policy's `startTimeoutSeconds`.
+ * Creates a codec over a ring whose data keys are wrapped by Azure Key Vault or Managed HSM: `azureKeyVaultKeyWrapper`
+ * and `createKmsCodec` in one call. With `signKeyId` and without `signPublicKeys` it first fetches the public keys of
+ * `signKeyId` and `alsoVerify`, and uses these until it is closed. Fetching them is part of the start: it is retried,
+ * and counts towards the policy's `startTimeoutSeconds`.
  *
  * @throws {TypeError} for an unknown option or one of a wrong type; for RSA-OAEP-256 without a signing key, unless
  * `dangerouslyTrustStore` is set.

@@ -8,12 +8,12 @@ import { type AzureSignPublicKey, readPublicKeys } from './signing.ts';
 export interface AzureKeyVaultAccess {
   /** Provides tokens. For example, `new DefaultAzureCredential()` of `@azure/identity`. */
   readonly credential?: AzureCredential | undefined;
-  /** Makes the SDK's clients, if `credential` alone is not enough. */
+  /** Creates the SDK's clients, if `credential` alone is not enough. */
   readonly clients?: AzureKeyVaultClients | undefined;
   /**
-   * Whether the SDK skips its check that the vault asks for a token for its own domain. For an emulator, or a vault behind
-   * another host name: the server there then gets a token for the domain that it names. With `credential` only;
-   * with `clients`, set the SDK's own option. Default false.
+   * Whether the SDK skips its check that the vault asks for a token for its own domain. Set it for an emulator, or for
+   * a vault behind another host name: the server there then gets a token for the domain that it names. With
+   * `credential` only; with `clients`, set the SDK's own option. Default false.
    */
   readonly disableChallengeResourceVerification?: boolean | undefined;
   /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */

@@ -22,7 +22,7 @@ export interface MemberHealth {
   readonly problems: readonly string[];
 }
 
-/** Counters since the process started. Those of the boundary are summed over all rings of the process. */
+/** Counters since the process started. The counters of the boundary are summed over all rings of the process. */
 export interface MemberCounts {
   readonly sealed: number;
   readonly unsealed: number;

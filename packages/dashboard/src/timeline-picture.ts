@@ -32,7 +32,7 @@ const WIDE: Layout = {
   stateEnd: 178,
   mostLines: 10,
 };
-/** For a phone: names above the bars, in a picture that is hardly made smaller there. */
+/** The layout for a phone: names are above the bars, in a picture that the phone hardly has to shrink. */
 const NARROW: Layout = {
   name: 'narrow',
   width: 360,

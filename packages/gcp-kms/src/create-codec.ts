@@ -15,8 +15,8 @@ export interface GcpKmsCodecOptions
 }
 
 /**
- * Makes a codec over a ring whose data keys are wrapped by Google Cloud KMS: `gcpKmsKeyWrapper` and `createKmsCodec` in
- * one call. Without `client` it takes Application Default Credentials.
+ * Creates a codec over a ring whose data keys are wrapped by Google Cloud KMS: `gcpKmsKeyWrapper` and `createKmsCodec`
+ * in one call. Without `client` it takes Application Default Credentials.
  *
  * @throws {TypeError} for an unknown option or one of a wrong type.
  * @throws {RangeError} for an option outside its bounds.

@@ -529,7 +529,7 @@ describe('every call ends (F29)', () => {
     const watched = world.watchedClient(({ plaintext }) => handedOut.push(plaintext));
     const patient: GcpKmsClient = {
       encrypt: (request, options) => watched.encrypt(request, options),
-      // Without a deadline or a signal: the answer arrives after the caller gave up.
+      // The call has neither a deadline nor a signal, so the answer arrives after the caller gave up.
       decrypt: (request, { retry }) =>
         watched.decrypt(request, { retry, timeout: 60_000, signal: new AbortController().signal }),
     };

@@ -6,7 +6,7 @@ export interface GcsRingRequest {
   readonly url: string;
   /** GET to read, POST to write. */
   readonly method: 'GET' | 'POST';
-  /** Without credentials: `authClient` adds them. */
+  /** The headers without credentials, which `authClient` adds. */
   readonly headers: Readonly<Record<string, string>>;
   /** The body of a POST: at most 263 KiB, as long as its header `content-length` says. */
   readonly data?: Readable;

@@ -16,7 +16,7 @@ export interface GcsRingOptions {
   readonly client?: GcsRingClient;
   /**
    * An endpoint other than Google's: an `https://` URL, or, for an emulator, an `http://` URL of this machine, to which
-   * no credentials are sent. Without `client` only. Default: the SDK's.
+   * no credentials are sent. Only allowed without `client`. Default: the SDK's.
    */
   readonly endpoint?: string;
   /** Whether `endpoint` may be an `http://` URL of another machine. Default false. */

@@ -8,7 +8,7 @@ export type Asked = Pick<GcsRingRequest, 'url' | 'method' | 'headers' | 'data'>;
 
 /** The object of a store, and its endpoint. */
 export interface Place {
-  /** Without a slash at its end. */
+  /** The endpoint without a slash at its end. */
   readonly endpoint: string;
   readonly bucket: string;
   readonly object: string;

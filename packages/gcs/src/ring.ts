@@ -103,7 +103,7 @@ class GcsRing implements RingStore {
 
   /** Whether the bucket exists and the object does not. */
   async #isAbsent({ signal }: RingStoreCallOptions): Promise<boolean> {
-    // Without onServiceDate: a call reports one date, and already has.
+    // This request has no onServiceDate, because a call reports one date, and has already done so.
     const outcome = await this.#ask(listRequest(this.#place), { signal }, firstName);
     if ('answer' in outcome) return outcome.answer !== this.#place.object;
     throw refusal(outcome.failure);

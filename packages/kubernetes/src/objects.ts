@@ -40,7 +40,7 @@ function collectionPath(place: Place): string {
   return `/api/v1/namespaces/${place.namespace}/${resourceOf(place)}`;
 }
 
-/** Without `resourceVersion`: an API server then returns the most recent state, not its cache. */
+/** It has no `resourceVersion`, so that an API server returns the most recent state, not its cache. */
 export function getRequest(place: Place): Asked {
   return { method: 'GET', path: `${collectionPath(place)}/${place.name}` };
 }

@@ -128,7 +128,7 @@ class KubernetesRing implements RingStore {
       if (version === undefined) throw new RingConflictError();
       return patchRequest(this.#place, document, version);
     }
-    // Without onServiceDate: a call reports one date, and the write does.
+    // This read has no onServiceDate, because a call reports one date, and the write reports it.
     const held = await this.#get(signal);
     if (held === undefined) return createRequest(this.#place, document);
     // The API server decides whether it is a conflict: it checks the permissions first.

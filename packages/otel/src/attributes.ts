@@ -50,7 +50,7 @@ export const KNOWN: Readonly<Record<KnownValues, readonly string[]>> = {
   kmsOperation: KEY_WRAPPER_OPERATIONS,
   storeOperation: RING_STORE_OPERATIONS,
   codecReason: INVALID_REASONS,
-  // Those of REJECT_REASONS and CARRIER_METHODS in @sealring/mcp, which this package does not depend on.
+  // The values of REJECT_REASONS and CARRIER_METHODS in @sealring/mcp, which this package does not depend on.
   boundaryReason: [
     'non-string requestState',
     'malformed',

@@ -132,7 +132,9 @@ function fingerprint(keyId: string): number {
   return Buffer.from(hashedKeyId(keyId), 'base64url').readUIntBE(0, 6);
 }
 
-/** Undefined once the codec is closed. By name, because the codec may use another copy of core. */
+/**
+ * Undefined once the codec is closed. Recognizes the error by its name, because the codec may use another copy of core.
+ */
 function healthOf({ codec }: Observed): CodecHealth | undefined {
   try {
     return codec.health();

@@ -9,7 +9,7 @@ const codec: KmsCodec = Object({ health: () => undefined });
 let bridge: OpenTelemetryBridge | undefined;
 afterEach(() => bridge?.dispose());
 
-/** As a caller without types could call it. */
+/** Creates a bridge as a caller without types could. */
 function create(options: unknown = { meterProvider, tracerProvider: null }): OpenTelemetryBridge {
   bridge = createOpenTelemetryBridge(Object(options));
   return bridge;

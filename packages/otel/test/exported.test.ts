@@ -123,7 +123,7 @@ test.each(EVENTS)('an event of %s, %j, is added to sealring.%s', (name, event, m
 test('spans are made for calls and rotations only, and failed ones have the status ERROR', () => {
   const { spans } = record();
   for (const [name, event] of EVENTS) publish(name, event);
-  // Without a message.
+  // The status has no message.
   const failed = { status: { code: SpanStatusCode.ERROR } };
   const internal = (name: string) => ({ name: `sealring.${name}`, kind: SpanKind.INTERNAL });
   const client = (name: string) => ({ name: `sealring.${name}`, kind: SpanKind.CLIENT });

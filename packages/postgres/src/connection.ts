@@ -10,7 +10,7 @@ const OWN_POOL_CONNECTIONS = 4;
 export interface Connection {
   /** Runs one statement, with a deadline, and resolves to its rows. Never rejects. */
   query(signal: AbortSignal | undefined, query: PostgresQuery): Promise<Outcome<readonly unknown[], Failure>>;
-  /** Makes a client for push, not connected yet; undefined if its options are unknown. */
+  /** Creates a client for push, which is not connected yet; undefined if its options are unknown. */
   readonly createListener: (() => PostgresListener) | undefined;
   /** Ends calls in progress, and its own pool; later calls are `unavailable`. */
   close(): Promise<void>;

@@ -44,7 +44,7 @@ export interface Settings {
   /** Quoted, for SQL: a name may be a reserved word. */
   readonly table: string;
   readonly name: string;
-  /** For a single-use store. */
+  /** Only for a single-use store. */
   readonly clockSkewMs: number;
   readonly createListener: (() => PostgresListener) | undefined;
 }

@@ -46,7 +46,7 @@ export function postgresSingleUse(options: PostgresSingleUseOptions): Required<S
         const outcome = await connection.query(undefined, { text, values: [id, leftMs] });
         if (!('failure' in outcome)) return outcome.answer.length > 0;
         const { kind, detail, serviceCode } = outcome.failure;
-        // Above READ COMMITTED: it was rolled back, so nothing is claimed yet.
+        // At an isolation level above READ COMMITTED, the transaction was rolled back, so nothing is claimed yet.
         if (serviceCode !== '40001' || attempt >= ATTEMPTS)
           throw new SingleUseStoreError(kind, detail, { serviceCode });
       }

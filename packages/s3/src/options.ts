@@ -36,7 +36,7 @@ export interface Settings {
   readonly bucket: string;
   readonly key: string;
   readonly client: S3RingClient | undefined;
-  /** For the store's own client. */
+  /** A setting of the store's own client. */
   readonly forcePathStyle: boolean;
   readonly timeoutMs: number;
   readonly expectedBucketOwner: string | undefined;
@@ -91,7 +91,7 @@ export function readOptions(options: S3RingOptions): Settings {
 
 // Wider than AWS's current rules: old buckets and other services have upper case and underscores.
 const BUCKET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/;
-// With a Region: a Multi-Region Access Point has none, and may answer from a replica that lags behind.
+// The ARN must have a Region: a Multi-Region Access Point has none, and may answer from a replica that lags behind.
 const ACCESS_POINT = /^arn:aws[a-z-]*:s3:[a-z0-9-]+:\d{12}:accesspoint\/[a-z0-9-]{3,63}$/;
 
 function bucketOf(value: unknown): string {

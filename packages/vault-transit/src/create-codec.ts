@@ -15,7 +15,7 @@ export interface VaultTransitCodecOptions
 }
 
 /**
- * Makes a codec over a ring whose data keys are wrapped by the transit engine of HashiCorp Vault or OpenBao:
+ * Creates a codec over a ring whose data keys are wrapped by the transit engine of HashiCorp Vault or OpenBao:
  * `vaultTransitKeyWrapper` and `createKmsCodec` in one call. Reads no environment variables, not even `VAULT_ADDR`.
  *
  * @throws {TypeError} for an unknown option or one of a wrong type.

@@ -75,7 +75,7 @@ function rowOf(status: number | undefined, body: string): ErrorRow {
   return refusal ?? STATUSES[status] ?? { kind: vendorError.kindOfStatus(status) };
 }
 
-/** Of `{ "errors": ["…"] }`. */
+/** The row for an answer `{ "errors": ["…"] }`. */
 function refusalIn(body: string): ErrorRow | undefined {
   const errors = vendorError.property(parseJson(body), 'errors');
   if (!Array.isArray(errors)) return undefined;

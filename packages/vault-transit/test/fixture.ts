@@ -49,7 +49,7 @@ export async function rotateKey(name: string): Promise<void> {
   await operate('POST', `transit/keys/${name}/rotate`);
 }
 
-/** Makes a token with one policy of these rules only. */
+/** Creates a token with one policy of these rules only. */
 export async function newToken(
   policy: string,
   options: { namespace?: string; ttlSeconds?: number } = {},

@@ -50,7 +50,7 @@ function summary(kept: KeptParts): string {
   return table(['part', 'limits', 'met', 'not met', 'measured'], rows);
 }
 
-/** At the top: limits that are not met, and parts that are not measured. */
+/** The text at the top: limits that are not met, and parts that are not measured. */
 function notMet(kept: KeptParts): string {
   const failed = PART_NAMES.flatMap((name) =>
     (verdictsOn(kept, name) ?? [])

@@ -203,7 +203,7 @@ function parsed(text: string): Document | undefined {
   }
 }
 
-/** As the format spells it; unknown members come last. */
+/** The document with its members in the order of the format; unknown members come last. */
 export function inOrder({ format, ring, claim, keys, ...unknown }: Document): object {
   return {
     format,

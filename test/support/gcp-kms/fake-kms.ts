@@ -83,7 +83,7 @@ export class FakeGcpKms {
   #isHanging = false;
   #hanging: (() => void)[] = [];
 
-  /** Makes a key with one enabled version and returns its resource name. */
+  /** Creates a key with one enabled version and returns its resource name. */
   createKey(id = 'sealring', keyRing = 'projects/fake-project/locations/europe-west1/keyRings/mcp'): string {
     const name = `${keyRing}/cryptoKeys/${id}`;
     const first = newVersion(name, 1);
@@ -290,7 +290,7 @@ function newVersion(keyName: string, number: number): KeyVersion {
   };
 }
 
-/** Whether a checksum was sent and matches. One that does not match ends the request, as at the service. */
+/** Whether a checksum was sent and matches. A checksum that does not match ends the request, as in the service. */
 function checksumHolds(what: string, bytes: Uint8Array, checksum: Int64Value | null | undefined): boolean {
   if (checksum === undefined || checksum === null) return false;
   if (Number(checksum.value) === crc32cBitwise(bytes)) return true;

@@ -26,7 +26,7 @@ export interface GrpcFailure {
   readonly details: string;
   /** The violations of a `google.rpc.PreconditionFailure`. */
   readonly violations?: readonly { readonly type: string; readonly subject: string }[];
-  /** Of a `google.rpc.ErrorInfo`. */
+  /** The reason in a `google.rpc.ErrorInfo`. */
   readonly reason?: string;
   /** Sent as trailers. */
   readonly trailers?: Readonly<Record<string, string>>;

@@ -9,7 +9,7 @@ export const NAMESPACE = 'sealring';
 /** An API server, and direct access to it without the store under test. */
 export interface ApiServer {
   readonly server: TestServer;
-  /** For a bearer token; by default an administrator's. With another port, for a proxy. */
+  /** The configuration for a bearer token, by default an administrator's; with another port for a proxy. */
   config(options?: { readonly token?: string; readonly port?: number | undefined }): KubeConfig;
   /** One request as an administrator: the answer's status and body. */
   call(method: string, path: string, body?: object): Promise<{ readonly status: number; readonly body: unknown }>;

@@ -16,8 +16,8 @@ export interface CheckedKms {
 }
 
 /**
- * Makes a data key as a member does, wraps it, and unwraps it again. The first key wrapper of a ring generates the data
- * key in the KMS if it can, the others wrap an existing one.
+ * Creates a data key as a member does, wraps it, and unwraps it again. The first key wrapper of a ring generates the
+ * data key in the KMS if it can, the others wrap an existing one.
  */
 export async function checkKms(
   wrapper: KeyWrapper,

@@ -6,7 +6,7 @@ import { otherParams } from './other-params.ts';
 import type { Outcome, ProbedServer, Target } from './server.ts';
 import { altered, isReadable } from './state-text.ts';
 
-/** After the lifetime of a token: the clocks of the servers may differ. */
+/** The wait after the lifetime of a token, because the clocks of the servers may differ. */
 const EXPIRY_MARGIN_MS = 1_000;
 
 /** The checks. */

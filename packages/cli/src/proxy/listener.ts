@@ -10,7 +10,10 @@ import { endToEndHeaders, valuesOf } from './headers.ts';
 import { type Exchange, UpstreamFailure } from './upstream.ts';
 
 const HEADERS_MS = 15_000;
-/** Longer than the 60 s after which most load balancers close a connection: they must be the ones that close it. */
+/**
+ * This is longer than the 60 s after which most load balancers close a connection, because the load balancer must close
+ * it first.
+ */
 const KEEP_ALIVE_MS = 65_000;
 
 /** Answers requests of clients with web-standard responses. */

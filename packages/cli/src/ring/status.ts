@@ -34,9 +34,9 @@ export interface RingStatus {
 
 /** A key of the ring. */
 interface StatusKey extends RingKey {
-  /** As in commands, events, spans and the dashboard; `id` is in tokens and in the ring document. */
+  /** The name as in commands, events, spans and the dashboard; tokens and the ring document have the `id`. */
   readonly name: string;
-  /** As in the metric `sealring.ring.sealing_key.fingerprint`. */
+  /** The number as in the metric `sealring.ring.sealing_key.fingerprint`. */
   readonly fingerprint: number;
 }
 

@@ -12,7 +12,7 @@ export function isInEnvironment(environment: Environment): boolean {
 }
 
 /**
- * Makes a ring store and key wrappers from the `SEALRING_*` variables. The output `environment` of the Terraform
+ * Creates a ring store and key wrappers from the `SEALRING_*` variables. The output `environment` of the Terraform
  * modules sets the variables of the clouds.
  *
  * @throws {UsageError} that names the variable. @throws {ConfigFailure} if the KMS fails meanwhile.

@@ -171,8 +171,8 @@ function bigEndian(value: number): Buffer {
 }
 
 /**
- * Enough guesses to hit a tag of one byte, and sometimes one of two. Through a pipe, the time limit reduces their
- * number.
+ * Enough guesses to hit a tag of one byte, and sometimes a tag of two bytes. Through a pipe, the time limit reduces
+ * their number.
  */
 const FORGERIES = 50_000;
 const FORGING_MS = 2_000;

@@ -8,7 +8,7 @@ import { LONGEST_PAYLOAD } from './target.ts';
 import { bytesText, type CodecChecks, type CodecTrial, tokenText, useOnce } from './trial.ts';
 
 const MANY_TOKENS = 500;
-/** Longer than two seconds: a token may hold its time in seconds, and a codec may expire it. */
+/** An age of more than two seconds: a token may hold its time in seconds, and a codec may expire it. */
 const OLD_MS = 2_100;
 /** Wait for asynchronous changes to bytes after a call has ended, milliseconds. */
 const LATER_MS = 20;

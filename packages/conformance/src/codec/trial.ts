@@ -13,7 +13,7 @@ export function decodings(token: string): readonly Uint8Array[] {
   return decodingsOf(token).map((decode) => decode());
 }
 
-/** The same, each decoded when it is called. */
+/** The same decodings as functions: each decodes when it is called. */
 export function decodingsOf(token: string): readonly (() => Uint8Array)[] {
   const parts = [token, ...token.split(/[.~]/), token.replace(/^[^.]*\./, '')];
   return parts.flatMap((part) =>

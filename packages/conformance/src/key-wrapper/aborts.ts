@@ -128,7 +128,7 @@ async function abortedUnderWay(
     .finally(() => {
       hasEnded = true;
     });
-  // Microtasks only: no response of a service arrives without a turn of the event loop.
+  // Wait for microtasks only: no response of a service arrives without a turn of the event loop.
   for (let i = 0; i < 20; i++) await Promise.resolve();
   if (hasEnded) return undefined;
   for (let i = 0; i < turns; i++) await nextTurn();

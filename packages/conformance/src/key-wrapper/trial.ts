@@ -194,7 +194,7 @@ export class KeyWrapperTrial extends Trial {
     return [wrapped, { by: 'generate', dataKey: Uint8Array.from(dataKey), wrapped: generated }];
   }
 
-  /** The same, each on a separate instance that has unwrapped it once. */
+  /** The same wrapped keys, each on a separate instance that has unwrapped it once. */
   async createEach(): Promise<readonly (MadeBy & { readonly keyWrapper: KeyWrapper })[]> {
     const [first, second] = [await this.create(), await this.create()];
     const [, ...others] = await this.makeEach(second);

@@ -2,7 +2,7 @@ import { type Checks, expectThat } from '../requirement.ts';
 import type { SingleUseStoreLike } from './target.ts';
 import { CLAIMS, LONGEST_ID, type SingleUseTrial, soon } from './trial.ts';
 
-/** Longer than 2^31 milliseconds, and than 2^31 seconds since 1970: a month, and 30 years. */
+/** Lifetimes beyond 2^31 milliseconds and beyond 2^31 seconds since 1970: a month, and 30 years. */
 const FAR_SECONDS: readonly number[] = [31 * 86_400, 30 * 365 * 86_400];
 const STORES = 4;
 const ROUNDS = 10;

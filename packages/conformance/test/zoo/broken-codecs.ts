@@ -703,7 +703,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     }),
   ),
   wrapped('starts a timer on creation', 'CODEC-ENDS', (sound) => {
-    // Long enough to be detected, and ends by itself.
+    // This timer lasts long enough to be detected, and ends by itself.
     setTimeout(() => undefined, 3_000);
     return sound;
   }),

@@ -28,7 +28,7 @@ const LASTING_IF_STARTED: ReadonlySet<string> = codes(
    CredentialUnavailableError`,
 );
 
-/** How long a start waits for a failure with this code to pass. The codes are those in the tables of adapters. */
+/** How long a start waits for a failure with this code to pass. The codes come from the tables of adapters. */
 export function patienceWith(code: string | undefined): Patience {
   if (code === undefined) return 'long';
   if (LASTING.has(code)) return 'none';

@@ -65,17 +65,20 @@ const LETTER_U = 0x75;
 const LONG = 48;
 /** Numbers of an array that the engine prints at once. */
 const RUN = 1_024;
-/** Fewer than this in a row are printed one by one. */
+/** Fewer code units than this in a row are printed one by one. */
 const SHORT_RUN = 8;
 
-/** By code unit: 0 if it is printed as it is, else the character after the backslash; `u` for a hexadecimal escape. */
+/**
+ * Indexed by code unit: 0 if it is printed as it is, else the character after the backslash; `u` for a hexadecimal
+ * escape.
+ */
 const ESCAPES = Uint8Array.from({ length: 0x80 }, (_, unit) => {
   const escaped = JSON.stringify(String.fromCharCode(unit)).slice(1, -1);
   if (unit === 0x7f) return LETTER_U;
   return escaped.length === 1 ? 0 : escaped.charCodeAt(1);
 });
 
-/** By byte: its two hexadecimal digits, written at once. */
+/** Indexed by byte: its two hexadecimal digits, written at once. */
 const HEX = Uint16Array.from({ length: 0x100 }, (_, byte) => (hexDigit(byte >> 4) << 8) | hexDigit(byte & 15));
 
 function escapeOf(unit: number): number {

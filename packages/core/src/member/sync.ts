@@ -88,7 +88,7 @@ export class RingSync {
     if (!teaches) throw new RingStoreError('corrupt', 'the store holds no key of this ring');
   }
 
-  /** Before a write: entries that cannot be unwrapped yet do not prevent it. */
+  /** Reads the ring before a write: entries that cannot be unwrapped yet do not prevent the write. */
   async readToWrite(options: SyncOptions): Promise<void> {
     try {
       await this.read(options);

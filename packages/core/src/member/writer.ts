@@ -229,7 +229,7 @@ export class RingWriter {
     const times = timesOfNewKey(reason, nowMs, this.#o.policy, newest);
     const listed = new Set(this.#o.stored.latest?.document?.entries.map(({ id }) => id));
     const isTaken = (id: string): boolean => signers.has(id) || listed.has(id);
-    // By every key that this member can sign with: live, revoked or expired.
+    // Every key that this member can sign with vouches for it: live, revoked or expired.
     const vouch = (named: KeyTimes & { readonly id: string }): Macs => vouchersBy(this.#o.ring, named, signers);
     const { entry, held } = await this.#o.wraps.create(times, isTaken, vouch, options);
     const now = this.#o.view.now();

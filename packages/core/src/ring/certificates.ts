@@ -24,12 +24,12 @@ export interface Signer {
   readonly created: number;
   readonly opensUntil: number;
   readonly revoked: boolean;
-  /** Of a ring that this member left: it vouches for nothing in the current ring. */
+  /** Whether the key belongs to a ring that this member left: it vouches for nothing in the current ring. */
   readonly isLeft?: boolean;
   readonly authenticator: RingAuthenticator;
 }
 
-/** By key id. */
+/** Signers by key id. */
 export type Signers = ReadonlyMap<string, Signer>;
 
 /**

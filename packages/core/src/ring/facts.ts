@@ -30,7 +30,7 @@ const NO_BYTES = new Uint8Array(0);
 /** The inputs of a check besides the document. */
 export interface Judgement {
   readonly ring: string;
-  /** By the member's checked clock. */
+  /** The time by the member's checked clock. */
   readonly nowMs: number;
   /** Whether that clock is unconfirmed now. If so, nothing has expired. */
   readonly isUnconfirmed?: boolean;

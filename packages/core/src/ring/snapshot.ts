@@ -36,7 +36,10 @@ export interface RingKey extends ScheduledKey {
   readonly authenticator: RingAuthenticator | undefined;
   /** The monotonic time from which this member seals with the key: a planned key that came late seals late. */
   readonly sealsFromSteadyMs: number;
-  /** Of a ring that this member left for an older one: unseals its own tokens, and is never written again. */
+  /**
+   * Whether the key belongs to a ring that this member left for an older one: it unseals its own tokens, and is never
+   * written again.
+   */
   readonly isLeft: boolean;
 }
 
@@ -71,7 +74,7 @@ export function createSnapshot(
   });
 }
 
-/** The same with further keys: an unwrapped key replaces what was known by its id alone. */
+/** The same snapshot with further keys: an unwrapped key replaces what was known by its id alone. */
 export function withKeys(known: RingSnapshot, keys: readonly RingKey[]): RingSnapshot {
   const byId = new Map([...known.keys, ...keys].map((key) => [key.id, key]));
   return createSnapshot(byId.values(), known.carried, known.unreadable);

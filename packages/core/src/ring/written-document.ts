@@ -254,7 +254,7 @@ function wrapsOf(ring: string, { wraps, authenticator }: RingKey, there: readonl
   return all.filter((wrap, i) => all.findIndex((other) => isSameFact(other, wrap)) === i).slice(0, MAX_WRAPS);
 }
 
-/** Those that this member made or unwrapped; the first if there is none, because an entry has at least one. */
+/** The wraps that this member made or unwrapped; the first wrap if there is none, because an entry has at least one. */
 function withoutForeignWraps(wraps: readonly KnownWrap[]): readonly KnownWrap[] {
   const own = wraps.filter((wrap) => wrap.isUnwrapped);
   return own.length === 0 ? wraps.slice(0, 1) : own;

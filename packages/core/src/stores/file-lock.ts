@@ -154,7 +154,7 @@ async function processStat(pid: string): Promise<{ readonly start: string; reado
   return start === undefined ? undefined : { start, ended: fields?.[0] === 'Z' || fields?.[0] === 'X' };
 }
 
-/** For facts that a platform may lack or hide; the lock then decides with fewer of them. */
+/** Reads a fact that a platform may lack or hide; without it, the lock decides with fewer facts. */
 function unlessMissing(fact: Promise<string>): Promise<string | undefined> {
   return fact.catch(() => undefined);
 }

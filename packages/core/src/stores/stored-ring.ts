@@ -52,7 +52,7 @@ export class StoredRingDocument {
     this.#deadlines = new Deadlines(options.clock, options.timeoutSeconds * 1_000, options.closing);
   }
 
-  /** As last read or written: the version that a write replaces. Undefined for an empty store. */
+  /** The version that was last read or written, which a write replaces. Undefined for an empty store. */
   get latest(): Stored | undefined {
     return this.#latest;
   }

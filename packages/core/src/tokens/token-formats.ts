@@ -139,7 +139,7 @@ export class SealringTokens implements TokenFormat {
   }
 }
 
-/** For {@link withDecodedToken}: a function that is created once costs nothing per token. */
+/** Passed to {@link withDecodedToken}: a function that is created once costs nothing per token. */
 function unsealDecoded(
   decoded: DecodedToken,
   token: string,

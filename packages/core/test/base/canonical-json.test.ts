@@ -217,7 +217,7 @@ describe('properties', () => {
     fc.assert(
       fc.property(fc.uniqueArray(units, { maxLength: 8 }), (keys) => {
         const value = Object.fromEntries(keys.map((key) => [key, 0]));
-        // As pairs, because a parsed object would put keys that look like indexes first.
+        // Compare pairs, because a parsed object would put keys that look like indexes first.
         const printed = canonicalJson(value, { sortKeys: true });
         const order = [...printed.matchAll(/("(?:[^"\\]|\\.)*"):0/g)].map(([, key]) => String(JSON.parse(key ?? '')));
         expect(order).toEqual(keys.toSorted((a, b) => compare(points(a), points(b))));

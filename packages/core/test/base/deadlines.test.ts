@@ -49,7 +49,7 @@ describe('an answer after the deadline', () => {
   });
 });
 
-test('a call is given up for the reason that comes first, and is not begun if that has come', async () => {
+test('a call is given up for the reason that comes first, and is not begun if a reason has already come', async () => {
   const controller = new AbortController();
   const aborted = called({ signal: controller.signal });
   const closed = called();

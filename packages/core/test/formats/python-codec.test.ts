@@ -373,7 +373,7 @@ describe('base64url', () => {
       expect(decodeBase64url(text)).toBeUndefined();
   });
 
-  test('accepts, of all 65 536 code units in any position, those that encoding the bytes again returns (F18)', () => {
+  test('accepts, of all 65 536 code units in any position, only those that encoding the decoded bytes returns (F18)', () => {
     const wrong: string[] = [];
     let passed = 0;
     for (const length of [2, 3, 4, 6, 40]) {

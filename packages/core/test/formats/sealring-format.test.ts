@@ -492,7 +492,7 @@ describe('prefix and length', () => {
       expect(reasonOf(() => codec.inspect(token))).toBe('malformed');
     }
     expect(count()).toBe(0);
-    // At the bound itself it is decoded, which shows that the counters count.
+    // A token at the bound itself is decoded, which shows that the counters count.
     expect(reasonOf(() => codec.unseal(huge.slice(0, MAX_LENGTH)))).not.toBe('opened');
     expect(count()).toBeGreaterThan(0);
     await codec.close();

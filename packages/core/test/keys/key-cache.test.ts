@@ -316,7 +316,7 @@ describe('remembered token keys (F5)', () => {
       refused(`sr1.${held.id}${randomBytes(36 + 28).toString('base64url')}`);
     }
     for (let i = 0; i < 500; i++) {
-      // The right header too, commitment and all, but a changed body.
+      // Also try the right header, including its commitment, with a changed body.
       const token = sealWith(deriveTokenKey(tokenKeySource(dataKey, 'payments'), randomBytes(18)));
       refused(`${token.slice(0, 64)}${randomBytes(33).toString('base64url')}`);
     }

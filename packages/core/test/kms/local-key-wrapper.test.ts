@@ -204,7 +204,7 @@ describe('master keys', () => {
     ['the bytes of base64', Buffer.from(randomBytes(32).toString('base64')), /printable text.*decode it/],
     ['the bytes of every kind of text', Buffer.from(' ~\t\r'.repeat(8)), /printable text/],
     ['the bytes of a hex line', Buffer.from(`${randomBytes(32).toString('hex')}\n`), /printable text/],
-  ])('%s is refused with advice on what to give instead', (_, value, reason) => {
+  ])('%s is refused with advice on what to pass instead', (_, value, reason) => {
     expect(() => localKeyWrapper({ masterKey: value })).toThrow(RangeError);
     expect(() => localKeyWrapper({ masterKey: value })).toThrow(reason);
     const alsoUnwrap = [value];

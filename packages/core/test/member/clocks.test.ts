@@ -11,7 +11,7 @@ import { Fleet, type Member, open, seal } from '../support/fleet.ts';
 
 const HOUR = 3_600;
 const DAY = 24 * HOUR;
-/** For clocks within ±5 minutes: any two differ by at most this much. */
+/** The skew for clocks within ±5 minutes: any two differ by at most this much. */
 const SKEW = 600;
 const policy = { clockSkewSeconds: SKEW };
 

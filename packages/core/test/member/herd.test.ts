@@ -7,7 +7,7 @@ import { busiestSecond, CallTimes } from '../support/calls-in-time.ts';
 import { Fleet, open, seal } from '../support/fleet.ts';
 
 const MEMBERS = 1_000;
-/** Shorter than the defaults, so that the first rotation is due after an hour and a half. */
+/** Times that are shorter than the defaults, so that the first rotation is due after an hour and a half. */
 const policy = {
   refreshEverySeconds: 300,
   kmsCheckEverySeconds: 300,

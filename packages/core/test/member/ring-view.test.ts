@@ -354,7 +354,7 @@ describe('keys that have expired (F26)', () => {
     expect([view.isRemovable(key, now()), view.snapshot.keys.length]).toEqual([false, 1]);
   });
 
-  test('keys that are revoked or of a ring that was left are not forgotten before they have expired for the whole fleet', () => {
+  test('keys that are revoked or belong to a ring that was left are not forgotten before they have expired for the whole fleet', () => {
     const { view, clock, now, refresh } = setUp();
     const [gone, left] = [revoked(newKey()), newKey({ isLeft: true })];
     refresh(gone, left);
@@ -405,7 +405,7 @@ describe('keys that have expired (F26)', () => {
     expect(() => past.authenticator.mac('fact')).toThrow(GONE);
   });
 
-  test('at most 64 expired keys stay: the oldest is overwritten and dropped, and all are on close (F22, F23)', () => {
+  test('at most 64 expired keys stay: the oldest is overwritten and dropped, and close does so with all (F22, F23)', () => {
     const { view, clock, now, refresh } = setUp();
     const made = (i: number): TestKey => newKey({ created: T0 - HOUR + i * 1_000 });
     const first = Array.from({ length: 60 }, (_, i) => made(i));

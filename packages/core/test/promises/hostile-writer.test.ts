@@ -13,7 +13,7 @@ import { Thief, timesOf } from '../support/thief.ts';
 const HOUR = 3_600;
 const DAY = 24 * HOUR;
 const UNKNOWN = 'InvalidRequestState: unknown key';
-/** As in a store that other processes share. */
+/** The policy of a store that other processes share. */
 const shared = { policy: { createAfterSeconds: 360 } };
 
 let fleet: Fleet;

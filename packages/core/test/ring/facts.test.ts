@@ -69,7 +69,7 @@ describe('the revocation of a key', () => {
     expect([...(revoked?.revocation?.by.keys() ?? [])]).toEqual([one.id, two.id]);
   });
 
-  test('known and carried keys can each be revoked once, and none that is revoked already or of a ring that was left', () => {
+  test('known and carried keys can each be revoked once, but not a key that is already revoked or belongs to a ring that was left', () => {
     const [left, gone, held] = known.keys.map((key, i) => ({
       ...key,
       isLeft: i === 0,
@@ -215,7 +215,7 @@ const spoiltEntry = fc
     return { ...entry, created, vouchers, revoked, wraps: wraps.length === 0 ? [junkWrap(31)] : wraps };
   });
 
-/** With the stolen keys too: valid vouchers, wraps and certificates of any content. */
+/** An entry that the stolen keys can make, too: with valid vouchers, wraps and certificates of any content. */
 const stolenEntry = fc
   .record({
     entry: spoiltEntry,

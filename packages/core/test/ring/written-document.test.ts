@@ -182,7 +182,7 @@ describe('a written document', () => {
     );
     const { entries } = written(known, read);
     expect(entries.map(({ id }) => id)).toEqual([one.id, two.id]);
-    // In the order of the document that was read.
+    // The order is the order of the document that was read.
     expect([...(entries[1]?.vouchers.keys() ?? [])]).toEqual([stranger.id, one.id]);
     expect(entries[1]?.wraps).toEqual(second.wraps);
   });

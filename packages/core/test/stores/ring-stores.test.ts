@@ -592,7 +592,7 @@ describe.concurrent('file ring: several processes', () => {
       expect(last).toBe(count + 1);
       expect((await readdir(dirname(path))).toSorted()).toEqual([basename(path), `${basename(path)}.lock`]);
     }
-    // Otherwise the kills missed the writes and this test showed nothing.
+    // Otherwise the kills would miss the writes, and this test would show nothing.
     expect(interrupted).toBeGreaterThan(KILLS / 8);
   });
 });

@@ -152,7 +152,7 @@ function keysOf(count: number): readonly Json[] {
 const good = json([ENTRY, OTHER]);
 const mac = base64url(bytesOf('mac'));
 
-/** By name: whether it parses, and its text, or the pieces [text, n] of a long one. */
+/** For each name: whether the document parses, and its text, or the pieces [text, n] of a long one. */
 const DOCUMENTS: Readonly<Record<string, readonly [parses: boolean, text: string | readonly [string, number][]]>> = {
   'two keys, one of them revoked': [true, good],
   'no key': [true, json([])],

@@ -159,7 +159,8 @@ export class RequestStateBoundary implements Boundary {
   async #claim(request: BoundaryRequest, claims: ReadClaims, singleUse: SingleUseStore): Promise<void> {
     const { futureSkewSeconds } = this.#policy;
     const id = decodeId(claims.id);
-    // Sealed before single use was enabled, or by a Python server: two redemptions cannot be distinguished.
+    // The token was sealed before single use was enabled, or by a Python server, so two redemptions cannot be
+    // distinguished.
     if (id === undefined) throw new Refusal('malformed');
     const keptUntilMs = Math.min((claims.expiresAtSeconds + futureSkewSeconds) * 1000, LATEST_MS);
     let won: unknown;

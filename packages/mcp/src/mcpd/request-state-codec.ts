@@ -73,7 +73,10 @@ export interface McpdRequestStateCodecOptions {
 export interface McpdRequester {
   /** The authenticated subject; empty for a request without one. */
   readonly subject: string;
-  /** The tool. In mcp.d's dispatch: method, a zero byte, and the name. Required for the binding `authSubjectAndTool`. */
+  /**
+   * The tool; in mcp.d's dispatch this is the method, a zero byte and the name. Required for the binding
+   * `authSubjectAndTool`.
+   */
   readonly target?: string;
 }
 
@@ -236,7 +239,7 @@ function keyOf({ key, allowEphemeral = false }: Record<string, unknown>): unknow
 }
 
 function ringOf(name: string, codec: unknown): LiveKeys<McpdKeys> {
-  // By the secret, so that the keys of a revoked key leave memory with it.
+  // Keyed by the secret, so that derived keys leave memory together with a revoked key.
   const derived = new WeakMap<KeyObject, McpdKeys>();
   const derive = (secret: KeyObject): McpdKeys => {
     let keys = derived.get(secret);

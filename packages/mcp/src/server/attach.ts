@@ -83,11 +83,11 @@ export function protectRequestState<T extends McpServer | Server>(
   return server;
 }
 
-/** On the `Server` of both; the one of 1.x has no `getNegotiatedProtocolVersion`. */
+/** Methods that the `Server` of both SDKs has; the `Server` of 1.x has no `getNegotiatedProtocolVersion`. */
 const METHODS_OF_SDK_1 = ['setRequestHandler', 'assertCanSetRequestHandler', 'connect'];
 const SERVER_METHODS = [...METHODS_OF_SDK_1, 'getNegotiatedProtocolVersion'];
 
-// By shape: `instanceof` fails across the SDK's ESM and CJS builds.
+// Checks the shape of the server, because `instanceof` fails across the SDK's ESM and CJS builds.
 function attachable(server: unknown): AttachableServer {
   const inner: unknown = hasMethods(server, ['registerTool', 'connect'])
     ? Reflect.get(Object(server), 'server')
@@ -221,7 +221,7 @@ class Interposed implements Watcher {
    */
   #guardFallback(): boolean {
     const handler = this.#server.fallbackRequestHandler;
-    // Without this, code that reads the property and assigns it again would have every state sealed twice.
+    // Without this, code that reads the property and assigns it again would seal every state twice.
     if (!isHandler(handler) || guardedFallbacks.has(handler)) return true;
     const guarded = async (request: unknown, ctx: ServerContext): Promise<unknown> => {
       const method: unknown = Reflect.get(Object(request), 'method');

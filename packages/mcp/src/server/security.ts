@@ -104,8 +104,8 @@ export class RequestStateSecurity {
   }
 
   /**
-   * Makes a policy with a new random key that exists in this process only: tokens of another process, or from before a
-   * restart, are refused. Emits one process warning, code `SEALRING_EPHEMERAL`.
+   * Creates a policy with a new random key that exists in this process only: tokens of another process, or from before
+   * a restart, are refused. Emits one process warning, code `SEALRING_EPHEMERAL`.
    *
    * @param options - `ttlSeconds` (default 600) and `audience`, as in the constructor.
    * @throws {TypeError} or {RangeError} as the constructor does.

@@ -35,7 +35,7 @@ export class ServerGuard {
   readonly #server: GuardedServer;
   readonly #states: StateGuard;
   readonly #bindPrincipal: (ctx: ServerContext) => unknown;
-  // By the AbortSignal of the request, never by its JSON-RPC id, which the client chooses and may repeat.
+  // Keyed by the AbortSignal of the request, never by its JSON-RPC id, which the client chooses and may repeat.
   #replays: WeakMap<AbortSignal, string> | undefined;
 
   constructor(server: GuardedServer, policy: SecurityPolicy, boundary: Boundary) {

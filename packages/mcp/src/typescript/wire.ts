@@ -59,7 +59,7 @@ function macOf(key: KeyObject, signed: string): string {
   return createHmac('sha256', key).update(signed).digest('base64url');
 }
 
-/** Whether the SDK's decoder accepts the text: otherwise the reason is `malformed` there, and not `mac`. */
+/** Whether the SDK's decoder accepts the text. If not, the SDK gives the reason `malformed`, not `mac`. */
 function isForgivingBase64url(text: string): boolean {
   try {
     atob(text.replaceAll('-', '+').replaceAll('_', '/'));

@@ -48,10 +48,10 @@ const echoOf = (requestState: string, params: Record<string, unknown> = REFUND) 
 });
 
 interface Outcome {
-  /** On the wire. */
+  /** The error on the wire. */
   readonly error: unknown;
   readonly result: unknown;
-  /** The desk's report of it. */
+  /** What the desk reported about the call. */
   readonly told: readonly Told[];
 }
 

@@ -10,7 +10,7 @@ type Vector = McpdVectors[number];
 const BEFORE = 1_795_000_000_000;
 const titled = mcpdVectors.map((vector, i) => ({ ...vector, title: `${i} ${vector.mode} ${vector.bindTo}` }));
 
-/** As the server that made the vector: its revision signed with the key of the bind tags. */
+/** A codec like the server that made the vector: its revision signed with the key of the bind tags. */
 function codecOf({ keyHex, mode, bindTo }: Vector, revision: 'current' | '2026-06', nowMs = BEFORE, ttlSeconds = 300) {
   const key = Buffer.from(keyHex, 'hex');
   return createMcpdRequestStateCodec({ key, mode, binding: bindTo, revision, ttlSeconds, clock: clockAt(nowMs) });

@@ -265,7 +265,7 @@ describe('onInvalid', () => {
       const requestState = await mint(minter);
       const answer = await at.http.call('tools/call', { ...REQUEST, requestState, inputResponses: YES });
       expect(reasons(at)).toEqual([reason]);
-      // As on the first round: the handler sees neither the state nor the attacker-chosen answers.
+      // The result is as on the first round: the handler sees neither the state nor the attacker-chosen answers.
       expect(at.seen).toEqual(Array.from({ length: rounds }, () => firstRound));
       expect(answer.error).toEqual(rounds === 0 ? REFUSED : undefined);
       expect(answer.result?.['resultType']).toBe(rounds === 0 ? undefined : 'input_required');

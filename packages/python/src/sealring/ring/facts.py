@@ -31,7 +31,7 @@ class Judgement(NamedTuple):
     """The inputs of a check besides the document."""
 
     now_ms: float
-    """By the checked clock."""
+    """The time by the checked clock."""
     is_unconfirmed: bool
     """Whether that clock is unconfirmed now. If so, nothing has expired."""
     clock_skew_ms: float

@@ -39,7 +39,7 @@ class Limits:
         """When a refresh succeeded completely: the ring was read, and every live key is held."""
 
     def proved(self, now: Moment) -> None:
-        """The KMS unwrapped the right bytes; both stops end."""
+        """The KMS unwrapped the right bytes, so sealing and unsealing may continue."""
         self._refusals, self._stopped_at_ms = (), None
         self.last_kms_check = now
 

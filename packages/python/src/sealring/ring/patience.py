@@ -6,9 +6,9 @@ from ..errors import KeyWrapperError, RingStoreError
 from .learn_anew import LineageError
 
 Patience = Literal["none", "short", "long"]
-"""`none`: it ends only when someone changes something. `short`: the same, except on a machine
-that is still starting, whose resolver and credentials come from other services. `long`: it may
-pass."""
+"""`none`: the failure lasts until someone changes something. `short`: the same, except on a machine
+that is still starting, whose resolver and credentials come from other services. `long`: the failure
+may pass."""
 
 # As in @sealring/core.
 LASTING = frozenset(

@@ -228,6 +228,6 @@ def _wraps_of(key: RingKey, read: RingEntry | None) -> tuple[RingWrap, ...]:
 
 
 def _without_unproved(wraps: tuple[RingWrap, ...]) -> tuple[RingWrap, ...]:
-    """Those that this process made or unwrapped; the first if there is none, because an entry has
-    at least one."""
+    """The wraps that this process made or unwrapped; the first wrap if there is none, because an
+    entry has at least one."""
     return tuple(wrap for wrap in wraps if wrap.is_proved) or wraps[:1]

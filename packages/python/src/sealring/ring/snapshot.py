@@ -28,7 +28,8 @@ class RingKey(RingEntry):
     """The monotonic time from which it seals here: a planned key that came late seals
     late."""
     is_left: bool = False
-    """Of a ring that was left for an older one: only unseals its own tokens."""
+    """Whether the key belongs to a ring that was left for an older one: it only unseals its own
+    tokens."""
 
     @property
     def is_tombstone(self) -> bool:

@@ -161,7 +161,7 @@ class KeyWraps:
         vouch: Callable[[str, tuple[str, ...]], Macs],
         options: CallOptions = FOREGROUND,
     ) -> tuple[RingEntry, HeldKey]:
-        """Makes a data key with these times, wraps it with every key wrapper, and unwraps every
+        """Creates a data key with these times, wraps it with every key wrapper, and unwraps every
         wrap again. `vouch` makes the vouchers of a key id and its times. KeyWrapperError if too
         few key wrappers could wrap it."""
         spelt = tuple(map(format_time, times))

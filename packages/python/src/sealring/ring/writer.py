@@ -236,7 +236,7 @@ class RingWriter:
         entry, held = self._wraps.create(
             times,
             lambda key_id: key_id in taken,
-            # By every key that this member can sign with, live, revoked or expired.
+            # Every key that this member can sign with vouches for it: live, revoked or expired.
             lambda key_id, spelt: vouchers_by(key_id, times.created, spelt, signers, {}),
             options,
         )

@@ -274,7 +274,8 @@ def table_sql(owner: str, table: object) -> str:
 def postgres_connector(
     owner: str, url: object, timeout: float
 ) -> Callable[[], AbstractContextManager[Any]]:
-    """Makes a connection to a URL, which is not shown. TypeError or ValueError for a wrong one."""
+    """Creates a connection to a URL, which is not shown. Raises TypeError or ValueError for a wrong
+    URL."""
     given = text(owner, "url", url, 4_096)
     if not given.startswith(("postgres://", "postgresql://")):
         raise ValueError(f"{owner}: url must be a postgresql:// URL")

@@ -40,7 +40,7 @@ class LocalKeyWrapper:
 
     Raises:
         TypeError: for a master key that is neither bytes nor text.
-        ValueError: for one that is too short, repeats one byte, is readable text, or was given
+        ValueError: for a key that is too short, repeats one byte, is readable text, or was given
             twice.
     """
 
