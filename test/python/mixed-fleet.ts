@@ -16,7 +16,7 @@ export interface MixedMember {
   readonly name: string;
   start(): Promise<void>;
   seal(payload: string): Promise<string>;
-  /** Undefined if it unsealed to the payload, else the failure. */
+  /** The failure; undefined if the token was unsealed to the payload. */
   open(token: string, payload: string): Promise<string | undefined>;
   rotate(emergency: boolean): Promise<void>;
   revoke(keyId: string): Promise<void>;

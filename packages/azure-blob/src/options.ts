@@ -84,7 +84,7 @@ function urlOf(value: string): string {
 }
 
 function isCredential(value: unknown): value is ContainerClient['credential'] {
-  // It may be of another copy of the SDK, hence no instanceof.
+  // It may belong to another copy of the SDK, so instanceof is not used.
   const { getToken, accountName } = Object(value) as { readonly getToken?: unknown; readonly accountName?: unknown };
   return getToken === undefined ? typeof accountName === 'string' : typeof getToken === 'function';
 }

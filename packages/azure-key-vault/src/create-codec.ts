@@ -20,7 +20,8 @@ export interface AzureKeyVaultCodecOptions
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
   /**
    * Further versions of signing keys whose signatures are accepted: those before `signKeyId`, and the next one. Their
-   * public keys are fetched together with that of `signKeyId`, so this option cannot be combined with `signPublicKeys`;
+   * public keys are fetched together with the public key of `signKeyId`, so this option cannot be combined with
+   * `signPublicKeys`;
    * 0 to 15. Default none.
    */
   readonly alsoVerify?: readonly string[] | undefined;

@@ -20,7 +20,7 @@ const SYSTEM: Pick<Clock, 'wallMs'> = { wallMs: () => Date.now() };
 export interface OpenTelemetryBridgeOptions {
   /** Provider of the meter. Default: the global provider, which must be registered first. */
   readonly meterProvider?: MeterProvider | undefined;
-  /** Provider of the tracer; null for no traces. Default: the global provider. */
+  /** Provider of the tracer; null to emit no traces. Default: the global provider. */
   readonly tracerProvider?: TracerProvider | null | undefined;
 }
 

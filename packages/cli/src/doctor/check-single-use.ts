@@ -61,7 +61,7 @@ function unusable(won: unknown): Finding {
   const remedy =
     won === true
       ? 'Do not use this store: it lets a token be redeemed twice.'
-      : 'Every token would be refused. Compare the clock of this machine with that of the store; test your own store with sealring-conformance.';
+      : 'Every token would be refused. Compare the clock of this machine with the clock of the store; test your own store with sealring-conformance.';
   return error('single-use-unusable', what, remedy);
 }
 

@@ -15,7 +15,7 @@ import {
 /** Number of bytes at either end, and between them, that have a bit flipped. Each costs a call. */
 const ENDS = 16;
 const BETWEEN = 8;
-/** Longest wrapped key of a remote service of which every byte is changed. */
+/** Longest wrapped key of a remote service in which every byte is changed. */
 const EVERY_BYTE = 256;
 /** Leading bytes that often hold a version and flags; every bit of them is flipped. */
 const HEAD = 4;

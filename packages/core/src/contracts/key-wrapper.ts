@@ -142,7 +142,7 @@ export interface KeyWrapper {
     readonly keyVersions?: boolean;
   };
   /**
-   * Whether a wrapped key is one of this wrapper's: of its provider, and of a KMS key that it may call. Makes no call.
+   * Whether a wrapped key belongs to this wrapper: to its provider, and to a KMS key that it may call. Makes no call.
    * Distinguishes two wrappers of one provider, so that a wrap which one of them lacks can be added; default: the same
    * provider.
    */

@@ -24,8 +24,8 @@ export const COMMITMENT_START: number = SALT_START + SALT_BYTES;
 export const AAD_BYTES: number = COMMITMENT_START + COMMITMENT_BYTES;
 
 /*
- * A token is decoded behind three bytes that nothing uses, so that its header can be read as words: the last three bytes of
- * the prefix and the key id are 3 of them, salt and commitment 9.
+ * A token is decoded behind three bytes that nothing uses, so that its header can be read as words: 3 words for the
+ * last three bytes of the prefix and the key id, and 9 words for salt and commitment.
  */
 const UNUSED_BYTES = 3;
 const WORDS_START = 4;

@@ -132,8 +132,8 @@ export function moreWraps(
 }
 
 /**
- * A known key, revoked with its own certificate, if this member can make it, and with that of the newest key that may
- * certify it. Undefined if this member can make neither.
+ * A known key, revoked with its own certificate, if this member can make it, and with the certificate of the newest key
+ * that may certify it. Undefined if this member can make neither.
  */
 export function revokedKey(ring: string, key: RingKey, atMs: number, signers: Signers): RingKey | undefined {
   const at = key.revocation?.at ?? Math.floor(atMs / 1_000) * 1_000;

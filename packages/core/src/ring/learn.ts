@@ -102,7 +102,7 @@ function isWorthUnwrapping(ring: string, key: RingKey, entry: RingEntry, signers
 }
 
 /**
- * Whether a key that was unwrapped is one of this ring: linked to a known key by a voucher and an ancestor, whichever
+ * Whether a key that was unwrapped belongs to this ring: linked to a known key by a voucher and an ancestor, whichever
  * of the two is older. A member that an attacker deceived at its start must never hold keys of the genuine ring beside
  * the attacker's, because it would use them to vouch for the attacker's keys.
  */
@@ -144,7 +144,7 @@ function isPlausible(entry: KeyTimes, judgement: Judgement): boolean {
   return !hasEnded(entry, judgement) && !isFromTheFuture(entry, judgement);
 }
 
-/** A known key with the revocation that a document claims for it, if that is certified; else `key` itself. */
+/** A known key with the revocation that a document claims for it, if that is certified; otherwise `key` itself. */
 function withRevocation(ring: string, key: RingKey, claim: Revocation, signers: Signers): RingKey {
   if (key.revoked && key.revocation === undefined) return key;
   if (key.revocation !== undefined) return withCertificates(ring, key, key.revocation, claim, signers);

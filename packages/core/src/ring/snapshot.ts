@@ -14,7 +14,7 @@ import {
 
 /** A wrap whose MAC is right under the entry's own key. */
 export interface KnownWrap extends RingWrap {
-  /** Whether this member made it or unwrapped it: such a wrap is never dropped. */
+  /** Whether this member made or unwrapped the wrap. If so, it is never dropped. */
   readonly isUnwrapped: boolean;
 }
 

@@ -112,7 +112,7 @@ async function write(document: string, expected: string | undefined): Promise<st
   return (await fileRing(path).write(document, { expected })).revision;
 }
 
-describe('a write to the file ring, one step of which fails (F32)', () => {
+describe('a write to the file ring in which one step fails (F32)', () => {
   test('changes nothing before the rename, leaves nothing behind, and lets the next one succeed', async () => {
     let revision: string | undefined = await write('document 0', undefined);
     works();

@@ -237,7 +237,7 @@ describe('single use', () => {
   });
 });
 
-test('bindPrincipal may return null or undefined for no principal', async () => {
+test('bindPrincipal may return null or undefined if there is no principal', async () => {
   for (const [sealing, opening] of [
     [null, undefined],
     [undefined, null],

@@ -56,7 +56,7 @@ class RingWrap(WrappedKey):
     mac: bytes
     """Under the entry's own key: the process that added the wrap held it."""
     is_proved: bool = field(default=False, compare=False)
-    """Whether this process made or unwrapped it: such a wrap is never dropped."""
+    """Whether this process made or unwrapped the wrap. If so, it is never dropped."""
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ def belongs(
     known: RingSnapshot,
     judgement: Judgement,
 ) -> bool:
-    """Whether a key that was unwrapped is one of this ring: linked to a known one in both
+    """Whether a key that was unwrapped belongs to this ring: linked to a known key in both
     directions, whichever is older."""
     before = known.by_id.get(key.id)
     if before is not None and before.signer is not None:

@@ -50,8 +50,8 @@ class Publisher(NamedTuple):
 
 
 def revoked_key(key: RingKey, at_ms: float, signers: Signers) -> RingKey | None:
-    """A known key, revoked with its own certificate, if this process can make it, and with that of
-    the newest key that may certify it. None if this process can make neither."""
+    """A known key, revoked with its own certificate, if this process can make it, and with the
+    certificate of the newest key that may certify it. None if this process can make neither."""
     at = format_time(at_ms) if key.revocation is None else key.revocation.at
     known = _NO_MACS if key.revocation is None else key.revocation.by
     by = _certificates_for(key, at, signers, known)

@@ -58,8 +58,8 @@ class RingStart:
     def run(self) -> None:
         """Raises RingStoreError or KeyWrapperError: a refusal, and a failure that lasts until
         someone changes something, at once; a failure that may pass after `start_timeout_seconds`,
-        with the last answer of each key wrapper that failed. CodecClosedError when the codec is
-        closed meanwhile."""
+        with the last answer of each key wrapper that failed. Raises CodecClosedError when the codec
+        is closed meanwhile."""
         progress = _Progress(self, self.view.now())
         with _notice_after_two_seconds(progress):
             failure = self._run(progress)

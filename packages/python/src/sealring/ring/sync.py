@@ -55,9 +55,10 @@ class RingSync:
         """The time when a repair is due."""
 
     def read(self, options: CallOptions) -> None:
-        """Reads the ring and learns its facts. RingStoreError: `unavailable` while it is absent,
-        `corrupt` for anything but a document of this ring: nothing is learned from it.
-        KeyWrapperError when a new key could not be unwrapped; the rest is learned."""
+        """Reads the ring and learns its facts. Raises RingStoreError: `unavailable` while the ring
+        is absent, `corrupt` for anything but a document of this ring, from which nothing is
+        learned.
+        Raises KeyWrapperError when a new key could not be unwrapped; the rest is learned."""
         view = self._view
         self.was_answered = False
         stored = self._stored.read()

@@ -58,8 +58,8 @@ class RingWriter:
         """Writes a claim to the store: this member is about to create a key, so no other member
         creates one meanwhile. None withdraws the claim. The document stays as it was read, unless
         it lacks what this member knows: a member that dies after its claim may be the only one that
-        knows a revocation which the store has lost. RingConflictError when another writer was
-        first."""
+        knows a revocation which the store has lost. Raises RingConflictError when another writer
+        was first."""
         known, judgement = self._view.snapshot, self._view.judgement()
         there = None if self._stored.latest is None else self._stored.latest.document
         if there is None or lacks(there, known, judgement):

@@ -122,7 +122,7 @@ class AzureBlobRing:
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
         """The document; None when Blob Storage answers that the blob does not exist.
-        RingStoreError, without any part of the SDK's error, for everything else."""
+        Raises RingStoreError, without any part of the SDK's error, for every other failure."""
         answer = self._get(on_service_date)
         if isinstance(answer, RingStoreError):
             raise answer

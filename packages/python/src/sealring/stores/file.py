@@ -53,7 +53,8 @@ class FileRing:
         *,
         on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - a file system has no date.
     ) -> StoredRing | None:
-        """The document; None if the file does not exist. RingStoreError for everything else."""
+        """The document; None if the file does not exist. Raises RingStoreError for every other
+        failure."""
         answer = self._read()
         if isinstance(answer, RingStoreError):
             raise answer

@@ -146,8 +146,8 @@ class PostgresRing:
         )
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
-        """The document; None when a primary answers that there is no row. RingStoreError, without
-        any part of the server's error, for everything else."""
+        """The document; None when a primary answers that there is no row. Raises RingStoreError,
+        without any part of the server's error, for every other failure."""
         most = MAX_DOCUMENT_BYTES
         row = self._row(self._read, (most, most, self._name))
         if isinstance(row, Exception):
@@ -263,7 +263,8 @@ def _code_of_connection(text: str) -> str | None:
 
 
 def table_sql(owner: str, table: object) -> str:
-    """The name of a table, quoted for a statement. TypeError or ValueError for a wrong one."""
+    """The name of a table, quoted for a statement. Raises TypeError or ValueError for a wrong
+    one."""
     found = _TABLE_NAME.fullmatch(text(owner, "table", table, 97))
     if found is None:
         told = f"{owner}: table must be table or schema.table of [a-z0-9_]"

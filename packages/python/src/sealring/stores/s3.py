@@ -26,8 +26,8 @@ from ..ring.store import StoredRing, check_write, document_text
 
 _OWNER = "S3Ring"
 _RIGHTS = (
-    "S3 refused the call; without the permission to list the bucket, it also refuses one for a "
-    "missing object"
+    "S3 refused the call; without the permission to list the bucket, it also does so for an object "
+    "that does not exist"
 )
 _REQUEST = "S3 does not accept the request: check bucket, key and expected_bucket_owner"
 _KMS = "the object's KMS key cannot be used"

@@ -153,8 +153,8 @@ class AzureKeyVaultKeyWrapper:
     provider = _PROVIDER
     # Only with sign_public_keys: without them this is not an EntrySigner.
     sign: Callable[[bytes], bytes]
-    """Signs a ring entry: ES256, 64 bytes. KeyWrapperError for a failure, also `corrupt` for a
-    signature that no server with the pinned keys would accept."""
+    """Signs a ring entry: ES256, 64 bytes. Raises KeyWrapperError for a failure, and `corrupt` also
+    for a signature that no server with the pinned keys would accept."""
     verify: Callable[[bytes, bytes], bool]
     """Whether one of the pinned keys made this signature: r and s of 32 bytes each."""
 
@@ -225,7 +225,8 @@ class AzureKeyVaultKeyWrapper:
         *,
         on_service_date: OnServiceDate | None = None,
     ) -> bytearray:
-        """What was wrapped. KeyWrapperError, without any part of the SDK's error, for a failure."""
+        """What was wrapped. Raises KeyWrapperError, without any part of the SDK's error, for a
+        failure."""
         check_context(_OWNER, context)
         version = self._find(wrapped.key_id) if wrapped.provider == _PROVIDER else None
         if version is None:

@@ -208,7 +208,7 @@ class VaultTransitKeyWrapper:
         *,
         on_service_date: OnServiceDate | None = None,
     ) -> bytearray:
-        """The data key, 32 bytes. KeyWrapperError, without any part of the answer, for a
+        """The data key, 32 bytes. Raises KeyWrapperError, without any part of the answer, for a
         failure."""
         check_context(_OWNER, context)
         key = self._key_to_ask(wrapped.key_id) if wrapped.provider == _PROVIDER else None
