@@ -71,7 +71,7 @@ export interface FleetCostsReport {
 export interface FleetCostsOptions {
   /** Number of tokens; each is sealed and unsealed. Default 10^6. */
   readonly tokens?: number;
-  /** First seals, and starts, at once. Default 200. */
+  /** Number of first seals, and of starts, at once. Default 200. */
   readonly herd?: number;
   /** Options of the simulated fleet. Default 10 members over 2 days; the first hour is left out. */
   readonly members?: number;

@@ -46,7 +46,7 @@ export interface ConditionReport {
   readonly unsealRatio: Estimate | undefined;
   /** The same for the operations of all phases together, to all quiet ones. */
   readonly pooledTokenRatio: number;
-  /** From outside, milliseconds from the intended start; and the p99.9 of the clients' own delay. */
+  /** The times from outside, in milliseconds from the intended start, and the p99.9 of the clients' own delay. */
   readonly request: { readonly p50: number; readonly p99: number; readonly p999: number };
   readonly requestRatio: Estimate | undefined;
   readonly latenessP999: number;

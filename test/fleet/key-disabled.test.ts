@@ -105,7 +105,7 @@ test('the default policy has the documented bounds (F10)', () => {
   });
 });
 
-// These run concurrently, because each waits for half a minute. They are skipped only where this machine lacks Python.
+// These run concurrently, because each waits for half a minute. They are skipped only if this machine lacks Python.
 describe.skipIf(localstack === undefined).concurrent('a KMS key that a fleet may no longer use (F10)', () => {
   test.each([
     {

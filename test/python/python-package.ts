@@ -41,7 +41,7 @@ export async function pythonWithPackage(): Promise<string> {
   await pythonVenv('python-reader', REQUIREMENTS);
   const folder = join(cacheDirectory, `sealring-python-${hashOfSources()}`);
   if (!existsSync(folder)) {
-    // The installation is atomic: of processes that install at the same time the first to finish wins.
+    // The installation is atomic: if several processes install at the same time, the first to finish wins.
     const own = mkdtempSync(`${folder}.`);
     await installPackage(own);
     try {

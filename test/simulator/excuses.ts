@@ -134,7 +134,7 @@ export class Excuses {
   }
 
   /**
-   * A revocation without KMS, or without a confirmed time, has no successor: the first member that reads it makes one.
+   * A revocation without a KMS or a confirmed time has no successor: the first member that reads it creates one.
    */
   #awaitsSuccessor(member: SimulatedMember): boolean {
     if (this.#isWithheldFrom(member)) return true;

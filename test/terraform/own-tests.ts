@@ -50,7 +50,7 @@ export async function runOwnTests(
   return { runs: runs.toSorted((a, b) => a.file.localeCompare(b.file)), complaints };
 }
 
-/** The runs in a module's tests, each as one that passed. */
+/** The runs in a module's tests, as if each had passed. */
 export function writtenRuns(folder: string): readonly Run[] {
   return FILES.flatMap((file) =>
     [...readFileSync(`${folder}${file}`, 'utf8').matchAll(/^run "(\w+)"/gm)].map(([, name = '']) => ({

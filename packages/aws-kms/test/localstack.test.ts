@@ -74,7 +74,7 @@ function allRefused(kind: string, code: string): readonly object[] {
   return [refusal, refusal, refusal];
 }
 
-// Skipped only where this machine lacks Python; under CI=true the start fails instead.
+// Skipped only if this machine lacks Python; under CI=true the start fails instead.
 describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStack', () => {
   describe('key states', () => {
     test('a disabled key is reported as disabled for every operation; enabled again, it unwraps earlier wraps (F10)', async () => {

@@ -66,7 +66,7 @@ const CLOSE_AGAIN_MS = 50;
 const neverClose = new WeakSet<object>();
 /** Number of requirements of a target that did not end in time. */
 const lateness = new WeakMap<object, number>();
-/** After this many, the others get less time, milliseconds. */
+/** After this number of late requirements, the others get less time, milliseconds. */
 const MOST_LATE = 3;
 const SHORT_MS = 5_000;
 

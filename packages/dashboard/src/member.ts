@@ -62,7 +62,7 @@ function healthOf(own: readonly Sample[]): MemberHealth | undefined {
   };
 }
 
-/** Most kinds of problems to show; the bridge exports fewer. */
+/** Maximum number of kinds of problems to show; the bridge exports fewer. */
 const MAX_PROBLEMS = 16;
 
 function problemsIn(own: readonly Sample[]): readonly string[] {

@@ -18,7 +18,7 @@ export interface KubernetesRingOptions {
    */
   readonly key?: string;
   /**
-   * A `KubeConfig` of `@kubernetes/client-node`. Default: one that was loaded from the default places, which are
+   * A `KubeConfig` of `@kubernetes/client-node`. Default: the configuration from the default places, which are
    * `KUBECONFIG`, `~/.kube/config`, and the service account of the pod.
    */
   readonly client?: KubernetesRingClient;

@@ -159,6 +159,6 @@ class KubernetesRing implements RingStore {
 }
 
 function refusal({ kind, detail, ...seen }: Failure): RingStoreError {
-  // A conflict, to a call that had no condition.
+  // The answer is a conflict, although the call had no condition.
   return new RingStoreError(kind === 'conflict' || kind === 'not-found' ? 'unavailable' : kind, detail, seen);
 }

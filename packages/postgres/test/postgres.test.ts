@@ -42,7 +42,7 @@ async function roleWith(pool: Pool, grants: readonly string[], settings: readonl
   return url.href;
 }
 
-// Skipped only where this machine lacks PostgreSQL; under CI=true the set-up fails instead.
+// Skipped only if this machine lacks PostgreSQL; under CI=true the set-up fails instead.
 describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
   beforeAll(async () => {
     const client = new Client({ connectionString });

@@ -44,7 +44,7 @@ async function rightsOfReadme(): Promise<(user: string, key: string) => string> 
 
 const freshKey = (): string => `test:${randomUUID()}`;
 
-// Skipped only where this machine lacks Redis; under CI=true the set-up fails instead.
+// Skipped only if this machine lacks Redis; under CI=true the set-up fails instead.
 describe.skipIf(url === '')('redisRing on Redis', () => {
   test.each([2, 3] as const)('the caller’s client is used and not closed (RESP %i)', async (RESP) => {
     const client = await connected(url, { RESP });

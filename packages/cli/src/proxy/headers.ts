@@ -22,7 +22,7 @@ export function isHeaderName(text: string): boolean {
   return /^[!#$%&'*+.^_`|~\w-]+$/.test(text);
 }
 
-/** The headers of a message that are passed on, from names and values in turns. */
+/** The headers of a message that are passed on, from a list of alternating names and values. */
 export function endToEndHeaders(raw: readonly string[]): Headers {
   const all = new Headers();
   for (let at = 0; at + 1 < raw.length; at += 2) all.append(raw[at] ?? '', raw[at + 1] ?? '');

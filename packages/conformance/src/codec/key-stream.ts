@@ -64,7 +64,7 @@ function formsOf({ payload, token }: Sealed = { payload: Buffer.of(), token: '' 
 const STREAM_BYTES = 48;
 /** Number of seals of one length, between other calls. */
 const IN_TURN = 12;
-/** Among this many, a nonce of 24 bits recurs about six times. */
+/** Among this number of tokens, a nonce of 24 bits recurs about six times. */
 const MANY_PAYLOADS = 14_000;
 const MANY_LENGTH = 24;
 

@@ -315,7 +315,7 @@ function numberText(value: number, allowInfinity: boolean | undefined): string {
   return String(value);
 }
 
-/** Between these Python prints a float without an exponent, and so does the engine. */
+/** Between these bounds, Python and the engine both print a float without an exponent. */
 const [SMALLEST_PLAIN, LARGEST_PLAIN] = [1e-4, 1e16];
 
 /** Python's repr of a float: shortest digits, an exponent of two digits or more below 1e-4 and from 1e16 on. */

@@ -14,7 +14,7 @@ import type { CallOptions, KmsCalls } from './kms-calls.ts';
 import { allOf, failuresIn, firstOf, lastFailureOf, noWrapOfOurs } from './several-wrappers.ts';
 import { type Context, WrapperCalls } from './wrapper-calls.ts';
 
-/** When a caller waits: how long one key wrapper may take before the next one is called in parallel. */
+/** How long one key wrapper may take before the next one is called in parallel, if a caller waits. */
 const HEDGE_MS = 500;
 
 const FOREGROUND: CallOptions = Object.freeze({ foreground: true });

@@ -153,7 +153,7 @@ export function certificatesFor(ring: string, key: RingKey, at: number, signers:
   return firstOf(MAX_CERTIFICATES, made, known);
 }
 
-/** The first `most` of both, `first` before `second`. */
+/** The first `most` entries of both maps, those of `first` before those of `second`. */
 export function firstOf(most: number, first: Macs, second: Macs = new Map()): Macs {
   return new Map([...first, ...[...second].filter(([id]) => !first.has(id))].slice(0, most));
 }

@@ -140,7 +140,9 @@ export function isUsable(key: RingKey): key is UsableKey {
   return key.held !== undefined;
 }
 
-/** The part of a key that can be shown: `held` is undefined for one that is not unwrapped, is revoked or has ended. */
+/**
+ * The part of a key that can be shown: `held` is undefined for a key that is not unwrapped, is revoked or has ended.
+ */
 export type ShownKey = ScheduledKey & { readonly held: DataKey | undefined };
 
 /** The states of all keys, oldest first; those that are not unwrapped are shown too. */

@@ -34,8 +34,8 @@ interface Contender extends Self {
  * contender holds it or tries at the same moment: wait for a random time and try again. System errors are passed on as
  * they are.
  *
- * The lock is a directory with one file per contender. Each makes its own file first and then checks the others, so of
- * two at least one sees the other and withdraws. A contender counts as dead after 10 s, or, on this machine, as soon as
+ * The lock is a directory with one file per contender. Each makes its own file first and then checks the others, so at
+ * least one of two sees the other and withdraws. A contender counts as dead after 10 s, or, on this machine, as soon as
  * its process has ended. Names are unique, so removing the file of a dead contender never removes the file of a live
  * one.
  */

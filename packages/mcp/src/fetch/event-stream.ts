@@ -32,7 +32,7 @@ export function rewriteEvents(rewriting: Rewriting): TransformStream<Uint8Array,
     },
     async flush(controller) {
       const event = splitter.rest();
-      // Incomplete events are ignored by clients, but not by every one.
+      // Most clients ignore incomplete events, but not all.
       if (event.byteLength > 0) controller.enqueue(await rewriteEvent(event, rewriting));
     },
   });

@@ -160,7 +160,8 @@ def learn(
             signers = signers_of(keys.values(), past)
             keys[entry.id] = _with_revocation(keys[entry.id], entry.revocation, signers)
     wanted = _unknown(keys, [*entries, *known.carried, *known.unreadable], judgement)
-    # Of keys that were never unwrapped, as many as a document has room for beside those in use.
+    # Keep only as many keys that were never unwrapped as a document has room for beside the keys in
+    # use.
     room = max(0, MAX_RING_KEYS - sum(key.revocation is None for key in keys.values()))
     tombs = [key for key in keys.values() if key.is_tombstone and not judgement.has_ended(key)]
     for key in sorted(tombs, key=birth, reverse=True)[room:]:

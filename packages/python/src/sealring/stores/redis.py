@@ -213,8 +213,8 @@ def _refusal(status: str, revision: str | None) -> RingStoreError:
 
 
 def redis_failure(error: Exception) -> RingStoreError:
-    """By its class, or by the code at the start of its reply. In Redis 7, a missing permission
-    inside a script has no separate code (acl.c, script.c)."""
+    """Classifies an error by its class, or by the code at the start of its reply. In Redis 7, a
+    missing permission inside a script has no separate code (acl.c, script.c)."""
     message = str(error)
     reply = _REPLY_CODE.match(f"{message} ")
     names = [base.__name__ for base in type(error).__mro__]
