@@ -93,7 +93,7 @@ class World {
   }
 }
 
-// Skipped only where this machine cannot run it; under CI=true the set-up fails instead.
+// Skipped only if this machine cannot run it; under CI=true the set-up fails instead.
 describe.skipIf(started === undefined)('a fleet on a real OpenBao', () => {
   const server = started as OpenBao;
   const worlds: World[] = [];

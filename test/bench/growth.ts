@@ -123,7 +123,8 @@ export async function measureGrowth(
 }
 
 export function judgeGrowth({ opening, heap }: GrowthReport): readonly Verdict[] {
-  // With few, each by a new codec, the times are those of a cold processor: reported, and checked only for many.
+  // With few salts, each by a new codec, the processor is cold: the times are reported, and checked only for many
+  // salts.
   const most = Math.max(...opening.map(({ salts }) => salts));
   return [
     ...opening.flatMap(({ keys, salts, firstTimesWarm, nextTimesBare, kmsCalls: calls }): Verdict[] => {

@@ -21,7 +21,7 @@ export interface ServerSettings {
 
 /** The server's own record since the last order to start one. */
 export interface Recording {
-  /** Nanoseconds of each, in order. */
+  /** Nanoseconds of each seal, in order. */
   readonly seals: readonly number[];
   /** Unseals of accepted tokens. */
   readonly unseals: readonly number[];

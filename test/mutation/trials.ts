@@ -9,8 +9,8 @@ import { basename } from 'node:path';
 type Outcome = 'start' | 'survived' | 'killed' | 'doubtful' | 'hung' | 'loaded' | 'took';
 
 /**
- * A change that tests ran this long with, and did not fail for, is tried again only by the tests that import its file,
- * then only by those that are named like it: others hardly ever find it.
+ * If tests ran for this long with a change and none failed, only the tests that import its file try it again, then only
+ * the tests that are named like it: other tests hardly ever find it.
  */
 const LONGEST_MS = 1_500;
 const LONGEST_OF_IMPORTERS_MS = 5_000;

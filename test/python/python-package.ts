@@ -14,7 +14,7 @@ const EXTRAS = 'aws,azure,azure-blob,dynamodb,gcp,gcs,postgres,redis,s3,vault';
 
 /** `packages/python`, built and installed. */
 export interface PythonPackage {
-  /** The interpreter that has it. */
+  /** The interpreter in which the package is installed. */
   readonly python: string;
   /** The wheel that it was installed from. */
   readonly wheel: string;

@@ -12,7 +12,7 @@ export interface AdversaryValues {
 
 /**
  * Runs episodes one after the other, and reports how to repeat each that broke an invariant. Returns true if no episode
- * did.
+ * broke an invariant.
  */
 export async function searchWithAdversaries(values: AdversaryValues): Promise<boolean> {
   const { adversaries, seeds, mostMembers, trace } = values;

@@ -42,7 +42,7 @@ const HOLDERS = {
 };
 type Role = keyof typeof HOLDERS;
 const ROLES = Object.keys(HOLDERS) as Role[];
-/** How the scope of a permission to each ends. */
+/** The end of the scope of a permission on each resource. */
 const SCOPES = {
   wrapping_key: '/vaults/payments-ring/keys/ring-wrapping',
   signing_key: '/vaults/payments-ring/keys/ring-signing',

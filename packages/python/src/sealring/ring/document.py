@@ -81,7 +81,7 @@ class RingEntry:
     opens_until: int
     """From this time on it has expired."""
     times: tuple[str, ...]
-    """All four, as in the document."""
+    """All four times, as in the document."""
     vouchers: Macs
     """At most 8, of keys that its publisher could sign with."""
     ancestors: Ancestors | None

@@ -70,7 +70,7 @@ def document_of(
     there = {} if read is None else {entry.id: entry for entry in read.entries}
     kept = [key for key in known.keys if not key.is_left and not publisher.is_removable(key)]
     current = signers_of(kept, {})
-    # What only the pin of this process refuses is in use elsewhere.
+    # A key that only the pin of this process refuses is in use elsewhere.
     in_use = [key for key in kept if key.revocation is None]
     links = _links_between(in_use, known.by_id)
     spared = 0

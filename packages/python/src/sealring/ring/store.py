@@ -105,7 +105,7 @@ _CONFLICT = object()
 
 
 class StoredDocument:
-    """Reads and parses, prints and writes the document. Each call has a deadline, and each
+    """Reads, parses, prints and writes the ring document. Each call has a deadline, and each
     failure is a RingStoreError without any part of the vendor's error, or a RingConflictError."""
 
     def __init__(self, view: RingView, calls: Calls, store: ReadableRing) -> None:

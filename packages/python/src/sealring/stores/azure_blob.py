@@ -223,7 +223,7 @@ def _is_absent(error: Exception) -> bool:
 
 
 def _failure(error: Exception) -> RingStoreError:
-    """By code and status only: a message can contain parts of the request."""
+    """Classifies an error by code and status only: a message can contain parts of the request."""
     code, status = _code_of(error), getattr(error, "status_code", None)
     # A refusal by the service has a status; without one it is the credential that failed.
     classes = () if status is not None else (one.__name__ for one in type(error).__mro__)

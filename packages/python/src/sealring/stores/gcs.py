@@ -63,7 +63,7 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
         "userRateLimitExceeded",
     ),
 }
-# Of google-auth: there was no token, which says nothing about the permission on the ring.
+# Errors of google-auth: there was no token, which says nothing about the permission on the ring.
 _NO_TOKEN = frozenset({"DefaultCredentialsError", "RefreshError"})
 
 
@@ -216,7 +216,7 @@ def _is_generation(value: str) -> bool:
 
 
 def _failure(error: Exception) -> RingStoreError:
-    """By status and reason only: a message can contain parts of the request."""
+    """Classifies an error by status and reason only: a message can contain parts of the request."""
     code, errors = getattr(error, "code", None), getattr(error, "errors", None)
     first = errors[0] if isinstance(errors, (list, tuple)) and errors else None
     reason = first.get("reason") if isinstance(first, dict) else None
