@@ -16,7 +16,7 @@ locals {
   bucket_grants = flatten([for role, name in local.bucket_roles : [for who in local.principals[role] : { role = name, who = who }]])
 }
 
-# The permissions. Custom roles, because every predefined one has more.
+# The permissions. Uses custom roles, because every predefined role has more permissions.
 
 locals {
   custom_roles = {

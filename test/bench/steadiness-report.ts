@@ -44,7 +44,7 @@ export interface ConditionReport {
   readonly tokenRatio: Estimate | undefined;
   readonly sealRatio: Estimate | undefined;
   readonly unsealRatio: Estimate | undefined;
-  /** The same for the operations of all phases together, to all quiet ones. */
+  /** The same ratio for the operations of all phases together, compared with all quiet phases. */
   readonly pooledTokenRatio: number;
   /** The times from outside, in milliseconds from the intended start, and the p99.9 of the clients' own delay. */
   readonly request: { readonly p50: number; readonly p99: number; readonly p999: number };

@@ -21,7 +21,7 @@ async function fleet(policy: Partial<WorldPolicy> = {}): Promise<World> {
     policy,
   });
   world.kms.namesVersions = true;
-  // A world without events ends at once; the members only begin.
+  // A world without events ends at once, before the members have started.
   world.timeline.every(SECOND, () => undefined);
   for (const member of world.members) member.start();
   await world.timeline.advance(HOUR, 20);

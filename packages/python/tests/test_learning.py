@@ -824,7 +824,7 @@ def test_goes_over_to_no_younger_ring_to_no_dead_one_and_not_after_store_outage(
             with pytest.raises(RingStoreError):
                 codec.refresh()
             assert codec.seal(b"x")[4:16] == fleet.first.id
-        # Again: a key that was unwrapped in vain is not reused.
+        # Try again: a key that was unwrapped in vain is not reused.
         fleet.publish([revoked(dead, fleet.clock.wall)], claim="A" * 22)
         with pytest.raises(RingStoreError):
             codec.refresh()

@@ -1432,7 +1432,7 @@ function checksum(bytes: Uint8Array): Buffer {
   return sum;
 }
 
-/** Readable, with a tag in front. */
+/** A readable token with a tag in front. */
 function tagged(keys: readonly Buffer[], tagOf: (key: Buffer, body: Buffer) => Buffer): RequestStateCodec {
   return {
     seal(payload) {

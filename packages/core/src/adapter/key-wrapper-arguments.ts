@@ -22,7 +22,7 @@ export interface CheckedWrapOptions {
 
 /** Conditions of a wrapped key before a key wrapper sends it to its service. */
 export interface WrappedKeyRules {
-  /** Longest `wrapped` the service takes, in bytes. */
+  /** Longest `wrapped` that the service accepts, in bytes. */
   readonly maxBytes: number;
   /** The allow-list: whether a recorded KMS key may be called. */
   readonly owns: (keyId: string) => boolean;

@@ -56,7 +56,7 @@ export function formatOf(token: string): TokenFormatName | undefined {
   return token.startsWith('v1.') && !token.includes('.', 3) ? 'python' : undefined;
 }
 
-/** Native tokens over a key source. One per purpose: their token keys are separate. */
+/** Native tokens over a key source. There is one per purpose, because their token keys are separate. */
 export class SealringTokens implements TokenFormat {
   readonly #source: KeySource;
   readonly #state: SealingState;

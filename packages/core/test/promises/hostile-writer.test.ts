@@ -528,7 +528,7 @@ describe('an attacker who may wrap, and deceives a starting server (F37)', () =>
     const dead = { ring: 'default', claim: 'A'.repeat(22), entries: ended };
     await fleet.store.put(encodeDocument(dead));
     const starting = fleet.startAll(1, shared);
-    // Absent for long enough, and another member announces that it is about to create the ring.
+    // The ring was absent for long enough, and another member announces that it is about to create the ring.
     const { unwrap } = fleet.kms.calls;
     for (let i = 0; fleet.kms.calls.unwrap === unwrap && i < 100_000; i++) await setImmediate();
     expect(fleet.kms.calls.unwrap).toBe(unwrap + 1);

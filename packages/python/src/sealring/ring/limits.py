@@ -29,7 +29,8 @@ class Limits:
 
     def __init__(self, policy: RingPolicy) -> None:
         self._policy = policy
-        # When, by the clock that never steps, and whether the key is disabled. Swapped whole.
+        # For each refusal: its time by the clock that never steps, and whether the key is disabled.
+        # Swapped whole.
         self._refusals: tuple[tuple[float, bool], ...] = ()
         self._stopped_at_ms: float | None = None
         self.last_kms_check: Moment | None = None

@@ -213,7 +213,7 @@ def _dates(on_service_date: OnServiceDate | None) -> Callable[[Any], None]:
 
 def _code_of(error: Exception) -> str | None:
     code = getattr(error, "error_code", None)
-    # An enum of the SDK, or a text that it does not know.
+    # The code is an enum of the SDK, or a text that the SDK does not know.
     told = getattr(code, "value", code)
     return told if isinstance(told, str) else None
 
