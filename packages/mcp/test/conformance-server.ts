@@ -32,7 +32,7 @@ const ROOTS: InputRequests[string] = { method: 'roots/list', params: {} };
 
 const say = (text: string): CallToolResult => ({ content: [{ type: 'text', text }] });
 
-/** Runs when all of `requests` are answered, and sends them first. */
+/** Sends `requests`, and runs when all of them are answered. */
 function once(
   ctx: ServerContext,
   requests: InputRequests,

@@ -31,7 +31,7 @@ export function endToEndHeaders(raw: readonly string[]): Headers {
   return all;
 }
 
-/** How many values a header has, from names and values in turns. */
+/** How many values a header has, in a list of alternating names and values. */
 export function valuesOf(raw: readonly string[], name: string): number {
   return raw.filter((text, at) => at % 2 === 0 && text.toLowerCase() === name).length;
 }

@@ -116,7 +116,7 @@ export class GuardedFetch {
     return checked === undefined ? this.#unreadable(call) : withAnswer(response, checked);
   }
 
-  /** A message of the server as it may be sent. */
+  /** A message of the server in the form that may be sent. */
   async #rewrite(message: unknown, call: Call | undefined): Promise<unknown> {
     if (Array.isArray(message)) return await this.#rewriteBatch(message);
     const result = ownMember(message, 'result');

@@ -376,7 +376,8 @@ class RingKeeper:
             raise
 
     def _read_to_write(self, options: CallOptions) -> None:
-        """Before a write: entries that cannot be unwrapped yet do not prevent it."""
+        """Reads the ring before a write: entries that cannot be unwrapped yet do not prevent the
+        write."""
         try:
             self._sync.read(options)
         except KeyWrapperError as error:
