@@ -547,7 +547,11 @@ describe('the connection', () => {
     },
   );
 
-  test('a body that is not JSON is streamed to the server', async () => {
+  test.each([
+    ['in chunks', {}],
+    ['of a known length', { 'Content-Length': '20000001' }],
+    ['of a length that Connection names', { 'Content-Length': '20000001', Connection: 'content-length' }],
+  ])('a body %s that is not JSON is streamed to the server', async (_, headers: Record<string, string>) => {
     const [began, begins] = gate();
     let size = 0;
     await using upstream = await byHand(async (request, response) => {
@@ -558,7 +562,7 @@ describe('the connection', () => {
       response.end();
     });
     await using proxy = proxyFor(upstream.origin, ['--no-principal']);
-    const request = httpRequest(await proxy.origin(), { method: 'PUT' });
+    const request = httpRequest(await proxy.origin(), { method: 'PUT', headers });
     const answered = once(request, 'response');
     request.write('x');
     await began;

@@ -74,7 +74,7 @@ export class Listener {
     try {
       const { headers, socket } = incoming;
       const hop = { address: socket.remoteAddress, host: headers.host };
-      return await this.#options.handler(request, { signal, hasLength: headers['content-length'] !== undefined, hop });
+      return await this.#options.handler(request, { signal, hasLength: request.headers.has('content-length'), hop });
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;
       this.#options.onFailure(error.message);
