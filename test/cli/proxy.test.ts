@@ -364,6 +364,18 @@ describe('the connection', () => {
     }
   });
 
+  test.each([
+    ['0:0:0:0:0:0:0:1', '::1'],
+    ['::ffff:127.0.0.1', '127.0.0.1'],
+    ['LOCALHOST', 'localhost'],
+  ])('the loopback address %s is recognized in any spelling', async (host, connected) => {
+    await using proxy = proxyFor(server.origin, ['--no-principal', '--host', host]);
+    const { port } = new URL(await proxy.origin());
+    const origin = `http://${connected.includes(':') ? `[${connected}]` : connected}:${port}`;
+    expect(await send(origin, { headers: { host: 'attacker.example' } })).toMatchObject({ status: 421 });
+    expect((await send(origin)).status).not.toBe(421);
+  });
+
   test('with --allow-host, a request with any other host name is answered with status 421', async () => {
     await using proxy = proxyFor(server.origin, ['--no-principal', '--allow-host', 'mcp.example.com']);
     const origin = await proxy.origin();

@@ -250,8 +250,10 @@ test.each([
   ['::1', true],
   ['127.0.0.1', true],
   ['127.9.9.9', true],
+  ['::ffff:127.0.0.1', true],
   ['127.evil.example', false],
   ['10.127.0.1', false],
+  ['::ffff:10.0.0.1', false],
   ['0.0.0.0', false],
   ['::', false],
 ])('only this machine can reach %s: %s', (host, isOnly) => {

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { isIP } from 'node:net';
+import { type AddressInfo, isIP } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
@@ -18,7 +18,7 @@ export interface ListenerOptions {
   /** The origin of the request's URL. */
   readonly origin: string;
   readonly host: string;
-  /** Host names that requests may have. Empty: those of this machine if `host` is a loopback address, else any. */
+  /** Host names that requests may have. Empty: those of this machine if only this machine can reach it, else any. */
   readonly allowedHosts: readonly string[];
   /** Headers of which a request may have one value. */
   readonly singleHeaders: readonly string[];
@@ -31,6 +31,7 @@ export interface ListenerOptions {
 export class Listener {
   readonly #options: ListenerOptions;
   readonly #server: Server;
+  #isLocal = true;
   #isStopping = false;
 
   constructor(options: ListenerOptions) {
@@ -42,7 +43,10 @@ export class Listener {
 
   /** @returns the address. @throws {Failure} if it cannot listen. */
   async listen(port: number): Promise<string> {
-    return await listening(this.#server, this.#options.host, port);
+    const url = await listening(this.#server, this.#options.host, port);
+    // Not by `host`, which may be any name or spelling of an address.
+    this.#isLocal = isLoopback((this.#server.address() as AddressInfo).address);
+    return url;
   }
 
   /** Stops accepting connections, waits for the requests in progress, and ends them after `graceMs`. */
@@ -87,7 +91,9 @@ export class Listener {
 
   #refusal({ headers, rawHeaders }: IncomingMessage): Response | undefined {
     const { host, allowedHosts, singleHeaders } = this.#options;
-    if (!isAllowed(headers.host, host, allowedHosts)) return plain(421, 'the host name of the request is not allowed');
+    const ofThisMachine = this.#isLocal ? ['localhost', host] : undefined;
+    if (!isAllowed(headers.host, allowedHosts, ofThisMachine))
+      return plain(421, 'the host name of the request is not allowed');
     const twice = singleHeaders.find((name) => valuesOf(rawHeaders, name) > 1);
     return twice === undefined ? undefined : plain(400, `the header ${twice} has more than one value`);
   }
@@ -97,10 +103,15 @@ export class Listener {
  * Prevents DNS rebinding: if an attacker's name points to this machine, the Host header has that name, and the attacker's
  * pages could call the server. The upstream server cannot check it: it gets its own name.
  */
-function isAllowed(header: string | undefined, host: string, allowed: readonly string[]): boolean {
+function isAllowed(
+  header: string | undefined,
+  allowed: readonly string[],
+  ofThisMachine: readonly string[] | undefined,
+): boolean {
   const name = hostnameOf(header);
-  if (allowed.length > 0) return allowed.some((one) => one.toLowerCase() === name);
-  return !isLoopback(host) || name === 'localhost' || isIP(name) !== 0;
+  const isIn = (names: readonly string[]): boolean => names.some((one) => one.toLowerCase() === name);
+  if (allowed.length > 0) return isIn(allowed);
+  return ofThisMachine === undefined || isIn(ofThisMachine) || isIP(name) !== 0;
 }
 
 function hostnameOf(header = ''): string {
