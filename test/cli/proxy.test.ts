@@ -584,6 +584,26 @@ describe('the connection', () => {
     expect(size).toBe(20_000_001);
   });
 
+  test('a client that does not read its answer is disconnected', async () => {
+    const [answered, answers] = gate();
+    await using upstream = await byHand((request, response) => {
+      request.resume();
+      response
+        .writeHead(200, json)
+        .end(JSON.stringify({ jsonrpc: '2.0', id: 1, result: 'x'.repeat(20_000_000) }), answers);
+    });
+    const times = ['--response-timeout', '1', '--idle-timeout', '1', '--grace', '3600'];
+    await using proxy = proxyFor(upstream.origin, ['--no-principal', ...times]);
+    const request = httpRequest(await proxy.origin(), { method: 'POST', headers: json });
+    request.on('response', (response) => response.pause()).on('error', () => undefined);
+    request.end(ask('a'));
+    await answered;
+    // It ends when no request is in progress.
+    proxy.child.kill('SIGTERM');
+    expect(await proxy.ended).toBe(0);
+    request.destroy();
+  });
+
   test('a client that disconnects ends the request to the server', async () => {
     const [arrived, arrives] = gate();
     const [gone, goes] = gate();

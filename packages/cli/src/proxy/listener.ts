@@ -20,6 +20,8 @@ export interface ListenerOptions {
   readonly host: string;
   /** Host names that requests may have. Empty: those of this machine if only this machine can reach it, else any. */
   readonly allowedHosts: readonly string[];
+  /** Longest time in which a client with a request neither sends nor reads anything. Milliseconds. */
+  readonly stalledMs: number;
   /** Headers of which a request may have one value. */
   readonly singleHeaders: readonly string[];
   readonly handler: (request: Request, exchange: Exchange) => Promise<Response>;
@@ -39,6 +41,8 @@ export class Listener {
     this.#server = createServer((incoming, outgoing) => void this.#serve(incoming, outgoing));
     this.#server.headersTimeout = HEADERS_MS;
     this.#server.keepAliveTimeout = KEEP_ALIVE_MS;
+    // A client that does not read keeps its whole answer in memory.
+    this.#server.timeout = options.stalledMs;
   }
 
   /** @returns the address. @throws {Failure} if it cannot listen. */
