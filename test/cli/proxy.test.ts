@@ -240,6 +240,19 @@ describe('the owner of a state', () => {
     expect(answer).toMatchObject({ status: 400, body: `the header ${name} has more than one value\n` });
   });
 
+  test('a second value of a header counts after a thousand others, too', async () => {
+    await using proxy = proxyFor(server.origin, ['--principal-header', 'x-user']);
+    const { port } = new URL(await proxy.origin());
+    const socket = connect(Number(port), '127.0.0.1').setEncoding('utf8');
+    const many = 'a:\r\n'.repeat(1_100);
+    socket.write(
+      `GET / HTTP/1.1\r\nHost: localhost\r\nX-User: grace\r\n${many}X-User: ada\r\nConnection: close\r\n\r\n`,
+    );
+    let text = '';
+    for await (const part of socket) text += String(part);
+    expect(text).toMatch(/^HTTP\/1\.1 400 [^]*the header x-user has more than one value/);
+  });
+
   test('a header that Connection names is not passed on, and binds no state', async () => {
     await using proxy = proxyFor(server.origin, ['--principal-header', 'x-user']);
     const url = `${await proxy.origin()}/mcp`;

@@ -40,6 +40,8 @@ export class Listener {
     this.#options = options;
     this.#server = createServer((incoming, outgoing) => void this.#serve(incoming, outgoing));
     this.#server.headersTimeout = HEADERS_MS;
+    // No limit besides their size: Node.js 20 leaves out headers after the first thousand, a second value of one among them.
+    this.#server.maxHeadersCount = 0;
     this.#server.keepAliveTimeout = KEEP_ALIVE_MS;
     // A client that does not read keeps its whole answer in memory.
     this.#server.timeout = options.stalledMs;
