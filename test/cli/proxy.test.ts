@@ -573,10 +573,10 @@ describe('the connection', () => {
   );
 
   test.each([
-    ['in chunks', {}],
-    ['of a known length', { 'Content-Length': '20000001' }],
-    ['of a length that Connection names', { 'Content-Length': '20000001', Connection: 'content-length' }],
-  ])('a body %s that is not JSON is streamed to the server', async (_, headers: Record<string, string>) => {
+    ['one in chunks', {}],
+    ['one of a known length', { 'Content-Length': '20000001' }],
+    ['one of a length that Connection names', { 'Content-Length': '20000001', Connection: 'content-length' }],
+  ])('a body that is not JSON is streamed to the server: %s', async (_, headers: Record<string, string>) => {
     const [began, begins] = gate();
     let size = 0;
     await using upstream = await byHand(async (request, response) => {
