@@ -12,10 +12,12 @@ const MAX_EXIT_DELAY_MS = 2_000;
 
 /** Runs the command of this process, reports its failure, and sets the exit code. */
 export async function runCommandLine(): Promise<void> {
-  // The reader of a pipe may stop early, as in `sealring status | head`.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
-  });
+  // The reader of a pipe may stop early, as in `sealring status | head`. A proxy must outlive what collects its log.
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error;
+    });
+  }
   quietStartNotices();
   try {
     await createProgram().parseAsync();
