@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -752,21 +752,27 @@ describe('the process', () => {
     expect(await send(`${health}/`)).toMatchObject({ status: 404 });
   });
 
-  test.each(['stdout', 'stderr'] as const)(
-    'a proxy answers requests after the reader of its %s has ended',
-    async (name) => {
-      const args = ['--upstream', server.origin, '--audience', 'desk', '--no-principal'];
-      const more = name === 'stdout' ? ['--json'] : [];
-      const child = spawn(process.execPath, [MAIN, 'proxy', ...args, ...more], { cwd: project.cwd });
-      onTestFinished(() => void child.kill('SIGKILL'));
-      const [line] = await once(child.stdout.setEncoding('utf8'), 'data');
-      const origin = String(/(?:"url":"| at )(http:[^" ]+)/.exec(String(line))?.[1]);
-      child[name].destroy();
-      // A failure, which is printed.
-      const forged = { method: 'POST', headers: json, body: '{"method":"tools/call","n":NaN}' };
-      for (let count = 0; count < 5; count += 1) expect(await send(origin, forged)).toMatchObject({ status: 400 });
-    },
-  );
+  const unwritable = existsSync('/dev/full') ? [['stderr', 'is on a full disk'] as const] : [];
+  test.each([
+    ['stdout', 'has no reader any more'] as const,
+    ['stderr', 'has no reader any more'] as const,
+    ...unwritable,
+  ])('a proxy answers requests if its %s %s', async (name, trouble) => {
+    const args = ['--upstream', server.origin, '--audience', 'desk', '--no-principal'];
+    const more = name === 'stdout' ? ['--json'] : [];
+    const stderr = trouble === 'is on a full disk' ? openSync('/dev/full', 'w') : 'pipe';
+    const child = spawn(process.execPath, [MAIN, 'proxy', ...args, ...more], {
+      cwd: project.cwd,
+      stdio: ['ignore', 'pipe', stderr],
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const [line] = await once(Object(child.stdout).setEncoding('utf8'), 'data');
+    const origin = String(/(?:"url":"| at )(http:[^" ]+)/.exec(String(line))?.[1]);
+    child[name]?.destroy();
+    // A failure, which is printed.
+    const forged = { method: 'POST', headers: json, body: '{"method":"tools/call","n":NaN}' };
+    for (let count = 0; count < 5; count += 1) expect(await send(origin, forged)).toMatchObject({ status: 400 });
+  });
 
   test('fails with cannot-listen for a port in use', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
