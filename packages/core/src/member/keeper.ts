@@ -251,7 +251,7 @@ export class RingKeeper {
     if (this.view.isClosed) return;
     const pass = this.#turns.background(() => {
       begin();
-      return this.#pass({ foreground: false, ...options });
+      return this.#pass(options);
     });
     // The failure is in health() and in the event; a background pass is not awaited.
     pass.catch(() => undefined);

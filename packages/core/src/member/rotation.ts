@@ -109,9 +109,9 @@ export class Rotation {
     const began = view.now();
     const reason = this.#isAgeDue() ? 'scheduled' : 'key-version';
     try {
-      await sync.readToWrite({ foreground: false });
+      await sync.readToWrite({});
       if (!isLast && this.#isDue()) {
-        await sync.check.run({ foreground: false });
+        await sync.check.run({});
         this.#waitTurn({ isLast: true });
         return;
       }

@@ -172,7 +172,7 @@ async function createOrWait(
     return false;
   }
   sync.begin(known, undefined);
-  if (there?.document !== undefined) await sync.rememberPast(there.document, { foreground: false });
+  if (there?.document !== undefined) await sync.rememberPast(there.document, {});
   return isCreated(options);
 }
 

@@ -92,7 +92,7 @@ describe('a pause', () => {
     const remove = signal.removeEventListener.bind(signal);
     signal.addEventListener = (name: 'abort', listener: () => void) => add(name, (listeners.add(listener), listener));
     signal.removeEventListener = (name: 'abort', listener: () => void) =>
-      remove(name, (listeners.delete(listener), listener));
+      remove(name, (name === 'abort' && listeners.delete(listener), listener));
     return listeners;
   }
 

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { getEventListeners } from 'node:events';
 import { expect, test, vi } from 'vitest';
 import { createKmsCodec } from '../../src/codec/kms-codec.ts';
 import { localKeyWrapper } from '../../src/kms/local-key-wrapper.ts';
@@ -15,6 +16,7 @@ test('the signal ends a start with its reason, and leaves a codec that has start
   const codec = await createKmsCodec({ keyWrapper, ring, signal });
   controller.abort(new Error('the process ends'));
   await expect(starting).rejects.toThrow('the process ends');
+  expect(getEventListeners(signal, 'abort')).toEqual([]);
   expect(close).toHaveBeenCalledTimes(1);
   await codec.refresh();
   await codec.close();
