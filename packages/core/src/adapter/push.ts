@@ -1,6 +1,5 @@
 import { type Backoff, backoffMs } from '../base/retry.ts';
-import { type Calls, storeCalls } from './calls.ts';
-import type { StoreFailure } from './failures.ts';
+import { Calls } from './calls.ts';
 
 const HEARTBEAT_MS = 15_000;
 const RECONNECTIONS: Backoff = { firstMs: 100, capMs: 30_000 };
@@ -38,7 +37,7 @@ export interface PushOptions {
  */
 export class Push {
   readonly #options: PushOptions;
-  readonly #calls: Calls<StoreFailure<'unavailable'>>;
+  readonly #calls: Calls<undefined>;
   readonly #watchers = new Set<{ readonly changed: () => void }>();
   #listener: PushListener | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -47,7 +46,8 @@ export class Push {
   constructor(options: PushOptions) {
     this.#options = options;
     // The cause of the failure is ignored: push is only an optimisation.
-    this.#calls = storeCalls(options.timeoutMs, () => ({ kind: 'unavailable', detail: 'the call failed' }));
+    const ignored = (): undefined => undefined;
+    this.#calls = new Calls({ timeoutMs: options.timeoutMs, owner: 'store', classify: ignored, unavailable: ignored });
   }
 
   /**

@@ -78,7 +78,6 @@ export class CausedReads {
     }
     this.#condition.emitRefresh(failure, began);
     this.#passes.found(view.snapshot.carried.length > 0 || writer.isDead);
-    if (failure !== undefined) throw failure;
   }
 
   /** The store sent a notification: one pass is pending at most. */

@@ -92,7 +92,6 @@ export class RingKeeper {
 
   /** Reads the ring now. @throws {RingStoreError | KeyWrapperError} the failure of the store or the KMS. */
   refresh(): Promise<void> {
-    this.#assertOpen();
     this.#pendingRefresh ??= this.#turns.asked(() => {
       this.#pendingRefresh = undefined;
       return this.#pass({ foreground: true, reads: true });
@@ -102,13 +101,13 @@ export class RingKeeper {
 
   /** Publishes a successor: see {@link Operations.rotate}. */
   async rotate(reason: 'requested' | 'emergency'): Promise<void> {
-    this.#assertMember('rotate');
+    this.#assertMember();
     await this.#operations.rotate(reason);
   }
 
   /** Revokes keys: see {@link Operations.revoke}. */
   async revoke(isMeant: (key: RingKey) => boolean, mustExist?: string): Promise<void> {
-    this.#assertMember('revoke');
+    this.#assertMember();
     await this.#operations.revoke(isMeant, mustExist);
     this.#scheduleNext(this.#msUntilDue());
   }
@@ -292,8 +291,8 @@ export class RingKeeper {
     if (this.view.isClosed) throw new CodecClosedError();
   }
 
-  #assertMember(operation: string): void {
+  #assertMember(): void {
     this.#assertOpen();
-    if (this.#o.role === 'reader') throw new RingStoreError('read-only', `a reader does not ${operation}`);
+    if (this.#o.role === 'reader') throw new RingStoreError('read-only', 'a reader does not write');
   }
 }
