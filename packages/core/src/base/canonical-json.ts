@@ -179,7 +179,7 @@ class Printer {
 
   #string(text: string): void {
     this.#byte(QUOTE);
-    const isPlain = text.length > LONG && PLAIN.test(text);
+    const isPlain = PLAIN.test(text);
     for (let from = 0; from < text.length; from += PART) {
       const part = text.slice(from, from + PART);
       if (isPlain) this.#ascii(part);
@@ -276,9 +276,11 @@ const SURROGATE_OR_ABOVE = /[\ud800-\uffff]/;
 const FEW = 12;
 
 function sortByCodePoint(keys: string[]): void {
-  if (keys.length > FEW) {
-    return void keys.sort(keys.some((key) => SURROGATE_OR_ABOVE.test(key)) ? compareCodePoints : undefined);
-  }
+  if (keys.length <= FEW) return sortFew(keys);
+  keys.sort(keys.some((key) => SURROGATE_OR_ABOVE.test(key)) ? compareCodePoints : undefined);
+}
+
+function sortFew(keys: string[]): void {
   for (let i = 1; i < keys.length; i++) {
     const key = keys[i] as string;
     let to = i;

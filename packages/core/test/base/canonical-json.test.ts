@@ -352,6 +352,44 @@ describe('the printer writes the same as a plain implementation', () => {
     expect(pieced([all]).text).toBe(`[${stringByTheBooks(all)}]`);
   });
 
+  test.each([
+    ['plain', 'plain text '],
+    ['ASCII, escaped', 'a "b"\\\n\u0001\u007f'],
+    ['beyond ASCII', 'é\n"漢\ud800x\u{1f511}'],
+  ])('writes a text of any length, %s, as a value and as a name', (_, word) => {
+    for (const length of [0, 1, 7, 47, 48, 49, 50, 200, 8_191, 8_192, 8_193, 9_000]) {
+      const text = word.repeat(length / 5 + 1).slice(0, length);
+      const value = { [text]: [text, { [`${text}${text}`]: text.slice(1) }] };
+      expect(canonicalJson(value) === byTheBooks(value)).toBe(true);
+      expect(canonicalJson(text) === stringByTheBooks(text)).toBe(true);
+    }
+  });
+
+  test.each([2, 12, 13, 40])('sorts %d names of one kind by code point: ASCII, surrogates, or above', (count) => {
+    for (const starts of [
+      ['b', 'a'],
+      ['\u{1f511}', '\ud800', '\uffff'],
+      ['\uffff', '\ue000'],
+      ['a', '\u{1f511}', '\uffff'],
+    ]) {
+      const names = Array.from({ length: count }, (__, i) => `${starts[i % starts.length]}${(i * 7) % 41}`);
+      const value = Object.fromEntries(names.map((name, i) => [name, i]));
+      expect(canonicalJson(value, { sortKeys: true })).toBe(byTheBooks(value));
+    }
+  });
+
+  test('writes numbers in rows of any length, with other values between them', () => {
+    for (const length of [2, 7, 8, 9, 1_024, 1_025, 1_026, 2_100]) {
+      const numbers = Array.from({ length }, (_, i) => (i % 5 === 0 ? i : i / 4));
+      for (const at of [0, 1, length - 1]) {
+        for (const edge of [-0, 2 ** 53, 1e-5, 1e300, 'text', [1]]) {
+          const values = numbers.with(at, edge as number);
+          expect(canonicalJson(values) === byTheBooks(values)).toBe(true);
+        }
+      }
+    }
+  });
+
   test('writes lone surrogates, escapes, and names of all kinds', () => {
     fc.assert(
       fc.property(tree, (value) => {

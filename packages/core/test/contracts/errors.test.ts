@@ -76,9 +76,12 @@ const page = readFileSync(join(root, 'docs/errors.md'), 'utf8');
 test.each<readonly [string, Error & { readonly help: string }, string]>([
   ['CodecClosedError', new CodecClosedError(), 'the codec is closed'],
   ['RingConflictError', new RingConflictError(), 'another writer changed the ring first: read it again'],
-  ...INVALID_REASONS.map((reason) => [`InvalidRequestState: ${reason}`, new InvalidRequestState(reason), reason] as const),
+  ...INVALID_REASONS.map(
+    (reason) => [`InvalidRequestState: ${reason}`, new InvalidRequestState(reason), reason] as const,
+  ),
   ...SEAL_UNAVAILABLE_REASONS.map(
-    (reason) => [`SealUnavailableError: ${reason}`, new SealUnavailableError(reason), `cannot seal: ${reason}`] as const,
+    (reason) =>
+      [`SealUnavailableError: ${reason}`, new SealUnavailableError(reason), `cannot seal: ${reason}`] as const,
   ),
   ...RING_STORE_ERROR_KINDS.map(
     (kind) => [`RingStoreError: ${kind}`, new RingStoreError(kind, 'x'), `ring store ${kind}: x`] as const,

@@ -236,7 +236,11 @@ describe('file ring: content that is not a ring is never absent', () => {
   test.each([[undefined], [null], [''], ['a\0b'], [Buffer.from('x')], [new URL('file:///x')]])(
     '%o is not a path',
     (path) => {
-      const refusal = { name: 'TypeError', code: 'ERR_SEALRING_OPTION', message: expect.stringMatching(/^fileRing: path /) };
+      const refusal = {
+        name: 'TypeError',
+        code: 'ERR_SEALRING_OPTION',
+        message: expect.stringMatching(/^fileRing: path /),
+      };
       expect(() => Reflect.apply(fileRing, undefined, [path])).toThrow(expect.objectContaining(refusal));
     },
   );
