@@ -189,9 +189,10 @@ export class KeyWraps {
     options: CallOptions,
   ): Promise<readonly unknown[]> {
     if (others.length === 0 || options.foreground !== true || !(await this.#calls.outlasts(one, HEDGE_MS))) return [];
+    // No key of a ring: what the others return is discarded.
     const { dataKey } = this.#ownDataKey();
     const asked = others.map((other) => other.wrap(dataKey, context, { ...options, foreground: false }));
-    return failuresIn(await Promise.allSettled(asked).finally(() => dataKey.fill(0)));
+    return failuresIn(await Promise.allSettled(asked));
   }
 
   #ownDataKey(): { readonly dataKey: Uint8Array; readonly firstWrap: undefined } {

@@ -103,7 +103,7 @@ interface Start {
 /** The services' answers: a call that was cut short by the end of a start shows nothing. */
 function withAnswers({ wraps, store }: MemberParts, error: unknown): unknown {
   if (error instanceof KeyWrapperError) return patienceWithError(error) === 'none' ? error : wraps.lastFailure(error);
-  if (!(error instanceof RingStoreError) || store.location === undefined) return error;
+  if (!(error instanceof RingStoreError)) return error;
   const { kind, detail, revision, serviceCode } = error;
   return new RingStoreError(kind, detail, { revision, serviceCode, location: store.location });
 }

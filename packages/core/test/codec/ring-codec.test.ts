@@ -622,7 +622,8 @@ describe('prepare', () => {
     expect(isOver).toBe(false);
     await fleet.clock.advance(0.001);
     await waiting;
-    expect(codec.prepare(seal(codec))).toBeUndefined();
+    const python = await join(newFleet(), { format: 'python' });
+    for (const each of [codec, python]) expect(each.prepare(seal(each))).toBeUndefined();
     expect([codec, codec.for('cursor')].map(({ clockSkewSeconds }) => clockSkewSeconds)).toEqual([300, 300]);
   });
 });

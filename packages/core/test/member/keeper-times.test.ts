@@ -4,6 +4,7 @@ import type { KmsCodecOptions } from '../../src/codec/kms-codec-options.ts';
 import { keeperOf } from '../../src/codec/ring-codec.ts';
 import { CodecClosedError } from '../../src/contracts/errors.ts';
 import { RingConflictError, type RingStore } from '../../src/contracts/ring-store.ts';
+import { formatSecretsOf } from '../../src/format-secrets.ts';
 import { CallTimes } from '../support/calls-in-time.ts';
 import { Draws } from '../support/draws.ts';
 import { EventLog } from '../support/event-log.ts';
@@ -77,6 +78,12 @@ describe('reads and KMS checks, at half of every jitter', () => {
     expect(since(times.reads)).toEqual([270, 540, 810, 1_080, 1_350, 1_620]);
     expect(since(times.unwraps)).toEqual([810, 1_620]);
     expect(log.of('refresh')).toEqual(Array.from({ length: 6 }, () => ({ ok: true, seconds: 0 })));
+  });
+
+  test('a ring that is read every 100 ms is read no later because of the least wait between two passes', async () => {
+    await start({ policy: { refreshEverySeconds: 0.1 } });
+    await fleet.clock.advance(0.4);
+    expect(since(times.reads).slice(0, 4)).toEqual([0.09, 0.18, 0.27, 0.36]);
   });
 
   test('a KMS check that is due alone reads nothing', async () => {
@@ -473,6 +480,20 @@ describe('callers that wait, and calls without one', () => {
     const done = run(member);
     await fleet.clock.advance(1);
     await expect(done).resolves.toBeUndefined();
+    expect(since(times.unwraps).slice(0, 2)).toEqual([0, 0.1]);
+  });
+
+  test.each<readonly [string, (member: Member) => Promise<void> | undefined]>([
+    ['a token', (member) => member.codec.prepare(seal(member))],
+    ['a token of another format', ({ codec }) => formatSecretsOf(codec, 'python').noteUnknownKey()],
+  ])('%s that waits for an overdue pass tries the KMS again', async (_, wait) => {
+    const member = await start();
+    fleet.clock.suspend(1_000);
+    mark();
+    fleet.kms.failNext = 1;
+    const waited = wait(member);
+    await fleet.clock.advance(1);
+    await waited;
     expect(since(times.unwraps).slice(0, 2)).toEqual([0, 0.1]);
   });
 
