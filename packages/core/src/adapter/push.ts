@@ -4,6 +4,9 @@ import { Calls } from './calls.ts';
 const HEARTBEAT_MS = 15_000;
 const RECONNECTIONS: Backoff = { firstMs: 100, capMs: 30_000 };
 
+/** The cause of a failure: push is only an optimisation. */
+const ignored = (): undefined => undefined;
+
 /** One connection that listens for writes; not connected yet. */
 export interface PushListener {
   /**
@@ -45,8 +48,6 @@ export class Push {
 
   constructor(options: PushOptions) {
     this.#options = options;
-    // The cause of the failure is ignored: push is only an optimisation.
-    const ignored = (): undefined => undefined;
     this.#calls = new Calls({ timeoutMs: options.timeoutMs, owner: 'store', classify: ignored, unavailable: ignored });
   }
 

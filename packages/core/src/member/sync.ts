@@ -68,7 +68,7 @@ export class RingSync {
       // An entry that cannot be unwrapped now may be later, although the document stays the same.
       const judgement = this.#o.view.judgement(this.#o.view.now());
       const isUnsettled = document.entries.some((entry) => isFromTheFuture(entry, judgement));
-      const isWhole = failure === undefined && this.#o.view.snapshot.unreadable.length === 0 && !isUnsettled;
+      const isWhole = this.#o.view.snapshot.unreadable.length === 0 && !isUnsettled;
       // A token must not make a member switch to another ring: the next read for another reason decides.
       this.#noteLearned(isWhole && options.forToken !== true ? document : undefined);
     }

@@ -14,13 +14,16 @@ test.each([
   expect(read(url)).toBe(new URL(url).href);
 });
 
-test.each(['http://kms.example', 'http://notlocalhost', 'http://127.0.0.1.example', 'http://localhost.example', 'http://0.0.0.0:1'])(
-  'the endpoint %s is accepted only where the caller allows plaintext',
-  (url) => {
-    expect(() => read(url)).toThrow(/dangerouslyAllowHttp/);
-    expect(read(url, true)).toBe(new URL(url).href);
-  },
-);
+test.each([
+  'http://kms.example',
+  'http://notlocalhost',
+  'http://127.0.0.1.example',
+  'http://localhost.example',
+  'http://0.0.0.0:1',
+])('the endpoint %s is accepted only where the caller allows plaintext', (url) => {
+  expect(() => read(url)).toThrow(/dangerouslyAllowHttp/);
+  expect(read(url, true)).toBe(new URL(url).href);
+});
 
 test.each([
   'ftp://kms.example',
