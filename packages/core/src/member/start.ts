@@ -53,7 +53,6 @@ export async function startRing(options: MemberParts): Promise<void> {
   };
   const look = async (): Promise<void> => {
     do {
-      closing.throwIfAborted();
       // Decisions that were made before the time changed are discarded.
       if (ringClock.startAgain(view.now())) start.absentSince = undefined;
     } while (!(await attempt(options, start)));
@@ -62,7 +61,6 @@ export async function startRing(options: MemberParts): Promise<void> {
   const cancelNotice = noticeAfterTwoSeconds(options, start);
   const looking = retry(look, {
     waitMs: (error, failures) => {
-      closing.throwIfAborted();
       if (error instanceof RingConflictError) return backoffMs(CONFLICTS, ++conflicts, uniform(random));
       const patience = patienceWithError(error);
       const deadline = deadlineOf(options, start);
