@@ -231,6 +231,7 @@ describe('after a push', () => {
     await fleet.clock.advance(0);
     expect(since(times.reads)).toEqual([0]);
     expect(times.unwraps).toEqual([]);
+    expect(log.of('refresh').at(-1)).toEqual({ ok: true, seconds: 0 });
     // The call after a refusal keeps its time, whatever notifications arrive meanwhile.
     await fleet.clock.advance(20);
     expect(times.unwraps.length).toBeGreaterThan(0);
@@ -269,12 +270,13 @@ describe('a rotation, at half of every wait (F7)', () => {
   }
 
   test('waits two turns, each of which reads, and is done', async () => {
-    await startBeforeDue();
+    const member = await startBeforeDue();
     await fleet.clock.advance(1_000);
     // Found due at 270 s. The reads in between continue.
     expect(since(times.reads)).toEqual([270, 270 + TURN, 540, 270 + 2 * TURN, 810].map(about));
     expect(since(times.generates)).toEqual([about(270 + 2 * TURN)]);
     expect(log.of('rotation')).toMatchObject([{ reason: 'scheduled' }]);
+    expect(member.codec.health()).toMatchObject({ status: 'ok', lastError: undefined });
   });
 
   test('a rotation that fails is reported at once, and tried again after ¾ of 120 s, doubling up to kmsCheckEvery, and a turn', async () => {
