@@ -189,7 +189,8 @@ describe('contract of a key wrapper', () => {
 
 describe('master keys', () => {
   test('one master key has one key id, as bytes, base64 and base64url', () => {
-    const bytes = randomBytes(32);
+    // Base64 of this has both of the characters that base64url replaces.
+    const bytes = Buffer.concat([Buffer.from('fbff', 'hex'), randomBytes(30)]);
     const forms = [bytes, bytes.toString('base64'), bytes.toString('base64url')];
     const keyIds = forms.map((form) => localKeyWrapper({ masterKey: form }).keyId);
     expect(new Set(keyIds).size).toBe(1);
@@ -200,7 +201,6 @@ describe('master keys', () => {
   test.each([
     ['a sentence', 'in production: a key wrapper on your KMS', /not base64.*openssl rand -base64 32/],
     ['base64 with a line break', `${randomBytes(32).toString('base64')}\n`, /not base64/],
-    ['base64 with padding in the middle', `${randomBytes(32).toString('base64url')}=aaaa`, /not base64/],
     ['base64 that lost a character', randomBytes(32).toString('base64url').slice(0, -2), /not base64|got 31/],
     ['hexadecimal', randomBytes(32).toString('hex'), /hexadecimal.*Buffer\.from\(text, 'hex'\)/],
     ['hexadecimal in upper case', randomBytes(48).toString('hex').toUpperCase(), /hexadecimal/],
@@ -282,6 +282,9 @@ describe('master keys', () => {
   });
 
   test('a master key that is refused is named', () => {
+    expect(() => Reflect.apply(localKeyWrapper, undefined, [{ masterKey, alsoUnwrap: masterKey }])).toThrow(
+      /alsoUnwrap must be an array/,
+    );
     expect(() => Reflect.apply(localKeyWrapper, undefined, [{ masterKey: 32 }])).toThrow(/masterKey must be/);
   });
 });
