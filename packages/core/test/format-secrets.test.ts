@@ -29,4 +29,5 @@ test('a token that no secret unseals causes a read of the ring, and fails no cal
 
 test('an object that is not a codec over a ring has no secrets', () => {
   expect(() => formatSecretsOf({}, 'python')).toThrow(TypeError);
+  expect(() => formatSecretsOf({}, 'python')).toThrow(/codec must be a KmsCodec, got an object/);
 });

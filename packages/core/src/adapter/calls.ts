@@ -40,7 +40,7 @@ class Failed<Failure> extends Error {
   readonly failure: Failure;
 
   constructor(failure: Failure) {
-    super('the call failed');
+    super();
     this.failure = failure;
   }
 }

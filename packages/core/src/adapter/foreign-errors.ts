@@ -47,8 +47,8 @@ export function findRow<Row>(
 ): { readonly code: string; readonly row: Row } | undefined {
   for (const code of candidates) {
     if (typeof code !== 'string' || !Object.hasOwn(table, code)) continue;
-    const row = table[code];
-    if (row !== undefined && isMeant(row)) return { code, row };
+    const row = table[code] as Row;
+    if (isMeant(row)) return { code, row };
   }
   return undefined;
 }

@@ -78,10 +78,10 @@ export function takeDataKey(
   plaintext: unknown,
   supports: ContextSupport,
 ): Uint8Array {
-  const dataKey = types.isUint8Array(plaintext) ? new Uint8Array(plaintext) : undefined;
+  const isRight = types.isUint8Array(plaintext) && isDataKey(plaintext, supports);
+  const dataKey = isRight ? new Uint8Array(plaintext) : undefined;
   overwrite(plaintext);
-  if (dataKey !== undefined && isDataKey(dataKey, supports)) return dataKey;
-  overwrite(dataKey);
+  if (dataKey !== undefined) return dataKey;
   throw corrupt(provider, operation, `the answer has no data key of ${lengths(supports)}`);
 }
 

@@ -10,7 +10,7 @@ export type Patience =
   /** Retried until the timeout of the start: the failure may pass. */
   | 'long';
 
-const LASTING: ReadonlySet<string> = codes(
+const LASTING: ReadonlySet<string | undefined> = codes(
   // The place of the ring does not exist, or a folder of its path is a file.
   'ENOENT ENOTDIR NoSuchBucket ResourceNotFoundException ContainerNotFound notFound 3D000 3F000 42P01',
   // It is in another region, or no region is set.
@@ -22,7 +22,7 @@ const LASTING: ReadonlySet<string> = codes(
    ERR_POSTGRES_NO_TLS ERR_AZURE_CHALLENGE_RESOURCE`,
 );
 
-const LASTING_IF_STARTED: ReadonlySet<string> = codes(
+const LASTING_IF_STARTED: ReadonlySet<string | undefined> = codes(
   `ENOTFOUND CredentialsProviderError TokenProviderError ExpiredToken ExpiredTokenException
    AggregateAuthenticationError AuthenticationRequiredError ChainedTokenCredentialError
    CredentialUnavailableError`,
@@ -30,7 +30,6 @@ const LASTING_IF_STARTED: ReadonlySet<string> = codes(
 
 /** How long a start waits for a failure with this code to pass. The codes come from the tables of adapters. */
 export function patienceWith(code: string | undefined): Patience {
-  if (code === undefined) return 'long';
   if (LASTING.has(code)) return 'none';
   return LASTING_IF_STARTED.has(code) ? 'short' : 'long';
 }

@@ -1,9 +1,11 @@
 import { type Backoff, backoffMs } from '../base/retry.ts';
-import { type Calls, storeCalls } from './calls.ts';
-import type { StoreFailure } from './failures.ts';
+import { Calls } from './calls.ts';
 
 const HEARTBEAT_MS = 15_000;
 const RECONNECTIONS: Backoff = { firstMs: 100, capMs: 30_000 };
+
+/** The cause of a failure: push is only an optimisation. */
+const ignored = (): undefined => undefined;
 
 /** One connection that listens for writes; not connected yet. */
 export interface PushListener {
@@ -38,7 +40,7 @@ export interface PushOptions {
  */
 export class Push {
   readonly #options: PushOptions;
-  readonly #calls: Calls<StoreFailure<'unavailable'>>;
+  readonly #calls: Calls<undefined>;
   readonly #watchers = new Set<{ readonly changed: () => void }>();
   #listener: PushListener | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -46,8 +48,7 @@ export class Push {
 
   constructor(options: PushOptions) {
     this.#options = options;
-    // The cause of the failure is ignored: push is only an optimisation.
-    this.#calls = storeCalls(options.timeoutMs, () => ({ kind: 'unavailable', detail: 'the call failed' }));
+    this.#calls = new Calls({ timeoutMs: options.timeoutMs, owner: 'store', classify: ignored, unavailable: ignored });
   }
 
   /**

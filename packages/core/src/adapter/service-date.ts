@@ -26,7 +26,7 @@ interface WithMiddleware {
  * command, not the client, which belongs to the caller; other commands are left unchanged.
  */
 export function noteDateOf<Command extends object>(command: Command, onServiceDate: OnServiceDate): Command {
-  if (onServiceDate === undefined || !hasMiddleware(command)) return command;
+  if (!hasMiddleware(command)) return command;
   const middleware =
     (next: (args: unknown) => Promise<{ readonly response?: { readonly headers?: Record<string, unknown> } }>) =>
     async (args: unknown): Promise<unknown> => {

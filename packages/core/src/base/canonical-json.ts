@@ -45,7 +45,6 @@ export function canonicalJson(value: unknown, options: CanonicalJsonOptions = {}
     // The engine escapes ASCII in the same way, except for U+007F.
     if (!BEYOND_ASCII.test(value)) return JSON.stringify(value);
   }
-  if (typeof value === 'number') return numberText(value, options.allowInfinity);
   const printer = new Printer(options);
   printer.print(value, 0);
   return printer.rest();
@@ -65,17 +64,17 @@ const LETTER_U = 0x75;
 const LONG = 48;
 /** Numbers of an array that the engine prints at once. */
 const RUN = 1_024;
-/** Fewer code units than this in a row are printed one by one. */
-const SHORT_RUN = 8;
+/** Numbers of a shorter array are printed one by one. */
+const SHORT_ARRAY = 8;
 
 /**
  * Indexed by code unit: 0 if it is printed as it is, else the character after the backslash; `u` for a hexadecimal
  * escape.
  */
 const ESCAPES = Uint8Array.from({ length: 0x80 }, (_, unit) => {
-  const escaped = JSON.stringify(String.fromCharCode(unit)).slice(1, -1);
   if (unit === 0x7f) return LETTER_U;
-  return escaped.length === 1 ? 0 : escaped.charCodeAt(1);
+  // Where there is no second character, this is NaN, which the array stores as 0.
+  return JSON.stringify(String.fromCharCode(unit)).slice(1, -1).charCodeAt(1);
 });
 
 /** Indexed by byte: its two hexadecimal digits, written at once. */
@@ -132,7 +131,7 @@ class Printer {
       if (i > 0) this.#byte(COMMA);
       const value = values[i];
       i += 1;
-      if (typeof value === 'number' && values.length >= SHORT_RUN) i += this.#numbers(value, values, i, depth);
+      if (typeof value === 'number' && values.length >= SHORT_ARRAY) i += this.#numbers(value, values, i, depth);
       else this.print(value, depth);
     }
     this.#ascii(']');
@@ -159,9 +158,8 @@ class Printer {
       if (typeof next === 'number' && isPlainNumber(next)) run.push(next);
       else isStopped = true;
     }
-    if (run.length < SHORT_RUN) this.#ascii(run.join(','));
     // Some libraries put a toJSON on every array.
-    else this.#ascii('toJSON' in run ? run.join(',') : JSON.stringify(run).slice(1, -1));
+    this.#ascii('toJSON' in run ? run.join(',') : JSON.stringify(run).slice(1, -1));
     if (isStopped) {
       this.#byte(COMMA);
       this.print(next, depth);
@@ -171,11 +169,10 @@ class Printer {
 
   #object(value: object, depth: number): void {
     const keys = Object.keys(value);
-    if (this.#o.sortKeys === true && keys.length > 1) sortByCodePoint(keys);
+    if (this.#o.sortKeys === true) sortByCodePoint(keys);
     this.#ascii('{');
-    for (let i = 0; i < keys.length; i++) {
-      const key = keys[i] ?? '';
-      if (i > 0) this.#byte(COMMA);
+    for (const key of keys) {
+      if (key !== keys[0]) this.#byte(COMMA);
       this.#string(key);
       this.#byte(COLON);
       this.print(Reflect.get(value, key), depth);
@@ -185,9 +182,9 @@ class Printer {
 
   #string(text: string): void {
     this.#byte(QUOTE);
-    const isPlain = text.length > LONG && PLAIN.test(text);
+    const isPlain = PLAIN.test(text);
     for (let from = 0; from < text.length; from += PART) {
-      const part = text.length > PART ? text.slice(from, from + PART) : text;
+      const part = text.slice(from, from + PART);
       if (isPlain) this.#ascii(part);
       else this.#escaped(part);
     }
@@ -266,23 +263,13 @@ class Printer {
     if (this.#o.write !== undefined && this.#at >= PIECE) {
       this.#o.write(this.#bytes.subarray(0, this.#at));
       this.#at = 0;
-      if (count <= this.#bytes.length) return;
+      return this.#reserve(count);
     }
     const grown = Buffer.allocUnsafe(2 * (this.#at + count));
     this.#bytes.copy(grown, 0, 0, this.#at);
     this.#bytes = grown;
     this.#view = undefined;
   }
-}
-
-/**
- * Whether the engine and Python print the value in the same way: a safe integer, or a float without an exponent in
- * either.
- */
-function isPlainNumber(value: number): boolean {
-  if (Number.isInteger(value)) return Number.isSafeInteger(value) && (value !== 0 || !Object.is(value, -0));
-  const size = Math.abs(value);
-  return size >= SMALLEST_PLAIN && size < LARGEST_PLAIN;
 }
 
 function hexDigit(value: number): number {
@@ -295,41 +282,45 @@ const SURROGATE_OR_ABOVE = /[\ud800-\uffff]/;
 const FEW = 12;
 
 function sortByCodePoint(keys: string[]): void {
-  if (keys.length > FEW) {
-    keys.sort(keys.some((key) => SURROGATE_OR_ABOVE.test(key)) ? compareCodePoints : undefined);
-    return;
-  }
+  if (keys.length <= FEW) return sortFew(keys);
+  keys.sort(keys.some((key) => SURROGATE_OR_ABOVE.test(key)) ? compareCodePoints : undefined);
+}
+
+function sortFew(keys: string[]): void {
   for (let i = 1; i < keys.length; i++) {
-    const key = keys[i] ?? '';
+    const key = keys[i] as string;
     let to = i;
-    for (; to > 0 && compareCodePoints(keys[to - 1] ?? '', key) > 0; to--) keys[to] = keys[to - 1] ?? '';
+    for (; to > 0 && compareCodePoints(keys[to - 1] as string, key) > 0; to--) keys[to] = keys[to - 1] as string;
     keys[to] = key;
   }
 }
 
 function numberText(value: number, allowInfinity: boolean | undefined): string {
-  if (Number.isSafeInteger(value) && !Object.is(value, -0)) return String(value);
+  if (isPlainNumber(value)) return String(value);
   if (Number.isNaN(value)) throw new TypeError('not a JSON value: NaN');
   if (Number.isFinite(value)) return printFloat(value);
   if (allowInfinity !== true) throw new TypeError(`not a JSON value: ${value}`);
   return String(value);
 }
 
-/** Between these bounds, Python and the engine both print a float without an exponent. */
+/**
+ * Whether the engine and Python print the value in the same way: a safe integer, or a fraction without an exponent in
+ * either.
+ */
+function isPlainNumber(value: number): boolean {
+  if (Number.isInteger(value)) return Number.isSafeInteger(value) && (value !== 0 || !Object.is(value, -0));
+  const size = Math.abs(value);
+  return size >= SMALLEST_PLAIN && size < Number.POSITIVE_INFINITY;
+}
+
+/** Between these bounds, Python prints a float without an exponent. */
 const [SMALLEST_PLAIN, LARGEST_PLAIN] = [1e-4, 1e16];
 
-/** Python's repr of a float: shortest digits, an exponent of two digits or more below 1e-4 and from 1e16 on. */
-export function printFloat(value: number): string {
-  if (value === 0) return Object.is(value, -0) ? '-0.0' : '0.0';
-  const size = Math.abs(value);
-  if (size >= SMALLEST_PLAIN && size < LARGEST_PLAIN) {
-    // Both languages print the shortest digits that convert back to the same float.
-    const text = String(value);
-    return text.includes('.') ? text : `${text}.0`;
-  }
-  const [mantissa = '', exponentText = ''] = value.toExponential().split('e');
-  const exponent = Number(exponentText);
-  return `${mantissa}e${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`;
+/** Python's repr of any other float: shortest digits, and an exponent of two digits or more. */
+function printFloat(value: number): string {
+  if (value === 0) return '-0.0';
+  if (Number.isInteger(value) && Math.abs(value) < LARGEST_PLAIN) return `${value}.0`;
+  return value.toExponential().replace(/(?<=[+-])\d$/, '0$&');
 }
 
 // UTF-16 order puts surrogates (astral characters) before U+E000..U+FFFF; code point order does not.
@@ -340,7 +331,7 @@ function compareCodePoints(a: string, b: string): number {
     const y = b.charCodeAt(i);
     if (x === y) continue;
     // After a high surrogate, which both have, a low one is the second half of a code point that begins there.
-    const isHalf = i > 0 && isHighSurrogate(a.charCodeAt(i - 1)) && (isLowSurrogate(x) || isLowSurrogate(y));
+    const isHalf = isHighSurrogate(a.charCodeAt(i - 1)) && (isLowSurrogate(x) || isLowSurrogate(y));
     const start = isHalf ? i - 1 : i;
     return (a.codePointAt(start) ?? 0) - (b.codePointAt(start) ?? 0);
   }

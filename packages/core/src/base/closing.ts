@@ -21,7 +21,6 @@ export class Closing {
     this.#aborted = true;
     this.#reason = reason;
     for (const listener of this.#listeners) listener();
-    this.#listeners.clear();
   }
 
   addEventListener(_: 'abort', listener: () => void): void {

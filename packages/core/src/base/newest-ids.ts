@@ -11,7 +11,7 @@ export class NewestIds extends Set<string> {
   override add(id: string): this {
     super.add(id);
     const [oldest] = this;
-    if (this.size > this.#limit && oldest !== undefined) this.delete(oldest);
+    if (this.size > this.#limit) this.delete(oldest as string);
     return this;
   }
 }

@@ -55,9 +55,10 @@ function isAlike(known: string, name: string): boolean {
   if (known.toLowerCase() === name.toLowerCase()) return true;
   const [longer, shorter] = known.length >= name.length ? [known, name] : [name, known];
   let at = 0;
-  while (at < shorter.length && longer[at] === shorter[at]) at += 1;
+  // They differ somewhere.
+  while (longer[at] === shorter[at]) at += 1;
   const rest = longer.slice(at + 1);
-  return longer.length - shorter.length <= 1 && (rest === shorter.slice(at) || rest === shorter.slice(at + 1));
+  return rest === shorter.slice(at) || rest === shorter.slice(at + 1);
 }
 
 /**

@@ -90,7 +90,7 @@ export async function createKmsCodec(options: KmsCodecOptions): Promise<KmsCodec
   const cache = new EnvelopeKeyCache(checked.ringName);
   const keeper = createKeeper(checked, cache, closing);
   const abort = (): void => closing.abort(checked.signal?.reason);
-  checked.signal?.addEventListener('abort', abort, { once: true });
+  checked.signal?.addEventListener('abort', abort);
   try {
     await awaited(() => keeper.start());
   } catch (error) {

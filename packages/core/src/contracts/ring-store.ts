@@ -119,7 +119,7 @@ export class RingStoreError extends Error {
     }: {
       readonly revision?: string | undefined;
       readonly serviceCode?: string | undefined;
-      readonly location?: string;
+      readonly location?: string | undefined;
     } = {},
   ) {
     super(`ring store ${location === undefined ? '' : `${location} `}${kind}: ${detail}`);

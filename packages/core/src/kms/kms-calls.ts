@@ -37,8 +37,8 @@ type Call = Pick<KeyWrapperErrorSummary, 'provider' | 'operation'>;
 
 /** How a call to the KMS or the store is made. */
 export interface CallOptions {
-  /** Whether a caller waits for the call: if so, it is retried three times with full jitter. */
-  readonly foreground: boolean;
+  /** Whether a caller waits for the call: if so, it is retried three times with full jitter. Default: false. */
+  readonly foreground?: boolean;
   /** The time when the waiting caller gives up: no call and no retry lasts longer. */
   readonly until?: Deadline;
 }
@@ -121,7 +121,7 @@ export class KmsCalls {
     return retry(attempt, {
       waitMs: (failure, failures) => {
         const isFinal = !mayPass(failure) || this.#closing.aborted || failures > FOREGROUND_RETRIES;
-        if (!options.foreground || isFinal) return undefined;
+        if (options.foreground !== true || isFinal) return undefined;
         const wait = backoffMs(RETRIES, failures, uniform(this.#random));
         return wait < this.#msLeft(options) ? wait : undefined;
       },
@@ -213,21 +213,18 @@ export class KmsCalls {
 
   /** Waits for a slot; gives up when the signal aborts. */
   #turn(what: Call, signal: AbortSignal): Promise<void> {
-    return new Promise<void>((resolve, reject) => {
+    return new Promise<void>((take, reject) => {
       const giveUp = (): void => {
         this.#waiting.delete(take);
         reject(new KeyWrapperError('unavailable', { ...what, hint: 'too many calls at once' }));
-      };
-      const take = (): void => {
-        signal.removeEventListener('abort', giveUp);
-        resolve();
       };
       if (signal.aborted || this.#waiting.size >= MAX_WAITING) {
         giveUp();
         return;
       }
       this.#waiting.add(take);
-      signal.addEventListener('abort', giveUp, { once: true });
+      // No effect once the slot is taken. The signal is that of one call.
+      signal.addEventListener('abort', giveUp);
     });
   }
 

@@ -154,7 +154,7 @@ export class KeyWraps {
       const own = known.filter((wrap) => wrapper.owns(wrap));
       if (wrapper.wrapper.supports.keyVersions !== true || own.length === 0) return [];
       const { dataKey } = this.#ownDataKey();
-      const { provider, keyId } = await wrapper.wrap(dataKey, context, { foreground: false });
+      const { provider, keyId } = await wrapper.wrap(dataKey, context, {});
       dataKey.fill(0);
       return own.some((wrap) => wrap.keyId === keyId) ? [] : [{ provider, keyId }];
     });
@@ -188,10 +188,11 @@ export class KeyWraps {
     context: Context,
     options: CallOptions,
   ): Promise<readonly unknown[]> {
-    if (others.length === 0 || !options.foreground || !(await this.#calls.outlasts(one, HEDGE_MS))) return [];
+    if (others.length === 0 || options.foreground !== true || !(await this.#calls.outlasts(one, HEDGE_MS))) return [];
+    // No key of a ring: what the others return is discarded.
     const { dataKey } = this.#ownDataKey();
     const asked = others.map((other) => other.wrap(dataKey, context, { ...options, foreground: false }));
-    return failuresIn(await Promise.allSettled(asked).finally(() => dataKey.fill(0)));
+    return failuresIn(await Promise.allSettled(asked));
   }
 
   #ownDataKey(): { readonly dataKey: Uint8Array; readonly firstWrap: undefined } {
@@ -265,7 +266,7 @@ export class KeyWraps {
         },
         () => undefined,
       );
-      await (options.foreground ? this.#calls.pauseOr(HEDGE_MS, settled) : settled);
+      await (options.foreground === true ? this.#calls.pauseOr(HEDGE_MS, settled) : settled);
       if (outcome.isGood) break;
     }
     return firstOf(asked);

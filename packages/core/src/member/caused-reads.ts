@@ -45,14 +45,14 @@ export class CausedReads {
 
   /** A token named a key that is not in the ring: reads the ring soon, at most once per missRefresh. */
   noteUnknownKey(id: string | undefined, now: Moment): void {
-    if (id === undefined || !this.#o.view.snapshot.byId.has(id)) void this.forToken(now, { foreground: false });
+    if (id === undefined || !this.#o.view.snapshot.byId.has(id)) void this.forToken(now, {});
   }
 
   /**
    * Reads the ring because of a token, at most once per missRefresh: an attacker may choose the token. Resolves when
    * that read, or a pending one that another token caused, has ended, even if it failed.
    */
-  forToken(now: Moment, options: { readonly foreground: boolean }): Promise<void> {
+  forToken(now: Moment, options: { readonly foreground?: boolean }): Promise<void> {
     if (this.#nextAt === undefined || hasPassed(this.#nextAt, now)) {
       this.#nextAt = later(now, this.#o.policy.missRefreshSeconds * MS);
       // The failure is in health() and in the event.
@@ -65,20 +65,19 @@ export class CausedReads {
    * One read of the ring, and unwraps of its new keys. It also does what is due by age, because timers do not run while
    * a process is frozen.
    */
-  async #read(options: { readonly foreground: boolean }): Promise<void> {
+  async #read(options: { readonly foreground?: boolean }): Promise<void> {
     const { sync, view, writer } = this.#o;
     if (view.isClosed) throw new CodecClosedError();
     if (this.#isOverdue(view.now())) return this.#passes.pass({ ...options, reads: true });
     const began = view.now();
     let failure: unknown;
     try {
-      await sync.read({ foreground: false, forToken: true });
+      await sync.read({ forToken: true });
     } catch (error) {
       failure = error;
     }
     this.#condition.emitRefresh(failure, began);
     this.#passes.found(view.snapshot.carried.length > 0 || writer.isDead);
-    if (failure !== undefined) throw failure;
   }
 
   /** The store sent a notification: at most one pass is pending. */

@@ -95,8 +95,7 @@ export class Founding {
    * prevented the creation is thrown either way.
    */
   async #giveBack(): Promise<void> {
-    const [result] = await Promise.allSettled([this.#o.writer.claim(undefined)]);
-    if (result.status === 'fulfilled') this.#ownClaim = undefined;
+    await Promise.allSettled([this.#o.writer.claim(undefined)]);
   }
 }
 

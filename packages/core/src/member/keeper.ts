@@ -92,7 +92,6 @@ export class RingKeeper {
 
   /** Reads the ring now. @throws {RingStoreError | KeyWrapperError} the failure of the store or the KMS. */
   refresh(): Promise<void> {
-    this.#assertOpen();
     this.#pendingRefresh ??= this.#turns.asked(() => {
       this.#pendingRefresh = undefined;
       return this.#pass({ foreground: true, reads: true });
@@ -102,13 +101,13 @@ export class RingKeeper {
 
   /** Publishes a successor: see {@link Operations.rotate}. */
   async rotate(reason: 'requested' | 'emergency'): Promise<void> {
-    this.#assertMember('rotate');
+    this.#assertMember();
     await this.#operations.rotate(reason);
   }
 
   /** Revokes keys: see {@link Operations.revoke}. */
   async revoke(isMeant: (key: RingKey) => boolean, mustExist?: string): Promise<void> {
-    this.#assertMember('revoke');
+    this.#assertMember();
     await this.#operations.revoke(isMeant, mustExist);
     this.#scheduleNext(this.#msUntilDue());
   }
@@ -116,8 +115,7 @@ export class RingKeeper {
   /** After a token led to a change, a pass completes the work, unless the next one waits for services that fail. */
   #found(isUnfinished: boolean): void {
     if (isUnfinished) this.#soonAt ??= later(this.view.now(), FIRST_BACKOFF_MS * this.#uniform());
-    const isDue = isUnfinished || this.#o.sync.repairs.dueAt !== undefined;
-    if (isDue && this.condition.failures === 0) this.#scheduleNext(this.#msUntilDue());
+    if (this.condition.failures === 0) this.#scheduleNext(this.#msUntilDue());
   }
 
   /**
@@ -224,9 +222,13 @@ export class RingKeeper {
   #msUntilRead(): number {
     if (this.#nextReadAt === undefined) return 0;
     const now = this.view.now();
-    const { dueAt } = this.#o.sync.repairs;
-    const dues = [this.#nextReadAt, this.#soonAt, this.#o.role === 'member' ? dueAt : undefined];
+    const dues = [this.#nextReadAt, this.#soonAt, this.#repairAt];
     return Math.min(...dues.map((due) => (due === undefined ? Number.POSITIVE_INFINITY : msUntil(due, now))));
+  }
+
+  /** When this member repairs the store; a reader leaves that to others. */
+  get #repairAt(): Deadline | undefined {
+    return this.#o.role === 'member' ? this.#o.sync.repairs.dueAt : undefined;
   }
 
   #msUntilDue(): number {
@@ -251,7 +253,7 @@ export class RingKeeper {
     if (this.view.isClosed) return;
     const pass = this.#turns.background(() => {
       begin();
-      return this.#pass({ foreground: false, ...options });
+      return this.#pass(options);
     });
     // The failure is in health() and in the event; a background pass is not awaited.
     pass.catch(() => undefined);
@@ -260,9 +262,8 @@ export class RingKeeper {
   #nextDelayMs(failure: unknown): number {
     if (failure === undefined) return this.#msUntilDue();
     if (failure instanceof RingConflictError) return CONFLICT_WAIT_MS * this.#uniform();
-    const { repairs, wasAnswered } = this.#o.sync;
     // A store that does not answer cannot be repaired: the wait is its backoff.
-    const repairAt = wasAnswered && this.#o.role === 'member' ? repairs.dueAt : undefined;
+    const repairAt = this.#o.sync.wasAnswered ? this.#repairAt : undefined;
     const untilRepair = repairAt === undefined ? Number.POSITIVE_INFINITY : msUntil(repairAt, this.view.now());
     // Called again soon while refusals are being counted; once sealing has stopped, a fleet must not hammer a disabled key.
     if (this.view.limits.isRefused(this.view.now()) && !this.view.limits.isStopped) {
@@ -292,8 +293,8 @@ export class RingKeeper {
     if (this.view.isClosed) throw new CodecClosedError();
   }
 
-  #assertMember(operation: string): void {
+  #assertMember(): void {
     this.#assertOpen();
-    if (this.#o.role === 'reader') throw new RingStoreError('read-only', `a reader does not ${operation}`);
+    if (this.#o.role === 'reader') throw new RingStoreError('read-only', 'a reader does not write');
   }
 }

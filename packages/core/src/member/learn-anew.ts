@@ -3,7 +3,7 @@ import { RingStoreError } from '../contracts/ring-store.ts';
 import type { CallOptions } from '../kms/kms-calls.ts';
 import type { KeyWraps, Unwrapped } from '../kms/wraps.ts';
 import { isCertified, newestFirst, type Signer } from '../ring/certificates.ts';
-import { type RingDocument, type RingEntry, timesOf } from '../ring/document.ts';
+import { type Revocation, type RingDocument, type RingEntry, timesOf } from '../ring/document.ts';
 import { isFromTheFuture, isTombstone, type Judgement, signersOf, unwrappedKey } from '../ring/facts.ts';
 import { learn, lineagesOf } from '../ring/learn.ts';
 import { createSnapshot, isUsable, type RingSnapshot } from '../ring/snapshot.ts';
@@ -39,7 +39,7 @@ export async function learnAnew(document: RingDocument, options: LearnAnewOption
   await attempt.unwrap(others);
   // Newest first, one by one: whether a revocation holds may depend on the newer ones.
   for (const entry of live) {
-    if (entry.revoked !== undefined && !attempt.isCertified(entry)) await attempt.unwrap([entry]);
+    if (entry.revoked !== undefined && !attempt.isCertified(entry, entry.revoked)) await attempt.unwrap([entry]);
   }
   attempt.throwWhatFailed(live);
   return attempt.oneLineage();
@@ -114,10 +114,10 @@ class Attempt {
     return learn(createSnapshot(keys), this.#document, judgement).known;
   }
 
-  isCertified(entry: RingEntry): boolean {
+  isCertified(entry: RingEntry, revoked: Revocation): boolean {
     const judgement = this.#o.judgement();
     const signers = signersOf(this.learned().keys, judgement.past);
-    return entry.revoked !== undefined && isCertified(judgement.ring, entry, entry.revoked, signers);
+    return isCertified(judgement.ring, entry, revoked, signers);
   }
 
   /**

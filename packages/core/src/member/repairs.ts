@@ -71,7 +71,7 @@ export class Repairs {
     this.#isForeign = isForeign;
     const { snapshot } = this.#o.view;
     // Missing facts only become fewer as time passes, so this holds until the document or the snapshot changes.
-    const isWhole = document !== undefined && document === this.#wholeDocument && snapshot === this.#wholeSnapshot;
+    const isWhole = document === this.#wholeDocument && snapshot === this.#wholeSnapshot;
     if (isWhole || !this.#isWorthWriting(document, snapshot, now)) {
       this.#dueAt = undefined;
       this.#wholeDocument = document;

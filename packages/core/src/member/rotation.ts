@@ -50,12 +50,12 @@ export class Rotation {
     }
     if (this.#cancel !== undefined) return;
     if (this.#failures === 0) {
-      this.#waitTurn({ isLast: false });
+      this.#waitTurn({});
       return;
     }
     const capMs = this.#o.policy.kmsCheckEverySeconds * MS;
     const backoff: Backoff = { firstMs: FIRST_BACKOFF_MS, capMs, leastShare: 0.5 };
-    this.#after(backoffMs(backoff, this.#failures, this.#uniform()), { isLast: false });
+    this.#after(backoffMs(backoff, this.#failures, this.#uniform()), {});
   }
 
   /** Runs after a KMS check, if one is due, so that a failing KMS gets no further call. */
@@ -84,16 +84,16 @@ export class Rotation {
   }
 
   /** Each turn takes half as long as {@link rotationDelayMs}. */
-  #waitTurn(options: { readonly isLast: boolean }): void {
+  #waitTurn(options: { readonly isLast?: boolean }): void {
     this.#after(rotationDelayMs(this.#uniform(), this.#o.policy) / 2, options);
   }
 
-  #after(waitMs: number, options: { readonly isLast: boolean }): void {
+  #after(waitMs: number, options: { readonly isLast?: boolean }): void {
     this.#cancel = schedule(
       this.#o.clock,
       () => {
         this.#cancel = undefined;
-        if (!this.#o.view.isClosed) void this.#turns.background(() => this.#rotateIfDue(options));
+        void this.#turns.background(() => this.#rotateIfDue(options));
       },
       waitMs,
     );
@@ -104,14 +104,14 @@ export class Rotation {
    * an outage ends, members of a large fleet reach the end of a turn continually: with one turn, each of them would
    * create a key until the first one is stored.
    */
-  async #rotateIfDue({ isLast }: { readonly isLast: boolean }): Promise<void> {
+  async #rotateIfDue({ isLast = false }: { readonly isLast?: boolean }): Promise<void> {
     const { sync, view, writer } = this.#o;
     const began = view.now();
     const reason = this.#isAgeDue() ? 'scheduled' : 'key-version';
     try {
-      await sync.readToWrite({ foreground: false });
+      await sync.readToWrite({});
       if (!isLast && this.#isDue()) {
-        await sync.check.run({ foreground: false });
+        await sync.check.run({});
         this.#waitTurn({ isLast: true });
         return;
       }

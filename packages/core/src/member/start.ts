@@ -53,7 +53,6 @@ export async function startRing(options: MemberParts): Promise<void> {
   };
   const look = async (): Promise<void> => {
     do {
-      closing.throwIfAborted();
       // Decisions that were made before the time changed are discarded.
       if (ringClock.startAgain(view.now())) start.absentSince = undefined;
     } while (!(await attempt(options, start)));
@@ -62,7 +61,6 @@ export async function startRing(options: MemberParts): Promise<void> {
   const cancelNotice = noticeAfterTwoSeconds(options, start);
   const looking = retry(look, {
     waitMs: (error, failures) => {
-      closing.throwIfAborted();
       if (error instanceof RingConflictError) return backoffMs(CONFLICTS, ++conflicts, uniform(random));
       const patience = patienceWithError(error);
       const deadline = deadlineOf(options, start);
@@ -103,7 +101,7 @@ interface Start {
 /** The error with the answers of the services: a call that was cut short by the end of a start shows nothing. */
 function withAnswers({ wraps, store }: MemberParts, error: unknown): unknown {
   if (error instanceof KeyWrapperError) return patienceWithError(error) === 'none' ? error : wraps.lastFailure(error);
-  if (!(error instanceof RingStoreError) || store.location === undefined) return error;
+  if (!(error instanceof RingStoreError)) return error;
   const { kind, detail, revision, serviceCode } = error;
   return new RingStoreError(kind, detail, { revision, serviceCode, location: store.location });
 }
@@ -172,7 +170,7 @@ async function createOrWait(
     return false;
   }
   sync.begin(known, undefined);
-  if (there?.document !== undefined) await sync.rememberPast(there.document, { foreground: false });
+  if (there?.document !== undefined) await sync.rememberPast(there.document, {});
   return isCreated(options);
 }
 

@@ -17,6 +17,9 @@ import type { Repairs } from './repairs.ts';
 const MS = 1_000;
 /** Entries of a document that are unwrapped at once. */
 const BATCH = 4;
+/** Why an entry does not belong to the ring; it is not reported. */
+const CORRUPT = new KeyWrapperError('corrupt', { provider: '', operation: 'unwrap' });
+
 /** How a read of the ring is made. */
 export interface SyncOptions extends CallOptions {
   /** Whether unwraps that are not urgent are deferred: after a notification, the whole fleet reads at once. */
@@ -65,7 +68,7 @@ export class RingSync {
       // An entry that cannot be unwrapped now may be later, although the document stays the same.
       const judgement = this.#o.view.judgement(this.#o.view.now());
       const isUnsettled = document.entries.some((entry) => isFromTheFuture(entry, judgement));
-      const isWhole = failure === undefined && this.#o.view.snapshot.unreadable.length === 0 && !isUnsettled;
+      const isWhole = this.#o.view.snapshot.unreadable.length === 0 && !isUnsettled;
       // A token must not make a member switch to another ring: the next read for another reason decides.
       this.#noteLearned(isWhole && options.forToken !== true ? document : undefined);
     }
@@ -133,7 +136,6 @@ export class RingSync {
       const batch = urgent.filter((entry) => rank(entry) === first);
       if (batch.length === 0 || ageMs(began, this.#o.view.now()) > 4 * this.#o.policy.kmsTimeoutSeconds * MS) break;
       const learned = await this.#unwrapEach(batch.slice(0, BATCH), document, known, options, failures);
-      if (learned.length === 0) continue;
       ({ known, wanted } = checked(withUnwrapped(known, learned, this.#o.view.judgement(this.#o.view.now()))));
     }
     const refused = wanted.filter(({ id }) => isRefused(failures.get(id)));
@@ -169,11 +171,7 @@ export class RingSync {
       const { held, wrap } = result.value;
       const key = unwrappedKey(this.#o.ring, entry, held, wrap, this.#o.view.sealsFrom(entry, now));
       if (belongs(key, entry, document, known, this.#o.view.judgement(now))) return [key];
-      const provider = providersOf(entry);
-      failures.set(
-        entry.id,
-        new KeyWrapperError('corrupt', { provider, operation: 'unwrap', hint: 'the key belongs to another ring' }),
-      );
+      failures.set(entry.id, CORRUPT);
       return [];
     });
   }
@@ -192,7 +190,7 @@ export class RingSync {
     }
     for (const entry of refused) {
       this.#o.wraps.noteCorrupt(entry);
-      failures.set(entry.id, new KeyWrapperError('corrupt', { provider: providersOf(entry), operation: 'unwrap' }));
+      failures.set(entry.id, CORRUPT);
     }
   }
 
@@ -264,8 +262,4 @@ export class RingSync {
 
 function isCorrupt(failure: unknown): boolean {
   return failure instanceof KeyWrapperError && failure.kind === 'corrupt';
-}
-
-function providersOf(entry: RingEntry): string {
-  return [...new Set(entry.wraps.map(({ provider }) => provider))].join(', ');
 }

@@ -273,7 +273,7 @@ export class RingView {
   /** Whether this member's own pin refuses a key. */
   isPinnedOut({ created }: KeyTimes): boolean {
     const { acceptCreatedFromMs } = this.#o;
-    return acceptCreatedFromMs !== undefined && created < acceptCreatedFromMs;
+    return created < (acceptCreatedFromMs ?? Number.NEGATIVE_INFINITY);
   }
 
   /** Timers do not run while a machine is suspended: the first call after `deadline` calls `onOverdue`. */

@@ -139,8 +139,8 @@ export function isCertified(
 ): boolean {
   const right = rightCertificates(ring, key.id, revocation, signers);
   return [...right.keys()].some((id) => {
-    const signer = signers.get(id);
-    return id === key.id || (signer !== undefined && !signer.revoked && isNewer(signer, key));
+    const signer = signers.get(id) as Signer;
+    return id === key.id || (!signer.revoked && isNewer(signer, key));
   });
 }
 

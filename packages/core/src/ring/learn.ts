@@ -189,7 +189,7 @@ export function lineagesOf(ring: string, keys: readonly { entry: RingEntry; sign
     if (!areRightAncestors(ring, entry.ancestors, signer.authenticator)) continue;
     // Both directions: an attacker's key can vouch for the keys of a ring, or name them.
     const linked = [...rightVouchers(ring, entry, signers).keys()].filter((id) => entry.ancestors?.ids.includes(id));
-    const joined = new Set([entry.id, ...linked].flatMap((id) => [...(groupOf.get(id) ?? [])]));
+    const joined = new Set([entry.id, ...linked].flatMap((id) => [...(groupOf.get(id) as ReadonlySet<string>)]));
     for (const id of joined) groupOf.set(id, joined);
   }
   const sorted = keys.map(({ entry }) => entry).toSorted(newestFirst);

@@ -200,7 +200,7 @@ function entryOf(ring: string, key: RingKey, read: RingEntry | undefined, signer
   const isNamed = ({ id: signer }: Signer): boolean => key.ancestors?.ids.includes(signer) === true;
   const ancestral = new Map([...signers].filter(([, signer]) => isNamed(signer)));
   const all = isSparing ? known : vouchersBy(ring, key, ancestral, known);
-  const vouchers = inOrderOf(theirs?.vouchers, all);
+  const vouchers = inOrderOf(all, theirs?.vouchers);
   const revoked = revocationOf(ring, key, theirs?.revoked, signers, isSparing);
   const wraps = spared >= 3 ? withoutForeignWraps(key.wraps) : wrapsOf(ring, key, theirs?.wraps ?? []);
   // An entry that no known key vouches for may be known to other members as it is.
@@ -231,12 +231,12 @@ function revocationOf(
     return { at: mine.at, by: firstOf(MAX_CERTIFICATES, mine.by, others) };
   }
   const all = certificatesFor(ring, key, mine.at, signers, firstOf(MAX_CERTIFICATES, mine.by, others));
-  return { at: mine.at, by: inOrderOf(theirs?.by, isSparing ? firstOf(2, all) : all) };
+  return { at: mine.at, by: inOrderOf(isSparing ? firstOf(2, all) : all, theirs?.by) };
 }
 
 /** Keeps the order of the document: the same set in another order would be written repeatedly. */
-function inOrderOf(read: Macs | undefined, macs: Macs): Macs {
-  return new Map([...(read ?? [])].filter(([id]) => macs.has(id)).concat([...macs]));
+function inOrderOf(macs: Macs, read: Macs = new Map()): Macs {
+  return new Map([...read].filter(([id]) => macs.has(id)).concat([...macs]));
 }
 
 /**
@@ -246,11 +246,7 @@ function inOrderOf(read: Macs | undefined, macs: Macs): Macs {
 function wrapsOf(ring: string, { wraps, authenticator }: RingKey, there: readonly RingWrap[]): readonly RingWrap[] {
   if (authenticator === undefined || wraps.length < MAX_WRAPS) return wraps;
   const right = there.filter((wrap) => isRightWrap(ring, wrap, authenticator));
-  const all = [
-    ...wraps.filter(({ isUnwrapped }) => isUnwrapped),
-    ...right,
-    ...wraps.filter(({ isUnwrapped }) => !isUnwrapped),
-  ];
+  const all = [...wraps.filter(({ isUnwrapped }) => isUnwrapped), ...right, ...wraps];
   return all.filter((wrap, i) => all.findIndex((other) => isSameFact(other, wrap)) === i).slice(0, MAX_WRAPS);
 }
 

@@ -103,8 +103,8 @@ async function anyAlive(
 /** Undefined for a name that another version of this code may have written: its age decides. */
 function contenderOf(name: string): Contender | undefined {
   const match = /^([\w-]{16})\.(\d{1,10})\.(\d{1,20})\.[\w-]{12}$/.exec(name);
-  const [, machine, pid, start] = match ?? [];
-  if (machine === undefined || pid === undefined || start === undefined) return undefined;
+  if (match === null) return undefined;
+  const [, machine, pid, start] = match as unknown as readonly [string, string, string, string];
   return { machine, pid: Number(pid), start };
 }
 
@@ -138,7 +138,7 @@ async function whoAmI(): Promise<Self> {
     unlessMissing(readFile('/proc/sys/kernel/random/boot_id', 'latin1')),
     processStat('self'),
   ]);
-  const machine = createHash('sha256').update(JSON.stringify([hostname(), namespace ?? '', boot ?? '']));
+  const machine = createHash('sha256').update(JSON.stringify([hostname(), namespace, boot]));
   return { machine: machine.digest().toString('base64url', 0, 12), start: own?.start ?? UNKNOWN };
 }
 
@@ -149,9 +149,10 @@ async function whoAmI(): Promise<Self> {
 async function processStat(pid: string): Promise<{ readonly start: string; readonly ended: boolean } | undefined> {
   const text = await unlessMissing(readFile(`/proc/${pid}/stat`, 'latin1'));
   // The second field is the program's name in parentheses, which may hold spaces and parentheses itself.
-  const fields = text?.slice(text.lastIndexOf(')') + 2).split(' ');
-  const start = fields?.[19];
-  return start === undefined ? undefined : { start, ended: fields?.[0] === 'Z' || fields?.[0] === 'X' };
+  if (text === undefined) return undefined;
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  const start = fields[19];
+  return start === undefined ? undefined : { start, ended: fields[0] === 'Z' || fields[0] === 'X' };
 }
 
 /** Reads a fact that a platform may lack or hide; without it, the lock decides with fewer facts. */

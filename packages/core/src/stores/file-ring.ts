@@ -237,9 +237,8 @@ function revisionOf(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('base64url');
 }
 
-/** Passes this package's errors on. Of a system error it keeps the code, but not the text, which names paths. */
+/** Of a system error it keeps the code, but not the text, which names paths. Passes all others on, and this package's. */
 function translate(error: unknown): never {
-  if (error instanceof RingStoreError) throw error;
   if (error instanceof Error && error.name === 'AbortError') {
     throw new RingStoreError('unavailable', 'aborted by the caller');
   }

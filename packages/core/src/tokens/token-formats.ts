@@ -168,11 +168,18 @@ export class PythonTokens implements TokenFormat {
   readonly #state: Pick<SealingState, 'random' | 'hedge'>;
   readonly #maxTokenLength: number;
   readonly #maxPayload: number;
+  readonly #mostPerKey: number;
   /** Keyed by the lease of the data key. */
   readonly #keys = new WeakMap<object, PythonUse>();
 
-  constructor(source: KeySource, state: Pick<SealingState, 'random' | 'hedge'>, maxTokenLength: number) {
+  constructor(
+    source: KeySource,
+    state: Pick<SealingState, 'random' | 'hedge'>,
+    maxTokenLength: number,
+    mostPerKey: number = PYTHON_TOKENS_PER_KEY,
+  ) {
     this.#source = source;
+    this.#mostPerKey = mostPerKey;
     this.#state = state;
     this.#maxTokenLength = maxTokenLength;
     this.#maxPayload = maxPythonPayloadBytes(maxTokenLength);
@@ -181,7 +188,7 @@ export class PythonTokens implements TokenFormat {
   seal(payload: Uint8Array, now: Moment): string {
     checkLength(payload, this.#maxPayload);
     const use = this.#keyOf(this.#source.sealingKey(now).held);
-    if (use.sealed >= PYTHON_TOKENS_PER_KEY) throw new SealUnavailableError('token limit of the key reached');
+    if (use.sealed >= this.#mostPerKey) throw new SealUnavailableError('token limit of the key reached');
     use.sealed += 1;
     const nonce = new Uint8Array(PYTHON_NONCE_BYTES);
     this.#state.random(nonce);

@@ -12,13 +12,13 @@ describe('readBody', () => {
   });
 
   test.each([
-    ['ends early', Readable.from([Buffer.from('ab')]), 3],
-    ['is longer than declared', Readable.from([Buffer.from('abcd')]), 3],
-    ['holds text', Readable.from(['abc']), 3],
-    ['is not a stream', 'abc', 3],
-    ['is missing', undefined, undefined],
-  ])('reports a body that %s as unavailable', async (_, body, declared) => {
-    expect(await readBody(body, declared)).toMatchObject({ failure: { kind: 'unavailable' } });
+    ['ends early', () => Readable.from([Buffer.from('ab')]), 3],
+    ['is longer than declared', () => Readable.from([Buffer.from('abcd')]), 3],
+    ['holds text', () => Readable.from(['abc']), 3],
+    ['is not a stream', () => 'abc', 3],
+    ['is missing', () => undefined, undefined],
+  ])('reports a body that %s as unavailable', async (_, bodyOf, declared) => {
+    expect(await readBody(bodyOf(), declared)).toMatchObject({ failure: { kind: 'unavailable' } });
   });
 
   test('reads the longest document, and stops one byte beyond it', async () => {

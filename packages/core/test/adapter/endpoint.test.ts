@@ -14,13 +14,16 @@ test.each([
   expect(read(url)).toBe(new URL(url).href);
 });
 
-test.each(['http://kms.example', 'http://127.0.0.1.example', 'http://localhost.example', 'http://0.0.0.0:1'])(
-  'the endpoint %s is accepted only where the caller allows plaintext',
-  (url) => {
-    expect(() => read(url)).toThrow(/dangerouslyAllowHttp/);
-    expect(read(url, true)).toBe(new URL(url).href);
-  },
-);
+test.each([
+  'http://kms.example',
+  'http://notlocalhost',
+  'http://127.0.0.1.example',
+  'http://localhost.example',
+  'http://0.0.0.0:1',
+])('the endpoint %s is accepted only where the caller allows plaintext', (url) => {
+  expect(() => read(url)).toThrow(/dangerouslyAllowHttp/);
+  expect(read(url, true)).toBe(new URL(url).href);
+});
 
 test.each([
   'ftp://kms.example',
@@ -28,10 +31,12 @@ test.each([
   '',
   'https://u@h',
   'https://u:canary@h',
+  'https://:canary@h',
   'https://h?canary',
   'https://h#canary',
 ])('the endpoint %o is refused and not repeated', (url) => {
   expect(() => read(url, true)).toThrow(RangeError);
+  expect(() => read(url, true)).toThrow(/^f: endpoint must be an? (?:https:\/\/ )?URL/);
   expect(() => read(url, true)).not.toThrow(/canary/);
 });
 

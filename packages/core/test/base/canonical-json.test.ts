@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { canonicalJson, printFloat } from '../../src/base/canonical-json.ts';
+import { canonicalJson } from '../../src/base/canonical-json.ts';
 
 interface Vector {
   readonly name: string;
@@ -247,14 +247,15 @@ describe('properties', () => {
     );
   });
 
-  test('a float prints as digits that read back as the same float, in the notation of Python', () => {
+  test('a number prints as digits that read back as the same number, in the notation of Python', () => {
     fc.assert(
       fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => {
-        const printed = printFloat(value);
+        const printed = canonicalJson(value);
         expect(Object.is(Number(printed), value)).toBe(true);
         const magnitude = Math.abs(value);
         const plain = magnitude === 0 || (magnitude >= 1e-4 && magnitude < 1e16);
-        expect(printed).toMatch(plain ? /^-?\d+\.\d+$/ : /^-?\d(?:\.\d+)?e[+-]\d\d+$/);
+        expect(printed).toMatch(plain ? /^-?\d+(?:\.\d+)?$/ : /^-?\d(?:\.\d+)?e[+-]\d\d+$/);
+        expect(printed).toBe(numberByTheBooks(value));
       }),
       { numRuns: 2000 },
     );
@@ -263,33 +264,43 @@ describe('properties', () => {
   test.each([
     [1e-4, '0.0001'],
     [1e-5, '1e-05'],
+    [-1.5e-5, '-1.5e-05'],
     [9.999e-5, '9.999e-05'],
-    [1e15, '1000000000000000.0'],
     [9_999_999_999_999_998, '9999999999999998.0'],
+    [2 ** 53 - 1, '9007199254740991'],
+    [-(2 ** 53), '-9007199254740992.0'],
     [1e16, '1e+16'],
-    [1.5e16, '1.5e+16'],
+    [-1.5e16, '-1.5e+16'],
     [1e22, '1e+22'],
     [1e100, '1e+100'],
     [5e-324, '5e-324'],
     [123.456, '123.456'],
     [-0.1, '-0.1'],
     [-0, '-0.0'],
-    [0, '0.0'],
-  ])('the float %d prints as %s', (value, printed) => {
-    expect(printFloat(value)).toBe(printed);
+    [0, '0'],
+  ])('the number %d prints as %s', (value, printed) => {
+    expect(canonicalJson(value)).toBe(printed);
   });
 });
+
+/** Python's notation, from the engine's: a safe integer, else a float. */
+function numberByTheBooks(value: number): string {
+  const text = String(value);
+  if (Object.is(value, -0)) return '-0.0';
+  if (Number.isSafeInteger(value) || !Number.isFinite(value)) return text;
+  const size = Math.abs(value);
+  if (size >= 1e-4 && size < 1e16) return text.includes('.') ? text : `${text}.0`;
+  const [digits, exponent] = value.toExponential().split('e');
+  return `${digits}e${exponent?.[0]}${exponent?.slice(1).padStart(2, '0')}`;
+}
 
 describe('the printer writes the same text as a simple implementation', () => {
   /** A simple implementation: JSON.stringify, then every unit from 0x7f on, and keys by their code points. */
   function byTheBooks(value: unknown): string {
     if (typeof value === 'string') return stringByTheBooks(value);
     if (Array.isArray(value)) return `[${value.map(byTheBooks).join(',')}]`;
-    if (typeof value !== 'object' || value === null) {
-      return Number.isFinite(value) && !(Number.isSafeInteger(value) && !Object.is(value, -0))
-        ? printFloat(Number(value))
-        : String(value);
-    }
+    if (typeof value === 'number') return numberByTheBooks(value);
+    if (typeof value !== 'object' || value === null) return String(value);
     const keys = Object.keys(value).toSorted((a, b) => compare(points(a), points(b)));
     return `{${keys.map((key) => `${stringByTheBooks(key)}:${byTheBooks(Reflect.get(value, key))}`).join(',')}}`;
   }
@@ -339,6 +350,44 @@ describe('the printer writes the same text as a simple implementation', () => {
     const all = Array.from({ length: 0x10000 }, (_, code) => String.fromCharCode(code)).join('');
     expect(canonicalJson([all])).toBe(`[${stringByTheBooks(all)}]`);
     expect(pieced([all]).text).toBe(`[${stringByTheBooks(all)}]`);
+  });
+
+  test.each([
+    ['plain', 'plain text '],
+    ['ASCII, escaped', 'a "b"\\\n\u0001\u007f'],
+    ['beyond ASCII', 'é\n"漢\ud800x\u{1f511}'],
+  ])('writes a text of any length, %s, as a value and as a name', (_, word) => {
+    for (const length of [0, 1, 7, 47, 48, 49, 50, 200, 8_191, 8_192, 8_193, 9_000]) {
+      const text = word.repeat(length / 5 + 1).slice(0, length);
+      const value = { [text]: [text, { [`${text}${text}`]: text.slice(1) }] };
+      expect(canonicalJson(value) === byTheBooks(value)).toBe(true);
+      expect(canonicalJson(text) === stringByTheBooks(text)).toBe(true);
+    }
+  });
+
+  test.each([2, 12, 13, 40])('sorts %d names of one kind by code point: ASCII, surrogates, or above', (count) => {
+    for (const starts of [
+      ['b', 'a'],
+      ['\u{1f511}', '\ud800', '\uffff'],
+      ['\uffff', '\ue000'],
+      ['a', '\u{1f511}', '\uffff'],
+    ]) {
+      const names = Array.from({ length: count }, (__, i) => `${starts[i % starts.length]}${(i * 7) % 41}`);
+      const value = Object.fromEntries(names.map((name, i) => [name, i]));
+      expect(canonicalJson(value, { sortKeys: true })).toBe(byTheBooks(value));
+    }
+  });
+
+  test('writes numbers in rows of any length, with other values between them', () => {
+    for (const length of [2, 7, 8, 9, 1_024, 1_025, 1_026, 2_100]) {
+      const numbers = Array.from({ length }, (_, i) => (i % 5 === 0 ? i : i / 4));
+      for (const at of [0, 1, length - 1]) {
+        for (const edge of [-0, 2 ** 53, 1e-5, 1e300, 'text', [1]]) {
+          const values = numbers.with(at, edge as number);
+          expect(canonicalJson(values) === byTheBooks(values)).toBe(true);
+        }
+      }
+    }
   });
 
   test('writes lone surrogates, escapes, and names of all kinds', () => {
@@ -428,6 +477,18 @@ describe('the printer writes the same text as a simple implementation', () => {
     expect(longest).toBeLessThan(2 ** 20);
   });
 
+  test('a text is passed on in pieces only if it is long, whatever it is part of', () => {
+    const long = 'a'.repeat(500_000);
+    for (const value of ['a'.repeat(4_095), { a: 'a'.repeat(60_000) }, { a: long }, long, [long, 16n ** 100_000n, 1]]) {
+      const pieces: string[] = [];
+      const write = (piece: Uint8Array) => void pieces.push(Buffer.from(piece).toString('latin1'));
+      const rest = canonicalJson(value, { allowBigInt: true, write });
+      const whole = canonicalJson(value, { allowBigInt: true });
+      expect(pieces.length > 0).toBe(whole.length > 65_536);
+      expect(pieces.join('') + rest === whole).toBe(true);
+    }
+  });
+
   test('many members are printed, inside and outside objects', () => {
     const names = Array.from({ length: 50_000 }, (_, i) => `${(i * 7_919) % 50_000}`.padStart(6, 'k'));
     for (const extra of [[], ['\u{1f511}', '\uffff', '\ud800']]) {
@@ -436,7 +497,7 @@ describe('the printer writes the same text as a simple implementation', () => {
     }
   });
 
-  test('the store has the kind file, because only this machine creates rings in it', () => {
+  test('an error of the function that receives the pieces ends the printing', () => {
     const write = () => {
       throw new Error('enough');
     };

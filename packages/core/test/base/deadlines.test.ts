@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { Closing } from '../../src/base/closing.ts';
 import { type CallLimits, Deadlines } from '../../src/base/deadlines.ts';
@@ -56,6 +57,9 @@ test('a call is given up for the reason that comes first, and is not begun if a 
   const soon = called({ atMostMs: 1_000 });
   await clock.advance(1);
   expect([await soon.result, closed.isAborted()]).toEqual(['late', false]);
+  const answered = called({ signal: controller.signal });
+  answered.answer('answer');
+  expect([await answered.result, getEventListeners(controller.signal, 'abort').length]).toEqual(['answer', 1]);
   controller.abort();
   expect([await aborted.result, aborted.isAborted()]).toEqual(['aborted', true]);
   expect(await called({ signal: controller.signal }).result).toBe('aborted');

@@ -19,6 +19,8 @@ test('inspect of a token on the Python wire names the key that has its fingerpri
   await fleet.clock.advance(1_200);
   seal(native);
   expect(native.codec.inspect(token)).toEqual({ ...active, state: 'verify-only', stale: true });
+  await native.codec.revoke(keyId);
+  expect(native.codec.inspect(token)).toEqual({ ...active, keyId: '', state: 'unknown' });
 
   const foreign = `v1.${randomBytes(80).toString('base64url')}`;
   expect(native.codec.inspect(foreign)).toEqual({ format: 'python', keyId: '', state: 'unknown', stale: false });

@@ -41,11 +41,12 @@ async function refusalOf(options: unknown): Promise<Error> {
 
 /** How options are refused, and the expected words that the message lacks. */
 async function refusedWith(options: unknown, { names }: Refusal): Promise<unknown> {
-  const { name, message } = await refusalOf(options);
-  return { error: name, missing: names.filter((word) => !message.includes(word)) };
+  const refusal = await refusalOf(options);
+  const { name, message } = refusal;
+  return { error: name, code: Reflect.get(refusal, 'code'), missing: names.filter((word) => !message.includes(word)) };
 }
 
-const as = ({ error }: Refusal) => ({ error, missing: [] });
+const as = ({ error }: Refusal) => ({ error, code: 'ERR_SEALRING_OPTION', missing: [] });
 
 const typeError = (...names: string[]): Refusal => ({ error: 'TypeError', names });
 const rangeError = (...names: string[]): Refusal => ({ error: 'RangeError', names });
@@ -111,8 +112,8 @@ describe('a wrong option of createKmsCodec is rejected, naming option and value'
     ['role unknown', { role: 'writer' }, rangeError('role', '"writer"')],
     ['role a boolean', { role: true }, typeError('role', 'true')],
     ['role null', { role: null }, typeError('role', 'null')],
-    ['create unknown', { create: 'always' }, rangeError('create', '"always"')],
-    ['create a boolean', { create: false }, typeError('create', 'false')],
+    ['create unknown', { create: 'always' }, rangeError('create must', '"always"')],
+    ['create a boolean', { create: false }, typeError('create must', 'false')],
     ['acceptKeysCreatedAfter a string', { acceptKeysCreatedAfter: '2026-01-01' }, typeError('acceptKeysCreatedAfter')],
     ['acceptKeysCreatedAfter a number', { acceptKeysCreatedAfter: 5 }, typeError('acceptKeysCreatedAfter', '5')],
     [
@@ -147,6 +148,7 @@ describe('a wrong option of createKmsCodec is rejected, naming option and value'
       { dangerouslyTrustStore: 'false' },
       typeError('dangerouslyTrustStore', 'a string'),
     ],
+    ['closeKeyWrappers a string', { closeKeyWrappers: 'no' }, typeError('closeKeyWrappers', 'a string')],
     ['hedge a number', { hedge: 1 }, typeError('hedge', '1')],
     ['maxTokenLength 101', { maxTokenLength: 101 }, rangeError('maxTokenLength', '101')],
     ['maxTokenLength unlimited', { maxTokenLength: Infinity }, rangeError('maxTokenLength', 'Infinity')],

@@ -568,6 +568,20 @@ describe('tokens of a key that only unseals', () => {
   });
 });
 
+test.each<readonly [string, (codec: KmsCodec) => unknown]>([
+  ['for: purpose', (codec) => Reflect.apply(codec.for.bind(codec), undefined, [1])],
+  ['prepare: unknown option "sign"', (codec) => Reflect.apply(codec.prepare.bind(codec), undefined, ['', { sign: 1 }])],
+  ['prepare: signal', (codec) => Reflect.apply(codec.prepare.bind(codec), undefined, ['', { signal: 1 }])],
+  ['rotate: unknown option "soon"', (codec) => Reflect.apply(codec.rotate.bind(codec), undefined, [{ soon: true }])],
+  ['rotate: emergency', (codec) => Reflect.apply(codec.rotate.bind(codec), undefined, [{ emergency: 1 }])],
+  ['revoke: keyId', (codec) => Reflect.apply(codec.revoke.bind(codec), undefined, [1])],
+  ['revokeAllBefore: time', (codec) => Reflect.apply(codec.revokeAllBefore.bind(codec), undefined, [1])],
+])('a wrong argument is a TypeError that begins with %s', async (name, call) => {
+  const codec = await join(newFleet());
+  await expect((async () => call(codec))()).rejects.toThrow(TypeError);
+  await expect((async () => call(codec))()).rejects.toThrow(name);
+});
+
 describe('revokeAllBefore', () => {
   test('a key is revoked if any clock of the fleet may have shown the time when it was created', async () => {
     const fleet = newFleet();
@@ -581,7 +595,7 @@ describe('revokeAllBefore', () => {
   });
 
   test.each([
-    ['a number', 0, TypeError],
+    ['a date that is no Date', { getTime: (): number => 0 }, TypeError],
     ['an invalid Date', new Date(Number.NaN), RangeError],
   ])('refuses %s', async (_, time, error) => {
     const codec = await join(newFleet());
@@ -608,7 +622,8 @@ describe('prepare', () => {
     expect(isOver).toBe(false);
     await fleet.clock.advance(0.001);
     await waiting;
-    expect(codec.prepare(seal(codec))).toBeUndefined();
+    const python = await join(newFleet(), { format: 'python' });
+    for (const each of [codec, python]) expect(each.prepare(seal(each))).toBeUndefined();
     expect([codec, codec.for('cursor')].map(({ clockSkewSeconds }) => clockSkewSeconds)).toEqual([300, 300]);
   });
 });

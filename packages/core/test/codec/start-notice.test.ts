@@ -92,6 +92,26 @@ describe('a start that takes longer than two seconds', () => {
     );
   });
 
+  test('warns about the key wrappers of a ring that exists, if none of them answers', async () => {
+    const keyWrapper = ['aws-kms', 'gcp-kms'].map((provider) => fleet.kms.connect(provider));
+    await fleet.start({ ring: located(), create: 'now', keyWrapper });
+    fleet.kms.hanging = true;
+    const { warned } = await start({ keyWrapper, policy: { startTimeoutSeconds: 8 } });
+    expect(warned).toEqual([
+      expect.stringMatching(/^waiting for the KMS \(aws-kms, gcp-kms\): no answer yet, retrying until .*:08\.\d+Z$/),
+    ]);
+  });
+
+  test('warns with the time of the whole start, if only a failure that is over would end it sooner', async () => {
+    const ring = located();
+    const failure = new RingStoreError('unavailable', 'no such host', { serviceCode: 'ENOTFOUND' });
+    let isStarting = true;
+    fleet.clock.schedule(() => (isStarting = false), 300);
+    const read: RingStore['read'] = (options) => (isStarting ? Promise.reject(failure) : ring.read(options));
+    const { warned } = await start({ ring: { ...ring, read }, role: 'reader' });
+    expect(warned).toEqual([expect.stringContaining(`${NO_RING}; retrying until 2026-11-21T03:02:00.000Z`)]);
+  });
+
   test('warns about an absent ring with the remedy and the time until it is created', async () => {
     const { failure, seconds, warned } = await start({});
     expect(failure).toBeUndefined();

@@ -130,6 +130,17 @@ describe('a start on an empty store', () => {
   });
 });
 
+test('a start counts lost races and failures apart', async () => {
+  const inner = fleet.store.connect();
+  const write: RingStore['write'] = async () => {
+    fleet.store.down = true;
+    throw new RingConflictError();
+  };
+  await start({ ring: { ...inner, write }, policy: { createAfterSeconds: 0, startTimeoutSeconds: 5 } });
+  // The second read is that of the member whose turn it is.
+  expect(stepsOf(times.reads).slice(0, 5)).toEqual([0, 0.0005, 0.1, 0.2, 0.4]);
+});
+
 describe('a start during a temporary failure of the KMS', () => {
   test.each(['throttled', 'unavailable'] as const)(
     'a start while the KMS is %s continues when that has passed',

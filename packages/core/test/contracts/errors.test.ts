@@ -1,9 +1,13 @@
-import { cpSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { INVALID_REASONS, InvalidRequestState } from '../../src/contracts/codec.ts';
+import { CodecClosedError, SEAL_UNAVAILABLE_REASONS, SealUnavailableError } from '../../src/contracts/errors.ts';
+import { KEY_WRAPPER_ERROR_KINDS, KeyWrapperError } from '../../src/contracts/key-wrapper.ts';
+import { RING_STORE_ERROR_KINDS, RingConflictError, RingStoreError } from '../../src/contracts/ring-store.ts';
 import * as core from '../../src/index.ts';
 
 const root = fileURLToPath(new URL('../../../..', import.meta.url));
@@ -65,6 +69,32 @@ test('instanceof of a class that extends one of the package’s is true for its 
   expect(new OwnError('denied', 'x')).toBeInstanceOf(core.RingStoreError);
   expect(new OwnError('denied', 'x') instanceof OwnError).toBe(true);
   expect(new core.RingStoreError('denied', 'x') instanceof OwnError).toBe(false);
+});
+
+const page = readFileSync(join(root, 'docs/errors.md'), 'utf8');
+
+test.each<readonly [string, Error & { readonly help: string }, string]>([
+  ['CodecClosedError', new CodecClosedError(), 'the codec is closed'],
+  ['RingConflictError', new RingConflictError(), 'another writer changed the ring first: read it again'],
+  ...INVALID_REASONS.map(
+    (reason) => [`InvalidRequestState: ${reason}`, new InvalidRequestState(reason), reason] as const,
+  ),
+  ...SEAL_UNAVAILABLE_REASONS.map(
+    (reason) =>
+      [`SealUnavailableError: ${reason}`, new SealUnavailableError(reason), `cannot seal: ${reason}`] as const,
+  ),
+  ...RING_STORE_ERROR_KINDS.map(
+    (kind) => [`RingStoreError: ${kind}`, new RingStoreError(kind, 'x'), `ring store ${kind}: x`] as const,
+  ),
+  ...KEY_WRAPPER_ERROR_KINDS.map((kind) => {
+    const error = new KeyWrapperError(kind, { provider: 'local', operation: 'wrap' });
+    return [`KeyWrapperError: ${kind}`, error, `local wrap: ${kind}`] as const;
+  }),
+])('the error of the section “%s” has its name and message, and leads there', (title, error, message) => {
+  expect(page).toMatch(new RegExp(`^##+ ${title}$`, 'm'));
+  expect([error.name, error.message]).toEqual([title.split(':')[0], message]);
+  const anchor = title.toLowerCase().replaceAll(':', '').replaceAll(' ', '-');
+  expect(error.help).toBe(`https://github.com/sealring/sealring/blob/main/docs/errors.md#${anchor}`);
 });
 
 test('each error class has its own code, which no code of a service replaces', () => {

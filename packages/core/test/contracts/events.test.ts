@@ -139,6 +139,18 @@ test('a revocation that the store refuses is reported as a failed rotation, whil
   expect(of('rotation-failed')).toMatchObject([{ reason: 'revocation', source: 'store', kind: 'unavailable' }]);
 });
 
+test('each channel has a name under sealring:, and computes no event that no one hears', () => {
+  for (const [name, channel] of Object.entries(channels)) {
+    channel.publish(() => ({ ringName: name }) as never);
+    expect([channel.isHeard, heard.pop()]).toEqual([true, { channel: name, event: { ringName: name } }]);
+    unsubscribe(`sealring:${name}`, listen);
+    expect(channel.isHeard).toBe(false);
+    channel.publish(() => {
+      throw new Error('computed');
+    });
+  }
+});
+
 test('the hash of a key id is the beginning of a SHA-256 in base64url', () => {
   const hash = createHash('sha256').update('sealring/v1/event/key').digest('base64url');
   expect(hashedKeyId('key')).toBe(hash.slice(0, 12));

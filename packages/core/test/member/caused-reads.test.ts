@@ -48,7 +48,7 @@ describe('a read that a token causes', () => {
     for (const id of [two.id, undefined, two.id]) reads.noteUnknownKey(id, now());
     await clock.advance(9.999);
     await reads.forToken(now(), { foreground: true });
-    expect(read.mock.calls).toEqual([[{ foreground: false, forToken: true }]]);
+    expect(read.mock.calls).toEqual([[{ forToken: true }]]);
     expect([found.mock.calls, emitRefresh.mock.calls.map(([failure]) => failure)]).toEqual([[[false]], [undefined]]);
     await clock.advance(0.001);
     await reads.forToken(now(), { foreground: true });

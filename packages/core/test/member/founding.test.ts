@@ -22,6 +22,12 @@ async function ring() {
   return parseDocument((await fleet.store.document()) ?? '', 'default');
 }
 
+test('ten members with one store in their process need one data key', async () => {
+  fleet.store.kind = 'memory';
+  await fleet.startAll(10, { ring: fleet.store.connect() });
+  expect(fleet.kms.calls).toEqual({ generate: 1, wrap: 0, unwrap: 10 });
+});
+
 describe('a store that other processes share', () => {
   test('fifty members with separate connections need one data key, its KMS check, and one unwrap for each other member (F6, F8)', async () => {
     const members = await fleet.startAll(50, AT_ONCE);

@@ -4,6 +4,7 @@ import type { KmsCodecOptions } from '../../src/codec/kms-codec-options.ts';
 import { keeperOf } from '../../src/codec/ring-codec.ts';
 import { CodecClosedError } from '../../src/contracts/errors.ts';
 import { RingConflictError, type RingStore } from '../../src/contracts/ring-store.ts';
+import { formatSecretsOf } from '../../src/format-secrets.ts';
 import { CallTimes } from '../support/calls-in-time.ts';
 import { Draws } from '../support/draws.ts';
 import { EventLog } from '../support/event-log.ts';
@@ -77,6 +78,12 @@ describe('reads and KMS checks, at half of every jitter', () => {
     expect(since(times.reads)).toEqual([270, 540, 810, 1_080, 1_350, 1_620]);
     expect(since(times.unwraps)).toEqual([810, 1_620]);
     expect(log.of('refresh')).toEqual(Array.from({ length: 6 }, () => ({ ok: true, seconds: 0 })));
+  });
+
+  test('a ring that is read every 100 ms is read no later because of the least wait between two passes', async () => {
+    await start({ policy: { refreshEverySeconds: 0.1 } });
+    await fleet.clock.advance(0.4);
+    expect(since(times.reads).slice(0, 4)).toEqual([0.09, 0.18, 0.27, 0.36]);
   });
 
   test('a KMS check that is due alone reads nothing', async () => {
@@ -224,6 +231,7 @@ describe('after a push', () => {
     await fleet.clock.advance(0);
     expect(since(times.reads)).toEqual([0]);
     expect(times.unwraps).toEqual([]);
+    expect(log.of('refresh').at(-1)).toEqual({ ok: true, seconds: 0 });
     // The call after a refusal keeps its time, whatever notifications arrive meanwhile.
     await fleet.clock.advance(20);
     expect(times.unwraps.length).toBeGreaterThan(0);
@@ -262,12 +270,13 @@ describe('a rotation, at half of every wait (F7)', () => {
   }
 
   test('waits two turns, each of which reads, and is done', async () => {
-    await startBeforeDue();
+    const member = await startBeforeDue();
     await fleet.clock.advance(1_000);
     // The rotation is found due at 270 s. The reads in between continue.
     expect(since(times.reads)).toEqual([270, 270 + TURN, 540, 270 + 2 * TURN, 810].map(about));
     expect(since(times.generates)).toEqual([about(270 + 2 * TURN)]);
     expect(log.of('rotation')).toMatchObject([{ reason: 'scheduled' }]);
+    expect(member.codec.health()).toMatchObject({ status: 'ok', lastError: undefined });
   });
 
   test('a rotation that fails is reported at once, and tried again after ¾ of 120 s, doubling up to kmsCheckEvery, and a turn', async () => {
@@ -473,6 +482,20 @@ describe('callers that wait, and calls without one', () => {
     const done = run(member);
     await fleet.clock.advance(1);
     await expect(done).resolves.toBeUndefined();
+    expect(since(times.unwraps).slice(0, 2)).toEqual([0, 0.1]);
+  });
+
+  test.each<readonly [string, (member: Member) => Promise<void> | undefined]>([
+    ['a token', (member) => member.codec.prepare(seal(member))],
+    ['a token of another format', ({ codec }) => formatSecretsOf(codec, 'python').noteUnknownKey()],
+  ])('%s that waits for an overdue pass tries the KMS again', async (_, wait) => {
+    const member = await start();
+    fleet.clock.suspend(1_000);
+    mark();
+    fleet.kms.failNext = 1;
+    const waited = wait(member);
+    await fleet.clock.advance(1);
+    await waited;
     expect(since(times.unwraps).slice(0, 2)).toEqual([0, 0.1]);
   });
 

@@ -38,7 +38,7 @@ async function learnedFrom(entries: readonly RingEntry[], facts?: Facts) {
   const { options, calls, onKmsCheck } = setUp(facts);
   const result = await learnAnew(documentWith(...entries), options).then(
     ({ keys }) => keys.map((each) => (each.revoked ? -numberOf(each) : numberOf(each))),
-    (error: unknown) => (error instanceof LineageError ? 'lineages' : (error as KeyWrapperError).kind),
+    (error: KeyWrapperError | LineageError) => (error instanceof LineageError ? `${error.kind}: lineages` : error.kind),
   );
   return { result, calls, checks: onKmsCheck.mock.calls.length };
 }
@@ -54,7 +54,7 @@ describe('the first read of a ring', () => {
     ['a failure among others that may pass ends it after those', { 3: 'unavailable' }, 'unavailable', [5, 4, 3, 2, 1]],
     ['a corrupt root is left out', { 1: 'corrupt' }, [2, 3, 4, 5], [5, 4, 3, 2, 1]],
     ['a refused root is left out', { 1: 'denied' }, [2, 3, 4, 5], [5, 4, 3, 2, 1]],
-    ['a corrupt link leaves two lineages', { 3: 'corrupt' }, 'lineages', [5, 4, 3, 2, 1]],
+    ['a corrupt link leaves two lineages', { 3: 'corrupt' }, 'corrupt: lineages', [5, 4, 3, 2, 1]],
     [
       'only corrupt keys are an error',
       { 1: 'corrupt', 2: 'corrupt', 3: 'corrupt', 4: 'corrupt', 5: 'corrupt' },
@@ -86,7 +86,14 @@ describe('the first read of a ring', () => {
     ['a revocation that only the key certifies does', [entry(1, [], revokedBy(1, 1)), entry(2, [1])], [-1, 2], [2, 1]],
     ['a claim that no key certifies is ignored', [entry(1, [], revokedBy(1, 8)), entry(2, [1])], [1, 2], [2, 1]],
     ['a revoked key of another lineage is left out', [entry(1, [], revokedBy(1, 1)), entry(2, [])], [2], [2, 1]],
-    ['two lineages are an error', [entry(1, []), entry(2, [])], 'lineages', [2, 1]],
+    ['two lineages are an error', [entry(1, []), entry(2, [])], 'corrupt: lineages', [2, 1]],
+    [
+      'two lineages are one, even if a key of either is revoked',
+      [entry(1, [], revokedBy(1, 1)), entry(2, [1]), entry(3, [])],
+      'corrupt: lineages',
+      [3, 2, 1],
+    ],
+    ['keys that are all revoked are learned as such', [entry(1, [], revokedBy(1, 1))], [-1], [1]],
     [
       'an expired key can link two keys',
       [entry(1, []), entry(2, [1], { opensUntil: judgementOf().nowMs }), entry(3, [2])],

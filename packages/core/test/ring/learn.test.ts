@@ -5,6 +5,7 @@ import { belongs, learn, lineagesOf, withUnwrapped } from '../../src/ring/learn.
 import { createSnapshot, type RingSnapshot } from '../../src/ring/snapshot.ts';
 import { lacks } from '../../src/ring/written-document.ts';
 import {
+  ancestorsBy,
   documentWith,
   entryBy,
   judgementOf,
@@ -376,6 +377,16 @@ describe('a lineage', () => {
       keysOf([one, first], [two, second], [three, spoilt], [four, entryBy(four, [stranger])]),
     );
     expect(groups.toSorted((a, b) => b.length - a.length)).toEqual([[two.id, one.id], [three.id], [four.id]]);
+  });
+
+  test.each([
+    ['does not name the key that vouches for it', ancestorsBy(two, [])],
+    ['did not state its ancestors itself', ancestorsBy(stranger, [one])],
+    ['states no ancestors', undefined],
+  ])('a lineage ends at a key that %s', (_, ancestors) => {
+    const groups = lineagesOf(RING, keysOf([one, first], [two, { ...second, ancestors }]));
+    expect(groups.flat().toSorted()).toEqual([one.id, two.id].toSorted());
+    expect(groups).toHaveLength(2);
   });
 
   test('a lineage is joined by a link that comes last', () => {

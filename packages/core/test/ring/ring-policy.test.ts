@@ -10,6 +10,7 @@ describe('the times that depend on no other time', () => {
     ['createAfterSeconds', 0, 86_400],
     ['kmsTimeoutSeconds', 0.01, 300],
     ['startTimeoutSeconds', 0.01, 86_400],
+    ['keyVersionEverySeconds', 0, 366 * 86_400],
     ['missRefreshSeconds', 0, 86_400],
   ] as const)('%s may be from %d to %d', (name, least, most) => {
     for (const seconds of [least, (least + most) / 2, most]) {

@@ -353,6 +353,9 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
     ['longer at its end', (name: string) => `${name}.x`],
   ])('a lock holder whose name is %s belongs to another version, and its age decides', async (_, rename) => {
     const left = await leave(rename);
+    vi.spyOn(process, 'kill').mockImplementation(() => {
+      throw systemError('ESRCH');
+    });
     expect(await isFree()).toBe(false);
     utimesSync(left, LONG_AGO, LONG_AGO);
     expect(await isFree()).toBe(true);

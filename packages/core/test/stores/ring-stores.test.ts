@@ -236,7 +236,12 @@ describe('file ring: content that is not a ring is never absent', () => {
   test.each([[undefined], [null], [''], ['a\0b'], [Buffer.from('x')], [new URL('file:///x')]])(
     '%o is not a path',
     (path) => {
-      expect(() => Reflect.apply(fileRing, undefined, [path])).toThrow(TypeError);
+      const refusal = {
+        name: 'TypeError',
+        code: 'ERR_SEALRING_OPTION',
+        message: expect.stringMatching(/^fileRing: path /),
+      };
+      expect(() => Reflect.apply(fileRing, undefined, [path])).toThrow(expect.objectContaining(refusal));
     },
   );
 
@@ -290,8 +295,11 @@ describe('file ring: content that is not a ring is never absent', () => {
       await expect(ring.write('x', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
       await expect(ring.write('x', { expected: 'another' })).rejects.toBeInstanceOf(RingConflictError);
       expect((await readFile(path)).equals(content)).toBe(true);
-      const { revision } = error as RingStoreError;
-      expect(revision).toEqual(expect.any(String));
+      const { revision: before } = error as RingStoreError;
+      expect(before).toEqual(expect.any(String));
+      await utimes(path, 1, 1);
+      await expect(ring.write('x', { expected: before })).rejects.toBeInstanceOf(RingConflictError);
+      const { revision } = (await ring.read().catch((reason: unknown) => reason)) as RingStoreError;
       await ring.write('x', { expected: revision });
       expect((await ring.read())?.document).toBe('x');
     },
@@ -301,6 +309,7 @@ describe('file ring: content that is not a ring is never absent', () => {
     const path = await freshPath();
     await mkdir(path);
     await expect(fileRing(path).read()).rejects.toMatchObject(failed('corrupt'));
+    await expect(fileRing(path).write('x', { expected: undefined })).rejects.toMatchObject(failed('corrupt'));
   });
 
   test.skipIf(process.platform === 'win32')(

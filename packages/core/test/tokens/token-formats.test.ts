@@ -11,6 +11,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { Moment } from '../../src/base/clock.ts';
 import { AesGcmRequestStateCodec } from '../../src/codec/aes-gcm-codec.ts';
 import { InvalidRequestState } from '../../src/contracts/codec.ts';
+import { SealUnavailableError } from '../../src/contracts/errors.ts';
 import { derivePythonKey } from '../../src/formats/python.ts';
 import { decodeToken } from '../../src/formats/sealring-token.ts';
 import { DataKey } from '../../src/keys/data-key.ts';
@@ -246,6 +247,17 @@ describe('tokens of the Python SDK', () => {
     const tokens = python([newKey(), newKey()]);
     for (let i = 0; i < 5; i++) tokens.open(tokens.seal(state, now), now);
     expect(secrets).toHaveBeenCalledTimes(2);
+  });
+
+  test('a data key seals a limited number of Python tokens, and another one as many again', () => {
+    const keys = [newKey(), newKey()];
+    const source = sourceOf(keys);
+    const tokens = new PythonTokens(source, { random, hedge: false }, MAX_LENGTH, 2);
+    for (let i = 0; i < 2; i++) tokens.seal(state, now);
+    expect(() => tokens.seal(state, now)).toThrow('cannot seal: token limit of the key reached');
+    keys.shift();
+    for (let i = 0; i < 2; i++) tokens.seal(state, now);
+    expect(() => tokens.seal(state, now)).toThrow(SealUnavailableError);
   });
 
   // Found by search: their keys on this wire have one fingerprint, of 32 bits.
