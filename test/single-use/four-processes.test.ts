@@ -12,6 +12,8 @@ import type { ServerSettings } from './server.ts';
 const PROGRAM = fileURLToPath(new URL('server.ts', import.meta.url));
 const PROCESSES = 4;
 const REDEMPTIONS = 1_000;
+/** With the store down, and up again. */
+const FEW = 100;
 /** How long a token is valid by the fast clock. */
 const LIFE_SECONDS = 4;
 const REFUSED = {
@@ -46,13 +48,13 @@ async function mint(url: string | undefined): Promise<string> {
 }
 
 /** Redeems one token everywhere at once; every answer is the tool's or the one refusal. Returns how many succeed. */
-async function redeemEverywhere(urls: readonly string[], token: string): Promise<number> {
-  const calls = Array.from({ length: REDEMPTIONS }, (_, index) => call(urls[index % PROCESSES], token));
+async function redeemEverywhere(urls: readonly string[], token: string, times = REDEMPTIONS): Promise<number> {
+  const calls = Array.from({ length: times }, (_, index) => call(urls[index % PROCESSES], token));
   const answers = await Promise.all(calls);
   const refused = answers.filter(({ error }) => error !== undefined);
   for (const { error } of refused) expect(error).toEqual(REFUSED);
   const served = answers.filter(({ result }) => result?.content?.[0]?.text === 'refunded');
-  expect(refused.length + served.length).toBe(REDEMPTIONS);
+  expect(refused.length + served.length).toBe(times);
   return served.length;
 }
 
@@ -68,28 +70,30 @@ test.each(['redis', 'postgres', 'dynamodb'] as const)(
     const settings = { key: randomBytes(32).toString('base64'), store, address: engine.address };
     const urls = await Promise.all(Array.from({ length: PROCESSES }, () => serve(settings)));
 
-    for (let round = 1; round <= 3; round++) {
-      const token = await mint(urls[round]);
-      expect(await redeemEverywhere(urls, token)).toBe(1);
-      expect(await redeemedOn(urls)).toBe(round);
-    }
+    expect(await redeemEverywhere(urls, await mint(urls[1]))).toBe(1);
+    expect(await redeemedOn(urls)).toBe(1);
 
     const token = await mint(urls[0]);
     await engine.kill();
-    expect(await redeemEverywhere(urls, token)).toBe(0);
-    expect(await redeemedOn(urls)).toBe(3);
+    expect(await redeemEverywhere(urls, token, FEW)).toBe(0);
+    expect(await redeemedOn(urls)).toBe(1);
 
     if (engine.start === undefined) return;
     await engine.start();
-    expect(await redeemEverywhere(urls, await mint(urls[0]))).toBe(1);
-    expect(await redeemedOn(urls)).toBe(4);
+    expect(await redeemEverywhere(urls, await mint(urls[0]), FEW)).toBe(1);
+    expect(await redeemedOn(urls)).toBe(2);
   },
 );
 
-test.each(
-  (['redis', 'postgres', 'dynamodb'] as const).flatMap((store) => [90, 290].map((apart) => [store, apart] as const)),
-)('two servers whose clocks differ by %i s redeem a token once on %s (F48)', async (store, apart) => {
-  const { address } = await engines[store](closing);
+test.each(['redis', 'postgres', 'dynamodb'] as const)(
+  'two servers whose clocks differ by 90 or 290 s redeem a token once on %s (F48)',
+  async (store) => {
+    const { address } = await engines[store](closing);
+    await Promise.all([90, 290].map((apart) => redeemApart(store, address, apart)));
+  },
+);
+
+async function redeemApart(store: ServerSettings['store'], address: string, apart: number): Promise<void> {
   const settings = { key: randomBytes(32).toString('base64'), store, address, futureSkewSeconds: 0 };
   const behind = await serve({ ...settings, ttlSeconds: apart + LIFE_SECONDS });
   const ahead = await serve({ ...settings, ttlSeconds: apart + LIFE_SECONDS, aheadSeconds: apart });
@@ -101,4 +105,4 @@ test.each(
   expect((await call(behind, another)).error).toBeUndefined();
   expect((await call(behind, token)).error).toEqual(REFUSED);
   expect(await redeemedOn([behind, ahead])).toBe(2);
-});
+}
