@@ -1,27 +1,15 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { describeSingleUse } from '@sealring/conformance';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { pythonWithPackage } from '../python/python-package.ts';
-import { callTool, type ToolAnswer } from '../support/call-tool.ts';
+import type { ToolAnswer } from '../support/call-tool.ts';
 import { until } from '../support/until.ts';
 import { type Engine, engines, wayTo } from './engines.ts';
 import { PythonStores } from './python-store.ts';
 import type { ServerSettings } from './server.ts';
+import { call, LIFE_SECONDS, mint, REFUSED, servePython, serveTypeScript } from './servers.ts';
 
-const PYTHON_PROGRAM = fileURLToPath(new URL('server.py', import.meta.url));
-const TYPESCRIPT_PROGRAM = fileURLToPath(new URL('server.ts', import.meta.url));
 const REDEMPTIONS = 200;
-/** How long a token is valid by the fast clock. */
-const LIFE_SECONDS = 4;
-const REFUSED = {
-  code: -32602,
-  message: 'Invalid or expired requestState',
-  data: { reason: 'invalid_request_state' },
-};
 const STORES = ['redis', 'postgres', 'dynamodb'] as const;
 type Language = 'Python' | 'TypeScript';
 
@@ -35,24 +23,8 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-/** A server process and its address. */
-async function serve(language: Language, settings: ServerSettings): Promise<string> {
-  const [program, path] = language === 'Python' ? [python, PYTHON_PROGRAM] : [process.execPath, TYPESCRIPT_PROGRAM];
-  const child: ChildProcess = spawn(program, [path, JSON.stringify(settings)], { stdio: ['pipe', 'pipe', 'inherit'] });
-  closing.push(() => child.kill('SIGKILL'));
-  if (child.stdout === null) throw new Error('no output');
-  const [port] = await once(createInterface({ input: child.stdout }), 'line');
-  return `http://127.0.0.1:${String(port)}`;
-}
-
-const call = (url: string, requestState?: string): Promise<ToolAnswer> =>
-  callTool(`${url}/mcp`, { name: 'refund', requestState });
-
-async function mint(url: string): Promise<string> {
-  const { result } = await call(url);
-  expect(result?.requestState).toMatch(/^v1\./);
-  return result?.requestState ?? '';
-}
+const serve = (language: Language, settings: ServerSettings): Promise<string> =>
+  language === 'Python' ? servePython(python, settings, closing) : serveTypeScript(settings, closing);
 
 const isServed = ({ result }: ToolAnswer): boolean => result?.content?.[0]?.text === 'refunded';
 
