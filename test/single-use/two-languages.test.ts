@@ -66,20 +66,20 @@ describe.each(STORES)('on %s', (store) => {
     }
   });
 
-  test.each([
-    ['Python', 'TypeScript'],
-    ['TypeScript', 'Python'],
-  ] as const)('a %s server whose clock is 290 s behind refuses what a %s server redeemed (F48)', async (slow, fast) => {
+  test('a server of one language whose clock is 290 s behind refuses what a server of the other redeemed (F48)', async () => {
     const { settings } = await startEngine(store);
-    const timed = { ...settings, ttlSeconds: 290 + LIFE_SECONDS };
-    const behind = await serve(slow, timed);
-    const ahead = await serve(fast, { ...timed, aheadSeconds: 290 });
-    const [token, another] = [await mint(behind), await mint(behind)];
-    const minted = Date.now();
-    expect(isServed(await call(ahead, token))).toBe(true);
-    await until(() => Date.now() > minted + (LIFE_SECONDS + 1) * 1_000);
-    expect(isServed(await call(behind, another))).toBe(true);
-    expect((await call(behind, token)).error).toEqual(REFUSED);
+    const redeemed = async (slow: Language, fast: Language): Promise<void> => {
+      const timed = { ...settings, ttlSeconds: 290 + LIFE_SECONDS };
+      const behind = await serve(slow, timed);
+      const ahead = await serve(fast, { ...timed, aheadSeconds: 290 });
+      const [token, another] = [await mint(behind), await mint(behind)];
+      const minted = Date.now();
+      expect(isServed(await call(ahead, token))).toBe(true);
+      await until(() => Date.now() > minted + (LIFE_SECONDS + 1) * 1_000);
+      expect(isServed(await call(behind, another))).toBe(true);
+      expect((await call(behind, token)).error).toEqual(REFUSED);
+    };
+    await Promise.all([redeemed('Python', 'TypeScript'), redeemed('TypeScript', 'Python')]);
   });
 });
 
