@@ -2,6 +2,7 @@
 eight processes start at once."""
 
 import base64
+import functools
 import time
 
 from sealring import (
@@ -20,6 +21,8 @@ from sealring import (
 )
 
 
+# Making a client of these SDKs costs more than a hundred calls: one for a process, which the stores share.
+@functools.cache
 def client(service, endpoint, keys=("test", "test")):
     import boto3
     from botocore.config import Config
@@ -99,8 +102,25 @@ def key_wrapper(options):
         return LocalKeyWrapper(master_key=base64.b64decode(options["masterKey"]))
     keys = options.get("credentials", ("test", "test"))
     return AwsKmsKeyWrapper(
-        key_id=options["keyId"], client=client("kms", options["endpoint"], keys)
+        key_id=options["keyId"], client=client("kms", options["endpoint"], tuple(keys))
     )
+
+
+@functools.cache
+def gcs_client(endpoint):
+    from google.auth.credentials import AnonymousCredentials
+    from google.cloud import storage
+
+    return storage.Client(
+        project="test", credentials=AnonymousCredentials(), client_options={"api_endpoint": endpoint}
+    )
+
+
+@functools.cache
+def azure_container(url, key):
+    from azure.storage.blob import ContainerClient
+
+    return ContainerClient.from_container_url(url, credential=key, retry_total=0)
 
 
 def cloud_ring(options):
@@ -111,19 +131,8 @@ def cloud_ring(options):
             table=options["table"], name=options["name"], client=client("dynamodb", options["endpoint"])
         )
     if options["store"] == "gcs":
-        from google.auth.credentials import AnonymousCredentials
-        from google.cloud import storage
-
-        made = storage.Client(
-            project="test",
-            credentials=AnonymousCredentials(),
-            client_options={"api_endpoint": options["endpoint"]},
-        )
-        return GcsRing(bucket=options["bucket"], object=options["name"], client=made)
-    from azure.storage.blob import ContainerClient
-
-    container = ContainerClient.from_container_url(options["container"], credential=options["key"], retry_total=0)
-    return AzureBlobRing(client=container.get_blob_client(options["name"]))
+        return GcsRing(bucket=options["bucket"], object=options["name"], client=gcs_client(options["endpoint"]))
+    return AzureBlobRing(client=azure_container(options["container"], options["key"]).get_blob_client(options["name"]))
 
 
 def ring(options):
@@ -137,5 +146,5 @@ def ring(options):
     return S3Ring(
         bucket=options["bucket"],
         key=options["key"],
-        client=client("s3", options["endpoint"], keys),
+        client=client("s3", options["endpoint"], tuple(keys)),
     )

@@ -1,61 +1,33 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
-import { callTool, type ToolAnswer } from '../support/call-tool.ts';
 import { until } from '../support/until.ts';
 import { engines } from './engines.ts';
 import type { ServerSettings } from './server.ts';
+import { call, LIFE_SECONDS, mint, REFUSED, serveTypeScript } from './servers.ts';
 
-const PROGRAM = fileURLToPath(new URL('server.ts', import.meta.url));
 const PROCESSES = 4;
 const REDEMPTIONS = 1_000;
-/** How long a token is valid by the fast clock. */
-const LIFE_SECONDS = 4;
-const REFUSED = {
-  code: -32602,
-  message: 'Invalid or expired requestState',
-  data: { reason: 'invalid_request_state' },
-};
+/** With the store down, and up again. */
+const FEW = 100;
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-/** A server process and its address. */
-async function serve(settings: ServerSettings): Promise<string> {
-  const child: ChildProcess = spawn(process.execPath, [PROGRAM, JSON.stringify(settings)], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
-  closing.push(() => child.kill('SIGKILL'));
-  if (child.stdout === null) throw new Error('no output');
-  const [port] = await once(createInterface({ input: child.stdout }), 'line');
-  return `http://127.0.0.1:${String(port)}`;
-}
-
-const call = (url: string | undefined, requestState?: string): Promise<ToolAnswer> =>
-  callTool(`${url}/mcp`, { name: 'refund', requestState });
-
-async function mint(url: string | undefined): Promise<string> {
-  const { result } = await call(url);
-  expect(result?.requestState).toMatch(/^v1\./);
-  return result?.requestState ?? '';
-}
+const serve = (settings: ServerSettings): Promise<string> => serveTypeScript(settings, closing);
 
 /**
  * Redeems one token everywhere at once; every answer is the tool's answer or the standard refusal. Returns how many
  * succeed.
  */
-async function redeemEverywhere(urls: readonly string[], token: string): Promise<number> {
-  const calls = Array.from({ length: REDEMPTIONS }, (_, index) => call(urls[index % PROCESSES], token));
+async function redeemEverywhere(urls: readonly string[], token: string, times = REDEMPTIONS): Promise<number> {
+  const calls = Array.from({ length: times }, (_, index) => call(urls[index % PROCESSES], token));
   const answers = await Promise.all(calls);
   const refused = answers.filter(({ error }) => error !== undefined);
   for (const { error } of refused) expect(error).toEqual(REFUSED);
   const served = answers.filter(({ result }) => result?.content?.[0]?.text === 'refunded');
-  expect(refused.length + served.length).toBe(REDEMPTIONS);
+  expect(refused.length + served.length).toBe(times);
   return served.length;
 }
 
@@ -71,28 +43,31 @@ test.each(['redis', 'postgres', 'dynamodb'] as const)(
     const settings = { key: randomBytes(32).toString('base64'), store, address: engine.address };
     const urls = await Promise.all(Array.from({ length: PROCESSES }, () => serve(settings)));
 
-    for (let round = 1; round <= 3; round++) {
-      const token = await mint(urls[round]);
-      expect(await redeemEverywhere(urls, token)).toBe(1);
-      expect(await redeemedOn(urls)).toBe(round);
-    }
+    expect(await redeemEverywhere(urls, await mint(urls[1]))).toBe(1);
+    expect(await redeemedOn(urls)).toBe(1);
 
     const token = await mint(urls[0]);
     await engine.kill();
-    expect(await redeemEverywhere(urls, token)).toBe(0);
-    expect(await redeemedOn(urls)).toBe(3);
+    expect(await redeemEverywhere(urls, token, FEW)).toBe(0);
+    expect(await redeemedOn(urls)).toBe(1);
 
     if (engine.start === undefined) return;
     await engine.start();
-    expect(await redeemEverywhere(urls, await mint(urls[0]))).toBe(1);
-    expect(await redeemedOn(urls)).toBe(4);
+    expect(await redeemEverywhere(urls, await mint(urls[0]), FEW)).toBe(1);
+    expect(await redeemedOn(urls)).toBe(2);
   },
 );
 
-test.each(
-  (['redis', 'postgres', 'dynamodb'] as const).flatMap((store) => [90, 290].map((apart) => [store, apart] as const)),
-)('two servers whose clocks differ by %i s redeem a token once on %s (F48)', async (store, apart) => {
-  const { address } = await engines[store](closing);
+test.each(['redis', 'postgres', 'dynamodb'] as const)(
+  'two servers whose clocks differ by 90 or 290 s redeem a token once on %s (F48)',
+  async (store) => {
+    const { address } = await engines[store](closing);
+    expect(await Promise.all([90, 290].map((apart) => redeemedApart(store, address, apart)))).toEqual([2, 2]);
+  },
+);
+
+/** Redeems two tokens at servers so far apart, one of them also after the fast clock's end. Returns how many succeed. */
+async function redeemedApart(store: ServerSettings['store'], address: string, apart: number): Promise<number> {
   const settings = { key: randomBytes(32).toString('base64'), store, address, futureSkewSeconds: 0 };
   const behind = await serve({ ...settings, ttlSeconds: apart + LIFE_SECONDS });
   const ahead = await serve({ ...settings, ttlSeconds: apart + LIFE_SECONDS, aheadSeconds: apart });
@@ -103,5 +78,5 @@ test.each(
   await until(() => Date.now() > minted + (LIFE_SECONDS + 1) * 1_000);
   expect((await call(behind, another)).error).toBeUndefined();
   expect((await call(behind, token)).error).toEqual(REFUSED);
-  expect(await redeemedOn([behind, ahead])).toBe(2);
-});
+  return redeemedOn([behind, ahead]);
+}

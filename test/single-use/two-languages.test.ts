@@ -1,27 +1,15 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { describeSingleUse } from '@sealring/conformance';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { pythonWithPackage } from '../python/python-package.ts';
-import { callTool, type ToolAnswer } from '../support/call-tool.ts';
+import type { ToolAnswer } from '../support/call-tool.ts';
 import { until } from '../support/until.ts';
 import { type Engine, engines, wayTo } from './engines.ts';
 import { PythonStores } from './python-store.ts';
 import type { ServerSettings } from './server.ts';
+import { call, LIFE_SECONDS, mint, REFUSED, servePython, serveTypeScript } from './servers.ts';
 
-const PYTHON_PROGRAM = fileURLToPath(new URL('server.py', import.meta.url));
-const TYPESCRIPT_PROGRAM = fileURLToPath(new URL('server.ts', import.meta.url));
 const REDEMPTIONS = 200;
-/** How long a token is valid by the fast clock. */
-const LIFE_SECONDS = 4;
-const REFUSED = {
-  code: -32602,
-  message: 'Invalid or expired requestState',
-  data: { reason: 'invalid_request_state' },
-};
 const STORES = ['redis', 'postgres', 'dynamodb'] as const;
 type Language = 'Python' | 'TypeScript';
 
@@ -35,54 +23,28 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-/** A server process and its address. */
-async function serve(language: Language, settings: ServerSettings): Promise<string> {
-  const [program, path] = language === 'Python' ? [python, PYTHON_PROGRAM] : [process.execPath, TYPESCRIPT_PROGRAM];
-  const child: ChildProcess = spawn(program, [path, JSON.stringify(settings)], { stdio: ['pipe', 'pipe', 'inherit'] });
-  closing.push(() => child.kill('SIGKILL'));
-  if (child.stdout === null) throw new Error('no output');
-  const [port] = await once(createInterface({ input: child.stdout }), 'line');
-  return `http://127.0.0.1:${String(port)}`;
-}
-
-const call = (url: string, requestState?: string): Promise<ToolAnswer> =>
-  callTool(`${url}/mcp`, { name: 'refund', requestState });
-
-async function mint(url: string): Promise<string> {
-  const { result } = await call(url);
-  expect(result?.requestState).toMatch(/^v1\./);
-  return result?.requestState ?? '';
-}
+const serve = (language: Language, settings: ServerSettings, stopping = closing): Promise<string> =>
+  language === 'Python' ? servePython(python, settings, stopping) : serveTypeScript(settings, stopping);
 
 const isServed = ({ result }: ToolAnswer): boolean => result?.content?.[0]?.text === 'refunded';
 
-async function startEngine(store: (typeof STORES)[number]): Promise<{ engine: Engine; settings: ServerSettings }> {
-  const engine = await engines[store](closing);
-  return { engine, settings: { key: randomBytes(32).toString('base64'), store, address: engine.address } };
-}
-
 describe.each(STORES)('on %s', (store) => {
-  test('a token redeemed by a server of one language is refused by the server of the other, whichever sealed it', async () => {
-    const { engine, settings } = await startEngine(store);
-    const ours = await serve('TypeScript', settings);
-    const theirs = await serve('Python', settings);
-    for (const sealedBy of [ours, theirs]) {
-      for (const redeemedBy of [ours, theirs]) {
-        const token = await mint(sealedBy);
-        expect(isServed(await call(redeemedBy, token))).toBe(true);
-        for (const replayedAt of [ours, theirs]) expect((await call(replayedAt, token)).error).toEqual(REFUSED);
-      }
-    }
-    const [token, another] = [await mint(ours), await mint(theirs)];
-    await engine.kill();
-    expect((await call(theirs, token)).error).toEqual(REFUSED);
-    expect((await call(ours, another)).error).toEqual(REFUSED);
+  const stopping: (() => unknown)[] = [];
+  let engine: Engine;
+  let settings: ServerSettings;
+  /** Two servers of each language. */
+  let urls: readonly string[] = [];
+  beforeAll(async () => {
+    engine = await engines[store](stopping);
+    settings = { key: randomBytes(32).toString('base64'), store, address: engine.address };
+    const languages = ['TypeScript', 'Python', 'TypeScript', 'Python'] as const;
+    urls = await Promise.all(languages.map((language) => serve(language, settings, stopping)));
+  }, 600_000);
+  afterAll(async () => {
+    for (const stop of stopping.toReversed()) await stop();
   });
 
   test(`one of ${REDEMPTIONS} concurrent redemptions over two processes of each language succeeds`, async () => {
-    const { settings } = await startEngine(store);
-    const languages = ['TypeScript', 'Python', 'TypeScript', 'Python'] as const;
-    const urls = await Promise.all(languages.map((language) => serve(language, settings)));
     for (const url of urls) {
       const token = await mint(url);
       const calls = Array.from({ length: REDEMPTIONS }, (_, at) => call(urls[at % urls.length] ?? '', token));
@@ -94,20 +56,35 @@ describe.each(STORES)('on %s', (store) => {
     }
   });
 
-  test.each([
-    ['Python', 'TypeScript'],
-    ['TypeScript', 'Python'],
-  ] as const)('a %s server whose clock is 290 s behind refuses what a %s server redeemed (F48)', async (slow, fast) => {
-    const { settings } = await startEngine(store);
-    const timed = { ...settings, ttlSeconds: 290 + LIFE_SECONDS };
-    const behind = await serve(slow, timed);
-    const ahead = await serve(fast, { ...timed, aheadSeconds: 290 });
-    const [token, another] = [await mint(behind), await mint(behind)];
-    const minted = Date.now();
-    expect(isServed(await call(ahead, token))).toBe(true);
-    await until(() => Date.now() > minted + (LIFE_SECONDS + 1) * 1_000);
-    expect(isServed(await call(behind, another))).toBe(true);
-    expect((await call(behind, token)).error).toEqual(REFUSED);
+  test('a server of one language whose clock is 290 s behind refuses what a server of the other redeemed (F48)', async () => {
+    const redeemed = async (slow: Language, fast: Language): Promise<void> => {
+      const timed = { ...settings, ttlSeconds: 290 + LIFE_SECONDS };
+      const behind = await serve(slow, timed);
+      const ahead = await serve(fast, { ...timed, aheadSeconds: 290 });
+      const [token, another] = [await mint(behind), await mint(behind)];
+      const minted = Date.now();
+      expect(isServed(await call(ahead, token))).toBe(true);
+      await until(() => Date.now() > minted + (LIFE_SECONDS + 1) * 1_000);
+      expect(isServed(await call(behind, another))).toBe(true);
+      expect((await call(behind, token)).error).toEqual(REFUSED);
+    };
+    await Promise.all([redeemed('Python', 'TypeScript'), redeemed('TypeScript', 'Python')]);
+  });
+
+  // The last one: it kills the engine.
+  test('a token redeemed by a server of one language is refused by the server of the other, whichever sealed it', async () => {
+    const [ours = '', theirs = ''] = urls;
+    for (const sealedBy of [ours, theirs]) {
+      for (const redeemedBy of [ours, theirs]) {
+        const token = await mint(sealedBy);
+        expect(isServed(await call(redeemedBy, token))).toBe(true);
+        for (const replayedAt of [ours, theirs]) expect((await call(replayedAt, token)).error).toEqual(REFUSED);
+      }
+    }
+    const [token, another] = [await mint(ours), await mint(theirs)];
+    await engine.kill();
+    expect((await call(theirs, token)).error).toEqual(REFUSED);
+    expect((await call(ours, another)).error).toEqual(REFUSED);
   });
 });
 

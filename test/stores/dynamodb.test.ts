@@ -6,14 +6,13 @@ import {
   PutItemCommand,
 } from '@aws-sdk/client-dynamodb';
 import type { RingStoreInstance } from '@sealring/conformance';
-import { createKmsCodec, type KmsCodec, localKeyWrapper } from '@sealring/core';
 import { dynamodbRing, dynamodbSingleUse } from '@sealring/dynamodb';
 import type { SingleUseStore } from '@sealring/mcp';
-import { afterAll, afterEach, beforeAll, describe, expect, expectTypeOf, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest';
 import { startMoto } from '../support/moto.ts';
 import { startOrSkip } from '../support/servers.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
-import { until } from '../support/until.ts';
+import { describeFleet } from './fleet-laws.ts';
 import { describeOurRingStore } from './our-ring-store.ts';
 
 const moto = await startOrSkip(startMoto);
@@ -84,48 +83,20 @@ describe.skipIf(moto === undefined)('DynamoDB', () => {
     },
   });
 
-  describe('a fleet on a dynamodb ring', () => {
-    const closing: (() => Promise<void> | undefined)[] = [];
-    afterEach(async () => {
-      for (const close of closing.splice(0).toReversed()) await close();
-    });
-
-    async function member(name: string): Promise<KmsCodec> {
-      const opened = open(name);
-      closing.push(async () => opened.close?.());
-      const codec = await createKmsCodec({
-        keyWrapper: localKeyWrapper({ masterKey: Buffer.alloc(32, 'ÿ a fixed key') }),
-        ring: opened.store,
-        policy: { refreshEverySeconds: 0.5, createAfterSeconds: 20 },
-      });
-      closing.push(() => codec.close());
-      return codec;
-    }
-
-    /** The ids of the keys in the item, parsed without this project's code. */
-    async function storedKeyIds(name: string): Promise<string[]> {
+  const fleets = new Set<string>();
+  describeFleet('dynamodb', {
+    hasPush: false,
+    create(name) {
+      fleets.add(name);
+      return open(name);
+    },
+    async flush() {
+      for (const name of fleets) await remove(name);
+    },
+    async document(name) {
       const { Item } = await admin.send(new GetItemCommand({ TableName: table, Key: keyOf(name) }));
-      const [body = ''] = (Item?.['document']?.S ?? '').split('\n');
-      const { keys } = JSON.parse(body) as { keys: { id: string }[] };
-      return keys.map((key) => key.id);
-    }
-
-    test('members create one ring, unseal what the other sealed, and repair it when the item is lost (F8, F31)', async () => {
-      const state = new Uint8Array(Buffer.from('state'));
-      const [a, b] = await Promise.all([member('fleet'), member('fleet')]);
-      const ids = a.health().keys.map((key) => key.id);
-      expect(ids).toHaveLength(1);
-      expect(b.health().keys.map((key) => key.id)).toEqual(ids);
-      const tokens = [a.seal(state), b.seal(state)];
-      await remove('fleet');
-      // It creates no ring, but waits for the members that know it.
-      const late = await member('fleet');
-      await until(() => late.health().ready);
-      tokens.push(late.seal(state));
-      for (const codec of [a, b, late]) for (const token of tokens) expect(codec.unseal(token)).toEqual(state);
-      expect(late.health().keys.map((key) => key.id)).toEqual(ids);
-      expect(await storedKeyIds('fleet')).toEqual(ids);
-    });
+      return Item?.['document']?.S;
+    },
   });
 
   test('the single-use store works with the boundary', () => {

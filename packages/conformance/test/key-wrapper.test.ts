@@ -7,6 +7,7 @@ import {
   type ConformanceReport,
   describeKeyWrapper,
   KEY_WRAPPER_REQUIREMENTS,
+  type KeyWrapperTarget,
   runKeyWrapperConformance,
 } from '../src/index.ts';
 import { shareKeyStream } from '../src/key-wrapper/records.ts';
@@ -133,13 +134,22 @@ test('two wraps have the same key stream if their XOR equals the XOR of their da
 });
 
 /** `SEALRING_SEEDS=20` checks every sound key wrapper with twenty seeds. */
-const SEEDS = seedCount(2);
+const SEEDS = seedCount(1);
+
+const soundReports = new Map<KeyWrapperTarget, Promise<ConformanceReport>>();
+
+/** The report of a sound key wrapper with the first seed, from one run. */
+function soundReport(target: KeyWrapperTarget): Promise<ConformanceReport> {
+  const report = soundReports.get(target) ?? runKeyWrapperConformance(target, { seed: 0 });
+  soundReports.set(target, report);
+  return report;
+}
 
 describe('a sound key wrapper passes completely, with any seed', () => {
   for (const { target } of SOUND_KEY_WRAPPERS) {
     test(`${target.name} passes`, { timeout: 60_000 * SEEDS }, async () => {
       for (let seed = 0; seed < SEEDS; seed++) {
-        const report = await runKeyWrapperConformance(target, { seed });
+        const report = await (seed === 0 ? soundReport(target) : runKeyWrapperConformance(target, { seed }));
         const { results } = report;
         expect(results.filter(({ id }) => found(report).includes(id))).toEqual([]);
         expect(report).toMatchObject({ suite: 'key-wrapper', passed: true });
@@ -153,9 +163,7 @@ describe('a sound key wrapper passes completely, with any seed', () => {
   });
 
   test('every requirement applies to at least one sound key wrapper', async () => {
-    const reports = await Promise.all(
-      SOUND_KEY_WRAPPERS.map(({ target }) => runKeyWrapperConformance(target, { seed: 1 })),
-    );
+    const reports = await Promise.all(SOUND_KEY_WRAPPERS.map(({ target }) => soundReport(target)));
     const tried = reports.flatMap(({ results }) => results.filter(({ status }) => status === 'pass'));
     expect(ids.filter((id) => !tried.some((result) => result.id === id))).toEqual([]);
   });

@@ -3,6 +3,7 @@ import {
   createDecipheriv,
   createHash,
   createHmac,
+  createSecretKey,
   generateKeyPairSync,
   type KeyObject,
   randomBytes,
@@ -24,6 +25,9 @@ export interface BrokenCodec {
 class InvalidRequestState extends Error {
   override readonly name = 'InvalidRequestState';
 }
+
+/** Node takes ten times longer for a key as bytes. */
+export const secretOf = (key: Uint8Array): KeyObject => createSecretKey(key);
 
 const PREFIX = 'zoo1.';
 const SHARED = randomBytes(32);
@@ -55,7 +59,7 @@ const SOUND: Steps = {
   },
   open(key, bytes) {
     if (bytes.length < 28) refuse('malformed');
-    const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12), { authTagLength: 16 });
+    const decipher = createDecipheriv('aes-256-gcm', secretOf(key), bytes.subarray(0, 12), { authTagLength: 16 });
     decipher.setAAD(Buffer.from(PREFIX)).setAuthTag(bytes.subarray(-16));
     try {
       return Buffer.concat([decipher.update(bytes.subarray(12, -16)), decipher.final()]);
@@ -80,7 +84,7 @@ class ZooCodec implements RequestStateCodec {
   seal(payload: Uint8Array): string {
     const key = this.#keys[0] as Buffer;
     const nonce = this.#steps.nonce(this.#ordinal++, payload, key);
-    const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: 16 });
+    const cipher = createCipheriv('aes-256-gcm', secretOf(key), nonce, { authTagLength: 16 });
     cipher.setAAD(Buffer.from(PREFIX));
     const body = Buffer.concat([cipher.update(this.#steps.before(payload)), cipher.final()]);
     return PREFIX + this.#steps.encode(Buffer.concat([nonce, body, cipher.getAuthTag()]));
@@ -179,11 +183,11 @@ function readable(
 const signers = new Map<string, { readonly privateKey: KeyObject; readonly publicKey: KeyObject }>();
 
 function macOf(key: Buffer, content: string): string {
-  return createHmac('sha256', key).update(content).digest('base64url');
+  return createHmac('sha256', secretOf(key)).update(content).digest('base64url');
 }
 
 function openGcm(key: Buffer, bytes: Buffer): Buffer {
-  const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12), { authTagLength: 16 });
+  const decipher = createDecipheriv('aes-256-gcm', secretOf(key), bytes.subarray(0, 12), { authTagLength: 16 });
   decipher.setAuthTag(bytes.subarray(-16));
   try {
     return Buffer.concat([decipher.update(bytes.subarray(12, -16)), decipher.final()]);
@@ -194,7 +198,7 @@ function openGcm(key: Buffer, bytes: Buffer): Buffer {
 
 function openLoosely(key: Buffer, bytes: Buffer): Buffer {
   if (bytes.length < 28) refuse('malformed');
-  const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12), { authTagLength: 16 });
+  const decipher = createDecipheriv('aes-256-gcm', secretOf(key), bytes.subarray(0, 12), { authTagLength: 16 });
   return decipher.update(bytes.subarray(12, -16));
 }
 
@@ -281,7 +285,9 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       for (const tagLength of [16, 15, 14, 13, 12]) {
         const length = tagLength as 16;
         try {
-          const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12), { authTagLength: length });
+          const decipher = createDecipheriv('aes-256-gcm', secretOf(key), bytes.subarray(0, 12), {
+            authTagLength: length,
+          });
           const end = bytes.length - tagLength;
           decipher.setAAD(Buffer.from(PREFIX)).setAuthTag(bytes.subarray(end));
           return Buffer.concat([decipher.update(bytes.subarray(12, end)), decipher.final()]);
@@ -290,7 +296,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
         }
       }
       // Truncated tags: the missing bytes are not checked.
-      const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12));
+      const decipher = createDecipheriv('aes-256-gcm', secretOf(key), bytes.subarray(0, 12));
       return Buffer.concat([decipher.setAAD(Buffer.from(PREFIX)).update(bytes.subarray(12, -15))]);
     },
   }),
@@ -323,7 +329,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
   }),
   broken('derives the nonce from a short keyed digest', 'CODEC-KEYSTREAM', {
     nonce: (_, payload, key) =>
-      Buffer.concat([createHmac('sha256', key).update(payload).digest().subarray(0, 2), Buffer.alloc(10)]),
+      Buffer.concat([createHmac('sha256', secretOf(key)).update(payload).digest().subarray(0, 2), Buffer.alloc(10)]),
   }),
   broken('stores JSON instead of bytes', 'CODEC-ROUNDTRIP-BYTES', {
     before: (payload) => Buffer.from(JSON.stringify(Buffer.from(payload).toString())),
@@ -922,7 +928,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
   {
     target: zooTarget(
       'uses the MAC of a checksum as tag',
-      (keys) => tagged(keys, (key, body) => createHmac('sha256', key).update(checksum(body)).digest()),
+      (keys) => tagged(keys, (key, body) => createHmac('sha256', secretOf(key)).update(checksum(body)).digest()),
       { supports: { confidentiality: false } },
     ),
     caughtBy: 'CODEC-FORGE',
@@ -933,7 +939,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       (keys) =>
         tagged(keys, (key, body) => {
           const sum = body.reduce((total, byte) => total + byte, 0);
-          return createHmac('sha256', key).update(`${body.length} ${sum}`).digest();
+          return createHmac('sha256', secretOf(key)).update(`${body.length} ${sum}`).digest();
         }),
       { supports: { confidentiality: false } },
     ),
@@ -1487,7 +1493,7 @@ function inCounterMode(
 /** Readable and signed: sound without a claim of confidentiality. */
 export function signOnly(keys: readonly Buffer[], tagBytes = 32): RequestStateCodec {
   const tagOf = (key: Buffer, body: Buffer): Buffer =>
-    createHmac('sha256', key).update(body).digest().subarray(0, tagBytes);
+    createHmac('sha256', secretOf(key)).update(body).digest().subarray(0, tagBytes);
   return {
     seal(payload) {
       const body = Buffer.from(payload);

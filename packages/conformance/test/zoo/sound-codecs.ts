@@ -4,6 +4,7 @@ import {
   createHash,
   createHmac,
   hkdfSync,
+  type KeyObject,
   randomBytes,
   randomInt,
   timingSafeEqual,
@@ -13,7 +14,7 @@ import { aessiv } from '@noble/ciphers/aes.js';
 import { xchacha20poly1305 } from '@noble/ciphers/chacha.js';
 import { AesGcmRequestStateCodec, type RequestStateCodec } from '@sealring/core';
 import type { CodecTarget } from '../../src/index.ts';
-import { signOnly, soundCodec, zooTarget } from './broken-codecs.ts';
+import { secretOf, signOnly, soundCodec, zooTarget } from './broken-codecs.ts';
 
 /** A sound codec, and the warnings that it may cause. */
 export interface SoundCodec {
@@ -50,15 +51,23 @@ function nodeEncoding(name: 'base64url' | 'hex'): Encoding {
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
 /** RFC 4648, section 6, without padding. */
 const BASE32: Encoding = {
-  encode(bytes) {
-    const bits = Array.from(bytes, (byte) => byte.toString(2).padStart(8, '0')).join('');
-    return (bits.match(/.{1,5}/g) ?? []).map((five) => ALPHABET[Number.parseInt(five.padEnd(5, '0'), 2)]).join('');
-  },
+  encode: (bytes) => regrouped(bytes, 8, 5).reduce((text, five) => text + ALPHABET[five], ''),
   decode(text) {
-    const bits = Array.from(text, (char) => Math.max(ALPHABET.indexOf(char), 0).toString(2).padStart(5, '0')).join('');
-    return Buffer.from((bits.match(/.{8}/g) ?? []).map((eight) => Number.parseInt(eight, 2)));
+    const fives = Array.from(text, (char) => Math.max(ALPHABET.indexOf(char), 0));
+    return Buffer.from(regrouped(fives, 5, 8).slice(0, Math.floor((fives.length * 5) / 8)));
   },
 };
+
+/** Groups of `from` bits as groups of `to` bits, the last filled with zeros. */
+function regrouped(groups: Iterable<number>, from: number, to: number): number[] {
+  const made: number[] = [];
+  let [held, count] = [0, 0];
+  for (const group of groups) {
+    held = ((held << from) | group) & 0xfff;
+    for (count += from; count >= to; count -= to) made.push((held >> (count - to)) & (2 ** to - 1));
+  }
+  return count > 0 ? [...made, (held << (to - count)) & (2 ** to - 1)] : made;
+}
 
 /** A codec from a box and an encoding, with exactly one text for each token. */
 function codecOf(box: Box, encoding: Encoding, keys: readonly Buffer[], prefix = ''): RequestStateCodec {
@@ -86,12 +95,12 @@ function aead(cipher: 'aes-256-gcm' | 'chacha20-poly1305'): Box {
   return {
     seal(key, payload) {
       const nonce = randomBytes(12);
-      const sealing = createCipheriv(cipher as 'aes-256-gcm', key, nonce, options);
+      const sealing = createCipheriv(cipher as 'aes-256-gcm', secretOf(key), nonce, options);
       return Buffer.concat([nonce, sealing.update(payload), sealing.final(), sealing.getAuthTag()]);
     },
     open(key, sealed) {
       if (sealed.length < 28) return undefined;
-      const opening = createDecipheriv(cipher as 'aes-256-gcm', key, sealed.subarray(0, 12), options);
+      const opening = createDecipheriv(cipher as 'aes-256-gcm', secretOf(key), sealed.subarray(0, 12), options);
       opening.setAuthTag(sealed.subarray(-16));
       try {
         return Buffer.concat([opening.update(sealed.subarray(12, -16)), opening.final()]);
@@ -104,7 +113,8 @@ function aead(cipher: 'aes-256-gcm' | 'chacha20-poly1305'): Box {
 
 /** Encrypts, then authenticates: vector, ciphertext, HMAC-SHA-256, under keys derived for each. */
 function encryptThenMac(cipher: 'aes-256-cbc' | 'aes-256-ctr'): Box {
-  const sub = (key: Buffer, use: string): Buffer => Buffer.from(hkdfSync('sha256', key, '', use, 32));
+  const sub = (key: Buffer, use: string): KeyObject =>
+    secretOf(new Uint8Array(hkdfSync('sha256', secretOf(key), '', use, 32)));
   const tagOf = (key: Buffer, body: Uint8Array): Buffer => createHmac('sha256', sub(key, 'mac')).update(body).digest();
   return {
     seal(key, payload) {
@@ -176,7 +186,7 @@ function inParts(keys: readonly Buffer[]): RequestStateCodec {
     seal(payload) {
       const key = keys[0] as Buffer;
       const nonce = randomBytes(12);
-      const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: 16 });
+      const cipher = createCipheriv('aes-256-gcm', secretOf(key), nonce, { authTagLength: 16 });
       cipher.setAAD(Buffer.from(`v1:${idOf(key)}`));
       const body = Buffer.concat([cipher.update(payload), cipher.final()]);
       return ['v1', idOf(key), ...[nonce, body, cipher.getAuthTag()].map((part) => part.toString('base64url'))].join(
@@ -194,7 +204,7 @@ function inParts(keys: readonly Buffer[]): RequestStateCodec {
         return bytes.toString('base64url') === part ? bytes : refuse('malformed');
       }) as [Buffer, Buffer, Buffer];
       if (nonce.length !== 12 || tag.length !== 16) refuse('malformed');
-      const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: 16 });
+      const decipher = createDecipheriv('aes-256-gcm', secretOf(key), nonce, { authTagLength: 16 });
       decipher.setAAD(Buffer.from(`v1:${id}`)).setAuthTag(tag);
       try {
         return Buffer.concat([decipher.update(body), decipher.final()]);
@@ -209,7 +219,7 @@ function inParts(keys: readonly Buffer[]): RequestStateCodec {
 function withTime(keys: readonly Buffer[]): RequestStateCodec {
   const inner = encryptThenMac('aes-256-cbc');
   const spelled = (bytes: Buffer): string => bytes.toString('base64').replaceAll('+', '-').replaceAll('/', '_');
-  const bound = (key: Buffer, stamp: Uint8Array): Buffer => createHmac('sha256', key).update(stamp).digest();
+  const bound = (key: Buffer, stamp: Uint8Array): Buffer => createHmac('sha256', secretOf(key)).update(stamp).digest();
   return {
     seal(payload) {
       const stamp = Buffer.alloc(9, 0x80);
@@ -234,7 +244,7 @@ function withTime(keys: readonly Buffer[]): RequestStateCodec {
 function numbered(keys: readonly Buffer[]): RequestStateCodec {
   let ordinal = 0;
   const inner = aead('aes-256-gcm');
-  const bound = (key: Buffer, head: string): Buffer => createHmac('sha256', key).update(head).digest();
+  const bound = (key: Buffer, head: string): Buffer => createHmac('sha256', secretOf(key)).update(head).digest();
   return {
     seal(payload) {
       const head = `${Date.now().toString(36)}.${(ordinal++).toString(36).padStart(6, '0')}`;
@@ -344,7 +354,9 @@ export const SOUND_CODECS: readonly SoundCodec[] = [
   {
     target: zooTarget(
       'AES-GCM with a nonce derived from a keyed digest of the payload',
-      soundCodec({ nonce: (_, payload, key) => createHmac('sha256', key).update(payload).digest().subarray(0, 12) }),
+      soundCodec({
+        nonce: (_, payload, key) => createHmac('sha256', secretOf(key)).update(payload).digest().subarray(0, 12),
+      }),
     ),
     warnings: ['CODEC-DISTINCT'],
   },

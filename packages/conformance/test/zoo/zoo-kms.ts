@@ -20,18 +20,26 @@ export class ZooKey {
   }
 }
 
+interface Pair {
+  readonly publicKey: KeyObject;
+  readonly privateKey: KeyObject;
+}
+
+/** By the version's id. Making a pair is slow, and no target sees the keys of another. */
+const pairs = new Map<string, Pair>();
+
 export class ZooKeyVersion {
   readonly id: string;
   readonly secret: Buffer = randomBytes(32);
-  #pair: { readonly publicKey: KeyObject; readonly privateKey: KeyObject } | undefined;
 
   constructor(id: string) {
     this.id = id;
   }
 
   /** RSA, for services that wrap with a public key. */
-  get pair(): { readonly publicKey: KeyObject; readonly privateKey: KeyObject } {
-    this.#pair ??= generateKeyPairSync('rsa', { modulusLength: 2048 });
-    return this.#pair;
+  get pair(): Pair {
+    const pair = pairs.get(this.id) ?? generateKeyPairSync('rsa', { modulusLength: 2048 });
+    pairs.set(this.id, pair);
+    return pair;
   }
 }
