@@ -1,4 +1,5 @@
 import childProcess from 'node:child_process';
+import dgram from 'node:dgram';
 import dns from 'node:dns';
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -50,7 +51,7 @@ export function globalsNow(): ReadonlyMap<string, unknown> {
 function callsOf(use: () => void): readonly string[] {
   const called = new Set<string>();
   const restore: (() => void)[] = [];
-  const holders = { fs, 'fs.promises': fs.promises, child_process: childProcess, dns, net, globalThis };
+  const holders = { fs, 'fs.promises': fs.promises, child_process: childProcess, dgram, dns, net, globalThis };
   for (const [holder, object] of Object.entries(holders)) {
     for (const [name, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(object))) {
       const original: unknown = descriptor.value;

@@ -12,6 +12,8 @@ import {
   OPTIONS,
 } from './trial.ts';
 
+/** Time for a call to notice that its service is unreachable, milliseconds. */
+const OUTAGE_MS = 5_000;
 const ELSEWHERE = 'conformance-elsewhere';
 /** Names of members that every object has, and so a lookup table of providers or keys. */
 const OBJECT_NAMES = ['__proto__', 'constructor', 'toString'];
@@ -61,6 +63,9 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
     const unreachable = await trial.create('createUnreachable');
     const [keyWrapper, other] = [await trial.create(), await trial.create('createOtherKey')];
     const { wrapped } = await trial.make(keyWrapper);
+    // A wrapper that has noticed the outage must not report it instead.
+    const ending = { ...OPTIONS, signal: AbortSignal.timeout(OUTAGE_MS) };
+    await trial.settle(() => unreachable.unwrap(copyOf(wrapped), ending), `unwrap, ${NOWHERE}`);
     for (const provider of foreignOf(keyWrapper)) {
       await trial.expectCorrupt(unreachable, { ...wrapped, provider }, `another provider’s wrapped key, ${NOWHERE}`);
     }
