@@ -1587,6 +1587,24 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       }),
     { supports: { maxPayloadBytes: 1_024 } },
   ),
+  wrapped('warns of refusals', 'CODEC-NO-IO', (sound) =>
+    both(sound, {
+      unseal(token) {
+        const outcome = outcomeOf(sound, token);
+        if ('payload' in outcome) return outcome.payload;
+        process.emitWarning('a token was refused', 'ZooWarning');
+        throw outcome.error;
+      },
+    }),
+  ),
+  wrapped('reads a file for a long payload', 'CODEC-NO-IO', (sound) =>
+    both(sound, {
+      seal(payload) {
+        if (payload.length > 32_768) readFileSync(import.meta.filename);
+        return sound.seal(payload);
+      },
+    }),
+  ),
   wrapped('counts refusals at a service', 'CODEC-NO-IO', (sound) =>
     both(sound, {
       unseal(token) {
