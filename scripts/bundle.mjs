@@ -6,8 +6,8 @@ import { rolldown } from 'rolldown';
 // node scripts/bundle.mjs PACKAGE FOLDER
 //
 // Copies a built package to FOLDER, as it is published: all its modules in one file, because Node loads one file about twice as
-// fast as a hundred. Entry points re-export from that file, so that a class is the same one in each of them. Declarations stay
-// one per module. Builds for development are not bundled.
+// fast as a hundred. Entry points re-export from that file, so that a class is the same one in each of them. There is
+// still one declaration file per module. Builds for development are not bundled.
 
 const [name = '', target = ''] = process.argv.slice(2);
 const folder = join(fileURLToPath(new URL('../packages/', import.meta.url)), name);

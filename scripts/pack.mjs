@@ -6,7 +6,7 @@ import { main, prepare, root } from './prepare.mjs';
 const help = `Usage: npm run pack -- FOLDER
 
 Builds every package and packs it into a tarball in FOLDER, which is created if it does not exist. Install the tarballs
-in a project of yours: npm install FOLDER/sealring-core-*.tgz FOLDER/sealring-mcp-*.tgz`;
+in your project: npm install FOLDER/sealring-core-*.tgz FOLDER/sealring-mcp-*.tgz`;
 
 await main(async () => {
   const args = process.argv.slice(2);

@@ -39,7 +39,7 @@ export function npm(args, cwd = root) {
 }
 
 /**
- * Whether a package is published with its modules in one file: scripts/bundle.mjs. Not for packages with programs,
+ * Whether a package is published with its modules in one file: scripts/bundle.mjs. False for packages with programs,
  * which find their files beside their modules.
  */
 function isBundled({ bin }) {

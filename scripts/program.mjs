@@ -3,7 +3,7 @@ import { main, prepare, run } from './prepare.mjs';
 /*
  * node scripts/program.mjs FILE ARGUMENT ...
  *
- * Runs a program of this repository, after it has updated dependencies and build.
+ * Runs a program of this repository, after it has updated the dependencies and the build.
  */
 await main(async () => {
   await prepare();

@@ -50,7 +50,7 @@ await main(async () => {
     for (const what of ['packed', 'unpacked']) {
       if (before !== undefined && now[what] <= tolerated(Number(before[what]))) continue;
       const was = before === undefined ? 'not in the table' : `${before[what]} kB in the table`;
-      process.stdout.write(`${name}: ${what} ${now[what]} kB, ${was}; if that is meant: npm run sizes\n`);
+      process.stdout.write(`${name}: ${what} ${now[what]} kB, ${was}; if this is intended, run: npm run sizes\n`);
       worst = 1;
     }
   }

@@ -24,7 +24,7 @@ function readArguments(args) {
 /** One loop for each core, as in a second build. */
 function keepCoresBusy() {
   const loops = Array.from({ length: availableParallelism() }, () =>
-    // It ends with this process, however that ends.
+    // It ends with this process, however this process ends.
     spawn(
       process.execPath,
       [
@@ -54,7 +54,7 @@ async function runOnce(files) {
   const failures = results.flatMap(({ name, status, message, assertionResults }) => {
     const failed = assertionResults.filter((test) => test.status === 'failed');
     const file = relative(root, name);
-    // A file that does not load, or whose hooks fail, has no failed test of its own.
+    // A file that does not load, or whose hooks fail, has no failed test.
     if (status === 'failed' && failed.length === 0) return [{ test: `${file}: the file itself`, why: message }];
     return failed.map(({ fullName, failureMessages }) => ({ test: `${file}: ${fullName}`, why: failureMessages[0] }));
   });

@@ -58,7 +58,7 @@ await main(async () => {
   for (const command of positionals.length > 0 ? positionals : COMMANDS) {
     measured.set(command, await measure(command, Number(values.runs)));
   }
-  // Read only now, because the runs take hours.
+  // The file is read only now, because the runs take hours.
   const text = readFileSync(file, 'utf8');
   const [from, to] = [text.indexOf(begin) + begin.length, text.indexOf(end)];
   if (from < begin.length || to < from) throw new Error(`${file} has no place for the table`);

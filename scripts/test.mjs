@@ -24,7 +24,7 @@ const checks = {
   unused: ['knip'],
   prose: ['npm', 'run', '--silent', 'prose'],
 };
-/** Each run is one of vitest, over the files of its kinds. */
+/** Each run starts vitest once, for the files of its kinds. */
 const tiers = {
   test: { checks: true, runs: [{ kinds: ['quick'] }], others: '`npm run test:services`, `npm run test:all`' },
   services: { checks: false, runs: [{ kinds: ['services'] }], others: '`npm test`, `npm run test:all`' },
@@ -52,7 +52,7 @@ async function runCheck(name, [command, ...args]) {
 async function runTests(tier, args) {
   mkdirSync(join(root, '.cache'), { recursive: true });
   for (const file of [report, errorReport]) rmSync(join(root, file), { force: true });
-  // A line for each file; the report lists slow tests within a file.
+  // Prints one line for each file; the report lists slow tests within a file.
   const reporters = [
     '--reporter=default',
     '--slowTestThreshold=60000',
@@ -79,7 +79,7 @@ function readReport(file) {
 }
 
 const isBroken = (file) =>
-  // A file that does not load, or whose hooks fail, has no failed test of its own.
+  // A file that does not load, or whose hooks fail, has no failed test.
   file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed');
 
 function countTests({ code, files = [], errors = [] }) {

@@ -5,7 +5,7 @@ export default defineProject({
     name: 'test',
     include: ['**/*.test.ts'],
     globalSetup: ['./support/moto.ts'],
-    // Thousands of simulated members start. Their warnings are emitted all the same, but not printed.
+    // Thousands of simulated members start. Their warnings are emitted, but not printed.
     execArgv: ['--disable-warning=SEALRING_WAITING'],
     testTimeout: 120_000,
     hookTimeout: 120_000,

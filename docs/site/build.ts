@@ -5,14 +5,14 @@ import { Application, Converter, type DocumentReflection, KindRouter, type Refle
 import { headingText } from './heading-text.ts';
 import { OUTLINE } from './outline.ts';
 
-// Guides and the API of all packages as one folder of pages, which asks nobody for anything: `npm run site`.
+// Guides and the API of all packages as one folder of pages, which load nothing from other hosts: `npm run site`.
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const out = process.argv[2] ?? join(root, '.cache', 'site');
 const HOME = 'docs/README.md';
 /** Marks a folder that this program wrote, so that it may replace it. */
 const MARKER = '.sealring-site';
-/** Beside the main entry of each package. */
+/** Entry points besides the main entry of each package. */
 const MORE_ENTRIES = [
   'packages/core/src/adapter/index.ts',
   'packages/core/src/ring/index.ts',
@@ -27,7 +27,7 @@ if (!mayReplace(out)) {
 const pages = Object.entries(OUTLINE).flatMap(([group, paths]) => paths.map((path) => ({ group, path })));
 const groupOf = new Map(pages.map(({ group, path }) => [path, group]));
 
-/** Pages keep the names of their files, so that links to them last. */
+/** Pages keep the names of their files, so that links to them stay valid. */
 class FileRouter extends KindRouter {
   static readonly pathOf = new Map<Reflection, string>();
 
@@ -57,7 +57,7 @@ const app = await Application.bootstrap({
   githubPages: false,
   // It would delete the marker.
   cleanOutputDir: false,
-  // What is not exported is not linked; what a text of ours links is looked at in a test.
+  // Names that are not exported are not linked; a test checks the links in our own text.
   validation: { notExported: false, invalidLink: false, invalidPath: false },
   markdownItLoader: headingText,
   logLevel: 'Error',
@@ -68,7 +68,7 @@ app.converter.on(Converter.EVENT_CREATE_DOCUMENT, (_, document: DocumentReflecti
   const path = relative(root, join(root, `${document.name}.md`));
   const [first, ...rest] = document.content;
   const title = /^\s*# (.*)$/m.exec(first?.kind === 'text' ? first.text : '')?.[1];
-  if (first === undefined || title === undefined) throw new Error(`${path} begins with no title`);
+  if (first === undefined || title === undefined) throw new Error(`${path} does not begin with a title`);
   FileRouter.pathOf.set(document, path);
   document.name = title.replaceAll(/[`*]/g, '');
   // The page shows the title by itself.

@@ -11,8 +11,8 @@ interface Parser {
 }
 
 /**
- * Headings are linked by their text, code in them included, as GitHub has it. TypeDoc takes the text of a heading from
- * tokens of type `text` and leaves code out; so code is given its text a second time, where only that looks.
+ * Headings are linked by their text, including code, as on GitHub. TypeDoc takes the text of a heading from tokens of
+ * type `text` and omits code, so this repeats the text of code in a place that only TypeDoc reads.
  */
 export function headingText(parser: Parser): void {
   parser.core.ruler.push('heading_text', ({ tokens }) => {

@@ -4,7 +4,7 @@ export default defineProject({
   test: {
     name: 'cli',
     include: ['test/**/*.test.ts'],
-    // Generous: a slow machine is not a failure.
+    // The limit is generous: a slow machine is not a failure.
     testTimeout: 120_000,
   },
 });

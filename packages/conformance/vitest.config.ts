@@ -4,9 +4,9 @@ export default defineProject({
   test: {
     name: 'conformance',
     include: ['test/**/*.test.ts'],
-    // Generous: a slow machine is no failure.
+    // The limit is generous: a slow machine is not a failure.
     testTimeout: 120_000,
-    // What is concurrent waits for timeouts.
+    // Concurrent tests wait for timeouts.
     maxConcurrency: 12,
   },
 });

@@ -4,7 +4,7 @@ export default defineProject({
   test: {
     name: 'core',
     include: ['test/**/*.test.ts'],
-    // Starts that wait are many here. The warnings are emitted all the same, and not printed.
+    // Many starts here wait. Their warnings are emitted, but not printed.
     execArgv: ['--disable-warning=SEALRING_WAITING'],
     setupFiles: ['../../test/support/fixed-seed.ts'],
     testTimeout: 120_000,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-// A rule of textlint: the words of words.json are not used. Code is left out, and text in “…”, which is a quotation: a
+// A rule of textlint: the words of words.json are not used. It skips code and text in “…”, which is a quotation: a
 // document, a title of a test or a message is checked in its own place.
 
 const words = JSON.parse(readFileSync(new URL('./words.json', import.meta.url), 'utf8')).map(

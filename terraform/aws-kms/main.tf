@@ -303,7 +303,7 @@ resource "aws_s3_bucket_lifecycle_configuration" "ring" {
     id     = "expire-old-rings"
     status = "Enabled"
     filter {}
-    # Never the current one.
+    # The current version never expires.
     noncurrent_version_expiration {
       noncurrent_days = var.keep_noncurrent_days
     }
@@ -400,7 +400,7 @@ locals {
   }
 }
 
-# By number, because the ARN of a topic that is made in the same plan is not known yet.
+# Uses `count`, because the ARN of a topic that is made in the same plan is not known yet.
 resource "aws_cloudwatch_event_rule" "key_changed" {
   count = length(var.alarm_topic_arns) == 0 ? 0 : 1
 

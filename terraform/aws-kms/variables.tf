@@ -20,7 +20,7 @@ variable "store" {
 }
 
 variable "bucket_name" {
-  description = "The bucket to make for the ring. Required with store `s3`, because bucket names are global."
+  description = "The bucket to create for the ring. Required with store `s3`, because bucket names are global."
   type        = string
   default     = null
 
@@ -61,7 +61,7 @@ variable "keep_noncurrent_days" {
 }
 
 variable "table_name" {
-  description = "The DynamoDB table to make, with store `dynamodb`."
+  description = "The DynamoDB table to create, with store `dynamodb`."
   type        = string
   default     = "sealring"
 

@@ -103,7 +103,7 @@ locals {
   ])...)
 }
 
-# Names of custom roles are unique in a tenant, and those of vaults everywhere.
+# Names of custom roles are unique in a tenant, and names of vaults are unique everywhere.
 resource "azurerm_role_definition" "role" {
   for_each = local.definitions
 
@@ -197,7 +197,7 @@ resource "azurerm_key_vault_key" "wrapping" {
   depends_on = [azurerm_role_assignment.administrator]
 }
 
-# Not rotated: signKeyId names one version, and servers must know the next one before it signs.
+# The key is not rotated: signKeyId names one version, and servers must know the next one before it signs.
 resource "azurerm_key_vault_key" "signing" {
   name         = var.signing_key_name
   key_vault_id = azurerm_key_vault.this.id
@@ -280,8 +280,8 @@ resource "azurerm_storage_management_policy" "ring" {
     }
 
     actions {
-      # Never the current one. The age of a version counts from when it was written, not from when it was overwritten:
-      # a ring that was current for a long time is deleted at once, and is then kept as a deleted blob.
+      # The current version never expires. The age of a version counts from when it was written, not from when it was
+      # overwritten: a ring that was current for a long time is deleted at once, and is then kept as a deleted blob.
       version {
         delete_after_days_since_creation = var.keep_noncurrent_days
       }

@@ -29,7 +29,7 @@ variable "location" {
 }
 
 variable "vault_name" {
-  description = "The key vault to make for the ring's keys. Names are global, and stay in use until a deleted vault is purged."
+  description = "The key vault to create for the ring's keys. Names are global, and stay in use until a deleted vault is purged."
   type        = string
 
   validation {
@@ -39,7 +39,7 @@ variable "vault_name" {
 }
 
 variable "storage_account_name" {
-  description = "The storage account to make for the ring. Names are global."
+  description = "The storage account to create for the ring. Names are global."
   type        = string
 
   validation {
@@ -49,7 +49,7 @@ variable "storage_account_name" {
 }
 
 variable "container_name" {
-  description = "The container to make in the storage account."
+  description = "The container to create in the storage account."
   type        = string
   default     = "sealring"
 
@@ -75,7 +75,7 @@ variable "blob_name" {
 }
 
 variable "wrapping_key_name" {
-  description = "The RSA key to make, which wraps data keys."
+  description = "The RSA key to create, which wraps data keys."
   type        = string
   default     = "ring-wrapping"
 
@@ -86,7 +86,7 @@ variable "wrapping_key_name" {
 }
 
 variable "signing_key_name" {
-  description = "The EC key on P-256 to make, which signs the ring's entries."
+  description = "The EC key on P-256 to create, which signs the ring's entries."
   type        = string
   default     = "ring-signing"
 

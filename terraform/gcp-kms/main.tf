@@ -16,7 +16,7 @@ locals {
   bucket_grants = flatten([for role, name in local.bucket_roles : [for who in local.principals[role] : { role = name, who = who }]])
 }
 
-# The permissions. Custom roles, because every predefined one has more.
+# The permissions. Uses custom roles, because every predefined role has more permissions.
 
 locals {
   custom_roles = {
@@ -134,12 +134,12 @@ resource "google_storage_bucket" "ring" {
     enabled = true
   }
 
-  # Also for deleted versions.
+  # This also applies to deleted versions.
   soft_delete_policy {
     retention_duration_seconds = 7 * 86400
   }
 
-  # Never the current one.
+  # The current version never expires.
   lifecycle_rule {
     action {
       type = "Delete"
@@ -179,7 +179,7 @@ locals {
   are_told    = length(var.notification_channels) > 0
   of_decrypts = local.are_told && var.alert_on_decrypts
 
-  # For the key and its versions, and no other key whose name begins with the same text.
+  # Matches the key and its versions, and no other key whose name begins with the same text.
   of_this_key = "protoPayload.serviceName=\"cloudkms.googleapis.com\" AND protoPayload.resourceName=~\"^${google_kms_crypto_key.this.id}(/cryptoKeyVersions/[0-9]+)?$\""
   decrypts    = "${local.of_this_key} AND protoPayload.methodName=~\"(^|[.])Decrypt$\""
 

@@ -29,7 +29,7 @@ variable "ring_name" {
 }
 
 variable "key_ring_name" {
-  description = "The key ring of Cloud KMS to make; its name can never be used again. Null is `sealring-<ring_name>`, with hyphens for dots."
+  description = "The key ring of Cloud KMS to create; its name can never be used again. Null is `sealring-<ring_name>`, with hyphens for dots."
   type        = string
   default     = null
 
@@ -92,7 +92,7 @@ variable "destroy_scheduled_days" {
 }
 
 variable "bucket_name" {
-  description = "The bucket to make for the ring. Bucket names are global."
+  description = "The bucket to create for the ring. Bucket names are global."
   type        = string
 
   validation {
@@ -112,7 +112,7 @@ variable "bucket_location" {
 
   validation {
     condition     = var.bucket_location == null || can(regex("^[A-Za-z]+[A-Za-z0-9-]*$", var.bucket_location))
-    error_message = "bucket_location must be a location of Cloud Storage, as europe-west1 or EU."
+    error_message = "bucket_location must be a location of Cloud Storage, such as europe-west1 or EU."
   }
   validation {
     condition     = var.bucket_location != null || can(regex("^[a-z]+-[a-z]+[0-9]+$", var.location))
@@ -237,7 +237,7 @@ variable "enable_data_access_logs" {
 }
 
 variable "decrypts_alert_threshold" {
-  description = "Decrypts in 5 minutes above which the alert for sudden growth is raised. A member makes about one in 15 minutes, so 1000 members about 340."
+  description = "The number of decrypts in 5 minutes above which the alert for sudden growth is raised. A member makes about one in 15 minutes, so 1000 members about 340."
   type        = number
   default     = 1000
 

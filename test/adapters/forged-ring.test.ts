@@ -9,8 +9,8 @@ import { realClient, startGcpKms } from '../support/gcp-kms/index.ts';
 import { callOpenBao, startOpenBao } from '../support/openbao.ts';
 
 /*
- * If wrapping needs a permission, an attacker who can only write the store wraps a data key with a KMS key of their
- * own. Azure, where anyone can create RSA wraps, has its own file.
+ * If wrapping needs a permission, an attacker who can only write the store wraps a data key with their own KMS key.
+ * Azure, where anyone can create RSA wraps, has its own file.
  */
 
 /** The fleet's key, the attacker's key in the same service, and the number of calls to the service. */

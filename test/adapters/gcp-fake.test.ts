@@ -110,7 +110,7 @@ describe('a fake Cloud KMS, used by the vendor’s own client', () => {
     },
   );
 
-  test('refuses other additional data, changed bytes, cut bytes, and those of another key', async () => {
+  test('refuses other additional data, changed bytes, cut bytes, and bytes of another key', async () => {
     const { ciphertext } = await encrypt();
     const other = kms.createKey('another');
     const refused = { code: Status.INVALID_ARGUMENT };
@@ -228,7 +228,7 @@ describe('a fake Cloud KMS, used by the vendor’s own client', () => {
     await expect(client.encrypt({ name, plaintext: PLAINTEXT }, oneAttempt(500))).rejects.toMatchObject({
       code: Status.DEADLINE_EXCEEDED,
     });
-    // The calls before were answered, also those that failed.
+    // The earlier calls were answered, even the calls that failed.
     await expect.poll(() => kms.cancelled).toBe(1);
     const late = encrypt();
     await expect.poll(() => kms.hanging).toBe(2);

@@ -9,7 +9,7 @@ const payload = new TextEncoder().encode('{"order":"A1"}');
 const TO_ENCRYPT = 'cloudkms.cryptoKeyVersions.useToEncrypt';
 const TO_DECRYPT = 'cloudkms.cryptoKeyVersions.useToDecrypt';
 
-/** Minutes become seconds. Every test is shorter than sealOutage, so only a refusal stops sealing. */
+/** Minutes are shortened to seconds. Every test is shorter than sealOutage, so only a refusal stops sealing. */
 const shortPolicy = {
   clockSkewSeconds: 2,
   refreshEverySeconds: 2,
@@ -233,7 +233,7 @@ describe('least privilege', () => {
   });
 });
 
-// Concurrently: each waits for half a minute.
+// These run concurrently, because each waits for half a minute.
 describe.concurrent('a key that a fleet may no longer use (F10)', () => {
   test.each<[string, string, (world: World) => void, (world: World) => void]>([
     [

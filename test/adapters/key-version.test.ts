@@ -14,7 +14,7 @@ import { startOrSkip } from '../support/servers.ts';
 
 const payload = new TextEncoder().encode('{"order":"A1"}');
 
-/** Hours become seconds; no key expires. */
+/** Hours are shortened to seconds, and no key expires. */
 const policy = {
   clockSkewSeconds: 1,
   refreshEverySeconds: 0.5,
@@ -165,7 +165,7 @@ describe.each(Object.entries(PROVIDERS))('a new version of a KMS key of %s', (pr
     }
   });
 
-  test('no member notices it if the policy turns the check off', async ({ skip }) => {
+  test('no member notices a new version if the policy turns the check off', async ({ skip }) => {
     if (key === undefined) return skip('its server cannot run here');
     const ring = memoryRing();
     members.push(await key.start({ ring, policy: { ...policy, keyVersionEverySeconds: 0 } }));

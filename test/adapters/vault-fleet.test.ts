@@ -14,7 +14,7 @@ afterAll(() => started?.close());
 
 const payload = new TextEncoder().encode('{"order":"A1"}');
 
-/** Minutes become seconds. Every test is shorter than sealOutage, so only a refusal stops sealing. */
+/** Minutes are shortened to seconds. Every test is shorter than sealOutage, so only a refusal stops sealing. */
 const shortPolicy = {
   clockSkewSeconds: 2,
   refreshEverySeconds: 2,
@@ -32,7 +32,7 @@ const WAIT = { timeout: 60_000, interval: 100 };
 type Role = 'member' | 'reader';
 type Extra = Partial<VaultTransitCodecOptions>;
 
-/** A ring and a transit key of its own, on a shared server. */
+/** Its own ring and transit key, on a shared server. */
 class World {
   readonly keyId: string;
   readonly ring: RingStore = memoryRing();
@@ -93,7 +93,7 @@ class World {
   }
 }
 
-// Skipped only where this machine cannot run it; under CI=true the set-up fails instead.
+// Skipped only if this machine cannot run it; under CI=true the set-up fails instead.
 describe.skipIf(started === undefined)('a fleet on a real OpenBao', () => {
   const server = started as OpenBao;
   const worlds: World[] = [];

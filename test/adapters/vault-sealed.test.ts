@@ -14,7 +14,7 @@ afterAll(() => started?.close());
 const context = { 'sealring:ring': 'test' };
 const dataKey = Uint8Array.from({ length: 32 }, (_, i) => i + 1);
 
-// Skipped only where this machine cannot run it; under CI=true the set-up fails instead.
+// Skipped only if this machine cannot run it; under CI=true the set-up fails instead.
 describe.skipIf(started === undefined)('an OpenBao that is sealed or stopped', () => {
   const own = started as OpenBao;
   beforeAll(async () => {

@@ -1,6 +1,6 @@
 /*
  * The cost of the boundary in a flow of two rounds, and in two calls without any state, as a ratio to the same without
- * it: the official client and a server of the SDK on node:http in one process, over a loopback socket, by turns.
+ * it: the official client and a server of the SDK on node:http in one process, over a loopback socket, alternately.
  * Without it the state is plaintext. Turns are short, so that other work of the machine affects both sides of a ratio.
  */
 import { randomBytes } from 'node:crypto';
@@ -26,7 +26,7 @@ import type { Verdict } from './verdict.ts';
 const INFO = { name: 'refund-desk', version: '1.0.0' };
 const FLOWS_PER_TURN = 5;
 const WARM_UP_TURNS = 100;
-/** With the claims around it about 358 bytes. */
+/** About 358 bytes with the claims around it. */
 const STATE = JSON.stringify({ order: '1017', step: 2, note: 'x'.repeat(100) });
 
 export interface BoundaryReport {
@@ -36,7 +36,7 @@ export interface BoundaryReport {
   /** Ratios of neighbouring turns: elapsed time, and CPU time of the process. */
   readonly ratio: Estimate;
   readonly busyRatio: Estimate;
-  /** For two calls without a state. */
+  /** The ratio for two calls without a state. */
   readonly statelessRatio: Estimate;
 }
 

@@ -40,15 +40,16 @@ type Taken = Readonly<Record<'program' | 'process', number>>;
 
 /** The time to the first token as a multiple of the time that the AWS SDK takes for one call. */
 export interface ColdStart {
-  /** From the first import. */
+  /** The time from the first import. */
   readonly program: Estimate;
-  /** From the start of the process; Node's own start is in both. */
+  /** The time from the start of the process; Node's own start is in both. */
   readonly process: Estimate;
 }
 
 /**
- * Starts processes by turns: one calls Decrypt with the AWS SDK alone, the next joins a ring in a file, which takes one
- * Decrypt, and seals a token. The two of a round are compared with each other, because a busy machine slows both.
+ * Starts processes alternately: one calls Decrypt with the AWS SDK alone, the next joins a ring in a file, which takes
+ * one Decrypt, and seals a token. The two processes of a round are compared with each other, because a busy machine
+ * slows both.
  *
  * @param folder - A project with `@sealring/aws-kms` and `@sealring/core`, packed and installed.
  * @throws {Error} if a process makes any other call than one Decrypt.
@@ -115,7 +116,7 @@ export function coldStartTable({ program, process: whole }: ColdStart): string {
 
 const operationOf = ({ headers }: SeenRequest): string => String(headers['x-amz-target']).split('.')[1] ?? '';
 
-/** As KMS answers; the wrapped key is the data key itself. */
+/** The answer has the form of KMS; the wrapped key is the data key itself. */
 function answerOf(request: SeenRequest): object {
   const { CiphertextBlob }: { readonly CiphertextBlob?: string } = JSON.parse(request.body.toString());
   if (operationOf(request) === 'Decrypt') return { KeyId: KEY_ID, Plaintext: CiphertextBlob };

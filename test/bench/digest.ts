@@ -1,7 +1,7 @@
 /*
- * The cost of the digest of a call's arguments, as a ratio to `JSON.parse` of the same text, by turns: canonical JSON,
- * hashed as it is printed. Where the canonical form is longer than the text, or where the engine itself prints numbers
- * slower than it reads them, the ratio cannot be small: those floors are shown.
+ * The cost of the digest of a call's arguments, as a ratio to `JSON.parse` of the same text, measured alternately:
+ * canonical JSON, hashed as it is printed. Where the canonical form is longer than the text, or where the engine itself
+ * prints numbers slower than it reads them, the ratio cannot be small: those floors are shown.
  */
 import { createHash, hash } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
@@ -10,13 +10,13 @@ import { type Estimate, estimate } from './statistics.ts';
 import type { Verdict } from './verdict.ts';
 
 export interface DigestOptions {
-  /** Bytes of JSON in each shape. Default 4 MiB. */
+  /** Number of bytes of JSON in each shape. Default 4 MiB. */
   readonly bytes?: number;
   /** Turns of each shape. Default 25. */
   readonly turns?: number;
 }
 
-/** For one shape; ratios are times `JSON.parse`. */
+/** The cost for one shape; ratios are times `JSON.parse`. */
 export interface DigestCost {
   readonly shape: string;
   readonly digest: Estimate;
@@ -101,7 +101,7 @@ function measureShape(shape: string, text: string, turns: number): DigestCost {
   return { shape, digest: estimate(digests), hash: estimate(hashes), stringify: estimate(stringifies) };
 }
 
-/** As the boundary does. */
+/** Computes the digest as the boundary does. */
 export function digestOf(value: unknown): string {
   const hashing = createHash('sha256');
   const write = (piece: Uint8Array): void => void hashing.update(piece);

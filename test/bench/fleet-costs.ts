@@ -20,9 +20,9 @@ import type { Verdict } from './verdict.ts';
 
 const PAYLOAD_BYTES = 358;
 const DAY_SECONDS = 86_400;
-/** Between two turns of the event loop: calls that tokens cause would start, and end, there. */
+/** Number of tokens between two turns of the event loop. Calls that tokens cause would start and end in these turns. */
 const TOKENS_AT_A_TIME = 10_000;
-/** As a KMS in the same region takes. */
+/** The time that a KMS in the same region takes. */
 const CALL_MS = 5;
 /** The default of refreshEvery, minus its jitter: the ring is read at most this often, whatever the tokens cause. */
 const SHORTEST_REFRESH_SECONDS = 240;
@@ -43,7 +43,7 @@ export interface FleetCostsReport {
     readonly days: number;
     readonly lossShare: number;
   };
-  /** The cost of a million tokens at a member that seals, and unseals, this many a second. */
+  /** The cost of a million tokens at a member that seals, and unseals, this many tokens per second. */
   readonly perMillionTokens: readonly {
     readonly tokensPerSecond: number;
     readonly formula: PerDay;
@@ -69,14 +69,14 @@ export interface FleetCostsReport {
 }
 
 export interface FleetCostsOptions {
-  /** Each is sealed and unsealed. Default 10^6. */
+  /** Number of tokens; each is sealed and unsealed. Default 10^6. */
   readonly tokens?: number;
-  /** First seals, and starts, at once. Default 200. */
+  /** Number of first seals, and of starts, at once. Default 200. */
   readonly herd?: number;
-  /** For the simulated fleet. Default 10 members over 2 days; the first hour is left out. */
+  /** Options of the simulated fleet. Default 10 members over 2 days; the first hour is left out. */
   readonly members?: number;
   readonly days?: number;
-  /** At one member. Default 1, 100, 1 000. */
+  /** Tokens per second at one member. Default 1, 100, 1 000. */
   readonly tokensPerSecond?: readonly number[];
 }
 
@@ -136,7 +136,7 @@ export function judgeFleetCosts({ perMemberDay, measured, coldStart, herd }: Fle
     atMost(`store calls of ${tokens} tokens after the start`, timesIn(SHORTEST_REFRESH_SECONDS), storeCalls(calls)),
     atMost('KMS calls a day: simulator and formula apart', WITHIN, apart(simulated.kms, formula.kms)),
     atMost('store calls a day: simulator and formula apart', WITHIN, apart(simulated.store, formula.store)),
-    // With the unwrap that checks the new key.
+    // This includes the unwrap that checks the new key.
     atMost('KMS calls of a founder until its first seal', 2, kmsCalls(coldStart.founder)),
     ...coldStart.joiners.map(({ keys, calls: joiner }) =>
       atMost(`KMS calls of a member that comes to a ring of ${keys}`, keys, kmsCalls(joiner)),
@@ -163,7 +163,7 @@ const startCodec = ({ keyWrapper, ring }: CountedServices): Promise<KmsCodec> =>
 const apart = (a: number, b: number): number => Math.abs(a / b - 1);
 const dataKeys = ({ generate, wrap }: Calls): number => generate + wrap;
 
-/** By the formula, and by the simulator; without the first hour, when members start. */
+/** Calls a day by the formula and by the simulator, without the first hour, when members start. */
 async function callsADay(options: WorldOptions): Promise<FleetCostsReport['perMemberDay']> {
   const { hours } = await simulate(options, ['quiet']);
   const counted = hours.slice(1);
@@ -234,7 +234,7 @@ async function joinersCalls(rings: readonly number[]): Promise<FleetCostsReport[
 async function herdOfSeals(concurrent: number): Promise<Calls> {
   const services = countedServices(CALL_MS);
   const { payload } = payloadOf(PAYLOAD_BYTES);
-  // As a server does: it starts the codec once, and every request awaits that.
+  // This is what a server does: it starts the codec once, and every request awaits that start.
   let codec: Promise<KmsCodec> | undefined;
   const request = async (): Promise<string> => (await (codec ??= startCodec(services))).seal(payload);
   const sealed = await Promise.all(Array.from({ length: concurrent }, request));
@@ -243,7 +243,7 @@ async function herdOfSeals(concurrent: number): Promise<Calls> {
   return { ...services.calls };
 }
 
-/** Makes data keys as a KMS does: each takes a slow call. */
+/** Creates data keys as a KMS does: each takes a slow call. */
 class CountedKeyring extends KeyringNode {
   readonly #keyring = new RawAesKeyringNode({
     keyName: 'key',

@@ -1,8 +1,8 @@
 /**
  * `node --expose-gc growth-process.ts memory <keys> <salts>` prints the bytes that each further key of a ring and each
  * further remembered salt keep in use. `… heap <warm-up> <tokens> <samples>` seals and unseals this many tokens and
- * prints the bytes in use after each part of them, as a JSON array. Bytes are those of V8's heap and of buffers; what
- * OpenSSL holds is not among them.
+ * prints the bytes in use after each part of them, as a JSON array. Bytes are counted on V8's heap and in buffers;
+ * memory that OpenSSL holds is not counted.
  */
 import { type Clock, createKmsCodec, type KmsCodec } from '@sealring/core';
 import { countedServices } from './fleet-costs-counting.ts';
@@ -13,7 +13,7 @@ import { medianOf } from './statistics.ts';
 const PAYLOAD_BYTES = 358;
 /** Salts that a codec remembers: MAX_TOKEN_KEYS of packages/core/src/keys/envelope-key-cache.ts. */
 const MOST_SALTS = 10_000;
-/** On each ring. */
+/** Number of codecs on each ring. */
 const CODECS = 20;
 const WARM_UP_LOOKS = 50;
 const SALT_PAUSE_MS = 2_000;
@@ -24,7 +24,7 @@ const [first = 0, second = 0, third = 0] = given.map(Number);
 const result = what === 'memory' ? await memory(first, second) : await heap(first, second, third);
 process.stdout.write(JSON.stringify(result));
 
-/** Without a pause: Node's own memory for pauses grows for hundreds of them. */
+/** Measures without a pause: Node's own memory for pauses grows for hundreds of them. */
 function used(): number {
   // The second collection frees what finalizers hold.
   globalThis.gc?.();

@@ -71,7 +71,7 @@ describe('a slope', () => {
     expect(rising.high).toBeGreaterThan(3);
   });
 
-  test('the slope is that of a straight line, despite an outlier', () => {
+  test('the slope is the slope of a straight line, despite an outlier', () => {
     const line = Array.from({ length: 30 }, (_, i) => (i === 7 ? 1e6 : 2 * i));
     expect(slopeOf(line)).toEqual({ median: 2, low: 2, high: 2 });
   });

@@ -18,7 +18,7 @@ const FIRST_TIMES_WARM = 2.5;
  * and make node:crypto's own calls a third slower. The rest is the lookup of a header instead of a comparison.
  */
 const NEXT_TIMES_BARE = 1.1;
-/** Tokens between two reads of the clock, by turns warm and cold. */
+/** Tokens between two reads of the clock, alternately warm and cold. */
 const AT_A_TIME = 10;
 /** Unseals of each kind in a round, if there are few salts: each time by a codec that knows none of them. */
 const LEAST_CHUNKS = 20;
@@ -72,7 +72,7 @@ export interface GrowthOptions {
   readonly rounds?: number;
   /** Sealed and unsealed between the first and the last sample of the heap. Default 10^6. */
   readonly tokens?: number;
-  /** Before the first sample: everything is compiled by then. Default 10^6. */
+  /** Number of tokens before the first sample: everything is compiled by then. Default 10^6. */
   readonly warmUp?: number;
   /** Samples of the heap, at least 10. Default 50. */
   readonly samples?: number;
@@ -123,7 +123,8 @@ export async function measureGrowth(
 }
 
 export function judgeGrowth({ opening, heap }: GrowthReport): readonly Verdict[] {
-  // With few, each by a new codec, the times are those of a cold processor: reported, and checked only for many.
+  // With few salts, each by a new codec, the processor is cold: the times are reported, and checked only for many
+  // salts.
   const most = Math.max(...opening.map(({ salts }) => salts));
   return [
     ...opening.flatMap(({ keys, salts, firstTimesWarm, nextTimesBare, kmsCalls: calls }): Verdict[] => {
@@ -186,7 +187,7 @@ class Subject {
   readonly #codec: KmsCodec;
   /** A token of one more process, unsealed repeatedly, so that it is warm. */
   readonly #reference: string;
-  /** For each number of salts. */
+  /** The result for each number of salts. */
   readonly #opened: readonly Opened[];
   readonly #seals: number[] = [];
   readonly #unseals: number[] = [];
@@ -234,7 +235,7 @@ class Subject {
     }
   }
 
-  /** By a codec that knows none of them: all once, and once more. Returns its KMS calls meanwhile. */
+  /** Unseals all tokens twice with a codec that knows none of them. Returns its KMS calls meanwhile. */
   async #openAll({ tokens, bare }: Opened, { warm, first, next, bareWarm, bareNext }: Times): Promise<number> {
     await using codec = await joinRing(this.#ring);
     const before = kmsCalls(this.#ring.services.calls);
@@ -243,7 +244,8 @@ class Subject {
     const unsealReference = (): unknown => codec.unseal(this.#reference);
     timeByTurns(tokens.length, unsealReference, unseal, { one: warm, each: first });
     timeByTurns(tokens.length, unsealReference, unseal, { one: warm, each: next });
-    // After all the others, so that the keys of one do not push those of the other out of the processor's cache.
+    // This runs after all the others, so that the keys of one ring do not push the keys of another out of the
+    // processor's cache.
     timeByTurns(tokens.length, () => bare(0), bare, { one: bareWarm, each: bareNext });
     // The calls that they would have caused begin now.
     await macrotask();
@@ -278,7 +280,7 @@ class Subject {
 
 const { payload } = payloadOf(PAYLOAD_BYTES);
 
-/** Some of `each`, and as many times `one`, by turns. */
+/** Some of `each`, alternating with `one`. */
 function timeByTurns(
   count: number,
   one: () => unknown,

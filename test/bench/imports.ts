@@ -48,7 +48,7 @@ export interface ImportsReport {
 }
 
 /**
- * Installs each package alone, and imports each in new processes, by turns. The fastest import counts, because other
+ * Installs each package alone, and imports each in new processes, in turn. The fastest import counts, because other
  * work on the machine only adds to it.
  */
 export async function measureImports(
@@ -116,7 +116,7 @@ function install({ name, ours = [], more = [] }: Contender, folder: string): str
 function importMs(module: string, cwd: string): number {
   const program = `const began = performance.now(); await import(${JSON.stringify(module)});
 process.stdout.write(String(performance.now() - began)); process.exit();`;
-  // Without the options of this process.
+  // The environment without the options of this process.
   const env = { PATH: process.env['PATH'] };
   return Number(execFileSync(process.execPath, ['--input-type=module', '-e', program], { cwd, env, encoding: 'utf8' }));
 }

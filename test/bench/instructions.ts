@@ -156,7 +156,7 @@ export async function renewBaseline({ node, processor: model, payloadBytes, oper
 /** Runs Node with output files that begin with `out`, one per part, and returns its standard output. */
 async function underCallgrind(out: string, args: readonly string[]): Promise<string> {
   const callgrind = ['--tool=callgrind', '--vgdb=no', `--callgrind-out-file=${out}`, `--dump-before=${MARK}`];
-  // An empty environment: options that the test runner sets for its processes would change the loop.
+  // The environment is empty, because options that the test runner sets for its processes would change the loop.
   const options = { env: { PATH: process.env['PATH'] }, timeout: LONGEST_MS, killSignal: 'SIGKILL' } as const;
   const command = [...callgrind, process.execPath, ...V8_FLAGS, ...args];
   return (await promisify(execFile)('valgrind', command, options)).stdout;

@@ -142,7 +142,7 @@ program
 
 await program.parseAsync();
 
-/** A command that measures, and prints the verdicts or everything. Its options are those of the measurement. */
+/** A command that measures, and prints the verdicts or everything. It takes the options of the measurement. */
 function part<Report extends object>(
   name: string,
   description: string,

@@ -12,7 +12,7 @@ export type Condition = (typeof CONDITIONS)[number];
 export interface World {
   readonly server: Program<ServerOrders>;
   readonly load: Program<LoadOrders>;
-  /** Between the server and its KMS. */
+  /** The proxy between the server and its KMS. */
   readonly kms: TcpProxy;
   readonly redis: TestServer;
 }
@@ -23,7 +23,7 @@ export interface Disturbance {
   begin?(world: World): Promise<unknown>;
   /** Runs during the measurement. Returns the number of disturbances; by default the attackers' requests count. */
   during?(world: World, seconds: number): Promise<number>;
-  /** Not measured either. */
+  /** Runs after the disturbance; it is not measured either. */
   end?(world: World): Promise<unknown>;
 }
 
@@ -86,7 +86,7 @@ export const DISTURBANCES: Readonly<Record<Condition, Disturbance>> = {
   },
 };
 
-/** Until the server is healthy and no key propagates: the next phase is quiet. */
+/** Waits until the server is healthy and no key propagates, so that the next phase is quiet. */
 export function untilQuiet(server: Program<ServerOrders>): Promise<void> {
   return untilIt(server, ({ status, isPropagating }) => status === 'ok' && !isPropagating);
 }

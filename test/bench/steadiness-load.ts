@@ -1,5 +1,5 @@
 /**
- * The clients of the server, in a process of their own. Open loop: a request is sent when it is due, whatever happened
+ * The clients of the server, in their own process. Open loop: a request is sent when it is due, whatever happened
  * to earlier ones, and its latency counts from that time. So a stall of the server counts for all requests that waited.
  */
 import { performance } from 'node:perf_hooks';
@@ -9,12 +9,12 @@ import { carryOut } from './steadiness-program.ts';
 
 /** Requests that ended. */
 export interface Counts {
-  /** Requests with a token of the server's, or none. */
+  /** Requests with a token from the server, or without one. */
   readonly valid: number;
   readonly failed: number;
   /** Requests with a forged token. */
   readonly hostile: number;
-  /** Forged ones that got the one refusal. */
+  /** Forged requests that got the standard refusal. */
   readonly refused: number;
   /** The first few failures. */
   readonly failures: readonly string[];
@@ -132,7 +132,7 @@ class OpenLoop {
     await Promise.all(this.#underWay);
   }
 
-  /** Everything that is due, also if this process itself was late. */
+  /** Everything that is due, even if this process itself was late. */
   #sendDue(): void {
     for (; this.#dueMs() <= performance.now(); this.#halfSlot++) {
       if (this.#halfSlot % 2 === 0) this.#keep(this.#sendValid(this.#halfSlot / 2, this.#dueMs()));

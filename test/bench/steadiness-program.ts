@@ -22,7 +22,7 @@ interface Waiting {
   reject(reason: Error): void;
 }
 
-/** A program of this folder in a process of its own, which carries out orders. */
+/** A program of this folder in its own process, which carries out orders. */
 export class Program<Known extends Orders> {
   readonly #child: ChildProcess;
   readonly #waiting = new Map<number, Waiting>();

@@ -44,9 +44,9 @@ export interface ConditionReport {
   readonly tokenRatio: Estimate | undefined;
   readonly sealRatio: Estimate | undefined;
   readonly unsealRatio: Estimate | undefined;
-  /** The same for the operations of all phases together, to all quiet ones. */
+  /** The same ratio for the operations of all phases together, compared with all quiet phases. */
   readonly pooledTokenRatio: number;
-  /** From outside, milliseconds from the intended start; and the p99.9 of the clients' own delay. */
+  /** The times from outside, in milliseconds from the intended start, and the p99.9 of the clients' own delay. */
   readonly request: { readonly p50: number; readonly p99: number; readonly p999: number };
   readonly requestRatio: Estimate | undefined;
   readonly latenessP999: number;
@@ -59,7 +59,7 @@ export interface ConditionReport {
 }
 
 export interface SteadinessReport {
-  /** Requests a second: of clients that wait for their answers, and of the measured ones, which do not. */
+  /** Requests per second: of clients that wait for their answers, and of the measured ones, which do not. */
   readonly closedLoopRate: number | undefined;
   readonly rate: number;
   readonly rounds: number;
@@ -124,8 +124,9 @@ function summaryOf(condition: Phase['condition'], phases: readonly Phase[]): Con
 }
 
 /**
- * Ratio of each phase to its quiet neighbours, because a slow machine affects neighbours alike. To their geometric
- * mean: together they would have the tail of the worse one, and phases that do not differ would have a ratio below 1.
+ * Ratio of each phase to its quiet neighbours, because a slow machine affects neighbours alike. The ratio is to their
+ * geometric mean: together they would have the tail of the worse one, and phases that do not differ would have a ratio
+ * below 1.
  */
 function ratioOf(condition: Phase['condition'], phases: readonly Phase[], samples: Samples): Estimate | undefined {
   const step = condition === 'quiet' ? 2 : 1;

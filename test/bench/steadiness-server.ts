@@ -1,6 +1,6 @@
 /**
- * The MCP server under test, in a process of its own: the official SDK on node:http, tokens by a codec on AWS KMS and
- * Redis. It times every seal and unseal around the codec, below the boundary.
+ * The MCP server under test, in its own process: the official SDK on node:http, tokens by a codec on AWS KMS and Redis.
+ * It times every seal and unseal around the codec, below the boundary.
  */
 import { createServer } from 'node:http';
 import { monitorEventLoopDelay, PerformanceObserver, performance } from 'node:perf_hooks';
@@ -21,11 +21,11 @@ export interface ServerSettings {
 
 /** The server's own record since the last order to start one. */
 export interface Recording {
-  /** Nanoseconds of each, in order. */
+  /** Nanoseconds of each seal, in order. */
   readonly seals: readonly number[];
-  /** Of accepted tokens. */
+  /** Unseals of accepted tokens. */
   readonly unseals: readonly number[];
-  /** Of refused tokens. */
+  /** Unseals of refused tokens. */
   readonly refusals: readonly number[];
   /** Different keys that sealed. */
   readonly sealingKeys: number;
@@ -46,10 +46,10 @@ export interface ServerHealth {
   readonly lastError: string | undefined;
 }
 
-/** With the claims around it about 358 bytes, as in the token path. */
+/** About 358 bytes with the claims around it, as in the token path. */
 const STATE = JSON.stringify({ order: '1017', step: 2, note: 'x'.repeat(100) });
 const USER = { token: 'x', clientId: 'web', scopes: [], extra: { iss: 'https://idp.example', sub: 'ada' } };
-/** Of a native token: the prefix and the key's id. */
+/** The end of the key id in a native token, which begins with the prefix and the key id. */
 const KEY_ID_END = 'sr1.'.length + 12;
 
 let seals: number[] = [];

@@ -233,7 +233,7 @@ test.skipIf(redis === undefined || inject('moto') === '')(
     const hostile = others.at(-1);
     expect(hostile?.counts.hostile).toBeGreaterThan(0);
     expect(hostile?.refusal?.operations).toBeGreaterThan(0);
-    // Phases this few and short bound no ratio, and no new key seals within one.
+    // So few and so short phases give no bounds for a ratio, and no new key seals within one.
     const counted = judgeSteadiness(report).filter(({ limit }) => limit === 0);
     expect(counted).toHaveLength(1 + CONDITIONS.length + 3);
     expect(counted.filter(({ met }) => !met)).toEqual([]);

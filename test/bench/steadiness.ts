@@ -15,13 +15,13 @@ export { judgeSteadiness, type SteadinessReport } from './steadiness-report.ts';
 export interface SteadinessOptions {
   /** Default: all of them. */
   readonly conditions?: readonly Condition[];
-  /** Rounds of every condition. Fewer than 6 bound no ratio; a ring has room for 20. */
+  /** Rounds of every condition. Fewer than 6 give no bounds for a ratio; a ring has room for 20. */
   readonly rounds: number;
   /** Length of each phase, and of each quiet one between: at least 1, and 4 for a new key to seal in its phase. */
   readonly phaseSeconds: number;
   /** Length of the warm-up, and then of the measurement of the highest rate. */
   readonly warmUpSeconds: number;
-  /** Valid requests a second. Default: a third of the rate of clients that wait for their answers. */
+  /** Valid requests per second. Default: a third of the rate of clients that wait for their answers. */
   readonly rate?: number;
 }
 
@@ -31,7 +31,7 @@ const MOST_ROUNDS = 20;
 const LEAST_PHASE_SECONDS = 1;
 
 /**
- * A server on AWS KMS and Redis under a load of a fixed rate, while all is quiet and while it is disturbed, by turns.
+ * A server on AWS KMS and Redis under a load of a fixed rate, alternately while all is quiet and while it is disturbed.
  * @throws {RangeError} for more rounds than the ring has room for, or phases too short for anything to happen.
  */
 export async function measureSteadiness(
@@ -61,7 +61,7 @@ export async function measureSteadiness(
   };
   for (let round = 0; round < rounds; round++) {
     for (let i = 0; i < conditions.length; i++) {
-      // Each condition comes first once, and after each other one.
+      // Each condition comes first once, and follows every other condition once.
       const condition = conditions[(i + round) % conditions.length];
       if (condition === undefined) continue;
       took(await quietPhase(world, phaseSeconds));
@@ -95,9 +95,9 @@ async function disturbedPhase(world: World, seconds: number, condition: Conditio
 }
 
 /**
- * Short enough that everything happens within a phase: a published key seals, and the server notices a KMS or store
- * that fails. So a quiet phase has three reads of the ring and three KMS checks; by the defaults a server has one in
- * five minutes.
+ * The times are short enough that everything happens within a phase: a published key seals, and the server notices a
+ * KMS or store that fails. So a quiet phase has three reads of the ring and three KMS checks; by the defaults a server
+ * has one in five minutes.
  */
 function policyFor(phaseSeconds: number): Partial<RingPolicy> {
   const outageSeconds = 60 + 10 * phaseSeconds;
@@ -120,7 +120,7 @@ async function startWorld(policy: Partial<RingPolicy>): Promise<World & AsyncDis
     for (const step of closing.toReversed()) await step();
   };
   try {
-    // Keeps what it acknowledged when it is killed.
+    // Keeps acknowledged writes when it is killed.
     const redis = await startRedis(['--appendonly', 'yes', '--appendfsync', 'always']);
     closing.push(() => redis.stop());
     const moto = await startMoto();

@@ -6,7 +6,7 @@ import type { Verdict } from './verdict.ts';
 /** Bytes of a typical claims envelope with a small state. */
 const HEADLINE_BYTES = 358;
 export const SIZES: readonly number[] = [64, HEADLINE_BYTES, 4_096, 49_152];
-/** The module of the interpreter that stands for the MCP Python SDK. */
+/** The module of the interpreter that represents the MCP Python SDK. */
 export const PYTHON_SDK = { package: 'mcp', version: '2.3.0' } as const;
 const PYTHON_NOTE = 'the AES-GCM codec of the MCP Python SDK, on Python: for orientation';
 

@@ -6,7 +6,7 @@ export const OURS = 'Sealring';
 export const FLOORS = ['bare cipher', 'plain codec'] as const;
 export const OPERATIONS = ['seal', 'unseal'] as const;
 
-/** Fewer operations than this show nothing of the slowest of a thousand. */
+/** Fewer operations than this say nothing about the slowest one in a thousand. */
 const TELLING_TAIL = 5_000;
 
 /** The cost of one operation of one contender on one size of payload. */

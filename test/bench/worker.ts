@@ -1,5 +1,5 @@
 /**
- * One contender in a process of its own, so that its garbage costs no other contender time. Its argument is the
+ * One contender in its own process, so that its garbage costs no other contender time. Its argument is the
  * contender's name; it answers each line on standard input, a {@link Turn} in JSON, with a line that is a
  * {@link TurnResult}.
  */

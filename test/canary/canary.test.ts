@@ -42,17 +42,17 @@ describe('the search finds a key that was generated in a canary run (F21)', () =
     );
   });
 
-  test('finds it across two pieces of a long file', () => {
+  test('the search finds a key across two pieces of a long file', () => {
     expect(inFile(Buffer.concat([Buffer.alloc(1024 * 1024 - 3, 0x20), key, Buffer.alloc(1024, 0x20)]))).toEqual([
       'raw',
     ]);
   });
 
-  test('finds nothing in a text without one', () => {
+  test('the search finds nothing in a text without a key', () => {
     expect(inFile(randomBytes(100_000).toString('base64'))).toEqual([]);
   });
 
-  test('searches for each form, and all differ', () => {
+  test('the search looks for each form, and all forms differ', () => {
     const forms = [...formsOf(Buffer.from('0123456789abcdef', 'hex')).values()].map(String);
     // Base64 and base64url differ only if the mark has one of their two letters.
     expect(new Set(forms).size).toBeGreaterThanOrEqual(forms.length - 3);

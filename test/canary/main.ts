@@ -62,7 +62,7 @@ function keepLogs(): void {
       const { mtimeMs, ino } = statSync(log);
       if (mtimeMs >= began) linkSync(log, join(KEPT, `${ino}-${name}`));
     } catch (error) {
-      // Gone meanwhile, or kept already.
+      // The file was removed meanwhile, or was kept already.
       if (!['ENOENT', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
     }
   }

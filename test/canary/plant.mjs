@@ -1,7 +1,7 @@
 // Loaded before everything else, into every Node process of a canary run: `NODE_OPTIONS=--import=…/plant.mjs`.
 //
 // Every 32 random bytes that a program draws begin with the mark of the run. Data keys, master keys, HMAC secrets and
-// the tokens of test servers are made of them; public values are not: nonces have 12 bytes, salts 18.
+// the tokens of test servers are made from them; public values are not: nonces have 12 bytes, salts 18.
 import crypto from 'node:crypto';
 import { subscribe } from 'node:diagnostics_channel';
 import { syncBuiltinESMExports } from 'node:module';

@@ -186,7 +186,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
   test.each([
     [82_100, 'ok', /is due at/],
     [83_000, 'warning', /no member has made it yet/],
-    [90_000, 'error', /seals for too long/],
+    [90_000, 'error', /has sealed for too long/],
     [172_800, 'error', /no key may seal/],
   ] as const)(
     'reports a ring whose only key was made %i s ago with severity %s',
@@ -253,7 +253,7 @@ function withoutDate(wrapper: ReturnType<typeof awsKmsKeyWrapper>): ReturnType<t
   };
 }
 
-// A moto of its own: the whole server enforces the policies.
+// A separate moto server, because the whole server enforces the policies.
 const enforcing = await startOrSkip(startMoto);
 closing.push(() => enforcing?.stop());
 

@@ -89,7 +89,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
       expect(remedy).toContain(`still needed: ${version(name, 1)} until ${key?.unsealsUntil.toISOString()}`);
       const never = await examine({ ...config, policy: { keyVersionEverySeconds: 0 } });
       expect(findingOf(never, 'kms-version')?.remedy).toMatch(/^No member checks for new versions/);
-      // As after the rotation that it asks for.
+      // Make the rotation that the doctor asks for.
       await codec.rotate();
       await codec.close();
       const after = findingOf(await examine(config), 'kms-version');
@@ -318,7 +318,7 @@ export default { ringName: 'payments', ring: memoryRing(), keyWrapper: azureKeyV
     const old = vault.idOf(key, key.current);
     const [{ attributes }] = key.versions as [(typeof key.versions)[number]];
     key.rotate();
-    // The doctor is a process of its own and remembers no version.
+    // The doctor runs in its own process and remembers no version.
     const report = await examine({ ...config, keyWrapper: wrapper() });
     expect(findingOf(report, 'kms-version')?.what).toContain(`the newest key of the ring is wrapped by ${old}`);
     attributes.enabled = false;

@@ -36,7 +36,7 @@ await startOrSkip(async () => {
 });
 closing.push(() => redis?.stop());
 
-describe('the doctor, with a single-use store of your own', () => {
+describe('the doctor, with your own single-use store', () => {
   const never = new Promise<boolean>(() => undefined);
   const claims: readonly [string, SingleUseStore['claim'], string, string][] = [
     ['that accepts a claim twice', async () => true, 'single-use-unusable', 'the same claim twice'],

@@ -42,7 +42,7 @@ describe.skipIf(redis === undefined)('with a ring in Redis, the keeper', () => {
     await using keeper = new KeeperProcess(project.cwd, ['--health-port', '0']);
     const get = await probesOf(keeper);
     await keeper.reported('started');
-    // Redis keeps nothing on disk.
+    // Redis stores nothing on disk.
     await store.kill();
     await keeper.reported('status', ({ lastError }) => lastError === 'store unavailable');
     await until(async () => (await get('/readyz')) === 503, 30);

@@ -33,7 +33,7 @@ const openRing = () =>
     keyWrapper: localKeyWrapper({ masterKey: textOf('sealring.local.key').trim() }),
   });
 
-/** The first secret of `export --plain`, which is that of the key that seals. */
+/** The first secret of `export --plain`, which belongs to the key that seals. */
 async function secretOf(wire: string): Promise<Uint8Array> {
   await run('export', `${wire}.json`, '--plain', wire, '--they-leave-the-kms');
   const { keys }: { keys: readonly string[] } = JSON.parse(textOf(`${wire}.json`));

@@ -273,7 +273,7 @@ describe('sealring probe', () => {
     expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('0 holes') });
   });
 
-  test('leaves a check without its input unchecked, and fails for that with --strict only', async () => {
+  test('reports a check without its input as unchecked, and fails because of it only with --strict', async () => {
     await using server = await served(protectedBy({ ttlSeconds: 600, requireSubject: false }));
     const args = ['--prompt', 'terms'];
     const { code, stdout } = await probe(server.url, args, {});

@@ -13,7 +13,7 @@ import {
 } from '@modelcontextprotocol/server';
 import type { Certificate } from '../support/azure-key-vault/certificate.ts';
 
-/** Of the server. */
+/** The name and the version of the server. */
 export const info = { name: 'desk', version: '1.0.0' };
 const confirm = inputRequired.elicit({
   message: 'Really?',

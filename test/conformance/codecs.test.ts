@@ -94,7 +94,7 @@ const TARGETS: Readonly<Record<string, () => Promise<CodecTarget>>> = {
     const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
     return ringTarget('python', (ring, ringName) => createKmsCodec({ keyWrapper, ring, ringName, format: 'python' }));
   },
-  'local, a purpose of its own': () => {
+  'local, a separate purpose': () => {
     const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
     return ringTarget('purpose', async (ring, ringName) => {
       const codec = await createKmsCodec({ keyWrapper, ring, ringName });

@@ -56,7 +56,7 @@ test.each(GUIDES)(
   async (what, file, only, foundBy, broken) => {
     const name = what.replace(' ', '-');
     const folder = join(temporary, name);
-    // As npm install would.
+    // Links the packages as npm install would.
     mkdirSync(join(folder, 'node_modules/@sealring'), { recursive: true });
     for (const one of ['core', 'conformance']) {
       symlinkSync(join(root, 'packages', one), join(folder, 'node_modules/@sealring', one));

@@ -106,7 +106,7 @@ const SUBJECTS: Readonly<Record<string, Subject>> = {
   },
   'AWS KMS on moto': {
     async start() {
-      // A moto of its own: the whole server enforces the policies.
+      // A separate moto server, because the whole server enforces the policies.
       const server = await serverOf(startMoto);
       return server && motoTarget(server.address);
     },
@@ -142,7 +142,7 @@ for (const [title, { start, notApplicable, emulatorFails = [] }] of Object.entri
     const report = await runKeyWrapperConformance(target);
     const findings = report.results.filter(({ status }) => status === 'fail' || status === 'warn');
     expect(findings.filter(({ id }) => !emulatorFails.includes(id))).toEqual([]);
-    // Not every warning every time, but the test must notice an emulator that improved.
+    // Not every run gives every warning, but the test must notice an emulator that has improved.
     expect(findings.length > 0).toBe(emulatorFails.length > 0);
     const left = report.results.filter(({ status }) => status === 'not-applicable').map(({ id }) => id);
     expect(left.toSorted()).toEqual(notApplicable.toSorted());

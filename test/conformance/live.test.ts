@@ -11,7 +11,7 @@ import { azureTargetOf, calling } from './key-wrappers/azure.ts';
 import { gcpTargetOf } from './key-wrappers/gcp.ts';
 import { vaultTargetOf } from './key-wrappers/vault.ts';
 
-/** A service of yours, if the environment names its keys. */
+/** Your own service, if the environment names its keys. */
 interface Live {
   /** Set all of them, except the optional ones. */
   readonly variables: readonly string[];

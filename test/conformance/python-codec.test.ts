@@ -10,7 +10,7 @@ import { packTarball } from '../support/tarballs.ts';
 
 const kit = new URL('../../packages/conformance/', import.meta.url);
 const example = fileURLToPath(new URL('examples/python/codec.py', kit));
-/** For programs in another folder, which import what is installed there. */
+/** The environment for programs in another folder, which import what is installed there. */
 const env = { PYTHONPATH: fileURLToPath(new URL('templates/python', kit)) };
 const folder = mkdtempSync(join(tmpdir(), 'sealring-python-'));
 const STARTING_MS = 60_000;

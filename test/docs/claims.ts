@@ -83,7 +83,7 @@ function isIn(section: string, quote: string, document: string): boolean {
   return parts.some((part) => anchorOf(part.split('\n')[0] ?? '') === section && flat(part).includes(quote));
 }
 
-/** As GitHub makes the anchor of a heading. */
+/** Makes the anchor of a heading in the same way as GitHub. */
 function anchorOf(heading: string): string {
   return heading
     .replace(/^#+ /, '')
@@ -102,7 +102,7 @@ const HELD_ELSEWHERE = /^<!-- (\w+)[^\n]* -->$.*?^<!-- \/\1 -->$|^\| [^\n]*(?:\b
 const LIKE_A_CLAIM =
   /(?<![\w.-])\d[\d .]*(?:×|\^\d+)? ?(?:s|ms|seconds?|minutes?|min|hours?|h|days?|characters|bytes|KiB|MiB|MB|kB|keys|calls|tokens|members|servers|%)(?!\w)|\b(?:never|always|at most|at least|exactly|at the (?:latest|longest))\b|\b(?:two|three|four|five|six|nine|ten|eleven|fourteen|twenty|hundred) (?:commands|calls|minutes|seconds|hours|times|years|deploys)\b|\bhalf a second\b/i;
 
-/** Sentences of a document that look like claims, and of which no word is quoted. */
+/** Sentences of a document that look like claims, and that no claim quotes. */
 export function unlisted(document: string, quotes: readonly string[]): readonly string[] {
   const prose = document
     .replaceAll(CODE, '')

@@ -44,7 +44,7 @@ const EXECUTED: readonly (readonly [document: RegExp, command: RegExp, test: str
 /** Commands that no test executes, with the reason. */
 const NOT_EXECUTED: readonly (readonly [command: RegExp, why: string])[] = [
   [/^npm (test|run test:all)\b/, 'it is what runs this'],
-  [/^npm run (?:bench|zoo|fuzz|mutants|canary)\b/, 'takes minutes; its parts have tests of their own'],
+  [/^npm run (?:bench|zoo|fuzz|mutants|canary)\b/, 'takes minutes; its parts have their own tests'],
   [/^pip install\b/, 'test/python installs the wheel from its file'],
   [/^(?:gcloud|az)\b/, 'the command line of the cloud, which cannot be installed here, against the cloud itself'],
   [/^(?:bao)\b/, 'the same calls are made over HTTP by test/support/openbao.ts and its users'],

@@ -33,7 +33,7 @@ export const service: CreateServiceCommandInput = ${JSON.stringify(service)};
 });
 
 describe('the service', () => {
-  test('names the task definition, its container and a port of that', () => {
+  test('the service names the task definition, its container and a port of the container', () => {
     const [target] = service.loadBalancers;
     expect(service.taskDefinition).toBe(task.family);
     expect(target.containerName).toBe(container.name);

@@ -46,7 +46,7 @@ const classes = new Map(
 const wire = textOf('packages/mcp/src/typescript/wire.ts');
 const verifyReasons = textsIn(/export type TypescriptReason =([^;]*);/.exec(wire)?.[1] ?? '');
 
-/** Headings below that of the class, as the page spells them. */
+/** Headings below the heading of the class, as the page spells them. */
 const words = [
   ...[...classes].map(([name, members]) => [name, members] as const),
   ['RejectReason', mcp.REJECT_REASONS] as const,

@@ -20,7 +20,7 @@ async function type(command: string): Promise<{ readonly code: unknown; readonly
   return { code, lines: lines.join('\n').trimEnd().split('\n') };
 }
 
-/** In this order: completed steps, and refused ones with their reasons. */
+/** The expected lines in this order: completed steps, and refused steps with their reasons. */
 const TOLD: Readonly<Record<string, readonly RegExp[]>> = {
   refund: [
     /^ada → A +a question, and sr1\./,
@@ -40,7 +40,7 @@ const TOLD: Readonly<Record<string, readonly RegExp[]>> = {
     /^A → ada +booked: 3 nights in Lisbon with breakfast$/,
     /the second page again, with 5 nights: Breakfast\?/,
     /the last page again: already booked/,
-    /a state of her own making: -32602 Invalid or expired requestState \(reason on A: malformed\)/,
+    /a state that she made up: -32602 Invalid or expired requestState \(reason on A: malformed\)/,
     /sent by mallory: -32602 Invalid or expired requestState \(reason on B: principal\)/,
   ],
   proxy: [
@@ -51,7 +51,7 @@ const TOLD: Readonly<Record<string, readonly RegExp[]>> = {
     /ada's token, sent by mallory: -32602 Invalid or expired requestState \(reason on P2: principal\)/,
     /North's own token: -32602 Invalid or expired requestState \(reason on P1: malformed\)/,
     /the proxy's token: -32602 Invalid or expired requestState \(reason on North: malformed\)/,
-    /a state of her own making: -32602 Invalid or expired requestState \(reason on P1: malformed\)/,
+    /a state that she made up: -32602 Invalid or expired requestState \(reason on P1: malformed\)/,
   ],
 };
 

@@ -241,7 +241,7 @@ function runJob(config: KubeConfig, where: string): Promise<Ended> {
     SEALRING_LOCAL_KEY_FILE: key,
     KUBECONFIG: kubeconfigOf(config),
   };
-  // The checkout links no command of its own packages.
+  // The checkout links no command of its packages.
   expect(command).toBe('node_modules/.bin/sealring');
   return runProgram(process.execPath, [join(root, 'packages/cli/dist/main.js'), ...args], { cwd: root, env });
 }
@@ -313,7 +313,7 @@ interface StartedProgram extends AsyncDisposable {
   terminate(): Promise<{ readonly code: number | null; readonly signal: string | null }>;
 }
 
-/** Starts the text of a program in a process of its own, with this project's packages. */
+/** Starts the text of a program in its own process, with this project's packages. */
 async function startedProgram(code: string, environment: Readonly<Record<string, string>>): Promise<StartedProgram> {
   const port = await freePort();
   const child: ChildProcess = spawn(process.execPath, ['--input-type=module-typescript', '--eval', code], {

@@ -32,7 +32,7 @@ function check(text: string, file = 'page.md'): ReadonlyMap<number, readonly str
   return found;
 }
 
-/** Each sentence on a line of its own, as a paragraph. */
+/** Each sentence on its own line, as a paragraph. */
 function checkEach(sentences: readonly string[]): readonly (readonly string[])[] {
   const found = check(sentences.map((sentence) => `${sentence}\n`).join('\n'));
   return sentences.map((_, index) => found.get(index * 2 + 1) ?? []);

@@ -2,7 +2,7 @@ import { parseAst } from 'vitest/node';
 
 /** A test as written in a file. */
 export interface WrittenTest {
-  /** As in the source: with `%s`, `$name` or `${…}` where those are filled in. */
+  /** The title as in the source, with `%s`, `$name` or `${…}` where a value is filled in. */
   readonly title: string;
   /** Whether it never runs, or must fail: `.skip`, `.todo` or `.fails`, its own or of a `describe` around it. */
   readonly isIdle: boolean;

@@ -10,7 +10,7 @@ interface Waiting {
   reject(reason: Error): void;
 }
 
-/** A member in a process of its own. It carries out orders in the order in which it gets them. */
+/** A member in its own process. It carries out orders in the order in which it gets them. */
 export class Member {
   readonly name: string;
   readonly #child: ChildProcess;

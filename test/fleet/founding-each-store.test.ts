@@ -56,7 +56,7 @@ interface Store {
   readonly isThere: boolean;
   readonly ring: RingPlace;
   readonly prepare?: () => Promise<unknown>;
-  /** The document in the store, read by another way than the store's own. */
+  /** The document in the store, read without the store's own code. */
   readonly document: () => Promise<string | undefined>;
 }
 
@@ -155,7 +155,7 @@ async function withPostgres<T>(run: (client: Client) => Promise<T>): Promise<T> 
 describe(`${MEMBERS} processes that start at once on an empty store`, { timeout: 300_000 }, () => {
   const members: Member[] = [];
   beforeAll(async () => {
-    // The same for all stores: loading a process takes the time, not the start in it.
+    // All stores share these processes, because loading a process takes longer than the start in it.
     members.push(...(await Promise.all(Array.from({ length: MEMBERS }, (_, i) => Member.fork(`member ${i + 1}`)))));
   });
   afterAll(async () => {

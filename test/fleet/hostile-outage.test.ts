@@ -7,7 +7,7 @@ import { Timeline } from '../simulator/timeline.ts';
 import { seedCount } from '../support/seeds.ts';
 import { HostileTokens, refusalOf } from './hostile.ts';
 
-/** More with SEALRING_SEEDS=10. */
+/** Number of seeds; SEALRING_SEEDS=10 uses ten. */
 const SEEDS = seedCount(1);
 const MEMBERS = 2;
 const MINUTE = 60_000;
@@ -98,7 +98,7 @@ async function run(seed: number, clouds: 1 | 2, begin: Trouble, isHostile: boole
     for (let i = 0; i < TOKENS_PER_SECOND / 10; i++) {
       const target = codecs[i % MEMBERS] as KmsCodec;
       const token = tokens[sent++ % tokens.length] as string;
-      // As the boundary does.
+      // Unseal it as the boundary does.
       void Promise.resolve(target.prepare(token)).then(() => reasons.add(refusalOf(target, token) ?? 'opened'));
     }
     timeline.after(100, send);

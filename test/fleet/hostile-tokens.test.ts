@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => target.codec.close());
 
-/** Memory in use after each round, in a process of its own; without the first, which compiles and fills caches. */
+/** Memory in use after each round, in a separate process; without the first, which compiles and fills caches. */
 async function heapAfterRounds(what: Subject, perRound: number): Promise<number[]> {
   const script = join(import.meta.dirname, 'heap-process.ts');
   const given = ['--expose-gc', script, what, String(ROUNDS + 1), String(perRound)];
@@ -41,7 +41,7 @@ describe('tokens that an attacker makes up (F5)', () => {
     const tokens = new HostileTokens(genuine, 5);
     const before = { ...counts };
     const reasons: Record<string, number> = {};
-    // Below refreshEvery and kmsCheckEvery: only the tokens can cause a read or a call in this time.
+    // The time is shorter than refreshEvery and kmsCheckEvery, so only the tokens can cause a read or a call.
     const seconds = 200;
     for (let second = 0; second < seconds; second++) {
       for (let i = 0; i < TOKENS / seconds; i++) {

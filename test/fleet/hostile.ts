@@ -80,7 +80,7 @@ export async function createTarget(): Promise<Target> {
 export class HostileTokens {
   readonly #genuine: string;
   readonly #dice: Dice;
-  /** Long ones are cut from one text, so that making them takes no time. */
+  /** Long tokens are cut from one text, so that making them takes no time. */
   readonly #text: string;
   readonly #makers: readonly (() => string)[];
 

@@ -53,7 +53,9 @@ const WAIT_SECONDS = 60;
 /** Two refusals that count are at least this far apart (lifecycle, "The KMS refuses"). */
 const REFUSALS_APART_SECONDS = 8;
 
-/** Minutes become seconds. The kill switch cannot be scaled: a member repeats the call 10 s after a refusal. */
+/**
+ * Minutes are shortened to seconds. The kill switch cannot be scaled: a member repeats the call 10 s after a refusal.
+ */
 const shortPolicy = {
   clockSkewSeconds: 2,
   refreshEverySeconds: 2,
@@ -103,7 +105,7 @@ test('the default policy has the documented bounds (F10)', () => {
   });
 });
 
-// Concurrently: each waits for half a minute. They are skipped only where this machine lacks Python.
+// These run concurrently, because each waits for half a minute. They are skipped only if this machine lacks Python.
 describe.skipIf(localstack === undefined).concurrent('a KMS key that a fleet may no longer use (F10)', () => {
   test.each([
     {

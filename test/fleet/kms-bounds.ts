@@ -2,9 +2,9 @@ import type { RingPolicy } from '@sealring/core';
 
 /** How long a fleet continues with a key from the moment the KMS no longer allows it, in seconds. */
 export interface KmsBounds {
-  /** When the KMS answers, and refuses with `disabled`. */
+  /** The bounds when the KMS refuses with `disabled`. */
   readonly refused: { readonly lastSeal: number; readonly lastOpen: number };
-  /** When the KMS does not answer. */
+  /** The bounds when the KMS does not answer. */
   readonly unreachable: { readonly lastSeal: number; readonly lastOpen: number };
   /** An outage of the KMS that no client notices. */
   readonly toleratedOutage: number;

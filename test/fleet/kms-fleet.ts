@@ -11,7 +11,7 @@ import {
   SealUnavailableError,
 } from '@sealring/core';
 
-/** Between two rounds of sealing and unsealing. */
+/** The pause between two rounds of sealing and unsealing. */
 const ROUND_MS = 50;
 
 /** A token, and the payload that it must unseal to. */
@@ -73,7 +73,7 @@ export class Observed {
     }
   }
 
-  /** Without `prepare`: only the keys that it holds already. */
+  /** Unseals without `prepare`, so only with keys that it holds already. */
   openAll(sealed: readonly Sealed[]): void {
     this.openRefusal = undefined;
     for (const { token, payload } of sealed) {
@@ -94,7 +94,7 @@ export class Observed {
   }
 }
 
-/** Two members and a reader on one ring, each with an AWS client of its own. */
+/** Two members and a reader on one ring, each with its own AWS client. */
 export class KmsFleet {
   readonly all: readonly Observed[];
   readonly members: readonly Observed[];

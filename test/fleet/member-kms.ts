@@ -3,10 +3,10 @@ import { type KeyWrapper, localKeyWrapper } from '@sealring/core';
 /** The KMS of a member: a master key in its own process, or an AWS KMS on the network. */
 export type KmsPlace = { readonly masterKey: string } | { readonly endpoint: string; readonly keyId: string };
 
-/** Makes the key wrapper in the member's process. */
+/** Creates the key wrapper in the member's process. */
 export async function keyWrapperAt(place: KmsPlace): Promise<KeyWrapper> {
   if ('masterKey' in place) return localKeyWrapper({ masterKey: Buffer.from(place.masterKey, 'hex') });
-  // Loaded only by the members that need it: fifty processes start at once.
+  // Only the members that need the SDK load it, because fifty processes start at once.
   const [{ KMSClient }, { awsKmsKeyWrapper }] = await Promise.all([
     import('@aws-sdk/client-kms'),
     import('@sealring/aws-kms'),

@@ -1,6 +1,6 @@
 /**
- * A member of a fleet in a process of its own, forked by `fleet.ts`: carries out the orders that it gets over IPC, one
- * after another, and counts its calls to the KMS.
+ * A member of a fleet in its own process, forked by `fleet.ts`: carries out the orders that it gets over IPC, one after
+ * another, and counts its calls to the KMS.
  */
 import { uptime } from 'node:os';
 import { type Clock, createKmsCodec, type KeyWrapper, type KmsCodec, type RingPolicy } from '@sealring/core';
@@ -129,7 +129,7 @@ async function start(given: StartOrder): Promise<Calls> {
     policy: given.policy,
     ...(given.hasOwnClock === true ? { clock } : {}),
   });
-  // Before its first KMS check in the background passes.
+  // This is before its first KMS check in the background passes.
   return { ...counts };
 }
 

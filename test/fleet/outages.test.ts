@@ -8,13 +8,13 @@ import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/until.ts';
 import { Fleet } from './fleet.ts';
 
-/** Fifty with SEALRING_MEMBERS=50, on a machine with enough cores: each call has one second. */
+/** Number of members. Use SEALRING_MEMBERS=50 only on a machine with enough cores: each call has one second. */
 const MEMBERS = Number(process.env['SEALRING_MEMBERS'] ?? 20);
 const AT_A_TIME = 5;
 const KEY = 'sealring:outages';
 
 /**
- * The defaults divided by about 225: an outage of half of sealOutage stands for 30 minutes. A machine with fifty
+ * The defaults divided by about 225: an outage of half of sealOutage represents 30 minutes. A machine with fifty
  * processes on it is slow, so the calls and the backoff are not scaled.
  */
 const policy = {
@@ -32,12 +32,12 @@ const policy = {
   createAfterSeconds: 5,
 };
 const OUTAGE_SECONDS = policy.sealOutageSeconds / 2;
-/** From a key's activation to the publication of its successor. */
+/** The time from a key's activation to the publication of its successor. */
 const ROTATE_AFTER_SECONDS = policy.rotateEverySeconds - policy.propagationSeconds;
 
 let redis: TestServer | undefined;
 await startOrSkip(async () => {
-  // Keeps all that it acknowledged, through any restart.
+  // Keeps every acknowledged write through any restart.
   redis = await startRedis(['--appendonly', 'yes', '--appendfsync', 'always']);
   return redis;
 });
@@ -103,7 +103,7 @@ async function rollingDeploy(): Promise<void> {
 }
 
 describe.skipIf(redis === undefined || moto === '')(
-  `${MEMBERS} processes on Redis, with an AWS KMS behind a network of its own`,
+  `${MEMBERS} processes on Redis, with an AWS KMS behind a separate network`,
   { timeout: 600_000 },
   () => {
     test('no token fails through three rotations, a rolling deploy, a restart of the store during it, and a KMS outage at the time of a rotation (F7, F8, F31)', async () => {
@@ -146,7 +146,7 @@ describe.skipIf(redis === undefined || moto === '')(
         await fleet.members[1]?.tell('rotate', { emergency: false });
         const [newest] = (await storedKeys()).toReversed();
         await until(() => fleet.sealingKeys.has(newest?.id ?? ''), 60);
-        // Until the last member has changed keys.
+        // Wait until the last member has changed keys.
         await pause(2_000);
       });
       expect(fleet.failures).toEqual([]);

@@ -59,7 +59,7 @@ describe(`${MEMBERS} processes on one file ring`, { timeout: 180_000 }, () => {
     await fleet.underLoad(async () => {
       for (let rotation = 0; rotation < ROTATIONS; rotation++) {
         await fleet.members[rotation]?.tell('rotate', { emergency: false });
-        // Until the last member has changed keys.
+        // Wait until the last member has changed keys.
         await until(() => fleet.keptTokens === MEMBERS * (2 + rotation), 60);
       }
     });

@@ -147,7 +147,7 @@ describe(`${NOTIFICATIONS} notifications by a client with no other permission (F
       await expect(noisy.query('SELECT document FROM sealring_ring')).rejects.toThrow('does not exist');
       const channel = `sealring_${createHash('sha256').update(`"sealring_ring"\0${name}`).digest('hex').slice(0, 32)}`;
       await judgeFlood(context, { postgres: postgresUrl, name }, async () => {
-        // With different texts: PostgreSQL merges equal notifications of one transaction.
+        // The texts differ, because PostgreSQL merges equal notifications of one transaction.
         await noisy.query('SELECT pg_notify($1, n::text) FROM generate_series(1, $2::int) AS n', [
           channel,
           NOTIFICATIONS,

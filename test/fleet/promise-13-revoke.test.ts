@@ -123,7 +123,7 @@ describe.skipIf(moto === '').concurrent('sealring revoke, on a store without pus
     await until(() => scene.isRevoked(keyId), 60);
     await scene.rollBackTo(before);
     const rolledBack = performance.now();
-    // Only the command knows of the revocation.
+    // Only the command knows the revocation.
     expect([...(await scene.sealingKeys())]).toEqual([keyId]);
     const ended = await revoking;
     expect(ended).toMatchObject({ code: 0, output: expect.stringContaining('the store lost the revocation') });

@@ -8,7 +8,7 @@ import { until } from '../support/until.ts';
 import { Fleet, type Member } from './fleet.ts';
 import { emulatorClient } from './kms-fleet.ts';
 
-/** Twenty with SEALRING_TRIALS=20. */
+/** SEALRING_TRIALS=20 makes twenty trials. */
 const TRIALS = Number(process.env['SEALRING_TRIALS'] ?? 3);
 const MEMBERS = 4;
 /** Keys of a ring in which no rotation can be requested, and of a full one. */
@@ -42,7 +42,7 @@ await startOrSkip(async () => {
 const moto = inject('moto');
 afterAll(() => redis?.stop());
 
-/** Four members that seal all the time; the last one reaches the store by a network of its own. */
+/** Four members that seal all the time; the last one reaches the store through its own network. */
 class Scene {
   readonly fleet: Fleet;
   readonly kms: TcpProxy;
@@ -106,7 +106,7 @@ class Scene {
     }
   }
 
-  /** Until all members seal with one key, and are healthy. */
+  /** Waits until all members are healthy and seal with one key. */
   async agreed(): Promise<string> {
     let keyId: string | undefined;
     await until(async () => {
@@ -122,7 +122,7 @@ class Scene {
     return keyId ?? '';
   }
 
-  /** Until no running member seals with the key. */
+  /** Waits until no running member seals with the key. */
   async stopped(keyId: string): Promise<void> {
     const isSealing = (member: Member): boolean => !member.isFrozen && this.#sealsWith.get(member) === keyId;
     await until(async () => !this.fleet.members.some(isSealing), BOUND_SECONDS + CUT_OFF_SECONDS);

@@ -25,7 +25,8 @@ const url = redis?.address ?? 'redis://127.0.0.1:1';
 const fleet = new Fleet({
   ring: { redis: url, key },
   kms: { masterKey: randomBytes(32).toString('hex') },
-  // Longer than the flushes below, plus the time in which running members restore the ring: refreshEvery and up to 5 s.
+  // This is longer than the flushes below plus the time in which running members restore the ring: refreshEvery and up
+  // to 5 s.
   policy: { ...fleetPolicy, createAfterSeconds: 20 },
 });
 afterAll(async () => {
@@ -109,8 +110,8 @@ describe.skipIf(redis === undefined)(`${MEMBERS} processes on Redis`, { timeout:
       const said = await statusesDuring(async (soFar) => {
         await command('FLUSHALL');
         starting.push(fleet.start(fresh));
-        // Repeatedly, against the running members' repair: a starting member finds nothing for some seconds, and each
-        // running one has read the store while it was empty.
+        // Flush repeatedly, against the running members' repair: a starting member finds nothing for some seconds, and
+        // each running one has read the store while it was empty.
         const end = performance.now() + MOST_FLUSHING_MS;
         const isNoticed = () => Array.from(soFar.values()).every((statuses) => statuses.has('degraded'));
         for (let flush = 0; flush < FLUSHES || (!isNoticed() && performance.now() < end); flush++) {
@@ -151,7 +152,7 @@ describe.skipIf(redis === undefined)(`${MEMBERS} processes on Redis`, { timeout:
         expect((await storedKeyIds())?.toSorted()).toEqual(before?.toSorted());
       }
       await fleet.stop(fleet.members.slice(0, RESTARTED));
-      // Until the newest key seals, also at members that started from the copy.
+      // Wait until the newest key seals, also at members that started from the copy.
       await until(() => before?.every((id) => fleet.sealingKeys.has(id)) === true, 60);
     });
     await fleet.openAllKept();
@@ -202,7 +203,7 @@ describe.skipIf(redis === undefined)(`${MEMBERS} processes on Redis`, { timeout:
   });
 });
 
-/** As after a failover to a replica that lagged behind. */
+/** Writes an older copy, as after a failover to a replica that lagged behind. */
 async function fallBackTo(copy: unknown): Promise<void> {
   const [document, revision] = copy as readonly [string, string];
   await command('HSET', key, 'document', document, 'revision', revision);

@@ -21,7 +21,7 @@ export class Coverage {
   /** The code that ran since the last call. */
   take(): Ran {
     const ran = new Map<string, Uint8Array>();
-    // Called back before `post` returns.
+    // The callback runs before `post` returns.
     this.#session.post('Profiler.takePreciseCoverage', (_error, taken) => {
       for (const { url, functions } of taken?.result ?? []) {
         if (!/\/packages\/[a-z-]+\/(?:src|dist)\//.test(url)) continue;

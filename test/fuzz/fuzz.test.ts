@@ -9,7 +9,7 @@ import { allParsers } from './parsers.ts';
 /** The time that every test run spends on a parser. The long run is `npm run fuzz`. */
 const INPUTS = 2_000;
 
-// Before the parsers: functions that were compiled earlier are counted as a whole only.
+// This runs before the parsers are loaded: functions that were compiled earlier are counted only as a whole.
 const coverage = new Coverage();
 const parsers = await allParsers();
 afterAll(() => coverage.close());
@@ -39,7 +39,7 @@ describe('the fuzzer', () => {
     ).toContain('TypeError');
   });
 
-  test('finds a promise that rejects with one', async () => {
+  test('finds a promise that rejects with such an exception', async () => {
     expect(
       await whatFails(async (input) => (input.includes('}') ? undefined : Reflect.get(JSON.parse('null'), 'x'))),
     ).toContain('TypeError');

@@ -140,7 +140,7 @@ async function slowest(parser: Parser, input: Uint8Array, isAccepted: boolean): 
     try {
       await parser.parse(input);
     } catch {
-      // Checked already: only its time matters.
+      // The answer was checked already: only its time matters.
     }
     best = Math.min(best, performance.now() - began);
   }

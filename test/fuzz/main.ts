@@ -7,7 +7,7 @@ import { fuzz } from './fuzz.ts';
 import { allParsers } from './parsers.ts';
 
 /*
- * The long run: `npm run fuzz -- --inputs 10000000`, or of one parser `npm run fuzz -- claims`. Adds what it finds to the
+ * Long run: `npm run fuzz -- --inputs 10000000`. One parser: `npm run fuzz -- claims`. Adds what it finds to the
  * corpus, and its result to test/fuzz/record.json and the hardening guide.
  */
 const RECORD = new URL('record.json', import.meta.url);

@@ -33,7 +33,7 @@ export class Guide {
       code = code.replaceAll(from, to);
     }
     code = code.replaceAll(/^\/\/ (import .*)\ndeclare const .*$/gm, '$1');
-    // Never overwritten: a server of another test may be reading it.
+    // The file is never overwritten, because a server of another test may be reading it.
     if (this.#written.get(path) !== code) writeFileSync(path, code);
     this.#written.set(path, code);
     return path;

@@ -16,7 +16,9 @@ function onFleet(secret: string, run: (fleet: Fleet) => Promise<void>): Promise<
   return withServices(inject('moto'), secret, (environment) => withFleet({ environment }, run));
 }
 
-/** The guide's code for this mode, with a shorter time to live. Signed tokens are those of mcp.d until June 2026. */
+/**
+ * The guide's code for this mode, with a shorter time to live. Signed tokens are as mcp.d made them until June 2026.
+ */
 function steps(mode: (typeof MODES)[number]) {
   guide.module('Before you begin', 'codec.ts');
   const ttl = ['ttlSeconds: 300', `ttlSeconds: ${TTL_SECONDS}`] as const;

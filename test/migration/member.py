@@ -1,6 +1,6 @@
-"""One server of a fleet, in a process of its own: `member.py MODULE LABEL`.
+"""One server of a fleet, in its own process: `member.py MODULE LABEL`.
 
-The module is the guide's: it has `security`.
+The guide contains the module: it has `security`.
 """
 
 import importlib

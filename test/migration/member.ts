@@ -1,6 +1,7 @@
 /**
- * One server of a fleet in a process of its own, forked by `fleet.ts`: `member.ts MODULE LABEL`. The module is the guide's:
- * it exports `states`, a codec for handlers, or `security`, a policy for the boundary; and `serve` if it wraps the
+ * One server of a fleet in its own process, forked by `fleet.ts`: `member.ts MODULE LABEL`. The guide contains the
+ * module: it exports `states`, a codec for handlers, or `security`, a policy for the boundary; and `serve` if it wraps
+ * the
  * handler.
  */
 import { createServer } from 'node:http';

@@ -49,7 +49,7 @@ function steps() {
     module: guide.module(section, file, [['ttl=600', `ttl=${TTL_SECONDS}`]]),
   });
   const ttl = ['ttlSeconds: 600', `ttlSeconds: ${TTL_SECONDS}`] as const;
-  // As the guide describes a server that joins in step 1.
+  // The changes that the guide describes for a server that joins in step 1.
   const sealsOld = ['codec.seal(payload)', 'fixed.seal(payload)'] as const;
   const inTypeScript = (label: string, file: string, changes: readonly Change[]): Step => ({
     label,

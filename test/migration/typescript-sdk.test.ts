@@ -41,7 +41,7 @@ describe.concurrent('from a secret of the TypeScript SDK to a KMS, as in the gui
         const { before, first, second, last } = steps(wire);
         for (let member = 0; member < 2; member++) await fleet.add(before);
         const flows = new Flows(fleet, TTL_SECONDS);
-        // Forward, back to step 1, and forward again.
+        // Go forward, back to step 1, and forward again.
         for (const step of [first, second, first, second]) await fleet.roll(step);
         await pause(TTL_SECONDS * 1_000);
         await fleet.roll(last);

@@ -42,7 +42,7 @@ const LATE = 6;
 const VITEST = fileURLToPath(new URL('node_modules/vitest/vitest.mjs', ROOT));
 /** For a change of a whole process, whole test files run: those named like the source, and the quickest others. */
 const LOADED_TESTS_MS = 1_000;
-/** Then they do not end. */
+/** A run that takes longer counts as one that does not end. */
 const LONGEST_RUN_MS = 90_000;
 const PLAIN = ['--config=plain.config.mjs', '--maxWorkers=1'] as const;
 
@@ -175,7 +175,7 @@ async function tryAlone(): Promise<void> {
       if (tests.length > 0 && !(await passes(tests, change.id)))
         trials.add({ test: tests.join(' '), mutant: change.id, outcome: 'killed' });
       const done = `${index + 1} of ${left.length}`;
-      process.stdout.write(`${done} were tried in a process of their own (${minutesSince(began)} min)\n`);
+      process.stdout.write(`${done} were tried in separate processes (${minutesSince(began)} min)\n`);
     }
   };
   await Promise.all(Array.from({ length: workers }, work));
@@ -190,7 +190,7 @@ function chosenOf(trials: Trials, { id, file }: SourceChange): readonly string[]
   return tests.filter((_, index) => index === 0 || upTo(index) <= LOADED_TESTS_MS);
 }
 
-/** Those that pass without any change; a failure of any other shows nothing. */
+/** The tests that pass without any change; a failure of any other test shows nothing. */
 async function soundOf(tests: readonly string[]): Promise<readonly string[]> {
   const unknown = tests.filter((test) => !sound.has(test));
   const areAllSound = unknown.length === 0 || (await passes(unknown, ''));

@@ -6,7 +6,7 @@ type Mutant = InstrumentResult['mutants'][number];
 /** A small change of the source, and where. */
 export interface SourceChange {
   readonly id: string;
-  /** From the root of the repository. */
+  /** The path from the root of the repository. */
   readonly file: string;
   readonly line: number;
   readonly column: number;

@@ -53,7 +53,7 @@ export default class MutationRunner extends TestRunner {
   #queue: string[] | undefined;
   #underTest: string | undefined;
 
-  /** One at a time, because all tests of a process share one switch, and only those of this pass. */
+  /** One at a time, because all tests of a process share one switch, and only the tests of this process pass. */
   onCollected(files: RunnerTestFile[]): void {
     trials.refresh();
     for (const file of files) readyForPass(file);

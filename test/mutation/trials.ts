@@ -9,8 +9,8 @@ import { basename } from 'node:path';
 type Outcome = 'start' | 'survived' | 'killed' | 'doubtful' | 'hung' | 'loaded' | 'took';
 
 /**
- * A change that tests ran this long with, and did not fail for, is tried again only by the tests that import its file,
- * then only by those that are named like it: others hardly ever find it.
+ * If tests ran for this long with a change and none failed, only the tests that import its file try it again, then only
+ * the tests that are named like it: other tests hardly ever find it.
  */
 const LONGEST_MS = 1_500;
 const LONGEST_OF_IMPORTERS_MS = 5_000;
@@ -27,7 +27,7 @@ export interface Trial {
   readonly outcome: Outcome;
   /** With `took`. */
   readonly ms?: number;
-  /** With `took`: the changes that the test meets, and how often. */
+  /** Present together with `took`: the changes that the test meets, and how often. */
   readonly met?: Readonly<Record<string, number>>;
 }
 
@@ -77,7 +77,7 @@ export class Trials {
     return this.#killed.has(mutant);
   }
 
-  /** The test files to try it with in a process of its own: they met it outside of all tests, or left it in doubt. */
+  /** The test files to try it with in a separate process: they met it outside of all tests, or left it in doubt. */
   filesFor(mutant: string): readonly string[] {
     return this.#alone.get(mutant) ?? [];
   }
@@ -117,7 +117,7 @@ export class Trials {
     return times.reduce((sum, [, ms]) => sum + ms, 0);
   }
 
-  /** For each change for which a test failed or did not end: one of these tests. */
+  /** One trial for each change for which a test failed or did not end. */
   get found(): readonly Trial[] {
     return [...this.#killed.values()];
   }

@@ -53,7 +53,7 @@ function forCollectors(text: string): string {
   return text
     .replace(
       /# The names are those of OpenTelemetry's own exporter for Prometheus; alerts-otlp\.yml has those of a collector\./,
-      '# Generated from alerts.yml: npm run observability. The names are those of a collector with its default settings.',
+      '# Generated from alerts.yml: npm run observability. A collector with its default settings produces these names.',
     )
     .replace('"uid": "sealring"', '"uid": "sealring-otlp"')
     .replace('"title": "Sealring"', '"title": "Sealring (OTLP names)"');

@@ -4,10 +4,10 @@ import { createOpenTelemetryBridge } from '@sealring/otel';
 import { startScrapedMeter } from '../support/prometheus-exporter.ts';
 import { ask } from './desk.ts';
 
-// One member of a fleet, as a process: serves its metrics, and makes calls of its own. Prints its address.
+// One member of a fleet, as a process: serves its metrics, and makes its own calls. Prints its address.
 
 const [ringPath = '', keyPath = '', ringName = ''] = process.argv.slice(2);
-/** The use of the tokens of a round; most of them are unsealed. */
+/** How each token of a round is used; most tokens are unsealed. */
 const ROUND = ['open', 'open', 'changed', 'open', 'made up', 'open', 'other tool', 'other tool'] as const;
 
 const meter = await startScrapedMeter();

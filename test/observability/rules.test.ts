@@ -66,7 +66,7 @@ describe.each(NAMINGS)('with the names of $naming:', ({ suffix, named }) => {
     readFileSync(DASHBOARD, 'utf8'),
   );
 
-  /** As the request of a browser with one ring selected. */
+  /** The query as a browser with one selected ring requests it. */
   function asked(expression: string): string {
     return expression.replaceAll('$__rate_interval', '5m').replaceAll('$ring', 'payments');
   }

@@ -98,7 +98,7 @@ test('core is imported in less time than its modules one by one', { timeout: 120
     const milliseconds = (path: string): number => {
       const program = `const began = performance.now(); await import(${JSON.stringify(pathToFileURL(path).href)});
 process.stdout.write(String(performance.now() - began));`;
-      // Without the options that a test run sets for its own processes.
+      // The environment has none of the options that a test run sets for its own processes.
       const options = { encoding: 'utf8', env: { PATH: process.env['PATH'] } } as const;
       return Number(execFileSync(process.execPath, ['--input-type=module', '-e', program], options));
     };

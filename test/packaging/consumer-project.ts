@@ -46,7 +46,7 @@ export interface ConsumerProject {
 }
 
 /**
- * Packs and installs. Slow: once for a test file.
+ * Packs and installs. This is slow: call it once per test file.
  *
  * @param sdks - Versions of vendor SDKs, instead of the newest in their ranges.
  */

@@ -18,7 +18,7 @@ import type { Service } from './consumer/services.ts';
 
 /** Servers for every service that the adapters use. */
 export interface EveryService {
-  /** Those that this machine can run, each time with names of their own. */
+  /** The services that this machine can run, with new names each time. */
   list(): Service[];
   /** Credentials of a program. */
   readonly environment: NodeJS.ProcessEnv;

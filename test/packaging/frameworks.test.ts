@@ -141,7 +141,7 @@ async function built({ section, serves }: Recipe, cwd: string, port: number): Pr
     return 'dist/http.js';
   }
   writeFileSync(join(cwd, 'recipe.ts'), fileOf(section));
-  // Only for the decorators.
+  // It is needed only for the decorators.
   const options = ['--target', 'ES2022', '--module', 'NodeNext', '--experimentalDecorators', '--noCheck'];
   const compiled = await runProgram(process.execPath, [typescript, ...options, 'recipe.ts'], { cwd });
   if (compiled.code !== 0) throw new Error(compiled.output);

@@ -101,7 +101,7 @@ describe.skipIf(toolbox === undefined)('every tarball installed with the others 
   });
 
   test.each(fromSources.map(({ title }, index) => [title, index] as const))(
-    '%s: the main job runs from its sources, with its servers in processes of their own',
+    '%s: the main job runs from its sources, with its servers in separate processes',
     async (_title, index) => {
       const { code, output } = (await mainJobs[index]) ?? { code: 'never started', output: '' };
       expect(output).toMatch(/✓ every step succeeded/);
@@ -132,7 +132,7 @@ function entriesOf(folder: string): [string, string[]][] {
   });
 }
 
-/** Prints the named exports of every entry point; `require` may add marks of its own. */
+/** Prints the named exports of every entry point; `require` may add its own marks. */
 function programThat(loads: 'await import' | 'require'): string {
   return `
 const found = {};

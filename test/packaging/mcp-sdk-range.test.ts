@@ -78,7 +78,7 @@ test('a server of the SDK 1.x is rejected with an error that names the SDK', asy
   const cwd = await projectWith('sdk-1', dependencies, PROGRAM_OF_SDK_1);
   const { output } = await runProgram(process.execPath, ['program.ts'], { cwd });
   const message =
-    'protectRequestState: server is of the MCP SDK 1.x (@modelcontextprotocol/sdk), which has no requestState; use ' +
+    'protectRequestState: server belongs to the MCP SDK 1.x (@modelcontextprotocol/sdk), which has no requestState; use ' +
     '@modelcontextprotocol/server 2.0 or later';
   expect(output.split('\n').filter((line) => line.startsWith('protectRequestState'))).toEqual([message, message]);
 }, 600_000);

@@ -10,8 +10,8 @@ import { packTarballs } from '../support/tarballs.ts';
 
 /*
  * Each page with an `npm install` line as a reader meets it: an empty folder, `npm init -y`, only the install lines as
- * printed, and the programs below them. The packages of this repository come from a registry of the test, all others
- * from the usual one. The README installs tarballs, which are where its own command puts them.
+ * printed, and the programs below them. The packages of this repository come from a registry of the test, and all
+ * others come from the usual registry. The README installs tarballs, which are where its own command puts them.
  */
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const temporary = mkdtempSync(join(tmpdir(), 'sealring-pages-'));

@@ -88,7 +88,7 @@ describe('with the lowest version of every vendor SDK', () => {
   });
 });
 
-/** Versions of the SDK that do not know a condition omit it silently: then two writers overwrite each other. */
+/** Versions of the SDK that do not know a condition omit it silently, and two writers then overwrite each other. */
 const CONDITION = `
 import { createServer } from 'node:http';
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';

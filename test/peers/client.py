@@ -1,6 +1,7 @@
 """Runs flows of two rounds with the client of the MCP Python SDK, until a line arrives on standard input.
 
-Arguments: the address, the user's name, the number of concurrent flows, and the least total. Prints a line of JSON a flow.
+Arguments: the address, the user's name, the number of concurrent flows, and the least total. Prints one line of JSON
+for each flow.
 """
 
 import asyncio

@@ -44,7 +44,7 @@ class FixedCredential:
         return AccessToken(self.token, int(time.time()) + 3_600)
 
 
-# Once for a process: later the policies may forbid it.
+# Public keys are fetched once for each process, because later the policies may forbid it.
 public_keys = {}
 
 

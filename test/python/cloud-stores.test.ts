@@ -186,7 +186,7 @@ test('a write to PostgreSQL notifies the members of the other language', async (
   const theirs = pythonMember(place.python);
   await theirs.start();
   await ours.rotate();
-  // Longer than the interval between two reads by notification, and much shorter than two refreshes.
+  // The wait is longer than the interval between two reads by notification, and much shorter than two refreshes.
   await expect.poll(() => keysOf(theirs), HEARD).toHaveLength(2);
   await theirs.rotate({ emergency: true });
   await expect.poll(() => idsOf(ours), HEARD).toHaveLength(3);

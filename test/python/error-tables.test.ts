@@ -45,7 +45,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
   'stores.s3': 's3',
 };
 
-/** A module of a package that it does not export. */
+/** A module of a package that the package does not export. */
 async function innerModule(path: string): Promise<object> {
   return import(new URL(`../../packages/${path}`, import.meta.url).href);
 }

@@ -21,7 +21,7 @@ import {
 } from './mixed-fleet.ts';
 import { pythonWithPackage } from './python-package.ts';
 
-/** With SEALRING_MIXED=8: every fleet, of sixteen processes, on a machine with enough cores. */
+/** Use SEALRING_MIXED=8 on a machine with enough cores to run every fleet with sixteen processes. */
 const MIXED = process.env['SEALRING_MIXED'];
 const EACH = Number(MIXED ?? 3);
 

@@ -11,12 +11,12 @@ const LEARNS_WITHIN_MS = 5_000;
 /** Approximate number of earlier tokens that every member unseals in a round. */
 const MOST_EARLIER = 10;
 
-/** A member in a process of its own, in either language. */
+/** A member in its own process, in either language. */
 export interface MixedMember {
   readonly name: string;
   start(): Promise<void>;
   seal(payload: string): Promise<string>;
-  /** Undefined if it unsealed to the payload, else the failure. */
+  /** The failure; undefined if the token was unsealed to the payload. */
   open(token: string, payload: string): Promise<string | undefined>;
   rotate(emergency: boolean): Promise<void>;
   revoke(keyId: string): Promise<void>;

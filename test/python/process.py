@@ -1,4 +1,4 @@
-"""A Python process that a test drives: one JSON object a line on standard input, one answer a line."""
+"""A Python process that a test drives: one JSON object per line on standard input, one answer per line."""
 
 import base64
 import json
@@ -11,7 +11,7 @@ from sealring import KmsCodec, RingPolicy
 
 
 class SteppedClock:
-    """The clocks of the machine, and as many seconds as the test says."""
+    """The clocks of the machine, plus the number of seconds that the test sets."""
 
     def __init__(self):
         self.ahead = 0

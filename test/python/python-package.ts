@@ -14,7 +14,7 @@ const EXTRAS = 'aws,azure,azure-blob,dynamodb,gcp,gcs,postgres,redis,s3,vault';
 
 /** `packages/python`, built and installed. */
 export interface PythonPackage {
-  /** The interpreter that has it. */
+  /** The interpreter in which the package is installed. */
   readonly python: string;
   /** The wheel that it was installed from. */
   readonly wheel: string;
@@ -41,7 +41,7 @@ export async function pythonWithPackage(): Promise<string> {
   await pythonVenv('python-reader', REQUIREMENTS);
   const folder = join(cacheDirectory, `sealring-python-${hashOfSources()}`);
   if (!existsSync(folder)) {
-    // The installation is atomic: of processes that install at the same time the first to finish wins.
+    // The installation is atomic: if several processes install at the same time, the first to finish wins.
     const own = mkdtempSync(`${folder}.`);
     await installPackage(own);
     try {
@@ -65,8 +65,8 @@ function hashOfSources(): string {
 }
 
 /**
- * Builds the wheel from a copy of the sources, with the pinned packages only, and installs it into a virtual
- * environment of its own in `folder`, which sees the pinned packages too.
+ * Builds the wheel from a copy of the sources, with the pinned packages only, and installs it into a new virtual
+ * environment in `folder`, which sees the pinned packages too.
  */
 export async function installPackage(folder: string): Promise<PythonPackage> {
   const tools = await pythonVenv('python-reader', REQUIREMENTS);

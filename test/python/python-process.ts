@@ -15,7 +15,7 @@ export interface PythonOptions {
   /** Default: `if-absent`. */
   readonly create?: 'now';
   readonly format?: 'sealring' | 'python';
-  /** In snake case. */
+  /** The policy, with names in snake case. */
   readonly policy?: Readonly<Record<string, number>>;
 }
 

@@ -7,7 +7,7 @@ import { until } from '../support/until.ts';
 import { pythonWithPackage } from './python-package.ts';
 import { PythonProcess } from './python-process.ts';
 
-/** Far longer than a test may take: a start that tries again does not end. */
+/** A time far longer than a test may take, so that a start that tries again does not end. */
 const START_TIMEOUT_SECONDS = 3_600;
 let python = '';
 let postgres: PostgresServer;

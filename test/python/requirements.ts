@@ -18,5 +18,5 @@ export const REQUIREMENTS: readonly string[] = [
   'ruff==0.17.6',
 ];
 
-/** The packages of the tests with FastMCP, in an environment of their own, with the MCP Python SDK. */
+/** The packages of the tests with FastMCP, in a separate environment, with the MCP Python SDK. */
 export const FASTMCP_REQUIREMENTS: readonly string[] = ['fastmcp==4.1.2'];

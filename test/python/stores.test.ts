@@ -17,7 +17,7 @@ import { type PythonOptions, PythonProcess } from './python-process.ts';
 
 const ringName = 'payments';
 const region = 'us-east-1';
-// On real clocks: a requested emergency key seals after 3 s.
+// The test uses real clocks: a requested emergency key seals after 3 s.
 const policy = {
   clockSkewSeconds: 1,
   refreshEverySeconds: 0.5,

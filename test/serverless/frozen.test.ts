@@ -5,7 +5,7 @@ import { Fleet, type Member } from '../fleet/fleet.ts';
 import { fleetPolicy } from '../fleet/fleet-policy.ts';
 import { startRedis } from '../support/redis.ts';
 
-/** As serverless platforms freeze an instance between two requests. */
+/** How long an instance is frozen, as serverless platforms do between two requests. */
 const FROZEN_SECONDS = 120;
 
 test('a process that was stopped for 120 s, ten times sealOutage, serves the first request afterwards', async () => {
@@ -31,7 +31,7 @@ test('a process that was stopped for 120 s, ten times sealOutage, serves the fir
   const { sealed } = await running.tell('seal', ['state']);
   expect(sealed).toHaveLength(1);
   frozen.thaw();
-  // Its first order since then: none of its timers has run in that time.
+  // This is its first order since then, and none of its timers has run in that time.
   const answered = await Promise.all(sealed.map((each) => frozen.tell('serve', each)));
   expect(await running.tell('open', answered)).toEqual([]);
   expect((await frozen.tell('health', undefined)).status).toBe('ok');

@@ -20,7 +20,7 @@ const policy = { ...fleetPolicy, missRefreshSeconds: 1, startTimeoutSeconds: 3 }
 const masterKey = randomBytes(32);
 const folder = mkdtempSync(join(tmpdir(), 'sealring-workerd-'));
 let running: RunningWorkers | undefined;
-/** Bundled as Wrangler does and for Node.js, on one ring; the same two for rings of their own; one without a bucket. */
+/** Bundled as Wrangler does and for Node.js, on one ring; the same two for their own rings; one without a bucket. */
 let workers: readonly [string, string, string, string, string];
 let node: KmsCodec;
 
@@ -131,7 +131,7 @@ describe.skipIf(!hasWorkerd || moto === '')('in workerd', () => {
       ['404 with an empty body to a read is unavailable', 404, '', failed('unavailable')],
       ['404 with a page to a read is unavailable', 404, '<html>NoSuchKey</html>', failed('unavailable')],
       ['404 with half of an error to a read is unavailable', 404, xml('NoSuchKey').slice(0, -8), failed('unavailable')],
-      ['404 without a code of its own to a read is unavailable', 404, NESTED, failed('unavailable')],
+      ['404 without its own code to a read is unavailable', 404, NESTED, failed('unavailable')],
       ['400 NoSuchKey to a read is unavailable', 400, xml('NoSuchKey'), failed('unavailable')],
       ['403 AccessDenied to a read is denied', 403, xml('AccessDenied'), failed('denied')],
       ['an object over the limit to a read is too large', 200, 'x'.repeat(262_145), failed('too-large')],

@@ -10,7 +10,10 @@ export interface AdversaryValues {
   readonly trace: boolean;
 }
 
-/** Runs episodes one after the other, and reports how to repeat each that broke an invariant. True if none did. */
+/**
+ * Runs episodes one after the other, and reports how to repeat each that broke an invariant. Returns true if no episode
+ * broke an invariant.
+ */
 export async function searchWithAdversaries(values: AdversaryValues): Promise<boolean> {
   const { adversaries, seeds, mostMembers, trace } = values;
   const [from, to] = seeds;

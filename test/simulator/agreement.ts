@@ -11,10 +11,13 @@ function told(id: string, isRevoked: boolean): string {
   return isRevoked ? `${id}!` : id;
 }
 
-/** The first member whose ring differs from the store's, and how; keys that expire at this moment do not count. */
+/**
+ * The first member whose ring differs from the store's ring, and the difference; keys that expire at this moment do not
+ * count.
+ */
 export function disagreement(world: World, members: readonly SimulatedMember[]): string | undefined {
   const soon = EPOCH_MS + world.timeline.nowMs + world.options.clockSkewSeconds * SECOND;
-  // An entry with a voucher that no member unwraps is not a key; a key's times are those of its publication.
+  // An entry with a voucher that no member unwraps is not a key; a key has the times of its publication.
   const counts = (id: string): boolean =>
     world.kms.isGenuine(id) &&
     !world.isStray(id) &&

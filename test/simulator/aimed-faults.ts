@@ -57,7 +57,7 @@ async function revokeInTrouble(world: World, oracle: Oracle, member: SimulatedMe
   }
 }
 
-/** Revokes every key at once, as an operator does who does not know which one was stolen. */
+/** Revokes every key at once, like an operator who does not know which key was stolen. */
 async function revokeAll(world: World, oracle: Oracle): Promise<void> {
   const member = world.anyMember();
   const { codec } = member ?? {};
@@ -82,7 +82,7 @@ async function revokeAll(world: World, oracle: Oracle): Promise<void> {
   }
 }
 
-/** Requests rotations until they are refused, and then a revocation: room must be left for a successor. */
+/** Requests rotations until they are refused, and then a revocation: the ring must have room left for a successor. */
 async function fillAndRevoke(world: World, oracle: Oracle, what: 'all' | 'one'): Promise<void> {
   const { codec } = world.anyMember() ?? {};
   if (codec === undefined) return;
@@ -278,7 +278,8 @@ export const AIMED_FAULTS: Readonly<Record<string, FaultClass>> = Object.freeze(
       isOver = true;
       const endsInMs = Date.parse(newest.sealsUntil) - EPOCH_MS - world.timeline.nowMs;
       world.wrapsFail(endsInMs + world.dice.between(-MINUTE, MINUTE));
-      // A member whose clock is behind seals with the last key for longer than one whose clock is ahead may know it.
+      // A member whose clock is behind seals with the last key for longer than a member whose clock is ahead may know
+      // it.
       world.timeline.after(endsInMs - 30 * MINUTE, () => {
         for (const [i, member] of world.members.entries()) world.setClock(member, i % 2 === 0 ? half : -half);
       });

@@ -23,7 +23,7 @@ export interface Minted {
 interface Revocations {
   /** When a revocation was confirmed to its requester, milliseconds, by key. */
   readonly confirmedAt: ReadonlyMap<string, number>;
-  /** Whether the revocation of a key was requested, whatever the answer was. */
+  /** Whether the revocation of a key was requested, with any answer. */
   readonly isWished: (key: { readonly id: string; readonly created: Date }) => boolean;
 }
 
@@ -91,14 +91,17 @@ export class Excuses {
     return !this.#world.isDated && this.startedWithoutTime(member);
   }
 
-  /** Whether the clock of this member was wrong when its process began. */
+  /** Whether the clock of this member was wrong when its process started. */
   startedWithoutTime(member: SimulatedMember): boolean {
     const { clock } = this.#world.ownTrouble(member);
     const startedAt = member.startedAtMs ?? 0;
     return clock.spells.some(({ from, until }) => from <= startedAt && startedAt <= until);
   }
 
-  /** Whether a clock that is or was wrong a moment ago was right at the start of this process, without a pause. */
+  /**
+   * Whether the clock of this member, which is wrong or was a moment ago, was right at the start of this process, and
+   * the process did not pause.
+   */
   canTellTime(member: SimulatedMember): boolean {
     const { clock, machine } = this.#world.ownTrouble(member);
     const spell = clock.spells.at(-1);
@@ -130,7 +133,9 @@ export class Excuses {
     return seen !== undefined && isWished({ id: keyId, created: new Date(seen.key.created) });
   }
 
-  /** A revocation without KMS, or without time, has no successor: its first reader makes one. */
+  /**
+   * A revocation without a KMS or a confirmed time has no successor: the first member that reads it creates one.
+   */
   #awaitsSuccessor(member: SimulatedMember): boolean {
     if (this.#isWithheldFrom(member)) return true;
     if (member.codec?.health().problems.some(({ kind }) => kind === 'no-sealing-key') !== true) return false;
@@ -141,7 +146,7 @@ export class Excuses {
   }
 
   /**
-   * Whether a member knows of a revocation, and has no key to seal with, while an attacker who writes the store can
+   * Whether a member knows a revocation, and has no key to seal with, while an attacker who writes the store can
    * withhold every successor.
    */
   #isWithheldFrom(member: SimulatedMember): boolean {
@@ -187,7 +192,10 @@ export class Excuses {
     };
   }
 
-  /** As its publisher wrote them, else as a holder of the key knows them: an attacker may have written others. */
+  /**
+   * The times as the publisher wrote them, or else as a holder of the key knows them: an attacker may have written
+   * others.
+   */
   #timesOf(keyId: string): { readonly createdMs: number; readonly activatesMs: number } | undefined {
     const seen = this.#world.firstSeen.get(keyId);
     if (seen?.isHonest === true) {

@@ -23,7 +23,7 @@ const FIRST_RETRIES_SECONDS = 35;
 const LOOK_EVERY_SECONDS = 4.5;
 
 /**
- * Calls of one member a day: the formula of docs/guides/fleet-under-fault.md. Without a start.
+ * Calls of one member a day: the formula of docs/guides/fleet-under-fault.md. Calls at the start are not counted.
  *
  * After an outage every member makes a KMS check within half a backoff cap, then every 0.9 × kmsCheckEvery; so their
  * calls coincide in the next outage, `late` seconds after it began, and repeat every half a backoff cap until it ends.

@@ -118,7 +118,7 @@ export class LimitLaws {
     if (since === undefined || this.#world.isUnsettled) return;
     const refresh = this.#excuses.refreshMs / SECOND;
     const isTroubled = this.#excuses.troubles(member).store > 0 || hostility.isLately(timeline.nowMs, since);
-    // A fact that the store lost is restored, and read, a refresh later each.
+    // A fact that the store lost is restored one refresh later, and read another refresh later.
     const longest = this.#spreading.wasLost(keyId) ? 3 * refresh : refresh;
     const told = { seal: longest, open: longest };
     const law = what === 'seal' ? 'a revoked key seals nothing' : 'a revoked key unseals nothing';

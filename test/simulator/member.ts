@@ -99,7 +99,7 @@ export class SimulatedMember implements Clock {
     this.codec = undefined;
     this.#frozenFromMs = undefined;
     this.#held = [];
-    // Only to free memory: the world does not notice it.
+    // This only frees memory: the world does not notice it.
     void codec?.close();
   }
 

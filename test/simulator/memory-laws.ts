@@ -6,7 +6,7 @@ import type { Thefts } from './thefts.ts';
 import { EPOCH_MS } from './timeline.ts';
 import { type FirstSeen, propagationSecondsOf, SECOND, type World } from './world.ts';
 
-/** Longer than one check of all members takes. */
+/** A time that is longer than one check of all members. */
 const LATELY_MS = 900_000;
 /** How long a second ring that was created concurrently may stay in the store. */
 const STRAY_MS = 1_800_000;
@@ -146,8 +146,8 @@ export class MemoryLaws {
   }
 
   /**
-   * Checks only the first member that takes a key for revoked: the others may have it from there. A thief whose key no
-   * member trusts certifies nothing.
+   * Checks only the first member that treats a key as revoked: the others may have learned this from it. A thief whose
+   * key no member trusts certifies nothing.
    */
   #judgeRevocation(member: SimulatedMember, key: KeyHealth): void {
     const { nowMs } = this.#world.timeline;
@@ -227,7 +227,8 @@ export class MemoryLaws {
 
   /** Its publisher had read the document: a new key is newer, and has vouchers by every key that can sign. */
   #judgeVouchers({ at, key, before: stored }: FirstSeen): void {
-    // A key by a clock that was far ahead, without a date to compare with, teaches the members nothing yet.
+    // The members learn nothing yet from a key that was made by a clock that was far ahead, without a date to compare
+    // with.
     const futureMs = Date.parse(key.created) + this.#world.policy.clockSkewSeconds * SECOND + CREATED_TOLERANCE_MS;
     const before = stored.filter(({ created }) => Date.parse(created) <= futureMs);
     const newer = before.filter((other) => other.created >= key.created);

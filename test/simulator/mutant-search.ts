@@ -10,7 +10,7 @@ interface Caught {
   readonly law: string;
 }
 
-/** By the name of the mutant; null if it survived. */
+/** The result for each mutant by its name; null if the mutant survived. */
 export type MutantsRecord = Readonly<Record<string, Caught | null>>;
 
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -27,9 +27,12 @@ export function readRecord(): MutantsRecord {
   }
 }
 
-/** Tries mutants one after the other, all or those that are named, and records the outcome. True if all were caught. */
+/**
+ * Tries mutants one after the other, all of them or the named ones, and records the outcome. Returns true if all were
+ * caught.
+ */
 export async function searchMutants(names: readonly string[], tell: (line: string) => void): Promise<boolean> {
-  // A copy, so that edits of core meanwhile change no trial. Below the root, so that the dependencies are found.
+  // A copy, so that edits of core meanwhile change no trial. It is below the root, so that the dependencies are found.
   mkdirSync(join(ROOT, '.cache'), { recursive: true });
   const copy = mkdtempSync(join(ROOT, '.cache', 'mutated-core-'));
   try {
@@ -68,7 +71,7 @@ function record(name: string, caught: Caught | null): void {
   writeFileSync(RECORD, `${JSON.stringify(sorted, undefined, 2)}\n`);
 }
 
-/** The failures of the standing search on the copy, with a guard taken away or unchanged. */
+/** The failures of the standing search on the copy, with one guard removed or unchanged. */
 function trial(mutant: Mutant | undefined, copy: string, options: readonly string[]): Promise<readonly Caught[]> {
   const args = ['--import', join(import.meta.dirname, 'mutate.ts'), '--stack-trace-limit=0'];
   const child = spawn(process.execPath, [...args, join(import.meta.dirname, 'mutant-trial.ts'), ...options], {

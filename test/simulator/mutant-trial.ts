@@ -2,9 +2,9 @@ import { parseArgs } from 'node:util';
 import { type Search, STANDING_SEARCHES } from './searches.ts';
 
 /*
- * Runs the standing search on a core with one guard taken away, until one search fails: one line of JSON for that. The
- * search that caught it last time comes first. On an unchanged core, `--every` lists the searches that fail all the
- * same, which must be left out.
+ * Runs the standing search on a core with one guard removed, until one search fails, which it reports in one line of
+ * JSON. The search that caught it last time comes first. On an unchanged core, `--every` lists the searches that fail
+ * all the same, which must be left out.
  */
 const { values } = parseArgs({
   options: {

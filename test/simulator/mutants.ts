@@ -1,4 +1,4 @@
-/** One guard of the rules, taken away. */
+/** One guard of the rules, removed. */
 export interface Mutant {
   readonly name: string;
   /** The rule that it breaks. */

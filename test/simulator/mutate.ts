@@ -3,7 +3,10 @@ import { registerHooks } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { MUTANTS } from './mutants.ts';
 
-/* Loaded before a trial: the program then runs on a copy of the sources of core, with one guard taken away. */
+/*
+ * This module is loaded before a trial: the program then runs on a copy of the sources of core, with one guard
+ * removed.
+ */
 const SOURCE = new URL('../../packages/core/src/', import.meta.url).href;
 const { SEALRING_MUTANT, SEALRING_CORE_COPY } = process.env;
 const COPY = SEALRING_CORE_COPY === undefined ? SOURCE : pathToFileURL(`${SEALRING_CORE_COPY}/`).href;

@@ -168,7 +168,7 @@ export class Oracle {
     const member = this.#world.anyMember();
     if (member?.codec === undefined) return;
     if (this.#opens(member, minted)) return;
-    // As the boundary does: first the asynchronous preparation, then the synchronous result.
+    // Unseal it as the boundary does: first the asynchronous preparation, then the synchronous result.
     const { codec } = member;
     void Promise.resolve(codec.prepare(minted.token)).then(
       () => {

@@ -9,7 +9,7 @@ vi.setConfig({ testTimeout: 300_000 });
 const SERVERS = 4;
 const PAYLOAD = new TextEncoder().encode('simulated');
 
-/** A running fleet, of which nothing is counted yet. */
+/** A running fleet, before anything is counted. */
 async function fleet(policy: Partial<WorldPolicy> = {}): Promise<World> {
   const world = new World({
     seed: 1,
@@ -21,7 +21,7 @@ async function fleet(policy: Partial<WorldPolicy> = {}): Promise<World> {
     policy,
   });
   world.kms.namesVersions = true;
-  // A world without events ends at once; the members only begin.
+  // A world without events ends at once, before the members have started.
   world.timeline.every(SECOND, () => undefined);
   for (const member of world.members) member.start();
   await world.timeline.advance(HOUR, 20);

@@ -9,7 +9,7 @@ import {
   type WrapOptions,
   type WrappedKey,
 } from '@sealring/core';
-// @boundaries-ignore what an adversary forges is made by the core's own parts
+// @boundaries-ignore an adversary forges documents with the core's own code
 import { keyIdOf } from '../../packages/core/src/formats/derivation.ts';
 import type { Dice } from './dice.ts';
 import { inShort } from './stored-keys.ts';
@@ -163,7 +163,7 @@ export class SimulatedKms {
     this.dates = new ServiceDates(timeline);
   }
 
-  /** The result of every call; undefined if it works. Of several faults the worst counts. */
+  /** The result of every call; undefined if it works. The worst of several faults counts. */
   get failing(): KeyWrapperErrorKind | undefined {
     return GRAVITY.find((kind) => this.#failures.includes(kind));
   }
@@ -197,7 +197,7 @@ export class SimulatedKms {
       if (operation === 'unwrap') line.onUnwrap();
       const failing = (): KeyWrapperErrorKind | undefined => {
         if (line.kmsCut) return 'unavailable';
-        // As for another key of this account, which the fleet may not use, whatever fails for its own.
+        // The answer for another key of this account, which the fleet may not use, whatever fails for its own.
         if (keyId === FORBIDDEN) return 'denied';
         return this.failing ?? (operation === 'unwrap' ? undefined : this.wrapFailing);
       };

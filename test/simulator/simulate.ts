@@ -158,7 +158,7 @@ function publishedIn({ store }: World): number {
   return new Set(store.history.flatMap(({ stored }) => storedKeys(stored.document).map(({ id }) => id))).size;
 }
 
-/** Measures how long a new key takes to reach the whole fleet. Sampled, so within 30 s. */
+/** Measures how long a new key takes to reach the whole fleet. The time is sampled, so it is accurate within 30 s. */
 function watchPropagation(world: World): number[] {
   const seconds: number[] = [];
   let known = 0;

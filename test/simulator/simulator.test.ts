@@ -24,7 +24,7 @@ test.each([
   ['ends long after', 'kms-outage-at-rotation'],
   ['ends while members wait their turn for', 'kms-outage-until-rotation'],
 ])('a large fleet whose KMS outage %s a rotation makes few keys for it (F7)', async (_, faults) => {
-  // Calls of half a second stand for a larger fleet. A key each 8 h, so that the rotation comes soon.
+  // Calls of half a second represent a larger fleet. A key every 8 h, so that the rotation comes soon.
   const options = { ...usualWorld(1, 0.4, 1_000), quantumMs: 500, policy: { rotateEverySeconds: 28_800 } };
   const report = await simulate(options, [faults]);
   expect(report.violations).toEqual([]);

@@ -1,4 +1,4 @@
-/** A key as a stored text names it. Nothing of it is authenticated. */
+/** A key as a stored text names it. None of it is authenticated. */
 export interface StoredKey {
   readonly id: string;
   readonly created: string;

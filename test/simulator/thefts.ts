@@ -1,8 +1,8 @@
-// @boundaries-ignore what an adversary forges is made by the core's own parts
+// @boundaries-ignore an adversary forges documents with the core's own code
 import { keyIdOf } from '../../packages/core/src/formats/derivation.ts';
-// @boundaries-ignore what an adversary forges is made by the core's own parts
+// @boundaries-ignore an adversary forges documents with the core's own code
 import { DataKey } from '../../packages/core/src/keys/data-key.ts';
-// @boundaries-ignore what an adversary forges is made by the core's own parts
+// @boundaries-ignore an adversary forges documents with the core's own code
 import { isNewer } from '../../packages/core/src/ring/certificates.ts';
 import type { World } from './world.ts';
 
@@ -14,7 +14,7 @@ export interface StolenKey {
   readonly held: DataKey;
 }
 
-/** The ring's name in this world: the default. */
+/** The name of the ring in this world: the default. */
 export const RING = 'default';
 
 /** Keys that were stolen or made: an attacker certifies with them as any member could. */
@@ -22,7 +22,7 @@ export class Thefts {
   readonly #world: World;
   /** Data keys of the ring. */
   readonly stolen: StolenKey[] = [];
-  /** Data keys of the attacker's own. */
+  /** The attacker's own data keys. */
   readonly own: StolenKey[] = [];
 
   constructor(world: World) {
@@ -38,7 +38,7 @@ export class Thefts {
     this.stolen.push({ id, created, dataKey, held: new DataKey(dataKey, RING) });
   }
 
-  /** Makes a data key of the attacker's own. */
+  /** Creates a data key for the attacker. */
   make(dataKey: Uint8Array, created: number): StolenKey {
     const held = new DataKey(dataKey, RING);
     const key = { id: held.id, created, dataKey, held };
@@ -69,7 +69,7 @@ export class Thefts {
     return this.stolen.some((key) => key.id === id || (isNewer(key, { id, created }) && !isKnownAsRevoked(key.id)));
   }
 
-  /** As in the first document that had the key: later ones may be forged. */
+  /** The time in the first document that had the key: later documents may be forged. */
   #createdOf(id: string): number | undefined {
     const seen = this.#world.firstSeen.get(id);
     return seen === undefined ? undefined : Date.parse(seen.key.created);

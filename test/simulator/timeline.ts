@@ -45,8 +45,8 @@ export class Timeline {
   }
 
   /**
-   * Advances time to `untilMs`. All events of one `quantumMs` run before what they started continues: the price of ten
-   * thousand members is that answers may be this late.
+   * Advances time to `untilMs`. All events of one `quantumMs` run before what they started continues: with ten thousand
+   * members, answers may be this late.
    */
   async advance(untilMs: number, quantumMs: number): Promise<void> {
     while (this.#nowMs < untilMs) {

@@ -71,7 +71,7 @@ export class World {
   readonly wrapTrouble = new Trouble();
   /** When the KMS answers, but refuses: members must stop, not wait for its end. */
   readonly refusals = new Trouble();
-  /** While an attacker writes the store. */
+  /** The time while an attacker writes the store. */
   readonly hostility = new Trouble();
   readonly #own = new Map<SimulatedMember, OwnTrouble>();
   readonly #listeners: ((event: WorldEvent) => void)[] = [];
@@ -172,7 +172,7 @@ export class World {
     });
   }
 
-  /** Whether the maker of this key knew nothing of another existing ring. */
+  /** Whether the maker of this key did not know that another ring existed. */
   #isStrayRoot({ at, key, isHonest }: FirstSeen): boolean {
     if (!isHonest || Object.keys(key.vouchers).length > 0) return false;
     return [...this.firstSeen.values()].some(
@@ -180,7 +180,10 @@ export class World {
     );
   }
 
-  /** Whether a key is of a ring that was created while another one existed: nothing is promised of its tokens. */
+  /**
+   * Whether a key belongs to a ring that was created while another one existed: the fleet promises nothing about its
+   * tokens.
+   */
   isStray(id: string): boolean {
     if (this.#strayRoots.size === 0) return false;
     const { vouchers = {} } = this.firstSeen.get(id)?.key ?? {};
@@ -288,7 +291,7 @@ export class World {
     this.wrapTrouble.begin(this.timeline.nowMs);
     this.timeline.after(durationMs, () => {
       this.wrapTrouble.end(this.timeline.nowMs);
-      // Denied twice, wraps succeed again when the second time is over.
+      // If wraps were denied twice, they succeed again when the second time is over.
       if (this.wrapTrouble.since === undefined) this.kms.wrapFailing = undefined;
     });
   }
@@ -402,7 +405,7 @@ function seconds(ms: number): string {
   return `${Math.round(ms / SECOND)} s`;
 }
 
-/** An event that faults and attackers can aim at. `member` is the one concerned. */
+/** An event that faults and attackers can aim at. `member` is the affected member. */
 export interface WorldEvent {
   readonly kind:
     | 'starting'
@@ -439,7 +442,7 @@ interface OwnTrouble {
   readonly store: Trouble;
   /** Its clock is wrong by more than is tolerated. */
   readonly clock: Trouble;
-  /** Crashed, or suspended. */
+  /** The time while the member has crashed or is suspended. */
   readonly machine: Trouble;
 }
 

@@ -45,7 +45,10 @@ async function mint(url: string | undefined): Promise<string> {
   return result?.requestState ?? '';
 }
 
-/** Redeems one token everywhere at once; every answer is the tool's or the one refusal. Returns how many succeed. */
+/**
+ * Redeems one token everywhere at once; every answer is the tool's answer or the standard refusal. Returns how many
+ * succeed.
+ */
 async function redeemEverywhere(urls: readonly string[], token: string): Promise<number> {
   const calls = Array.from({ length: REDEMPTIONS }, (_, index) => call(urls[index % PROCESSES], token));
   const answers = await Promise.all(calls);
@@ -96,7 +99,7 @@ test.each(
   const [token, another] = [await mint(behind), await mint(behind)];
   const minted = Date.now();
   expect((await call(ahead, token)).error).toBeUndefined();
-  // By the fast clock it has expired, by the other it is still valid for long. Claims also remove expired ones.
+  // By the fast clock it has expired; by the other it is still valid for a long time. Claims also remove expired ones.
   await until(() => Date.now() > minted + (LIFE_SECONDS + 1) * 1_000);
   expect((await call(behind, another)).error).toBeUndefined();
   expect((await call(behind, token)).error).toEqual(REFUSED);

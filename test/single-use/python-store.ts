@@ -6,10 +6,10 @@ import type { SingleUseStore } from '@sealring/core';
 
 const PROGRAM = fileURLToPath(new URL('store.py', import.meta.url));
 
-/** By its name: a ValueError there is a RangeError here. */
+/** Maps an error by its name: a ValueError there is a RangeError here. */
 function errorOf(text: string): Error {
   const name = (text.split(':')[0] ?? '').replace('ValueError', 'RangeError');
-  // In the format of its class: "SingleUseStoreError: single-use store unavailable: ...".
+  // The text has the format of its class: "SingleUseStoreError: single-use store unavailable: ...".
   const [, kind] = /^SingleUseStoreError: single-use store ([a-z-]+):/.exec(text) ?? [];
   return Object.assign(new Error(text), { name, ...(kind !== undefined && { kind }) });
 }
@@ -38,7 +38,7 @@ export class PythonStores {
     });
   }
 
-  /** A store on connections of its own. */
+  /** A store on its own connections. */
   open(): SingleUseStore {
     this.#stores += 1;
     const store = this.#stores;

@@ -1,4 +1,5 @@
-"""A single-use store of the Python package that a test drives: one JSON object a line on standard input, one answer a line."""
+"""A single-use store of the Python package that a test drives: one JSON object per line on standard input, one answer
+per line."""
 
 import json
 import sys

@@ -5,7 +5,7 @@ import { until } from '../support/until.ts';
 
 /** Access of the suite to a backend. */
 export interface FleetTarget {
-  /** Stores of one name share a document, each over connections of its own. */
+  /** Stores of one name share a document, each over its own connections. */
   create(name: string): Promise<RingStoreInstance> | RingStoreInstance;
   /** Deletes everything in the backend. */
   flush(): Promise<void>;

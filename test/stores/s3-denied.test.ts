@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createUser, enforcePolicies, startMoto } from '../support/moto.ts';
 import { startOrSkip } from '../support/servers.ts';
 
-// A moto of its own: the whole server enforces the policies.
+// A separate moto server, because the whole server enforces the policies.
 const moto = await startOrSkip(startMoto);
 afterAll(() => moto?.stop());
 const address = moto?.address ?? '';

@@ -7,7 +7,7 @@ interface Failure {
 }
 
 const STATUSES = [200, 204, 301, 304, 400, 401, 403, 404, 408, 409, 412, 429, 500, 503];
-/** For an answer without a known code. */
+/** Values that are not a status, for an answer without a known code. */
 const NO_STATUS = [undefined, '403', 40_300];
 
 /**

@@ -12,7 +12,7 @@ import {
   RingStoreError,
 } from '@sealring/core';
 
-/** A KMS and a store with knobs for failures, over real cryptography and a real ring. */
+/** A KMS and a store with settings for failures, over real cryptography and a real ring. */
 export interface Services {
   readonly keyWrapper: KeyWrapper;
   readonly ring: RingStore;

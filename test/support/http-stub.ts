@@ -12,7 +12,7 @@ export interface SeenRequest {
   readonly body: Buffer;
 }
 
-/** Answers a request, or never does. */
+/** Answers a request, or leaves it unanswered. */
 export type Answerer = (request: SeenRequest, response: ServerResponse) => void;
 
 /** An HTTP server whose answers the test chooses. */

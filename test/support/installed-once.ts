@@ -20,7 +20,7 @@ export interface InstallRecipe {
 
 /**
  * Installs into `.cache/<name>`, unless it is already there, and returns the folder. The installation is atomic:
- * processes that install at the same time use a folder of their own each, and the first to finish wins.
+ * processes that install at the same time each use their own folder, and the first to finish wins.
  *
  * @throws {MissingPrerequisite} without the command, or access to what it installs.
  */

@@ -37,7 +37,7 @@ function everySinkOf(value: unknown): string {
 /** Spellings of a key, or of a part of it, and other secrets in anything that a logger could print of a value. */
 export function leaksIn(value: unknown, key: Uint8Array, others: readonly string[] = []): string[] {
   const text = everySinkOf(value);
-  // Parts too, at every offset of a base64 triple: a truncated text still reveals part of a key.
+  // Includes parts at every offset of a base64 triple, because a truncated text still reveals part of a key.
   const parts = [0, 1, 2, 16, 32, 48].map((from) => key.subarray(from, from + 16)).filter((part) => part.length === 16);
   // Without its last characters, which depend on the following bytes if a part is in the middle of a base64 text.
   const spellings = parts.flatMap(spellingsOf).map((spelling) => spelling.replace(/=+$/, '').slice(0, -2));

@@ -79,7 +79,7 @@ export async function createUser(moto: string, name: string, actions: readonly s
   return { accessKeyId: valueOf('AccessKeyId'), secretAccessKey: valueOf('SecretAccessKey') };
 }
 
-/** From now on the whole moto serves only signed requests of users with a policy: use a moto of its own. */
+/** From now on the whole moto serves only signed requests of users with a policy: use a separate moto. */
 export async function enforcePolicies(moto: string): Promise<void> {
   const response = await fetch(`${moto}/moto-api/reset-auth`, { method: 'POST', body: '0' });
   if (!response.ok) throw new Error(`moto: reset-auth returned ${response.status}`);

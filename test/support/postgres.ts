@@ -99,7 +99,7 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
     },
     async demote() {
       run('pg_ctl', ['-D', data, '-m', 'fast', '-w', 'stop']);
-      // Only its presence counts (PostgreSQL documentation, 20.5.5, "Archive Recovery").
+      // Only the presence of this file counts (PostgreSQL documentation, 20.5.5, "Archive Recovery").
       await writeFile(join(data, 'standby.signal'), '');
       await chown(join(data, 'standby.signal'), ...(await ownerOf(data)));
       startSync();

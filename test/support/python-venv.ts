@@ -29,8 +29,8 @@ with open(directory + '.lock', 'w') as lock:
 `;
 
 /**
- * Makes a Python virtual environment `.cache/<name>` with the packages, unless it exists. Concurrent processes wait for
- * the one that installs.
+ * Creates a Python virtual environment `.cache/<name>` with the packages, unless it exists. Concurrent processes wait
+ * for the one that installs.
  *
  * @param requirements - pip requirements, every one pinned with `==`.
  * @returns The environment's `bin` directory.

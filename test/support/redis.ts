@@ -101,7 +101,7 @@ export async function requireCommand(command: string, debianPackage: string): Pr
   if (process.getuid?.() === 0 && isInstalled('apt-get')) {
     process.stdout.write(`installing the Debian package ${debianPackage} (once)\n`);
     const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-    // Its service must not start: the tests start their own servers, on ports of their own.
+    // Its service must not start: the tests start their own servers, on their own ports.
     const install = ['-y', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=120', 'install', debianPackage];
     spawnSync('apt-get', ['-q', 'update'], { env, stdio: 'ignore' });
     spawnSync('apt-get', ['-q', ...install], { env: { ...env, RUNLEVEL: '1' }, stdio: 'ignore' });

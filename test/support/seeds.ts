@@ -1,4 +1,4 @@
-/** Number of seeds of a search: `SEALRING_SEEDS`, or the usual number where it is not set. @throws {RangeError} */
+/** Number of seeds of a search: `SEALRING_SEEDS`, or the usual number if it is not set. @throws {RangeError} */
 export function seedCount(usual: number): number {
   const text = process.env['SEALRING_SEEDS'] ?? '';
   const count = text === '' ? usual : Number(text);

@@ -55,7 +55,7 @@ interface Packed extends Omit<Tarball, 'path' | 'files'> {
   readonly files: readonly { readonly path: string }[];
 }
 
-/** By the scripts that publish them. */
+/** The tarballs are made by the scripts that publish them. */
 function pack(target: string, folders: readonly string[]): readonly Packed[] {
   const program = `import { pack } from ${JSON.stringify(pathToFileURL(join(root, 'scripts/packages.mjs')).href)};
 process.stdout.write(JSON.stringify(pack(...JSON.parse(process.argv[1]))));`;

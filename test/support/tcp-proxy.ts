@@ -79,7 +79,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   }
 
   function carry(from: Socket, to: Socket, what: 'asks' | 'answers'): void {
-    // Sequentially, so that a delay keeps the order.
+    // Chunks are sent sequentially, so that a delay keeps the order.
     let passed: Promise<void> = Promise.resolve();
     const next = (step: () => void): void => {
       passed = passLater(passed, step);

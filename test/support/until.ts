@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
 /**
- * Waits for a condition. Not `expect.poll`, which belongs to one test at a time.
+ * Waits for a condition. `expect.poll` cannot replace it, because it belongs to one test at a time.
  *
  * @param seconds - Longest wait. Default 10.
  * @throws {Error} with the text of the condition, if it is still false then.

@@ -30,7 +30,7 @@ export interface RunningWorkers {
 /**
  * Bundles a program for workerd into one file of the folder.
  *
- * @param conditions - `worker`: those of Wrangler. `node`: those of Node.js.
+ * @param conditions - `worker`: the conditions of Wrangler. `node`: the conditions of Node.js.
  * @returns the name of the file.
  */
 export async function bundleForWorkerd(input: string, folder: string, conditions: 'worker' | 'node'): Promise<string> {
@@ -39,7 +39,7 @@ export async function bundleForWorkerd(input: string, folder: string, conditions
     input,
     platform: isWorker ? 'browser' : 'node',
     external: [/^cloudflare:/],
-    // As Wrangler has them.
+    // The conditions that Wrangler sets.
     ...(isWorker && {
       resolve: {
         conditionNames: ['workerd', 'worker', 'browser'],
@@ -61,7 +61,7 @@ export async function bundleForWorkerd(input: string, folder: string, conditions
   return fileName;
 }
 
-/** Starts workers in one process of workerd, each on a port of its own. */
+/** Starts workers in one process of workerd, each on its own port. */
 export async function startWorkers(folder: string, workers: readonly Worker[]): Promise<RunningWorkers> {
   const ports = await Promise.all(workers.map(() => freePort()));
   const config = join(folder, 'config.capnp');

@@ -46,7 +46,7 @@ const payload = new TextEncoder().encode('state');
 const denied = { kind: 'denied' };
 
 const workspace = await openWorkspaceOrSkip({ aws: true });
-// A moto of its own: the whole server enforces the policies.
+// A separate moto server, because the whole server enforces the policies.
 const moto = workspace === undefined ? undefined : await startOrSkip(startMoto);
 const address = moto?.address ?? '';
 const closing: (() => void)[] = [];
@@ -221,7 +221,7 @@ describe.skipIf(workspace === undefined || moto === undefined)('terraform/aws-km
 
     const tokenOf = testRoles(deployment);
 
-    test('`npm start -- --kms aws` works with the outputs and the permissions of a member, and not with those of a reader', async () => {
+    test('`npm start -- --kms aws` works with the outputs and the permissions of a member, and not with the permissions of a reader', async () => {
       const { keyId, ringName } = deployment.outputs.codec_options;
       const args = ['--kms', 'aws', '--key-id', keyId, '--ring-name', ringName, '--endpoint', address];
       const start = (role: Role) => {

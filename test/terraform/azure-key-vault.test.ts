@@ -42,7 +42,7 @@ const HOLDERS = {
 };
 type Role = keyof typeof HOLDERS;
 const ROLES = Object.keys(HOLDERS) as Role[];
-/** How the scope of a permission to each ends. */
+/** The end of the scope of a permission on each resource. */
 const SCOPES = {
   wrapping_key: '/vaults/payments-ring/keys/ring-wrapping',
   signing_key: '/vaults/payments-ring/keys/ring-signing',
@@ -158,7 +158,7 @@ describe('the invariants of permissions', () => {
   });
 });
 
-/** From `terraform test -json`: the result of a run, its plan, and its errors. */
+/** A message of `terraform test -json`: the result of a run, its plan, or its errors. */
 interface Message {
   readonly test_plan?: { readonly resource_changes: readonly Planned[] };
 }

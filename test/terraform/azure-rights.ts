@@ -1,6 +1,6 @@
 /** A role assignment as Terraform plans it: a role's definition, and its assignment. */
 export interface Grant {
-  /** Of the custom role. A built-in one is named by the assignment, and has no definition here. */
+  /** The definition of the custom role. A built-in one is named by the assignment, and has no definition here. */
   readonly definition: {
     readonly actions?: readonly string[] | null;
     readonly data_actions?: readonly string[] | null;

@@ -35,7 +35,7 @@ export function readAzureSchema(): ProviderSchema {
 }
 
 /**
- * As `extractSchema`, with the settings that the provider's `features { storage { } }` accepts. @param folder the
+ * Like `extractSchema`, but with the settings that the provider's `features { storage { } }` accepts. @param folder the
  * unpacked package.
  */
 export function extractAzureSchema(folder: string): ProviderSchema {

@@ -3,9 +3,9 @@ export interface Grant {
   /** The resource's type, which gives the scope. */
   readonly type: string;
   readonly member: string;
-  /** As the binding names it. */
+  /** The role as the binding names it. */
   readonly role: string;
-  /** CEL; undefined: none. */
+  /** A condition in CEL; undefined without a condition. */
   readonly condition: string | undefined;
 }
 
@@ -18,7 +18,7 @@ export interface Bounds {
   readonly object: string;
 }
 
-/** The only scopes: the key, the bucket. Not the key ring, the project, the folder. */
+/** The only scopes: the key and the bucket, not the key ring, the project or the folder. */
 const SCOPES: Readonly<Record<string, RegExp>> = {
   google_kms_crypto_key_iam_member: /^cloudkms\.cryptoKey(s|Versions)\./,
   google_storage_bucket_iam_member: /^storage\.objects\./,

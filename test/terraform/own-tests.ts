@@ -12,7 +12,7 @@ interface Run {
 
 /** The results of a module's own tests. */
 export interface OwnTests {
-  /** For the files in the order of their names. */
+  /** The runs of the files, in the order of their names. */
   readonly runs: readonly Run[];
   readonly complaints: readonly string[];
 }
@@ -23,7 +23,9 @@ interface Line {
   readonly diagnostic?: { summary: string; detail: string };
 }
 
-/** Runs a module's own tests; `hear` gets every line, with all that Terraform knows of the runs of policies. */
+/**
+ * Runs a module's own tests; `hear` gets every line, with everything that Terraform knows about the runs of policies.
+ */
 export async function runOwnTests(
   workspace: Workspace,
   module: string,
@@ -48,7 +50,7 @@ export async function runOwnTests(
   return { runs: runs.toSorted((a, b) => a.file.localeCompare(b.file)), complaints };
 }
 
-/** The runs in a module's tests, each as one that passed. */
+/** The runs in a module's tests, as if each had passed. */
 export function writtenRuns(folder: string): readonly Run[] {
   return FILES.flatMap((file) =>
     [...readFileSync(`${folder}${file}`, 'utf8').matchAll(/^run "(\w+)"/gm)].map(([, name = '']) => ({

@@ -50,7 +50,7 @@ function principalsOf({ Principal, Condition }: Statement): readonly string[] {
   return listOf(Condition?.['ArnEquals']?.['aws:PrincipalArn'] ?? '*');
 }
 
-/** The defects of a policy; none if it is correct. A Deny may be as broad as it likes. */
+/** The defects of a policy; none if it is correct. A Deny may be as broad as needed. */
 export function faultsOf(policy: Policy, { principals, ring, isKeyPolicy = false }: Purpose): string[] {
   const faults: string[] = [];
   for (const statement of policy.Statement) {

@@ -18,9 +18,9 @@ interface Ended {
   readonly stderr: string;
 }
 
-/** A copy of the modules in a folder of its own, so that Terraform leaves nothing in the repository. */
+/** A copy of the modules in a separate folder, so that Terraform leaves nothing in the repository. */
 export interface Workspace {
-  /** Of a module or an example: `aws-kms`, `aws-kms/examples/s3-ring`. */
+  /** The path of a module or an example: `aws-kms`, `aws-kms/examples/s3-ring`. */
   pathOf(folder: string): string;
   /** Runs Terraform in a folder. */
   run(folder: string, ...args: string[]): Promise<Ended>;

@@ -19,7 +19,7 @@ export interface KeptKey {
 export interface History {
   readonly name: string;
   readonly policy: WorldPolicy;
-  /** Oldest first; milliseconds of the world. Null: the store was empty. */
+  /** Oldest first; milliseconds of the world. Null if the store was empty. */
   readonly versions: readonly { readonly atMs: number; readonly document: string | null }[];
   readonly keys: readonly KeptKey[];
 }

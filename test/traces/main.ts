@@ -5,7 +5,8 @@ import { HISTORIES, historyOf } from './history.ts';
 import { scenesOf } from './scenes.ts';
 
 /*
- * Writes traces of a TypeScript member, one JSON object a line. Members in other languages must behave in the same way.
+ * Writes traces of a TypeScript member, one JSON object per line. Members in other languages must behave in the same
+ * way.
  *
  *   node test/traces/main.ts --out traces.jsonl --seed 1 --scenes 4 [--history W+k-older]
  */

@@ -64,7 +64,7 @@ export class TracedMember implements Clock {
   }
 
   readonly #random: RandomSource = (fill) => {
-    // No two data keys are the same, or a member would draw again without an end.
+    // No two data keys are the same; otherwise a member would draw again without an end.
     if (fill.length === DATA_KEY_BYTES) fill.set(digest(`random/${this.#dataKeys++}`));
     else for (let i = 0; i < fill.length; i++) fill[i] = this.#word >>> (8 * (i % 4));
   };

@@ -184,7 +184,7 @@ class Member:
         self.turns = self.keeper.turns
         self.codec._calls.pause = self.pause
         self.is_started = False
-        # The jobs run on a thread of their own, and only while this one waits for it.
+        # The jobs run on a separate thread, and only while this one waits for it.
         self.may_run, self.may_go_on = threading.Semaphore(0), threading.Semaphore(0)
         self.paused_until = None
         self.wake = []
@@ -192,7 +192,7 @@ class Member:
         self.result = None
 
     def random(self, count):
-        # No two data keys are the same, or a member would draw again without an end.
+        # No two data keys are the same; otherwise a member would draw again without an end.
         if count == DATA_KEY_BYTES:
             self.data_keys += 1
             return digest(f"random/{self.data_keys - 1}")

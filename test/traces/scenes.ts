@@ -6,7 +6,7 @@ import type { History } from './history.ts';
 import { TracedMember } from './member.ts';
 import type { Expected, Scene, Step } from './trace.ts';
 
-/** Most steps of one scene. */
+/** Maximum number of steps of one scene. */
 const LONGEST_SCENE = 60;
 const STEADY_MS = 5_000_000;
 /** How long a member waits for a call that hangs. */

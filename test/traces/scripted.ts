@@ -1,6 +1,6 @@
-// @boundaries-ignore what a thief forges is made by the core's own parts
+// @boundaries-ignore a thief forges documents with the core's own code
 import { DataKey } from '../../packages/core/src/keys/data-key.ts';
-// @boundaries-ignore what a thief forges is made by the core's own parts
+// @boundaries-ignore a thief forges documents with the core's own code
 import { certificateOf, wrapMacOf } from '../../packages/core/src/ring/certificates.ts';
 import { type Document, type Entry, inOrder } from '../simulator/adversary/composer.ts';
 import { episodeOptions } from '../simulator/adversary/episode.ts';
@@ -14,14 +14,14 @@ import type { Expected, Scene, Step } from './trace.ts';
 
 const STEADY_MS = 5_000_000;
 const PROVIDER = 'simulated';
-/** Not one in which every backoff is the shortest. */
+/** A random word that does not make every backoff the shortest. */
 const WORD = 2 ** 31;
 const MOST_WRAPS = 16;
 const MOST_ENTRIES = 64;
 
 type Make = (step: Omit<Step, 'word'>) => Promise<Expected>;
 
-/** One member of a ring of its own, in fixed steps that chance would seldom find. */
+/** One member of its own ring, in fixed steps that chance would seldom find. */
 const SCRIPTS: Readonly<Record<string, (make: Make) => Promise<void>>> = Object.freeze({
   /** The entry of a revoked key comes back after the key's end, and the clock steps. */
   'a revoked key after its end': async (make) => {
@@ -35,7 +35,7 @@ const SCRIPTS: Readonly<Record<string, (make: Make) => Promise<void>>> = Object.
     await make({ op: 'advance', argument: 10 * MINUTE });
     await make({ op: 'refresh', clock: { stepMs: -72 * HOUR } });
   },
-  /** A thief of a data key fills its entry with wraps, and then with others, of which one was there before. */
+  /** A thief of a data key fills its entry with wraps, and then with others, one of which was there before. */
   'a thief fills an entry': async (make) => {
     const document = documentOf(await make({ op: 'start', store: { document: null } }));
     const entry = present(document.keys[0]);

@@ -50,8 +50,8 @@ export class TracedKms {
       return answer();
     };
     const keep = (dataKey: Uint8Array, context: Readonly<Record<string, string>>) => {
-      // Not a counter: a slow start in TypeScript also wraps random bytes with the other key wrappers, to learn their
-      // answers, and discards the wraps; Python calls one key wrapper after another.
+      // This cannot be a counter: a slow start in TypeScript also wraps random bytes with the other key wrappers, to
+      // learn their answers, and discards the wraps; Python calls one key wrapper after another.
       const key = Buffer.from(dataKey).toString('base64url');
       const wrapped = digest(`wrap/${provider}/${this.keyId}/${key}`).subarray(0, 12);
       this.#kept.set(wrapped.toString('base64url'), { dataKey: Uint8Array.from(dataKey), context: spelt(context) });
@@ -154,7 +154,7 @@ export class TracedStore {
   }
 }
 
-/** The 32 bytes that stand for `text`. */
+/** The 32 bytes that represent `text`. */
 export function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }

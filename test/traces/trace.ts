@@ -35,12 +35,12 @@ export interface Step {
   readonly argument?: string | number;
   readonly clock?: { readonly stepMs?: number; readonly sleptMs?: number };
   readonly store?: {
-    /** Null: the store is empty. */
+    /** Null if the store is empty. */
     readonly document?: string | null;
     readonly failing?: 'unavailable' | 'denied' | null;
     readonly race?: string;
     readonly losesAnswer?: boolean;
-    /** Null: answers carry no date. */
+    /** Null if answers carry no date. */
     readonly dateAheadMs?: number | null;
   };
   /** By provider. */

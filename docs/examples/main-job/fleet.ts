@@ -6,7 +6,7 @@ import type { FromServer, KmsSettings, Report, ToServer } from './messages.ts';
 const SERVER = fileURLToPath(new URL('server.ts', import.meta.url));
 const ANSWER_MS = 30_000;
 
-/** What every server of a fleet is started with. */
+/** The settings that every server of the fleet starts with. */
 export interface FleetSettings {
   readonly ringPath: string;
   readonly ringName: string;
@@ -14,7 +14,7 @@ export interface FleetSettings {
   readonly environment: NodeJS.ProcessEnv;
 }
 
-/** A server process, as the story sees it. */
+/** A server process of the story. */
 export class RefundServer {
   readonly name: string;
   readonly #process: ChildProcess;
@@ -30,7 +30,7 @@ export class RefundServer {
     this.#process.on('exit', (code) => this.#arrive({ type: 'failed', message: `ended with exit code ${code}` }));
   }
 
-  /** Starts a process; it is in `started` from its first moment on, so that it is stopped whatever happens. */
+  /** Starts a process and adds it to `started` at once, so that it is stopped whatever happens. */
   static async start(name: string, settings: FleetSettings, started: RefundServer[]): Promise<RefundServer> {
     const server = new RefundServer(name, settings.environment);
     started.push(server);

@@ -41,7 +41,7 @@ async function azureAccess(): Promise<AzureKeyVaultAccess> {
   return { credential: new DefaultAzureCredential() };
 }
 
-/** The same key wrapper, counting its calls. */
+/** A key wrapper that counts the calls of another one. */
 export function counted(keyWrapper: KeyWrapper): {
   readonly keyWrapper: KeyWrapper;
   readonly calls: { generate: number; wrap: number; unwrap: number };

@@ -38,11 +38,11 @@ function titleOf(choice: Choice): string {
   return `KMS: ${SERVICES[choice.kms]} ${choice.keyId}${at} · ring: a file`;
 }
 
-/** A signal, or a reader of the output that went away, asks for an orderly end: servers stopped, files removed. */
+/** A signal, or a closed output, ends the run in order: it stops the servers and removes the files. */
 function interrupted(): Promise<never> {
   return new Promise((_, reject) => {
     process.stdout.on('error', reject);
-    // Further signals change nothing: the end that the first one asked for takes two seconds at most.
+    // Further signals change nothing: the end that the first signal requested takes two seconds at most.
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
       process.on(signal, () => reject(new Error(`stopped by ${signal}`)));
     }

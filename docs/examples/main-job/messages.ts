@@ -1,6 +1,9 @@
 /** Messages between the main process and its server processes. */
 
-/** Which key wraps the data keys. The master key is sent over this channel, not in the environment or on a command line. */
+/**
+ * The key that wraps the data keys. The master key is sent over this channel, not in the environment or on a command
+ * line.
+ */
 export type KmsSettings =
   | { readonly kind: 'local'; readonly masterKey: string }
   | { readonly kind: 'aws'; readonly keyId: string }

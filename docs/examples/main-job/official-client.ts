@@ -3,7 +3,7 @@ import type { RefundServer } from './fleet.ts';
 import { readAnswer } from './raw-call.ts';
 import { accessTokens } from './sign-in.ts';
 
-/** Receives what this client does. */
+/** Receives a description of each step of this client. */
 export interface Narration {
   line(who: string, what: string): void;
   /** How a token is shown; its text is not printed. */
@@ -12,7 +12,7 @@ export interface Narration {
 
 /**
  * Calls `refund` with the official client, behind a toy load balancer: every `tools/call` goes to the next server. The
- * client answers the question and repeats the call with the token by itself; nothing here knows of `requestState`.
+ * client answers the question and repeats the call with the token by itself; this code never handles `requestState`.
  */
 export async function askAndConfirm(
   servers: readonly RefundServer[],

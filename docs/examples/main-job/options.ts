@@ -23,7 +23,7 @@ succeeded.
   --ring-name NAME        name of the ring; the key may be bound to one (default: refund-desk)
   --help                  print this help`;
 
-/** What was asked for on the command line. */
+/** The options of the command line. */
 export type Choice = { readonly ringName: string } & KmsChoice;
 
 type KmsChoice =
@@ -103,7 +103,7 @@ function parse(args: readonly string[]) {
       },
     }).values;
   } catch (error) {
-    // Node's own messages name the option, and what it needs.
+    // Node's own messages name the option and its requirement.
     throw new UsageError(error instanceof Error ? error.message : String(error));
   }
 }

@@ -2,7 +2,7 @@ import type { RingPolicy } from '@sealring/core';
 
 /**
  * A day in the life of a ring, played in seconds: a published key seals after 7 s instead of 75 minutes. Every server of
- * a ring must be given the same times. In production, leave them out: the defaults are meant for it.
+ * a ring must be given the same times. In production, omit them and use the defaults.
  */
 export const policy: Partial<RingPolicy> = {
   clockSkewSeconds: 1,

@@ -9,7 +9,7 @@ export interface RawCall {
   readonly requestState?: string;
 }
 
-/** What came back, cut down to what the story looks at. */
+/** The answer, reduced to what the story checks. */
 export interface RawAnswer {
   readonly error?: { readonly code: number; readonly message: string };
   readonly requestState?: string;
@@ -48,7 +48,7 @@ export async function rawCall({ url, as = 'ada', tool = 'refund', order, request
   return readAnswer(await response.json());
 }
 
-/** Reads a JSON-RPC answer to `tools/call`; what is not there is left out. */
+/** Reads a JSON-RPC answer to `tools/call`, and omits absent members. */
 export function readAnswer(message: unknown): RawAnswer {
   const error = member(message, 'error');
   const result = member(message, 'result');

@@ -14,7 +14,9 @@ interface Order {
   readonly cents: number;
 }
 
-/** What the server has to remember between the two rounds. It keeps nothing: the client carries this, sealed. */
+/**
+ * The state that the server needs between the two rounds. The server does not store it: the client carries it, sealed.
+ */
 interface Asked extends Order {
   readonly askedBy: string;
 }
@@ -25,7 +27,10 @@ const inputSchema = fromJsonSchema<Order>({
   required: ['order', 'cents'],
 });
 
-/** An MCP server with two tools that ask before they act. The SDK makes one per request; what lasts is in `security`. */
+/**
+ * An MCP server with two tools that ask before they act. The SDK creates one for each request; `security` holds what
+ * lasts longer.
+ */
 export function refundDesk(name: string, security: RequestStateSecurity): McpServer {
   const server = createProtectedMcpServer({
     McpServer,
@@ -40,7 +45,7 @@ export function refundDesk(name: string, security: RequestStateSecurity): McpSer
   return server;
 }
 
-/** Plaintext goes out and plaintext comes back: this function does not see that it was sealed in between. */
+/** This function receives and returns plaintext: it does not see that the state is sealed in between. */
 function payAfterAsking(
   name: string,
   tool: string,
@@ -55,7 +60,7 @@ function payAfterAsking(
       requestState: JSON.stringify(asked),
     });
   }
-  // Safe to trust: it is what some server of this fleet wrote, for this tool, these arguments and this person.
+  // This is safe to trust: a server of this fleet wrote it, for this tool, these arguments and this person.
   const asked = JSON.parse(state) as Asked;
   const answer = acceptedContent<{ sure: boolean }>(ctx.mcpReq.inputResponses, 'confirm');
   const outcome = answer?.sure === true ? `${euros(asked.cents)} paid` : 'nothing paid';

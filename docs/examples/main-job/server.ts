@@ -9,7 +9,7 @@ import { policy } from './policy.ts';
 import { refundDesk } from './refund-desk.ts';
 import { signIn } from './sign-in.ts';
 
-/** One server of the fleet, in a process of its own. The story starts it and talks to it over the channel. */
+/** One server of the fleet, in its own process. The story starts it and talks to it over the channel. */
 interface Running {
   report(): Report;
   rotate(): Promise<void>;
@@ -26,7 +26,7 @@ async function start({ name, ringPath, ringName, kms }: Extract<ToServer, { type
   };
   // Once per process, outside the factories below: those run for every request.
   const security = new RequestStateSecurity({ ...shared, ttlSeconds: 300 });
-  // The same desk with tokens that live for one second, so that nobody has to wait to see one expire.
+  // The same desk with tokens that live for one second, so that no one has to wait to see one expire.
   const brief = new RequestStateSecurity({ ...shared, ttlSeconds: 1 });
   const paths = new Map([
     ['/mcp', toNodeHandler(createMcpHandler(() => refundDesk(name, security)))],
@@ -50,7 +50,10 @@ async function start({ name, ringPath, ringName, kms }: Extract<ToServer, { type
   };
 }
 
-/** On loopback, on a free port, and for requests that name this machine: no web page may reach it by another name. */
+/**
+ * Listens on loopback, on a free port, and accepts only requests that name this machine: no web page may reach it by
+ * another name.
+ */
 async function listen(listener: RequestListener): Promise<number> {
   const isLocal = localhostHostValidation();
   const http = createServer((request, response) => {
@@ -62,7 +65,7 @@ async function listen(listener: RequestListener): Promise<number> {
   return address.port;
 }
 
-/** A codec is any object with `seal` and `unseal`: this one passes everything on and counts. */
+/** A codec is any object with `seal` and `unseal`: this one forwards every call and counts it. */
 function countingTokens(codec: KmsCodec) {
   const tokens = { sealed: 0, unsealed: 0 };
   const { tokenLifetimeSeconds } = codec;
@@ -110,6 +113,6 @@ process.on('message', (message: ToServer) => {
     tell({ type: 'failed', message: error instanceof Error ? error.message : String(error) });
   });
 });
-// Ctrl-C and a closed terminal reach every process: the story ends its servers itself. When it is gone, so are they.
+// Ctrl-C and a closed terminal reach every process: the story ends its servers itself. They end with the story.
 for (const signal of ['SIGINT', 'SIGHUP']) process.on(signal, () => undefined);
 process.on('disconnect', () => process.exit(0));

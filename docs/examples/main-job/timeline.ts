@@ -39,7 +39,7 @@ export class Timeline {
 
   /**
    * Prints `what`, which must hold.
-   * @throws {Unexpected} saying `otherwise` unless `condition` holds.
+   * @throws {Unexpected} with the message `otherwise` unless `condition` holds.
    */
   expect(condition: boolean, who: string, what: string, otherwise: string): asserts condition {
     if (!condition) throw new Unexpected(otherwise);
@@ -54,7 +54,7 @@ export class Timeline {
     this.#write(`\n${this.#style('red', `✗ ${text}`)}\n`);
   }
 
-  /** Begins a line that grows by `step` and is ended by `done`. */
+  /** Begins a line that `step` extends and `done` ends. */
   progress(who: string, what: string): { step(text: string): void; done(text: string): void } {
     this.#write(`${this.#offset()}  ${this.#style('cyan', who.padEnd(11))} ${what} `);
     return {

@@ -9,7 +9,7 @@ export const inputSchema = fromJsonSchema<{ parcel: string }>({
   required: ['parcel'],
 });
 
-/** A server of another company. It seals its state with a key of its own. */
+/** A server of another company. It seals its state with its own key. */
 export function startCarrier(name: string): Promise<Served> {
   const refusals: string[] = [];
   const security = new RequestStateSecurity({

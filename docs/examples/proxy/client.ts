@@ -5,13 +5,13 @@ interface Target {
   readonly url: string;
 }
 
-/** A copied request, and what its copier changes. */
+/** A copied request, and what the attacker changes in it. */
 interface Copy {
   readonly by: string;
   readonly requestState?: string;
 }
 
-/** One `tools/call` as it was sent, for an attacker who copied it. */
+/** One `tools/call` as it was sent, for an attacker to copy. */
 export class Sent {
   readonly #headers: Headers;
   readonly #body: string;
@@ -67,7 +67,7 @@ export async function signInAs(name: string, servers: readonly Target[], say: (w
   };
 }
 
-/** An answer, as far as this example looks at it. */
+/** The parts of an answer that this example uses. */
 export interface Message {
   readonly error?: { readonly code: number; readonly message: string };
   readonly result?: { readonly requestState?: string; readonly content?: readonly { readonly text?: string }[] };

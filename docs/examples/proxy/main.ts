@@ -32,7 +32,7 @@ const started = async (starting: Promise<Served>): Promise<Served> => {
 try {
   const north = await started(startCarrier('North'));
   const south = await started(startCarrier('South'));
-  // What the two proxies share.
+  // The settings that the two proxies share.
   const shared = {
     keyWrapper: localKeyWrapper({ masterKey: randomBytes(32) }),
     ring: memoryRing(),
@@ -41,7 +41,7 @@ try {
   const p1 = await started(startProxy('P1', { ...shared, prefers: 'North' }));
   const p2 = await started(startProxy('P2', { ...shared, prefers: 'South' }));
 
-  // P2 would have chosen South itself: that the second round goes North is what the state says.
+  // P2 alone would have chosen South: the state sends the second round to North.
   const ada = await signInAs('ada', [p1, p2], say);
   const first = await ada.callTool('ship', { parcel: 'a teapot' });
   must(first === 'North ships a teapot for €7, insured', `through P1 and P2: ${first}`);
@@ -54,7 +54,7 @@ try {
   const [asked, confirmed] = ada.sent;
   must(asked !== undefined && confirmed !== undefined, 'two rounds');
   refused(p2, "ada's token, sent by mallory", await confirmed.repeat(p2.url, { by: 'mallory' }), 'principal');
-  // A carrier's token is not one of the proxy's, and the other way round.
+  // A carrier refuses the proxy's tokens, and the proxy refuses a carrier's tokens.
   const theirs = (await asked.repeat(north.url, { by: 'ada' })).result?.requestState;
   must(theirs !== undefined, 'North asks');
   const forged = await confirmed.repeat(p1.url, { by: 'ada', requestState: theirs });
@@ -62,7 +62,7 @@ try {
   refused(north, "the proxy's token", await confirmed.repeat(north.url, { by: 'ada' }), 'malformed');
   const chosen = JSON.stringify({ carrier: 'South', requestState: theirs });
   const made = await confirmed.repeat(p1.url, { by: 'ada', requestState: chosen });
-  refused(p1, 'a state of her own making', made, 'malformed');
+  refused(p1, 'a state that she made up', made, 'malformed');
   say('', 'every step succeeded');
 } catch (error) {
   say('', `FAILED: ${error instanceof Error ? error.message : String(error)}`);

@@ -14,7 +14,7 @@ interface ProxyOptions {
   readonly prefers: string;
 }
 
-/** What the proxy has to remember between two rounds. */
+/** The state that the proxy needs between two rounds. */
 interface Held {
   readonly carrier: string;
   /** The carrier's own token, opaque to us. */

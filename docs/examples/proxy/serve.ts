@@ -6,7 +6,7 @@ import { createMcpHandler, type McpServerFactory } from '@modelcontextprotocol/s
 export interface Served {
   readonly name: string;
   readonly url: string;
-  /** Why tokens were refused: known to the server alone. */
+  /** The reasons why tokens were refused, which only the server knows. */
   readonly refusals: string[];
   close(): Promise<void>;
 }

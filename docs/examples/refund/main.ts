@@ -4,7 +4,7 @@ import { memorySingleUse } from '@sealring/mcp';
 import { repeat, type Sent, signInAs } from './client.ts';
 import { RefundServer } from './server.ts';
 
-/** `€49.90` back for order 1017, once, to the person who asked, whichever server she meets. */
+/** `€49.90` back for order 1017, once, to the person who asked, whichever server handles the call. */
 const ORDER = { order: '1017', cents: 4_990 };
 
 function say(who: string, what: string): void {
@@ -25,7 +25,7 @@ async function refused(server: RefundServer, what: string, request: Sent, reason
 
 const servers: RefundServer[] = [];
 try {
-  // What the two servers share: a KMS key, a ring, and the memory of redeemed tokens.
+  // The two servers share a KMS key, a ring, and the memory of redeemed tokens.
   const shared = {
     keyWrapper: localKeyWrapper({ masterKey: randomBytes(32) }),
     ring: memoryRing(),

@@ -22,7 +22,7 @@ export function registerRefund(server: McpServer, name: string): void {
   server.registerTool('refund', { description: 'Asks, then refunds', inputSchema }, ({ order, cents }, ctx) => {
     const state = ctx.mcpReq.requestState<string>();
     if (state === undefined) return ask(order, cents);
-    // A server of this fleet wrote it, for this call and this person, and nobody has brought it back before.
+    // A server of this fleet wrote it, for this call and this person, and it has not been returned before.
     const asked = JSON.parse(state) as Order;
     const answer = acceptedContent<{ sure: boolean }>(ctx.mcpReq.inputResponses, 'confirm');
     const text = answer?.sure === true ? `${euros(asked.cents)} refunded for order ${asked.order}` : 'nothing refunded';

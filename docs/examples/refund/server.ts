@@ -15,7 +15,7 @@ interface Shared {
 export class RefundServer {
   readonly name: string;
   readonly url: string;
-  /** Why tokens were refused: known to the server alone. */
+  /** The reasons why tokens were refused, which only the server knows. */
   readonly refusals: string[];
   readonly #http: Server;
   readonly #codec: KmsCodec;

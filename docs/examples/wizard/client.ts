@@ -5,7 +5,7 @@ interface Target {
   readonly url: string;
 }
 
-/** One `tools/call` as it was sent, for an attacker who copied it. */
+/** One `tools/call` as it was sent, for an attacker to copy. */
 export class Sent {
   readonly headers: Headers;
   readonly body: string;
@@ -35,7 +35,7 @@ export class Sent {
   }
 }
 
-/** Sends a copied request; what came back, in a few words. */
+/** Sends a copied request, and describes the answer in a few words. */
 export async function repeat(url: string, { headers, body }: Sent): Promise<string> {
   const response = await fetch(url, { method: 'POST', headers, body });
   return inWords((await response.json()) as Message);

@@ -3,7 +3,7 @@ import { localKeyWrapper, memoryRing } from '@sealring/core';
 import { repeat, type Sent, signInAs } from './client.ts';
 import { WizardServer } from './server.ts';
 
-/** What Ada answers, page by page; `back` where she changes her mind. */
+/** Ada's answers, page by page; `back` where she changes her mind. */
 const ANSWERS = ['Lisbon', 2, 'back', 3, true, true];
 
 function say(who: string, what: string): void {
@@ -24,7 +24,7 @@ async function refused(server: WizardServer, what: string, request: Sent, reason
 
 const servers: WizardServer[] = [];
 try {
-  // What the servers share; the bookings stand for a database.
+  // The servers share this; the bookings represent a database.
   const shared = {
     keyWrapper: localKeyWrapper({ masterKey: randomBytes(32) }),
     ring: memoryRing(),
@@ -41,7 +41,7 @@ try {
   const [first = 0] = ada.tokenLengths;
   must(first > 0 && first < (ada.tokenLengths.at(-1) ?? 0), 'the state grows with the pages');
 
-  // Pages are bookmarks: an older token leads back to its page, and on from there.
+  // Pages are bookmarks: an older token leads back to its page, and the user continues from there.
   const nights = ada.sent[2];
   const last = ada.sent.at(-1);
   must(nights !== undefined && last !== undefined, 'enough rounds');
@@ -53,7 +53,7 @@ try {
   say('→ C', `the last page again: ${again}`);
 
   const skipped = JSON.stringify({ booking: 'mine', answers: ['Lisbon', 300, true] });
-  await refused(a, 'a state of her own making', last.withState(skipped), 'malformed');
+  await refused(a, 'a state that she made up', last.withState(skipped), 'malformed');
   await refused(b, 'sent by mallory', last.by('mallory'), 'principal');
   say('', 'every step succeeded');
 } catch (error) {

@@ -33,9 +33,9 @@ const PAGES: readonly Page[] = [
   { question: (answers) => `Book ${summary(answers)}?`, field: { type: 'boolean' }, accepts: isFlag },
 ];
 
-/** All that is known of a booking. Nothing is kept on the server: it grows by one answer with each page. */
+/** Everything known about a booking. The server stores nothing: the state grows by one answer with each page. */
 interface State {
-  /** Made on the first page, so that the last one can be sent twice and books once. */
+  /** Created on the first page, so that sending the last page twice books only once. */
   readonly booking: string;
   readonly answers: readonly Answer[];
 }

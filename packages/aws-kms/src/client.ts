@@ -4,10 +4,10 @@ export interface AwsKmsCommand {
 }
 
 /**
- * The part of `KMSClient` (`@aws-sdk/client-kms`, a peer dependency) that is used; a fake works too. At run time the client
- * must accept this package's commands: give it one of the same copy of the SDK.
+ * The part of `KMSClient` (`@aws-sdk/client-kms`, a peer dependency) that is used; a fake works too. At run time the
+ * client must accept this package's commands: create it with the same copy of the SDK.
  *
- * Set `maxAttempts: 1` on a client of your own: the SDK's retries would multiply the wrapper's, outlast its
+ * Set `maxAttempts: 1` on your own client: the SDK's retries would multiply the wrapper's, outlast its
  * deadline and hide the code of the first refusal.
  */
 export interface AwsKmsClient {

@@ -3,17 +3,20 @@ import { option } from '@sealring/core/adapter';
 import { awsKmsKeyWrapper } from './key-wrapper.ts';
 import type { AwsKmsKeyWrapperOptions } from './options.ts';
 
-/** Options of {@link createAwsKmsCodec}: those of the key wrapper, and those of `createKmsCodec` except `keyWrapper`. */
+/**
+ * Options of {@link createAwsKmsCodec}: the options of the key wrapper, and the options of `createKmsCodec` except
+ * `keyWrapper`.
+ */
 export interface AwsKmsCodecOptions
   extends Omit<AwsKmsKeyWrapperOptions, 'maxAttempts'>,
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
-  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that something waits for. */
+  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that a caller waits for. */
   readonly maxAttempts?: number | undefined;
 }
 
 /**
- * Makes a codec over a ring whose data keys are wrapped by AWS KMS: `awsKmsKeyWrapper` and `createKmsCodec` in one call.
- * Without `client` it takes credentials, and the region unless `keyId` is an ARN, from the AWS default chain.
+ * Creates a codec over a ring whose data keys are wrapped by AWS KMS: `awsKmsKeyWrapper` and `createKmsCodec` in one
+ * call. Without `client` it takes credentials, and the region unless `keyId` is an ARN, from the AWS default chain.
  *
  * @throws {TypeError} for an unknown option or one of a wrong type.
  * @throws {RangeError} for an option outside its bounds.

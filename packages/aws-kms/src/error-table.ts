@@ -16,8 +16,8 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   ...vendorError.awsErrorRows<ErrorRow>({
     denied: { kind: 'denied' },
     credentials: { kind: 'denied', hint: CREDENTIALS },
-    // Not `denied`, whatever their status: expired credentials or a wrong clock do not show that the permission to
-    // use the key is missing, and three denials stop a fleet from sealing.
+    // These are not `denied`, whatever their status: expired credentials or a wrong clock do not show that the
+    // permission to use the key is missing, and three denials stop a fleet from sealing.
     expired: { kind: 'unavailable', hint: CREDENTIALS },
     clock: { kind: 'unavailable', hint: "this machine's clock differs from the service's" },
     request: { kind: 'denied', hint: REQUEST },
@@ -33,7 +33,7 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
 
   InvalidGrantTokenException: { kind: 'denied' },
 
-  // A configuration error has no kind of its own. It is `denied` because the caller may not use this key this way,
+  // A configuration error has no separate kind. It is `denied` because the caller may not use this key this way,
   // because a retry cannot help, and because `not-found` would make an operator search for a key that exists. The
   // hint names the fix.
   InvalidKeyUsageException: { kind: 'denied', hint: USAGE },

@@ -8,7 +8,7 @@ export type KeyName =
   | ({ readonly form: 'alias-arn' } & ArnScope)
   | { readonly form: 'alias-name' };
 
-/** The scope of an ARN: an alias can only point to a key of its own scope. */
+/** The scope of an ARN: an alias can only point to a key in its scope. */
 interface ArnScope {
   readonly partition: string;
   readonly region: string;
@@ -40,7 +40,7 @@ export function parseKeyArn(text: string): Extract<KeyName, { form: 'key-arn' }>
   return name?.form === 'key-arn' ? name : undefined;
 }
 
-/** A multi-Region key: every replica has its key id, and an ARN of its own. */
+/** A multi-Region key: every replica has its key id, and its own ARN. */
 export function isMultiRegionId(id: string): boolean {
   return id.startsWith('mrk-');
 }

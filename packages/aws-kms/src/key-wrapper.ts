@@ -50,14 +50,14 @@ export function awsKmsKeyWrapper(
   return Object.freeze(new AwsKmsKeyWrapper(readOptions(options)));
 }
 
-// Everything else is in private fields: those of a client appear in inspect(), credentials included.
+// Everything else is in private fields, because inspect() shows the fields of a client, credentials included.
 class AwsKmsKeyWrapper implements KeyWrapper {
   readonly provider = PROVIDER;
   readonly keyId: string;
   readonly supports: KeyWrapper['supports'] = Object.freeze({ context: true, authenticated: true });
   readonly #settings: Settings;
   readonly #client: AwsKmsClient;
-  /** The same, unless the caller gave it. */
+  /** The same client, unless it belongs to the caller. */
   readonly #own: KMSClient | undefined;
   readonly #calls: Calls<ServiceFailure>;
 
@@ -97,7 +97,7 @@ class AwsKmsKeyWrapper implements KeyWrapper {
       maxBytes: MAX_WRAPPED_BYTES,
       owns: (keyId) => this.#mayAsk(keyId),
     });
-    // A configured spelling, never text of the wrapped key.
+    // The configured spelling, never text of the wrapped key.
     const KeyId = this.#settings.alsoUnwrap.find((arn) => arn === recorded) ?? this.keyId;
     const answer = await this.#call('unwrap', new DecryptCommand({ KeyId, CiphertextBlob, EncryptionContext }), call);
     try {
@@ -172,7 +172,7 @@ class AwsKmsKeyWrapper implements KeyWrapper {
 
   /** The most common cause of a missing key is a region other than that of the key. */
   async #withRegion(failure: ServiceFailure): Promise<ServiceFailure> {
-    // A client of the caller's is foreign code, and a wrong region may contain anything.
+    // The caller's client is foreign code, and a wrong region may contain anything.
     const region = await this.#own?.config.region();
     return region !== undefined && REGION.test(region) ? { ...failure, hint: `${failure.hint}: ${region}` } : failure;
   }

@@ -1,6 +1,6 @@
 import type { WrappedKey } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { leaksIn as leaksOf, rejectionOf } from '../../../test/support/leaks.ts';
 import { awsKmsKeyWrapper } from '../src/index.ts';
 import { FakeKms } from './fake-kms.ts';

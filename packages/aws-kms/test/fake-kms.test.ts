@@ -1,6 +1,6 @@
 import { DecryptCommand, EncryptCommand, GenerateDataKeyCommand } from '@aws-sdk/client-kms';
 import { describe, expect, test } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { spellingsOf } from '../../../test/support/leaks.ts';
 import { FakeKms } from './fake-kms.ts';
 

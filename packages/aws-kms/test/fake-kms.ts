@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { DecryptCommand, EncryptCommand, GenerateDataKeyCommand } from '@aws-sdk/client-kms';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { spellingsOf } from '../../../test/support/leaks.ts';
 import type { AwsKmsClient, AwsKmsCommand } from '../src/index.ts';
 
@@ -30,7 +30,7 @@ const ACCOUNT = '111122223333';
 
 /**
  * AWS KMS in memory, for behaviour that no emulator has: key states, throttling, hangs, corrupted answers,
- * replicas of one multi-Region key, and errors that contain the data key. Real AES-256-GCM inside, the context as
+ * replicas of one multi-Region key, and errors that contain the data key. Uses real AES-256-GCM, with the context as
  * additional data.
  */
 export class FakeKms implements AwsKmsClient {
@@ -188,7 +188,7 @@ export class FakeKms implements AwsKmsClient {
     return { id, key };
   }
 
-  // As in vendors' errors: the key in every place where it was observed, also in getters and prototypes.
+  // As in vendors' errors, the key is in every place where it was observed, including getters and prototypes.
   #error(shape: FakeErrorShape): Error {
     const leaks = this.#canary === undefined ? [] : spellingsOf(this.#canary);
     const error = new Error([shape.name, ...leaks].join(' '), { cause: { body: leaks } });

@@ -65,7 +65,7 @@ describe('names of KMS keys', () => {
     expect(mayMean(named(UUID), arn(UUID.replace('1', '2')), true)).toBe(false);
   });
 
-  test('an alias name matches any key, an alias ARN any key of its region and account', () => {
+  test('an alias name matches any key, and an alias ARN matches any key of its region and account', () => {
     expect(mayMean(named('alias/x'), arn(UUID), false)).toBe(true);
     expect(mayMean(named('alias/x'), 'alias/x', false)).toBe(false);
     const alias = named('arn:aws:kms:eu-west-1:111122223333:alias/x');

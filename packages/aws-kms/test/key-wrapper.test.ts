@@ -139,7 +139,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is called', 
     },
   );
 
-  test('with a bare key id, that key is called, and an answer for another ARN than the recorded one is corrupt', async () => {
+  test('with a bare key id, that key is called, and an answer for an ARN other than the recorded one is corrupt', async () => {
     const { kms, keyId, keyWrapper } = setUp({ keyId: ID });
     const made = await keyWrapper.wrap(sampleKey(), { context });
     expect(made.keyId).toBe(keyId);
@@ -183,7 +183,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is called', 
     expect(new Uint8Array(kms.handedOut[0] ?? [])).toEqual(new Uint8Array(32));
   });
 
-  test('a wrapped key from another region than the alias ARN is rejected before any call', async () => {
+  test('a wrapped key from a region other than that of the alias ARN is rejected before any call', async () => {
     const { kms, keyWrapper } = setUp({ keyId: 'arn:aws:kms:eu-west-1:111122223333:alias/sealring' });
     const made = { provider: 'aws-kms', keyId: `arn:aws:kms:us-east-1:111122223333:key/${ID}`, wrapped: sampleKey() };
     await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject({ kind: 'corrupt' });
@@ -205,7 +205,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is called', 
     ['a key id', () => MRK],
     ['an alias', () => 'alias/sealring'],
   ])(
-    'with multiRegion and %s, wraps of a replica are unwrapped by the own replica; without multiRegion they are rejected',
+    'with multiRegion and %s, the wrapper’s own replica unwraps wraps of another replica; without multiRegion they are rejected',
     async (_, name) => {
       const ireland = new FakeKms({ region: 'eu-west-1' });
       const frankfurt = new FakeKms({ region: 'eu-central-1', replicaOf: ireland });

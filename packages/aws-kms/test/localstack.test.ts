@@ -13,9 +13,9 @@ import {
 } from '@aws-sdk/client-kms';
 import { type KeyWrapper, memoryRing, type WrappedKey } from '@sealring/core';
 import { afterAll, describe, expect, test } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { startLocalstack } from '../../../test/support/localstack.ts';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { startOrSkip } from '../../../test/support/servers.ts';
 import { type AwsKmsKeyWrapperOptions, awsKmsKeyWrapper, createAwsKmsCodec } from '../src/index.ts';
 
@@ -74,7 +74,7 @@ function allRefused(kind: string, code: string): readonly object[] {
   return [refusal, refusal, refusal];
 }
 
-// Skipped only where this machine lacks Python; under CI=true the start fails instead.
+// Skipped only if this machine lacks Python; under CI=true the start fails instead.
 describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStack', () => {
   describe('key states', () => {
     test('a disabled key is reported as disabled for every operation; enabled again, it unwraps earlier wraps (F10)', async () => {

@@ -41,7 +41,7 @@ function sampleKey(): Uint8Array {
   return Uint8Array.from({ length: 32 }, (_, i) => i + 1);
 }
 
-// Skipped only where this machine lacks Python; under CI=true the set-up fails instead.
+// Skipped only if this machine lacks Python; under CI=true the set-up fails instead.
 describe.skipIf(moto === '')('@aws-sdk/client-kms against moto', () => {
   test.each(['key ARN', 'key id', 'alias', 'alias ARN'])(
     'contract 1: by %s: unwrap returns what generate and wrap wrapped, and the key’s ARN is recorded',

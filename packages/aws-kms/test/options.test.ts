@@ -7,12 +7,12 @@ import { FakeKms } from './fake-kms.ts';
 const ID = '1234abcd-12ab-34cd-56ef-1234567890ab';
 const ARN = `arn:aws:kms:eu-west-1:111122223333:key/${ID}`;
 
-// As a caller without types could pass them.
+// Values that a caller without types could pass.
 function untyped(options: unknown): AwsKmsKeyWrapperOptions {
   return Object(options);
 }
 
-/** The SDK's client, as far as the wrapper calls it. */
+/** The methods of the SDK's client that the wrapper calls. */
 const sdk: { send(command: unknown): Promise<unknown> } = KMSClient.prototype;
 
 afterEach(() => {

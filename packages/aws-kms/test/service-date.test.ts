@@ -15,7 +15,10 @@ const server = createServer((_, response) => {
 beforeAll(() => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve)));
 afterAll(() => server.close());
 
-/** Only dates of failed calls: the ring's tests check those of successful ones, against an emulator. */
+/**
+ * This checks only the dates of failed calls: the ring's tests check the dates of successful calls, against an
+ * emulator.
+ */
 async function datesOf(answer: number): Promise<string[]> {
   status = answer;
   const client = new KMSClient({

@@ -3,7 +3,7 @@ import { type StoreFailure, vendorError } from '@sealring/core/adapter';
 
 /** `absent`: the blob does not exist. `conflict`: the condition of a write did not hold. */
 export interface Failure extends StoreFailure<RingStoreErrorKind | 'absent' | 'conflict'> {
-  /** For stored content that is not a document. */
+  /** The revision of stored content that is not a document. */
   readonly revision?: string | undefined;
 }
 
@@ -33,7 +33,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
     InsufficientAccountPermissions KeyBasedAuthenticationNotPermitted PublicAccessNotPermitted UnauthorizedBlobOverwrite`,
   ],
   ['denied', CREDENTIALS, 'AuthenticationFailed InvalidAuthenticationInfo NoAuthenticationInformation'],
-  // No kind of their own: the caller may not do this, and a retry cannot help.
+  // They have no separate kind: the caller may not do this, and a retry cannot help.
   [
     'denied',
     'Blob Storage does not accept the request: check container and blob',
@@ -55,13 +55,14 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   ['too-large', 'the service does not accept a blob of this size', 'RequestBodyTooLarge'],
 
   ['unavailable', 'the blob is archived: a lifecycle rule applies to it', 'BlobArchived BlobBeingRehydrated'],
-  // The status is that of a conflict, but reading again does not help: the lease must end.
+  // The status means a conflict, but reading again does not help: the lease must end.
   [
     'unavailable',
     'another client holds a lease on the blob',
     'LeaseIdMissing LeaseIdMismatchWithBlobOperation LeaseLost',
   ],
-  // Not `denied`, whatever their status: there was no token, which does not show that the permission on the ring is missing.
+  // These are not `denied`, whatever their status: there was no token, which does not show that the permission on the
+  // ring is missing.
   [
     'unavailable',
     CREDENTIALS,
@@ -70,7 +71,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   ],
   ['unavailable', 'the document was damaged in transit', 'Crc64Mismatch Md5Mismatch'],
   ['unavailable', 'Blob Storage cannot serve requests at the moment', 'InternalError OperationTimedOut ServerBusy'],
-  // For an answer that did not come from Blob Storage, and a request that failed without a system code.
+  // Used for an answer that did not come from Blob Storage, and for a request that failed without a system code.
   ['unavailable', 'the answer did not come from Blob Storage', 'PARSE_ERROR'],
   ['unavailable', 'Blob Storage cannot be reached', 'REQUEST_SEND_ERROR'],
 ]);
@@ -84,8 +85,8 @@ const BY_STATUS = vendorError.errorTable<Failure['kind']>([
  * Classifies a rejection of the SDK. Reads `code`, `name` and `statusCode` only: never a message, and never the class,
  * which differs between copies of the SDK.
  *
- * Nothing but Blob Storage's own BlobNotFound with its 404 is an absent blob, not the 404 of a proxy and not that of a
- * container that is gone.
+ * Only Blob Storage's own 404 BlobNotFound means that the blob is absent; the 404 of a proxy or of a missing container
+ * does not.
  */
 export function classify(error: unknown): Failure {
   const store = { service: 'Blob Storage', table: ERROR_TABLE, byStatus: BY_STATUS };

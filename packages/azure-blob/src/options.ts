@@ -10,7 +10,8 @@ export interface AzureBlobRingOptions {
    */
   readonly container: AzureBlobRingContainer | string;
   /**
-   * With a URL that has no signature: a credential of `@azure/identity`, or a `StorageSharedKeyCredential`. Default: none.
+   * Required with a URL that has no signature: a credential of `@azure/identity`, or a `StorageSharedKeyCredential`.
+   * Default: none.
    */
   readonly credential?: ContainerClient['credential'];
   /** The blob's name; 1 to 1 024 characters, no part `.` or `..`, no `.` or `/` at its end. One per ring. Required. */
@@ -54,7 +55,7 @@ export function readOptions(options: AzureBlobRingOptions): Settings {
 
 function containerOf(container: unknown, credential: unknown): AzureBlobRingContainer {
   if (typeof container !== 'string') {
-    if (credential !== undefined) throw option.rangeError(`${OWNER}: credential goes with a container that is a URL`);
+    if (credential !== undefined) throw option.rangeError(`${OWNER}: credential requires a container that is a URL`);
     const wanted = 'a ContainerClient (an object with getBlockBlobClient) or a URL';
     return option.objectWith<AzureBlobRingContainer>(OWNER, 'container', container, 'getBlockBlobClient', wanted);
   }
@@ -70,7 +71,7 @@ function containerOf(container: unknown, credential: unknown): AzureBlobRingCont
   return new ContainerClient(url, credential, { retryOptions: { maxTries: 1 } });
 }
 
-// It may contain a signature, so no message has its text.
+// It may contain a signature, so no message includes its text.
 function urlOf(value: string): string {
   const url = option.urlWith(OWNER, 'container', value, ['https:', 'http:'], 'an https:// URL');
   const { protocol, hostname, pathname } = new URL(url);
@@ -83,14 +84,14 @@ function urlOf(value: string): string {
 }
 
 function isCredential(value: unknown): value is ContainerClient['credential'] {
-  // It may be of another copy of the SDK, hence no instanceof.
+  // It may belong to another copy of the SDK, so instanceof is not used.
   const { getToken, accountName } = Object(value) as { readonly getToken?: unknown; readonly accountName?: unknown };
   return getToken === undefined ? typeof accountName === 'string' : typeof getToken === 'function';
 }
 
 function blobOf(value: unknown): string {
   const blob = option.textWithin(OWNER, 'blob', value, MAX_BLOB_NAME_LENGTH);
-  // A proxy may resolve or drop them, and the name would then be that of another blob.
+  // A proxy may resolve or drop them, and the name would then belong to another blob.
   if (blob.split(/[/\\]/).some((part) => part === '.' || part === '..') || /[./\\]$/.test(blob)) {
     throw option.rangeError(
       `${OWNER}: blob must not have a part . or .., and must not end with a dot or slash, got ${option.quote(blob)}`,

@@ -49,7 +49,7 @@ export function azureBlobRing(options: AzureBlobRingOptions): RingStore & Requir
   return Object.freeze(new AzureBlobRing(readOptions(options)));
 }
 
-// Everything else is in private fields: those of a client appear in inspect(), credentials included.
+// Everything else is in private fields, because inspect() shows the fields of a client, credentials included.
 class AzureBlobRing implements RingStore {
   readonly kind = 'azure-blob';
   readonly #name: string;
@@ -64,7 +64,7 @@ class AzureBlobRing implements RingStore {
 
   get location(): string {
     const url = vendorError.property(this.#blob, 'url');
-    // Without the query, which can contain a signature.
+    // The address without the query, which can contain a signature.
     return typeof url === 'string' ? url.replace(/\?.*/, '') : `azure-blob ${this.#name}`;
   }
 
@@ -102,7 +102,7 @@ class AzureBlobRing implements RingStore {
       written,
     );
     if ('answer' in outcome) return { revision: outcome.answer };
-    // Absent: the blob to replace has been deleted.
+    // The kind is `absent` if the blob to replace has been deleted.
     const { kind } = outcome.failure;
     throw kind === 'conflict' || kind === 'absent' ? new RingConflictError() : refusal(outcome.failure);
   }

@@ -23,7 +23,7 @@ async function revisionOf(ring: RingStore): Promise<string> {
   return String(Object(error).revision);
 }
 
-// Skipped only where this machine lacks npm; under CI=true the set-up fails instead.
+// Skipped only if this machine lacks npm; under CI=true the set-up fails instead.
 describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
   const container = containerClient(containerName);
   beforeAll(async () => void (await container.create()));

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { ContainerClient, StorageSharedKeyCredential } from '@azure/storage-blob';
-// @boundaries-ignore the servers of the tests are shared, and no package
+// @boundaries-ignore the servers that the tests share are not a package
 import type { SeenRequest } from '../../../test/support/http-stub.ts';
 
 /** The real SDK at a local endpoint, without retries; signs with the account key if there is one. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-// @boundaries-ignore what tests share is no package
+// @boundaries-ignore code that tests share is not a package
 import { testErrorTable } from '../../../test/support/error-table.ts';
 import { classify, ERROR_TABLE } from '../src/error-table.ts';
 

@@ -4,7 +4,7 @@ import { inspect } from 'node:util';
 import type { RingStoreErrorKind } from '@sealring/core';
 import { RingConflictError } from '@sealring/core';
 import { afterEach, describe, expect, test } from 'vitest';
-// @boundaries-ignore the servers of the tests are shared, and no package
+// @boundaries-ignore the servers that the tests share are not a package
 import { type Answerer, type HttpStub, type SeenRequest, startHttpStub } from '../../../test/support/http-stub.ts';
 import { type AzureBlobRingOptions, azureBlobRing } from '../src/index.ts';
 import { clientOf, kindOf, sendBlob, sendCreated, sendError } from './blob-stub.ts';

@@ -8,7 +8,7 @@ const blob = 'payments.ring';
 const client = { getBlockBlobClient: () => ({ download: async () => undefined, upload: async () => undefined }) };
 const credential = { getToken: async () => null };
 
-// As a caller without types could pass them.
+// Values that a caller without types could pass.
 function untyped(options: unknown): AzureBlobRingOptions {
   return Object(options);
 }

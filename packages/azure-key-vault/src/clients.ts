@@ -29,11 +29,11 @@ export type AzureWrapAlgorithm = 'RSA-OAEP-256' | 'A256KW';
 
 /** The part of `CryptographyClient` (`@azure/keyvault-keys`) that is used. */
 export interface AzureCryptographyClient {
-  /** Resolves to `{ result, keyID }`, the result the wrapped bytes. */
+  /** Resolves to `{ result, keyID }`, where `result` is the wrapped bytes. */
   wrapKey(algorithm: AzureWrapAlgorithm, key: Uint8Array, options: AzureCallOptions): Promise<unknown>;
-  /** Resolves to `{ result, keyID }`, the result the bytes that were wrapped; its buffer is overwritten. */
+  /** Resolves to `{ result, keyID }`, where `result` is the bytes that were wrapped; its buffer is overwritten. */
   unwrapKey(algorithm: AzureWrapAlgorithm, encryptedKey: Uint8Array, options: AzureCallOptions): Promise<unknown>;
-  /** Signs 32 bytes; resolves to `{ result, keyID }`, the result 64 bytes. */
+  /** Signs 32 bytes; resolves to `{ result, keyID }`, where `result` is 64 bytes. */
   sign(algorithm: 'ES256', digest: Uint8Array, options: AzureCallOptions): Promise<unknown>;
 }
 
@@ -42,14 +42,14 @@ export interface AzureCryptographyClient {
  * itself: the vault decides what a key may do.
  */
 export interface AzureKeyReference {
-  /** With the version. */
+  /** The name with its version. */
   readonly id: string;
   readonly name: string;
   readonly properties: { readonly vaultUrl: string; readonly name: string };
 }
 
 /**
- * Makes the SDK's clients. Pass your own to set options of `KeyClient` and `CryptographyClient`, such as a proxy.
+ * Creates the SDK's clients. Pass your own to set options of `KeyClient` and `CryptographyClient`, such as a proxy.
  *
  * Set `retryOptions: { maxRetries: 0 }` on both: the SDK's retries would multiply the wrapper's, outlast its deadline and
  * hide the first refusal.
@@ -66,7 +66,7 @@ export function ownClients(
   credential: AzureCredential,
   disableChallengeResourceVerification: boolean,
 ): AzureKeyVaultClients {
-  // New options for each client: the SDK writes into the object that it receives.
+  // Each client gets new options, because the SDK writes into the object that it receives.
   const options = () => ({ retryOptions: { maxRetries: 0 }, disableChallengeResourceVerification });
   return {
     keys: (vaultUrl) => new KeyClient(vaultUrl, credential, options()),

@@ -11,25 +11,29 @@ const MAX_ALSO_VERIFY = 15;
 /** The shortest `startTimeoutSeconds` of a policy. */
 const LEAST_START_MS = 10;
 
-/** Options of {@link createAzureKeyVaultCodec}: those of the key wrapper, and those of `createKmsCodec` except `keyWrapper`. */
+/**
+ * Options of {@link createAzureKeyVaultCodec}: the options of the key wrapper, and the options of `createKmsCodec`
+ * except `keyWrapper`.
+ */
 export interface AzureKeyVaultCodecOptions
   extends Omit<AzureKeyVaultKeyWrapperOptions, 'maxAttempts'>,
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
   /**
    * Further versions of signing keys whose signatures are accepted: those before `signKeyId`, and the next one. Their
-   * public keys are fetched together with that of `signKeyId`, so this option cannot be combined with `signPublicKeys`;
+   * public keys are fetched together with the public key of `signKeyId`, so this option cannot be combined with
+   * `signPublicKeys`;
    * 0 to 15. Default none.
    */
   readonly alsoVerify?: readonly string[] | undefined;
-  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that something waits for. */
+  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that a caller waits for. */
   readonly maxAttempts?: number | undefined;
 }
 
 /**
- * Makes a codec over a ring whose data keys are wrapped by Azure Key Vault or Managed HSM: `azureKeyVaultKeyWrapper` and
- * `createKmsCodec` in one call. With `signKeyId` and without `signPublicKeys` it first fetches the public keys of
- * `signKeyId` and `alsoVerify`, and uses these until it is closed. Fetching them is part of the start: it is retried, and
- * counts towards the policy's `startTimeoutSeconds`.
+ * Creates a codec over a ring whose data keys are wrapped by Azure Key Vault or Managed HSM: `azureKeyVaultKeyWrapper`
+ * and `createKmsCodec` in one call. With `signKeyId` and without `signPublicKeys` it first fetches the public keys of
+ * `signKeyId` and `alsoVerify`, and uses these until it is closed. Fetching them is part of the start: it is retried,
+ * and counts towards the policy's `startTimeoutSeconds`.
  *
  * @throws {TypeError} for an unknown option or one of a wrong type; for RSA-OAEP-256 without a signing key, unless
  * `dangerouslyTrustStore` is set.
@@ -107,7 +111,7 @@ function signKeysToFetch({
 }: SigningOptions): readonly VaultKeyVersionId[] | undefined {
   if (signKeyId === undefined || signPublicKeys !== undefined) {
     if (alsoVerify === undefined) return undefined;
-    throw option.rangeError(`${OWNER}: alsoVerify goes with signKeyId and without signPublicKeys`);
+    throw option.rangeError(`${OWNER}: alsoVerify requires signKeyId, and cannot be combined with signPublicKeys`);
   }
   const check = (name: string, value: unknown): VaultKeyVersionId => versionIdOf(OWNER, name, value);
   const others = option.listOf(OWNER, 'alsoVerify', alsoVerify ?? [], 'key identifiers', MAX_ALSO_VERIFY, check);

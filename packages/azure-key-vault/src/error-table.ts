@@ -14,7 +14,8 @@ export interface SeenAnswer {
 }
 
 const CREDENTIALS = 'the credential could not get a token, or the vault does not accept it';
-const USAGE = 'the key operations of the key must include wrapKey and unwrapKey, those of signKeyId sign';
+const USAGE =
+  'the key operations of the key must include wrapKey and unwrapKey, and those of signKeyId must include sign';
 const REQUEST = 'the key must be RSA of 2048 bits or more for RSA-OAEP-256, oct-HSM for A256KW, EC P-256 for signKeyId';
 const NETWORK = "the vault's firewall or network rules refuse this client";
 
@@ -39,7 +40,7 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   ForbiddenByFirewall: { kind: 'denied', hint: NETWORK },
   ForbiddenByConnection: { kind: 'denied', hint: NETWORK },
   Unauthorized: { kind: 'denied', hint: CREDENTIALS },
-  // Errors of the configuration have no kind of their own. They are `denied` because the caller may not use this key
+  // Configuration errors have no separate kind. They are `denied` because the caller may not use this key
   // this way and a retry cannot help. The hint names the fix.
   KeyOperationForbidden: { kind: 'denied', hint: USAGE },
   BadParameter: { kind: 'denied', hint: REQUEST },
@@ -52,8 +53,8 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   InternalServerError: { kind: 'unavailable' },
   ServiceUnavailable: { kind: 'unavailable' },
 
-  // Of @azure/identity. Not `denied`, although some have a status of 401: a credential that has expired does not show that the
-  // permission to use the key is missing, and three denials stop a fleet from sealing.
+  // Of @azure/identity. These are not `denied`, although some have the status 401: a credential that has expired does
+  // not show that the permission to use the key is missing, and three denials stop a fleet from sealing.
   AuthenticationError: { kind: 'unavailable', hint: CREDENTIALS },
   AggregateAuthenticationError: { kind: 'unavailable', hint: CREDENTIALS },
   AuthenticationRequiredError: { kind: 'unavailable', hint: CREDENTIALS },
@@ -81,7 +82,7 @@ const CHALLENGE: Pick<ServiceFailure, 'code' | 'hint'> = Object.freeze({
  * request. A message, which can contain an unwrapped key, is never copied. Never reads the class, which differs between
  * copies of the SDK. Never throws.
  *
- * The status is that of the error or, if the SDK lost it, of the observed answer: the SDK turns a refusal with an
+ * The status comes from the error or, if the SDK lost it, from the observed answer: the SDK turns a refusal with an
  * empty body into a `TypeError`.
  */
 export function classify(error: unknown, operation: KeyWrapperOperation, seen: SeenAnswer): ServiceFailure {
@@ -105,7 +106,7 @@ export function classify(error: unknown, operation: KeyWrapperOperation, seen: S
     if (unanswered !== undefined) return { kind: 'unavailable', ...unanswered };
   }
   if (status === 409) return { kind: 'disabled', status, requestId };
-  // A body that is cut short is a failure of the network; one that is complete but empty is not.
+  // A body that is cut short is a network failure; a body that is complete but empty is not.
   if (seen.status === 200 && vendorError.property(error, 'code') !== 'PARSE_ERROR') {
     return { kind: 'corrupt', status, requestId, hint: 'the answer is empty or did not come from the vault' };
   }

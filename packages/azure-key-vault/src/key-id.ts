@@ -6,7 +6,7 @@ export interface VaultKeyId {
   /** Scheme, host and port: `https://payments.vault.azure.net`. */
   readonly vaultUrl: string;
   readonly name: string;
-  /** 32 hex digits; undefined where every version is meant. */
+  /** 32 hex digits; undefined for every version. */
   readonly version: string | undefined;
 }
 

@@ -14,7 +14,7 @@ import { DataKeyWrapping, SUPPORTS } from './wrapping.ts';
  * to neither `keyId` nor `alsoUnwrap` is refused before any call. If `keyId` names no version, the wrapper looks up the
  * current version when it wraps a key, and remembers it for 300 seconds.
  *
- * **RSA wrapping does not authenticate its origin**: anyone who has the public key can wrap a data key of their own. With
+ * **RSA wrapping does not authenticate its origin**: anyone who has the public key can wrap their own data key. With
  * RSA-OAEP-256 a ring therefore accepts this wrapper only with `signKeyId` and `signPublicKeys`; to read a ring,
  * `signPublicKeys` is enough.
  *
@@ -54,7 +54,7 @@ export function azureKeyVaultKeyWrapper(
       ? undefined
       : new EntrySigner(signKeyId, cryptographyClient(clients, signKeyId), calls, signPublicKeys);
 
-  // Closures and public facts only: fields of a client appear in inspect(), credentials included.
+  // The object has only closures and public facts: fields of a client appear in inspect(), credentials included.
   return Object.freeze({
     provider: PROVIDER,
     keyId: formatKeyId(keyId),
@@ -66,7 +66,7 @@ export function azureKeyVaultKeyWrapper(
     owns: (wrapped) => wrapping.owns(wrapped),
     wrap: (dataKey, wrapOptions) => wrapping.wrap(dataKey, wrapOptions),
     unwrap: (wrapped, wrapOptions) => wrapping.unwrap(wrapped, wrapOptions),
-    // Asynchronous itself, so that wrong options reject like everything else.
+    // This function is itself asynchronous, so that wrong options reject like everything else.
     ...(signer !== undefined && {
       sign: async (entry, signOptions) => signer.sign(entry, readSignOptions(signOptions)),
     }),

@@ -8,12 +8,12 @@ import { type AzureSignPublicKey, readPublicKeys } from './signing.ts';
 export interface AzureKeyVaultAccess {
   /** Provides tokens. For example, `new DefaultAzureCredential()` of `@azure/identity`. */
   readonly credential?: AzureCredential | undefined;
-  /** Makes the SDK's clients, if `credential` alone is not enough. */
+  /** Creates the SDK's clients, if `credential` alone is not enough. */
   readonly clients?: AzureKeyVaultClients | undefined;
   /**
-   * Whether the SDK skips its check that the vault asks for a token for its own domain. For an emulator, or a vault behind
-   * another host name: the server there then gets a token for the domain that it names. With `credential` only;
-   * with `clients`, set the SDK's own option. Default false.
+   * Whether the SDK skips its check that the vault asks for a token for its own domain. Set it for an emulator, or for
+   * a vault behind another host name: the server there then gets a token for the domain that it names. With
+   * `credential` only; with `clients`, set the SDK's own option. Default false.
    */
   readonly disableChallengeResourceVerification?: boolean | undefined;
   /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
@@ -34,9 +34,14 @@ export interface AzureKeyVaultKeyWrapperOptions extends AzureKeyVaultAccess {
    * Default none.
    */
   readonly alsoUnwrap?: readonly string[] | undefined;
-  /** One version of an EC key on P-256, which signs ring entries; needs `signPublicKeys`. Not for A256KW. Default none. */
+  /**
+   * One version of an EC key on P-256, which signs ring entries; needs `signPublicKeys`. Not allowed with A256KW.
+   * Default none.
+   */
   readonly signKeyId?: string | undefined;
-  /** Pinned public keys: an entry that any of them signed is accepted; 1 to 16. Not for A256KW. Default none. */
+  /**
+   * Pinned public keys: an entry that any of them signed is accepted; 1 to 16. Not allowed with A256KW. Default none.
+   */
   readonly signPublicKeys?: readonly AzureSignPublicKey[] | undefined;
   /** Attempts per call, the first one included; only `throttled` and `unavailable` are retried; 1 to 10. Default 3. */
   readonly maxAttempts?: number | undefined;

@@ -32,7 +32,10 @@ const OPTION_NAMES: readonly (keyof FetchAzureSignPublicKeysOptions)[] = [
 ];
 const MAX_KEYS = 16;
 const DEFAULT_ATTEMPTS = 10;
-/** With the default number of attempts, none begins later: a vault that never answers would otherwise take a minute. */
+/**
+ * With the default number of attempts, no attempt begins later: a vault that never answers would otherwise take a
+ * minute.
+ */
 const LAST_ATTEMPT_MS = 15_000;
 
 /**
@@ -79,7 +82,7 @@ export interface StartLimits {
 }
 
 /**
- * As {@link fetchAzureSignPublicKeys}, retrying until the time for the start is over.
+ * Like {@link fetchAzureSignPublicKeys}, but retries until the time for the start is over.
  *
  * @throws {KeyWrapperError} a refusal at once; otherwise the last failure that was an answer, with the attempts made.
  */

@@ -42,7 +42,7 @@ export function publicKeyOf(jwk: object): KeyObject | undefined {
   try {
     return createPublicKey({ format: 'jwk', key: { kty: 'EC', crv, x, y } });
   } catch {
-    // Not a point of the curve.
+    // The key is not a point of the curve.
     return undefined;
   }
 }

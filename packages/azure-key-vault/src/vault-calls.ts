@@ -5,7 +5,7 @@ import { classify, type SeenAnswer } from './error-table.ts';
 
 export const PROVIDER = 'azure-key-vault';
 
-/** Named as in roles; an access policy says `wrapKey`, `unwrapKey`, `sign` and `get`. */
+/** The names are as in roles; an access policy says `wrapKey`, `unwrapKey`, `sign` and `get`. */
 const PERMISSIONS: Readonly<Partial<Record<KeyWrapperOperation, string>>> = Object.freeze({
   wrap: 'keys/wrap/action and keys/read',
   unwrap: 'keys/unwrap/action',
@@ -22,7 +22,7 @@ export interface CallerOptions {
 export interface VaultAnswer {
   /** The SDK's result, unchecked. */
   readonly answer: unknown;
-  /** The key version that the vault reports; the client's, where that does not show HTTP answers. */
+  /** The key version that the vault reports, or that of the client if it does not show HTTP answers. */
   readonly keyId: unknown;
 }
 

@@ -15,7 +15,9 @@ const CURRENT_VERSION_MS = 300_000;
 /** Cryptography clients that are kept, one for each version: a ring has at most 64 keys. */
 const MAX_CLIENTS = 64;
 
-/** Wraps and unwraps data keys with the versions of one key in a vault, and unwraps with those of replaced keys. */
+/**
+ * Wraps and unwraps data keys with the versions of one key in a vault, and unwraps with the versions of replaced keys.
+ */
 export class DataKeyWrapping {
   readonly #keyId: VaultKeyId;
   readonly #mayAsk: readonly VaultKeyId[];
@@ -87,8 +89,8 @@ export class DataKeyWrapping {
   }
 
   /**
-   * Always looked up: a call without a version wraps with the current one, and the SDK's result does not show which
-   * that was. Its wraps could not be unwrapped after the next rotation.
+   * The version is always looked up: a call without a version wraps with the current one, and the SDK's result does not
+   * show which one. Its wraps could not be unwrapped after the next rotation.
    */
   async #versionToWrapWith(options: CallerOptions): Promise<VaultKeyVersionId> {
     const { version } = this.#keyId;
@@ -111,7 +113,7 @@ export class DataKeyWrapping {
     return configured && { ...configured, version: (parseVersionId(recorded) as VaultKeyVersionId).version };
   }
 
-  /** Only within a call: a client factory may throw the vendor's errors. */
+  /** Call it only within a call of the wrapper: a client factory may throw the vendor's errors. */
   #clientOf(version: VaultKeyVersionId): AzureCryptographyClient {
     const id = formatKeyId(version);
     let client = this.#cryptography.get(id);

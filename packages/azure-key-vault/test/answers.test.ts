@@ -19,7 +19,7 @@ describe('a wrapped key records the version that wrapped it (F34)', () => {
     for (const made of [before, after]) expect(await keyWrapper.unwrap(made, { context })).toEqual(samplePlaintext());
   });
 
-  test('the avoided problem: the SDK’s client without a version reports an id under which nothing unwraps after a rotation', async () => {
+  test('the SDK’s client without a version reports an id under which nothing unwraps after a rotation, a problem that the wrapper avoids', async () => {
     const { vault, rsa, clients } = setup();
     const unversioned = { id: vault.idOf(rsa), name: rsa.name, properties: { vaultUrl: vault.url, name: rsa.name } };
     const client = clients.cryptography(unversioned);

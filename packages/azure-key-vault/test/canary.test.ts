@@ -1,6 +1,6 @@
 import type { KeyWrapper, WrappedKey } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { leaksIn as leaksOf, rejectionOf } from '../../../test/support/leaks.ts';
 import { entry, useVault } from './vault-setup.ts';
 
@@ -59,7 +59,7 @@ async function setUp(): Promise<{ keyWrapper: KeyWrapper; made: WrappedKey }> {
 }
 
 describe('no error has the data key that the SDK’s error has (F33)', () => {
-  test('the SDK’s own errors have it: in the request’s body when wrapping, in the message when an answer is cut', async () => {
+  test('the SDK’s own errors have the data key: in the request’s body when wrapping, in the message when an answer is cut', async () => {
     const { vault, rsa, clients } = setup();
     const properties = { vaultUrl: vault.url, name: rsa.name };
     const client = clients.cryptography({ id: vault.idOf(rsa, rsa.current), name: rsa.name, properties });
@@ -86,7 +86,7 @@ describe('no error has the data key that the SDK’s error has (F33)', () => {
     expect(leaksIn(keyWrapper)).toEqual([]);
   });
 
-  test('an error of the credential is dropped like one of the vault, because it can have a secret of its own', async () => {
+  test('an error of the credential is dropped like one of the vault, because it can contain a separate secret', async () => {
     const { clients, wrapper } = setup();
     const text = Buffer.from(CANARY).toString('hex');
     const failing = Object.assign(new Error(text, { cause: text }), {

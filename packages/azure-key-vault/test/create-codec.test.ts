@@ -1,6 +1,6 @@
 import { KeyWrapperError, type KmsCodec, memoryRing } from '@sealring/core';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { sdkClients } from '../../../test/support/azure-key-vault/clients.ts';
 import { type AzureKeyVaultClients, type AzureKeyVaultCodecOptions, createAzureKeyVaultCodec } from '../src/index.ts';
 import { VaultCalls } from '../src/vault-calls.ts';
@@ -150,7 +150,7 @@ describe('createAzureKeyVaultCodec', () => {
   });
 
   describe('with signing keys that take 59 seconds of a start', () => {
-    /** Starts within this time; once the signing keys are there, the vault throttles wraps that many times. */
+    /** Starts within this time; once the signing keys are there, the vault throttles that many wraps. */
     async function start(startTimeoutSeconds: number, times: number): Promise<KmsCodec> {
       const { clients, vault } = setup();
       const controller = new AbortController();

@@ -7,11 +7,11 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { sdkClients } from '../../../test/support/azure-key-vault/clients.ts';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { type FakeKeyVault, FakeKeyVault as Vault } from '../../../test/support/azure-key-vault/fake-key-vault.ts';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import type { KeyVersion, VaultKey } from '../../../test/support/azure-key-vault/vault-key.ts';
 import { azureKeyVaultKeyWrapper, fetchAzureSignPublicKeys } from '../src/index.ts';
 import { context, samplePlaintext, useVault } from './vault-setup.ts';
@@ -39,7 +39,7 @@ async function refusalOf(call: Promise<unknown>): Promise<unknown> {
   throw new Error('it was expected to fail');
 }
 
-/** Sends a hand-written request, as no SDK does. */
+/** Sends a hand-written request that no SDK would send. */
 async function send(vault: FakeKeyVault, method: string, path: string, headers = {}): Promise<[number, string]> {
   const sent = request(`${vault.url}${path}`, { method, headers, ca: vault.certificate });
   sent.end();

@@ -1,10 +1,10 @@
 import { type Clock, type KmsCodec, memoryRing, type RingStore } from '@sealring/core';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { sdkClients } from '../../../test/support/azure-key-vault/clients.ts';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { FakeKeyVault, type VaultRight } from '../../../test/support/azure-key-vault/fake-key-vault.ts';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import type { VaultKey } from '../../../test/support/azure-key-vault/vault-key.ts';
 import { type AzureKeyVaultCodecOptions, createAzureKeyVaultCodec } from '../src/index.ts';
 
@@ -90,7 +90,7 @@ describe('a fleet on Azure Key Vault, through the real SDK', () => {
     }
   });
 
-  test('a server that cannot unwrap at its start writes nothing and makes no key of its own (F9)', async () => {
+  test('a server that cannot unwrap at its start writes nothing and makes no key (F9)', async () => {
     await start(vault.issueToken(MEMBER));
     const before = await ring.read();
     for (const rights of [['get', 'wrapKey', 'sign'], []] as const) {

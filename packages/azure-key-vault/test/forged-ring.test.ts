@@ -1,11 +1,11 @@
 import { constants, generateKeyPairSync, type KeyObject, publicEncrypt, sign } from 'node:crypto';
 import { createKmsCodec, type KeyWrapper, type KmsCodec, memoryRing, type RingStore } from '@sealring/core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { sdkClients } from '../../../test/support/azure-key-vault/clients.ts';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { FakeKeyVault } from '../../../test/support/azure-key-vault/fake-key-vault.ts';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import type { VaultKey } from '../../../test/support/azure-key-vault/vault-key.ts';
 import { type AzureKeyVaultCodecOptions, createAzureKeyVaultCodec } from '../src/index.ts';
 
@@ -155,7 +155,7 @@ describe('a ring whose data key an attacker wrapped with the public RSA key (F35
 });
 
 describe('a starting server refuses a genuine ring document that was tampered with', () => {
-  // Every change leaves the document well-formed; a signature fails, or the wrap.
+  // Every change leaves the document well-formed, but a signature or the wrap fails.
   test.each([
     ['a key id of another key', (text: string) => text.replaceAll('/keys/wrapping/', '/keys/signing/')],
     ['a key id of another vault', (text: string) => text.replaceAll('https://127.0.0.1', 'https://evil.example')],

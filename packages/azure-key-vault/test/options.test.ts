@@ -23,7 +23,7 @@ const JWK = {
 
 const P384 = generateKeyPairSync('ec', { namedCurve: 'P-384' }).publicKey.export({ format: 'jwk' });
 
-// As a caller without types could pass them.
+// Values that a caller without types could pass.
 function untyped(options: unknown): AzureKeyVaultKeyWrapperOptions & FetchAzureSignPublicKeysOptions {
   return Object(options);
 }

@@ -1,8 +1,8 @@
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { fixedCredential } from '../../../test/support/azure-key-vault/clients.ts';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { FakeKeyVault } from '../../../test/support/azure-key-vault/fake-key-vault.ts';
 import { azureKeyVaultKeyWrapper, fetchAzureSignPublicKeys } from '../src/index.ts';
 import { startTunnel, type Tunnel } from './tunnel.ts';

@@ -1,6 +1,6 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { publicHalf } from '../../../test/support/azure-key-vault/clients.ts';
 import { entry, useVault } from './vault-setup.ts';
 

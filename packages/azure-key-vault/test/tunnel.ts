@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net';
 
 /** A proxy that is running. */
 export interface Tunnel extends AsyncDisposable {
-  /** For `HTTPS_PROXY`: `http://127.0.0.1:PORT`. */
+  /** The value for `HTTPS_PROXY`: `http://127.0.0.1:PORT`. */
   readonly url: string;
   /** Hosts in the clients' requests, each as `host:port`. */
   readonly asked: readonly string[];

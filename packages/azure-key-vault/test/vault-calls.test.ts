@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { KeyWrapperError } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { sdkClients } from '../../../test/support/azure-key-vault/clients.ts';
 import type { AzureKeyVaultClients } from '../src/index.ts';
 import { CALLS, context, entry, samplePlaintext, useVault } from './vault-setup.ts';
@@ -121,7 +121,7 @@ describe('refusals of the vault', () => {
     [503, '', 'unavailable'],
     [502, '<html>bad gateway</html>', 'unavailable'],
     [400, '', 'unavailable'],
-  ])('a %i with the body %j, which the SDK turns into an error of its own, is %s', async (status, body, kind) => {
+  ])('a %i with the body %j, which the SDK turns into its own error, is %s', async (status, body, kind) => {
     const { keyWrapper, made } = await setup().pinned({ maxAttempts: 1 });
     setup().vault.fail({ status, body });
     for (const [, run] of CALLS) {
@@ -160,7 +160,7 @@ describe('refusals of the vault', () => {
   });
 });
 
-test('of a client that shows no HTTP answers, the key id that it reports is checked', async () => {
+test('the key id that a client reports is checked if the client shows no HTTP answers', async () => {
   const { clients, wrapper } = setup();
   const silent = (spoil: (answer: object) => object): AzureKeyVaultClients => ({
     keys: (vaultUrl) => clients.keys(vaultUrl),

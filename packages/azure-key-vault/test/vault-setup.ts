@@ -1,10 +1,10 @@
 import type { KeyWrapper, WrapOptions, WrappedKey } from '@sealring/core';
 import { afterAll, afterEach, beforeAll } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { publicHalf, sdkClients } from '../../../test/support/azure-key-vault/clients.ts';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { FakeKeyVault } from '../../../test/support/azure-key-vault/fake-key-vault.ts';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import type { VaultKey } from '../../../test/support/azure-key-vault/vault-key.ts';
 import {
   type AzureKeyVaultClients,
@@ -47,7 +47,7 @@ export interface VaultSetup {
   readonly wrapper: (extra?: Partial<AzureKeyVaultKeyWrapperOptions>) => ReturnType<typeof azureKeyVaultKeyWrapper>;
   /** Operations and versions of the requests to the vault. */
   readonly asked: () => string[];
-  /** A wrapper that signs and is pinned to the current version, so that a wrap is one request; with its wrap. */
+  /** A wrapper that signs and is pinned to the current version, so that a wrap is one request; and a wrap by it. */
   readonly pinned: (
     extra?: Partial<AzureKeyVaultKeyWrapperOptions>,
   ) => Promise<{ keyWrapper: KeyWrapper; made: WrappedKey }>;

@@ -1,8 +1,8 @@
 import { type KeyWrapper } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { publicHalf, sdkClients } from '../../../test/support/azure-key-vault/clients.ts';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import type { VaultKey } from '../../../test/support/azure-key-vault/vault-key.ts';
 import type { AzureKeyVaultClients } from '../src/index.ts';
 import { context, entry, samplePlaintext, useVault } from './vault-setup.ts';
@@ -76,7 +76,7 @@ describe('requests to Key Vault', () => {
     expect(made).toHaveLength(66);
   });
 
-  test('reader permissions are enough to unwrap, and wrapping needs those of a member', async () => {
+  test('the permissions of a reader are enough to unwrap, and wrapping needs the permissions of a member', async () => {
     const { vault, wrapper } = setup();
     const made = await wrapper().wrap(samplePlaintext(), { context });
     const reader = wrapper({ clients: sdkClients(vault, vault.issueToken(['unwrapKey'])) });

@@ -3,7 +3,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { hashedKeyId } from '@sealring/core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { ask, shows } from '../../../test/support/dashboard-page.ts';
 import { type Ended, newProject, runCli } from './cli-process.ts';
 
@@ -43,7 +43,7 @@ async function start(args: readonly string[] = []): Promise<Running> {
   const failed = ended.then(({ stderr }) => {
     throw new Error(`it ended: ${stderr}`);
   });
-  // It ends later, when no test waits for it.
+  // It ends later, while no test waits for it.
   failed.catch(() => undefined);
   const { url, child } = await Promise.race([said, failed]);
   const one = { url, port: Number(new URL(url).port), child, ended };
@@ -136,7 +136,7 @@ describe('the command line', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining('at most 32 members')]);
   });
 
-  test('dashboard runs the example of its help, which is that of the guide', async () => {
+  test('dashboard runs the example of its help, which is also the example of the guide', async () => {
     const { stdout } = await runCli(['dashboard', '--help'], { cwd: project.cwd });
     const guide = readFileSync(join(import.meta.dirname, '../../../docs/guides/observe.md'), 'utf8');
     const [, ofHelp = ''] = /^ {2}\$ npx sealring (dashboard .*)$/m.exec(stdout) ?? [];

@@ -4,7 +4,7 @@ import { type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { hashedKeyId } from '@sealring/core';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { KeeperProcess } from '../../../test/support/keeper-process.ts';
 import { newProject, runCli } from './cli-process.ts';
 
@@ -31,7 +31,7 @@ function configure(options: string, file = CONFIG): void {
   writeFileSync(at(file), config.replace("ringName: 'local',", `ringName: 'local', ${options}`));
 }
 
-/** Creates the ring again, as if this long ago. */
+/** Creates the ring again, dated this long ago. */
 async function agedRing(seconds: number): Promise<void> {
   rmSync(at(RING));
   configure(
@@ -216,7 +216,7 @@ ${text}`,
     expect(keeper.events.filter(({ event }) => event === 'revocation')).toHaveLength(1);
   });
 
-  test('a keeper exits with 0 after SIGTERM, and its last line says so', async () => {
+  test('a keeper exits with 0 after SIGTERM, and reports it in its last line', async () => {
     await using keeper = new KeeperProcess(project.cwd, ['--health-port', '0']);
     await keeper.reported('started');
     expect(await keeper.terminate()).toBe(0);

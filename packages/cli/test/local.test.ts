@@ -168,7 +168,7 @@ describe('on a local ring', () => {
     expect((await statusOf()).keys.map(({ state }) => state).toSorted()).toEqual(['active', 'revoked']);
   });
 
-  test('revoke --all revokes every key, also one that is propagating, and publishes a successor', async () => {
+  test('revoke --all revokes every key, even one that is propagating, and publishes a successor', async () => {
     await run(['rotate']);
     const before = await statusOf();
     const { code, stdout } = await run(['revoke', '--all', '--yes', '--no-wait', '--json']);

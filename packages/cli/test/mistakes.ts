@@ -5,7 +5,7 @@ export interface Mistake {
   readonly args?: readonly string[];
   /** The whole configuration file. */
   readonly file?: string;
-  /** The options in the configuration file that replace those of a valid one. */
+  /** The options in the configuration file that replace the options of a valid one. */
   readonly options?: string;
   /** Variables in place of `SEALRING_RING_NAME=payments`; with one, there is no configuration file. */
   readonly env?: Readonly<Record<string, string>>;

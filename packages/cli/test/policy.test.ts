@@ -55,7 +55,7 @@ export default {
     [['--set', 'kmsCheckEverySeconds'], /<name>=<seconds>/],
     [['--servers', '0'], /1 to 100000/],
     [['--servers', '1.5'], /whole number/],
-  ])('%j is a mistake that is named', async (args, message) => {
+  ])('%j is rejected with a message that names the mistake', async (args, message) => {
     const { code, stderr } = await run(args);
     expect(code).toBe(2);
     expect(stderr).toMatch(message);

@@ -47,7 +47,7 @@ export interface SuiteDefinition<Target, Options, Tried extends Trial> {
   readonly options?: v.ObjectEntries;
   /** @throws {TypeError | RangeError} for an invalid target; the message names the error. */
   check(owner: string, target: Target): void;
-  /** The trial that one requirement is checked with. */
+  /** The trial for checking one requirement. */
   open(target: Target, settings: Settings, options: Options): Tried;
 }
 
@@ -66,7 +66,7 @@ const CLOSE_AGAIN_MS = 50;
 const neverClose = new WeakSet<object>();
 /** Number of requirements of a target that did not end in time. */
 const lateness = new WeakMap<object, number>();
-/** After this many, the others get less time, milliseconds. */
+/** After this number of late requirements, the others get less time, milliseconds. */
 const MOST_LATE = 3;
 const SHORT_MS = 5_000;
 
@@ -192,7 +192,7 @@ async function inTime<T>(work: () => Promise<T>, trial: Trial, timeoutMs: number
   );
 }
 
-/** Continues after an error. A close that does not end has a requirement of its own. */
+/** Continues after an error. A separate requirement covers a close that does not end. */
 async function end(trial: Trial, target: object, timeoutMs: number): Promise<void> {
   try {
     await inTime(() => trial.mend(), trial, timeoutMs);

@@ -45,7 +45,7 @@ export function watchOutput(isShown: boolean): Output {
     });
   };
   for (const stream of [process.stdout, process.stderr]) watch(stream, 'write', ([word]) => [word]);
-  // Under a test runner, the console may have a stream of its own.
+  // Under a test runner, the console may have its own stream.
   for (const name of CONSOLE) watch(console, name);
   watch(process, '_rawDebug');
   for (const name of WRITERS) watch(fs, name, ([, word]) => [word]);

@@ -38,7 +38,7 @@ export function runCli(args: readonly string[], options: RunOptions = {}): Promi
   });
 }
 
-/** Without the colours and options of the test runner. */
+/** The environment without the colours and options of the test runner. */
 function cleanEnvironment(): NodeJS.ProcessEnv {
   const { NO_COLOR: _, FORCE_COLOR: _f, NODE_OPTIONS: _o, ...rest } = process.env;
   return rest;

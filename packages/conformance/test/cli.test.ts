@@ -483,7 +483,7 @@ describe('output', () => {
     expect(await run()).toEqual(await run());
   });
 
-  test('--only is repeatable and accepts commas, and the order is that of the suite', async () => {
+  test('--only is repeatable and accepts commas, and the order is the order of the suite', async () => {
     const only = ['--only', 'CODEC-PEER', '--only', 'CODEC-TOKEN-TEXT, CODEC-SYNCHRONOUS', '--only', 'CODEC-PEER'];
     const { stdout } = await runCli(['codec', 'sound.ts', '--quiet', '--json', ...only]);
     expect(reportOf(stdout).results.map(({ id }) => id)).toEqual([

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { createKmsCodec, localKeyWrapper, memoryRing } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { seedCount } from '../../../test/support/seeds.ts';
 import { CODEC_REQUIREMENTS, describeCodec, runCodecConformance } from '../src/index.ts';
 import { BROKEN_CODECS, soundCodec, zooTarget } from './zoo/broken-codecs.ts';
@@ -120,7 +120,7 @@ describe('the kit survives its targets', () => {
     });
     const { results } = await runCodecConformance(slow, { only: ['CODEC-BIT-FLIP', 'CODEC-AFTER-REFUSAL'] });
     expect(results.map(({ status }) => status)).toEqual(['pass', 'pass']);
-    // Fifteen seconds of them.
+    // All unseals together take less than fifteen seconds.
     expect(unseals).toBeLessThan(15_000 / 6);
   }, 30_000);
 

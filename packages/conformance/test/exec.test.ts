@@ -82,7 +82,7 @@ describe('a sound codec in a separate process', () => {
     const wait = vi.spyOn(Atomics, 'wait');
     cleanUp.push(() => wait.mockRestore());
     const { codec } = await faulty('sound').create();
-    // As if the thread had been suspended between posting and notifying.
+    // The waits end as if the thread had been suspended between posting and notifying.
     for (const [i, payload] of ['a', 'b', 'c'].entries()) {
       wait.mockReturnValueOnce('ok');
       expect(Buffer.from(codec.unseal(codec.seal(Buffer.from(payload)))).toString()).toBe(payload);

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { KeyWrapper } from '@sealring/core';
 import { afterAll, describe, expect, type Mock, test, vi } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { seedCount } from '../../../test/support/seeds.ts';
 import {
   type ConformanceReport,
@@ -121,7 +121,7 @@ describe('every broken key wrapper is caught by the requirement it breaks, and o
   }
 });
 
-test('two wraps have the same key stream if their XOR is that of their data keys, and not if they share a header', () => {
+test('two wraps have the same key stream if their XOR equals the XOR of their data keys, and not if they share a header', () => {
   const [one, other, stream, header] = [randomBytes(32), randomBytes(32), randomBytes(32), randomBytes(40)];
   const wrapOf = (key: Buffer, by: Buffer): Buffer =>
     Buffer.concat([header, key.map((byte, i) => byte ^ (by[i] ?? 0))]);

@@ -32,7 +32,7 @@ describe.concurrent('every broken ring store is caught by the requirement it bre
         seed: 1,
         only: [caughtBy],
         timeoutMs: 20_000,
-        // As many as for the stores of this repository.
+        // The same number as for the stores of this repository.
         rounds: 20,
       });
       const level = RING_STORE_REQUIREMENTS.find(({ id }) => id === caughtBy)?.level;

@@ -8,7 +8,7 @@ beforeEach(() => {
 });
 afterEach(() => fleet.close());
 
-test('the secrets of a format are those of the keys of the ring, newest first, and differ by format', async () => {
+test('the secrets of a format come from the keys of the ring, newest first, and differ by format', async () => {
   const { codec } = await fleet.start();
   const secrets = formatSecretsOf(codec, 'python');
   const { seal } = secrets;

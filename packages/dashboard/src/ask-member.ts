@@ -6,7 +6,7 @@ export interface AskOptions {
   readonly accept?: string;
 }
 
-/** The answer of a member, or why there is none. */
+/** The answer of a member, or the reason why there is none. */
 export type MemberAnswer =
   | {
       readonly status: number;

@@ -1,6 +1,6 @@
 import type { MemberCounts } from './member.ts';
 
-/** Most rounds to keep and show. */
+/** Maximum number of rounds to keep and show. */
 const MAX_ROUNDS = 120;
 
 /** Counts between two rounds, summed over all members. */

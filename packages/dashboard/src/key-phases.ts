@@ -68,7 +68,7 @@ function lifeOf(key: RingKey, nowMs: number): Life {
   };
 }
 
-/** As members order keys: by the time of activation, then by id. */
+/** Orders keys as members do: by the time of activation, then by id. */
 function isNewer(a: Life, b: Life): boolean {
   return a.activates === b.activates ? a.id > b.id : a.activates > b.activates;
 }

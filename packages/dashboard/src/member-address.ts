@@ -1,4 +1,4 @@
-/** Most members that a page can show. */
+/** Maximum number of members that a page can show. */
 export const MAX_MEMBERS: number = 32;
 
 /**

@@ -22,7 +22,7 @@ export interface MemberHealth {
   readonly problems: readonly string[];
 }
 
-/** Counters since the process started. Those of the boundary are summed over all rings of the process. */
+/** Counters since the process started. The counters of the boundary are summed over all rings of the process. */
 export interface MemberCounts {
   readonly sealed: number;
   readonly unsealed: number;
@@ -62,7 +62,7 @@ function healthOf(own: readonly Sample[]): MemberHealth | undefined {
   };
 }
 
-/** Most kinds of problems to show; the bridge exports fewer. */
+/** Maximum number of kinds of problems to show; the bridge exports fewer. */
 const MAX_PROBLEMS = 16;
 
 function problemsIn(own: readonly Sample[]): readonly string[] {
@@ -78,7 +78,7 @@ function sum(samples: readonly Sample[]): number {
   return samples.reduce((total, { value }) => total + value, 0);
 }
 
-/** Most reasons to count; the bridge exports fewer. */
+/** Maximum number of reasons to count; the bridge exports fewer. */
 const MAX_REASONS = 32;
 
 function byReason(samples: readonly Sample[]): ReadonlyMap<string, number> {

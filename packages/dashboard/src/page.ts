@@ -53,7 +53,7 @@ ${membersOf(view)}
 </main>`;
 }
 
-/** Makes a sentence of a text that starts in lower case and ends without a full stop. */
+/** Turns a text that starts in lower case and ends without a full stop into a sentence. */
 function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith('.') ? '' : '.'}`;
 }

@@ -5,7 +5,7 @@ export interface Sample {
   readonly value: number;
 }
 
-/** Most samples to read from one page. */
+/** Maximum number of samples to read from one page. */
 const MAX_SAMPLES = 5_000;
 const MAX_LINE = 4_096;
 const SAMPLE = /^(sealring_[a-z_]{1,100})(?:\{([^]*)\})? (\S{1,40})(?: \S+)?$/;

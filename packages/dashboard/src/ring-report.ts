@@ -16,6 +16,9 @@ export interface RingReport {
   readonly nextRotation: Date | undefined;
   /** Why the ring could not be read this time, on one line and without a secret. The other data is from an earlier read. */
   readonly trouble: string | undefined;
-  /** Problems that need an operator, with remedies: `codec.health().problems` and others. Without key ids. */
+  /**
+   * Problems that need an operator, with remedies: `codec.health().problems` and others. The report contains no key
+   * ids.
+   */
   readonly problems: readonly Pick<RingProblem, 'detail' | 'remedy'>[];
 }

@@ -7,7 +7,7 @@ import { instant } from './words.ts';
 interface Layout {
   readonly name: string;
   readonly width: number;
-  /** Where the bars begin. */
+  /** The x position where the bars begin. */
   readonly left: number;
   /** Space after the bars. */
   readonly right: number;
@@ -32,7 +32,7 @@ const WIDE: Layout = {
   stateEnd: 178,
   mostLines: 10,
 };
-/** For a phone: names above the bars, in a picture that is hardly made smaller there. */
+/** The layout for a phone: names are above the bars, in a picture that the phone hardly has to shrink. */
 const NARROW: Layout = {
   name: 'narrow',
   width: 360,

@@ -60,7 +60,7 @@ export function viewOf(
   };
 }
 
-/** Hashes the ids, as the events do. */
+/** Hashes the ids in the same way as the events. */
 function viewKeysOf({ keys, sealingKey, at }: RingReport): readonly ViewKey[] {
   const phases = keyPhases(keys, at);
   return keys.flatMap(({ id, state, activates, sealsUntil }, index) => {

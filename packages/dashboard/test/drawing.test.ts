@@ -231,7 +231,7 @@ describe('the page', () => {
       [member('a', { status: 'better' })],
       '<span class="pill away">a member does not answer</span>',
     ],
-  ])('the status beside the title is that of the worst member: %s', (_name, members, pill) => {
+  ])('the status beside the title is the status of the worst member: %s', (_name, members, pill) => {
     expect(/<span class="pill[^]*?<\/span>/.exec(mainPartOf(viewWith({ members })))?.[0]).toBe(pill);
   });
 });

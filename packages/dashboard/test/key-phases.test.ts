@@ -109,7 +109,7 @@ describe('the phases of a key', () => {
     expect(keyPhases(keys, at(3))[0]?.seals.until).toBe(5 * HOUR_MS);
   });
 
-  test('a revocation outside of the life of a key counts as at its beginning, or as now', () => {
+  test('a revocation outside the life of a key is moved to the beginning of that life, or to now', () => {
     const at = (hour: number) => new Date(hour * HOUR_MS);
     const life = { id: 'a', held: true, created: at(2), activates: at(2), sealsUntil: at(5), unsealsUntil: at(9) };
     const endOf = (revokedAt: Date, state: RingKey['state'] = 'revoked') =>

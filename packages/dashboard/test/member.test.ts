@@ -67,7 +67,7 @@ describe('the report of a member', () => {
     );
   });
 
-  test('the counts of the boundary are summed over all rings, and those of the codec are of this ring', () => {
+  test('the counts of the boundary are summed over all rings, and the counts of the codec belong to this ring', () => {
     const { counts } = reported(
       metric('boundary_sealed_tokens_total', 1, { mcp_method_name: 'tools/call' }),
       metric('boundary_sealed_tokens_total', 2, {}, 'other'),

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { getEventListeners } from 'node:events';
 import { createKmsCodec, hashedKeyId, type KmsCodec, localKeyWrapper, memoryRing } from '@sealring/core';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { ask, shows } from '../../../test/support/dashboard-page.ts';
 import { type RingReport, serveDashboard } from '../src/index.ts';
 import { answering } from './answering.ts';
@@ -256,7 +256,7 @@ describe('serveDashboard', () => {
     }
   });
 
-  test('the rounds end when the signal is aborted, without another look at the ring', async () => {
+  test('the rounds end when the signal is aborted, without another read of the ring', async () => {
     let looks = 0;
     const looking = (): Promise<RingReport> => {
       looks += 1;

@@ -88,7 +88,7 @@ describe('the history of rounds', () => {
     expect(history.rounds.map(({ sealed }) => sealed)).toEqual([0, 4, 2]);
   });
 
-  test('makes no round of no time, and counts from its end', () => {
+  test('a round without a duration is not counted, and the next one counts from its end', () => {
     const history = new History();
     for (const [atMs, sealed] of [
       [1_000, 1],

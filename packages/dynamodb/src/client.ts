@@ -6,7 +6,7 @@ export interface DynamodbStoreCommand {
 /**
  * The part of `DynamoDBClient` (`@aws-sdk/client-dynamodb`, a peer dependency) that is used; a fake works too.
  *
- * Set `maxAttempts: 1` on a client of your own: a write that the SDK retries after it succeeded is refused as a
+ * Set `maxAttempts: 1` on your own client: a write that the SDK retries after it succeeded is refused as a
  * conflict with itself, and the SDK's retries outlast the deadline.
  */
 export interface DynamodbStoreClient {

@@ -15,7 +15,7 @@ export const CAPACITY: { readonly ReturnConsumedCapacity: 'TOTAL' } = Object.fre
 
 const FOREIGN: Failure = Object.freeze({ kind: 'unavailable', detail: 'the answer did not come from DynamoDB' });
 
-/** The connection of the stores to the table: the caller's client, or one of their own. */
+/** The connection of the stores to the table: the caller's client, or their own. */
 export class Connection {
   readonly #client: DynamodbStoreClient;
   readonly #isOwn: boolean;

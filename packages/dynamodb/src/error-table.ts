@@ -21,7 +21,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
     credentials: { kind: 'denied', detail: CREDENTIALS },
     expired: { kind: 'unavailable', detail: CREDENTIALS },
     clock: { kind: 'unavailable', detail: "this machine's clock differs from the service's" },
-    // No kind of its own: the caller may not do this, and a retry cannot help.
+    // It has no separate kind: the caller may not do this, and a retry cannot help.
     request: { kind: 'denied', detail: REQUEST },
     throttled: { kind: 'unavailable', detail: THROTTLED },
     busy: { kind: 'unavailable', detail: 'DynamoDB cannot serve requests at the moment' },

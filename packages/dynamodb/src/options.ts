@@ -30,7 +30,7 @@ export interface Settings {
   /** `{ region }` of an ARN. */
   readonly region: Readonly<Record<string, string>> | undefined;
   readonly timeoutMs: number;
-  /** For a single-use store. */
+  /** Only for a single-use store. */
   readonly clockSkewMs: number;
 }
 

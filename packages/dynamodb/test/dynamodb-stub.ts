@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { CreateTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
-// @boundaries-ignore the servers of the tests are shared, and no package
+// @boundaries-ignore the servers that the tests share are not a package
 import { type HttpStub, type SeenRequest, startHttpStub } from '../../../test/support/http-stub.ts';
 
 /** A server whose answers the test sets. */

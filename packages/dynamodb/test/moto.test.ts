@@ -10,7 +10,7 @@ const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });
 let names = 0;
 const freshName = (): string => `ring-${++names}`;
 
-// Skipped only where this machine lacks Python; under CI=true the set-up fails instead.
+// Skipped only if this machine lacks Python; under CI=true the set-up fails instead.
 describe.skipIf(moto === '')('@aws-sdk/client-dynamodb against moto', () => {
   let client: DynamoDBClient;
   beforeAll(async () => {

@@ -116,7 +116,7 @@ test('a ring has its place, and a wrong argument is rejected before any call (F1
   expect(asked).toEqual([]);
 });
 
-test('a document of exactly the limit is read, and an answer without a capacity is not one of DynamoDB', async () => {
+test('a document of exactly the limit is read, and an answer without a capacity is not taken for one of DynamoDB', async () => {
   const Item = { document: { S: 'x'.repeat(262_144) }, revision: { S: 'r' } };
   const { options } = answering({ ...capacity, Item }, { Item }, { ConsumedCapacity: null, Item }, undefined);
   const ring = dynamodbRing(options);

@@ -44,7 +44,8 @@ export interface GcpKmsCallOptions {
 
 /**
  * The part of `KeyManagementServiceClient` (`@google-cloud/kms`, a peer dependency) that is used, over gRPC; a
- * fake works too. Not for the REST transport (`fallback: true`): its errors contain the request, and so the data key.
+ * fake works too. It does not support the REST transport (`fallback: true`): its errors contain the request, and so the
+ * data key.
  */
 export interface GcpKmsClient {
   /** Resolves to an array whose first element is the EncryptResponse. The caller checks its contents. */
@@ -52,8 +53,8 @@ export interface GcpKmsClient {
   /** Resolves to an array whose first element is the DecryptResponse. The caller checks its contents. */
   decrypt(request: GcpKmsDecryptRequest, options: GcpKmsCallOptions): Promise<unknown>;
   /**
-   * Finds credentials and creates the channel; returns the same promise every time. Awaited before each call: otherwise
-   * missing credentials would also be an unhandled rejection, which ends a process.
+   * Finds credentials and creates the channel; returns the same promise every time. The wrapper awaits it before each
+   * call: otherwise missing credentials would also be an unhandled rejection, which ends a process.
    */
   initialize?(): Promise<unknown>;
   /** Closes the channel. Called only on a client that the wrapper created. */

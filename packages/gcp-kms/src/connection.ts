@@ -61,8 +61,8 @@ export function ownConnection(make: () => Promise<Required<GcpKmsClient>>): Conn
 }
 
 /**
- * The vendor's client, with Application Default Credentials; without credentials and TLS where `endpoint` is an `http://`
- * URL. Loaded only here: a client that the caller passes may be of another version.
+ * The vendor's client, with Application Default Credentials; without credentials and TLS if `endpoint` is an `http://`
+ * URL. The SDK is loaded only here: a client that the caller passes may belong to another version.
  */
 export async function makeClient(endpoint: URL | undefined): Promise<Required<GcpKmsClient>> {
   const { KeyManagementServiceClient } = await import('@google-cloud/kms');
@@ -78,7 +78,7 @@ export async function makeClient(endpoint: URL | undefined): Promise<Required<Gc
   });
 }
 
-/** The SDK accepts the channel credentials of its own copy of gRPC only, which it does not export. */
+/** The SDK accepts only the channel credentials of its own copy of gRPC, which it does not export. */
 function insecureChannel(): NonNullable<ClientOptions['sslCreds']> {
   const requireFromSdk = createRequire(import.meta.resolve('@google-cloud/kms'));
   const { grpc }: GoogleGax = requireFromSdk('google-gax');

@@ -3,17 +3,20 @@ import { option } from '@sealring/core/adapter';
 import { gcpKmsKeyWrapper } from './key-wrapper.ts';
 import type { GcpKmsKeyWrapperOptions } from './options.ts';
 
-/** Options of {@link createGcpKmsCodec}: those of the key wrapper, and those of `createKmsCodec` except `keyWrapper`. */
+/**
+ * Options of {@link createGcpKmsCodec}: the options of the key wrapper, and the options of `createKmsCodec` except
+ * `keyWrapper`.
+ */
 export interface GcpKmsCodecOptions
   extends Omit<GcpKmsKeyWrapperOptions, 'maxAttempts'>,
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
-  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that something waits for. */
+  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that a caller waits for. */
   readonly maxAttempts?: number | undefined;
 }
 
 /**
- * Makes a codec over a ring whose data keys are wrapped by Google Cloud KMS: `gcpKmsKeyWrapper` and `createKmsCodec` in
- * one call. Without `client` it takes Application Default Credentials.
+ * Creates a codec over a ring whose data keys are wrapped by Google Cloud KMS: `gcpKmsKeyWrapper` and `createKmsCodec`
+ * in one call. Without `client` it takes Application Default Credentials.
  *
  * @throws {TypeError} for an unknown option or one of a wrong type.
  * @throws {RangeError} for an option outside its bounds.

@@ -66,7 +66,7 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   // For an unwrap: another context, another key's bytes, or changed ones.
   INVALID_ARGUMENT: { kind: 'corrupt' },
 
-  // Also of a token source that failed: its status is UNKNOWN.
+  // These are also the statuses of a token source that failed, such as UNKNOWN.
   ...vendorError.sameRow(
     [
       'CANCELLED',

@@ -21,7 +21,7 @@ const PROVIDER = 'gcp-kms';
  */
 const MAX_WRAPPED_BYTES = 4096;
 
-/** Cloud KMS answers alike for a key that does not exist. */
+/** Cloud KMS gives the same answer for a key that does not exist. */
 const PERMISSIONS: Readonly<Partial<Record<KeyWrapperOperation, string>>> = Object.freeze({
   wrap: 'cloudkms.cryptoKeyVersions.useToEncrypt, or the key does not exist',
   unwrap: 'cloudkms.cryptoKeyVersions.useToDecrypt, or the key does not exist',
@@ -35,12 +35,12 @@ const NOT_INITIALIZED: ServiceFailure = Object.freeze({
 /**
  * Wraps 32-byte data keys with a symmetric key of Google Cloud KMS: Encrypt and Decrypt, over gRPC. The context is
  * sent as additional authenticated data, in canonical JSON with sorted keys. Every byte string is sent with its CRC32C,
- * and those of the answers are verified. Wrapped keys record the name of the key version that Cloud KMS reports.
+ * and the CRC32C of every answer is verified. Wrapped keys record the name of the key version that Cloud KMS reports.
  *
  * A wrapped key never chooses which key is called: one that names a version of neither `keyId` nor a key in `alsoUnwrap`
  * is refused before any call. Decrypt takes no version and does not report which it used, so a wrapped key is Cloud KMS's
- * ciphertext of the data key followed by 32 bytes: an HMAC, under the data key, of the version's name. One that
- * names another version of the same key is refused after it has been unwrapped.
+ * ciphertext of the data key followed by 32 bytes: an HMAC, under the data key, of the version's name. A wrapped key
+ * that names another version of the same key is refused after it has been unwrapped.
  *
  * Its methods reject with `KeyWrapperError`, or with a `TypeError` or `RangeError` for wrong arguments. A call ends
  * within `maxAttempts` × `callTimeoutSeconds` plus pauses of 0 to 0.1, 0.2, 0.4 … at most 2 seconds.
@@ -65,7 +65,7 @@ export function gcpKmsKeyWrapper(options: GcpKmsKeyWrapperOptions): KeyWrapper &
   return Object.freeze(new GcpKmsKeyWrapper(readOptions(options)));
 }
 
-// Everything else is in private fields: those of a client appear in inspect(), credentials included.
+// Everything else is in private fields, because inspect() shows the fields of a client, credentials included.
 class GcpKmsKeyWrapper implements KeyWrapper {
   readonly provider = PROVIDER;
   readonly keyId: string;

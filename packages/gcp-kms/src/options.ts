@@ -15,8 +15,8 @@ export interface GcpKmsKeyWrapperOptions {
    */
   readonly client?: GcpKmsClient | undefined;
   /**
-   * Another endpoint than Google's: an `https://` URL, or, for an emulator, an `http://` URL of this machine. Over
-   * `http://` no credentials are sent and the channel is insecure. Without `client` only. Default: the SDK's.
+   * An endpoint other than Google's: an `https://` URL, or, for an emulator, an `http://` URL of this machine. Over
+   * `http://` no credentials are sent and the channel is insecure. Only allowed without `client`. Default: the SDK's.
    */
   readonly endpoint?: string | undefined;
   /**
@@ -36,7 +36,7 @@ export interface GcpKmsKeyWrapperOptions {
 export interface Settings {
   readonly keyId: string;
   readonly client: GcpKmsClient | undefined;
-  /** For the wrapper's own client. */
+  /** The endpoint of the wrapper's own client. */
   readonly endpoint: URL | undefined;
   readonly alsoUnwrap: readonly string[];
   readonly timeoutMs: number;

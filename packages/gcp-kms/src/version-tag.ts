@@ -12,7 +12,7 @@ export function versionTag(dataKey: Uint8Array, version: string): Buffer {
   return createHmac('sha256', dataKey).update(`sealring/gcp-kms/version/1\n${version}`, 'utf8').digest();
 }
 
-/** Whether a tag is the one of this data key and version. */
+/** Whether a tag belongs to this data key and version. */
 export function versionTagHolds(tag: Uint8Array, dataKey: Uint8Array, version: string): boolean {
   return tag.length === VERSION_TAG_BYTES && timingSafeEqual(tag, versionTag(dataKey, version));
 }

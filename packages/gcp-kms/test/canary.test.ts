@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import type { WrappedKey } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { leaksIn as leaksOf, rejectionOf } from '../../../test/support/leaks.ts';
 import { type GcpKmsClient, gcpKmsKeyWrapper } from '../src/index.ts';
 import { context, crc32cBitwise, type KmsAnswer, SDK_VERSIONS, Status, World, type Wrapper } from './world.ts';

@@ -37,7 +37,7 @@ describe('CRC32C', () => {
     expect(checksumHolds(Buffer.from('123456789'), checksum)).toBe(holds);
   });
 
-  test('matches no checksum of a value that is not bytes, not even that of the empty input', () => {
+  test('matches no checksum of a value that is not bytes, not even the checksum of the empty input', () => {
     expect(checksumHolds('123456789', { value: 3808858755 })).toBe(false);
     expect(checksumHolds(undefined, { value: 0 })).toBe(false);
     expect(checksumHolds(new Uint8Array(), null)).toBe(false);

@@ -171,7 +171,7 @@ describe('adapter rule 6: a wrapped key never chooses which key is called', () =
   });
 
   test.each(['a version that does not exist', 'a version that exists, after a rotation', 'a version that is disabled'])(
-    'relabelled to %s of the same key, a wrapped key is corrupt (F15)',
+    'a wrapped key relabelled to %s of the same key is corrupt (F15)',
     async (which) => {
       const { keyId, keyWrapper } = world.setUp();
       const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -529,7 +529,7 @@ describe('every call ends (F29)', () => {
     const watched = world.watchedClient(({ plaintext }) => handedOut.push(plaintext));
     const patient: GcpKmsClient = {
       encrypt: (request, options) => watched.encrypt(request, options),
-      // Without a deadline or a signal: the answer arrives after the caller gave up.
+      // The call has neither a deadline nor a signal, so the answer arrives after the caller gave up.
       decrypt: (request, { retry }) =>
         watched.decrypt(request, { retry, timeout: 60_000, signal: new AbortController().signal }),
     };

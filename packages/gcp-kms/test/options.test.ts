@@ -7,7 +7,7 @@ import { clientOptions, context, rejectionOf, sampleKey, World } from './world.t
 const world = new World();
 const KEY = 'projects/shop/locations/europe-west1/keyRings/mcp/cryptoKeys/sealring';
 
-// As a caller without types could pass them.
+// Values that a caller without types could pass.
 function untyped(options: unknown): GcpKmsKeyWrapperOptions {
   return Object(options);
 }

@@ -1,7 +1,7 @@
 import { KeyManagementServiceClient } from '@google-cloud/kms';
 import { KeyManagementServiceClient as KeyManagementServiceClient5 } from 'google-cloud-kms-5';
 import { afterAll, afterEach, beforeAll } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import {
   clientOptions,
   type FakeGcpKms,
@@ -40,7 +40,7 @@ export function sampleKey(): Uint8Array {
   return Uint8Array.from({ length: 32 }, (_, i) => i + 1);
 }
 
-/** A fake Cloud KMS for the tests of a file, and the vendor's client for it; each test has a key of its own. */
+/** A fake Cloud KMS for the tests of a file, and the vendor's client for it; each test has its own key. */
 export class World {
   #server: RunningGcpKms | undefined;
   #client: ReturnType<typeof sdkClient> | undefined;

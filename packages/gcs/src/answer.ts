@@ -21,7 +21,7 @@ export function answerOf(response: unknown): Answer {
     status: vendorError.statusOf(field(response, 'status')),
     header,
     readBody: () => {
-      // The length of a compressed body is not that of its bytes.
+      // The length of a compressed body differs from the length of its content.
       const length = header('content-encoding') === undefined ? header('content-length') : undefined;
       return ringStorage.readBody(field(response, 'data'), length && Number(length));
     },

@@ -6,7 +6,7 @@ export interface GcsRingRequest {
   readonly url: string;
   /** GET to read, POST to write. */
   readonly method: 'GET' | 'POST';
-  /** Without credentials: `authClient` adds them. */
+  /** The headers without credentials, which `authClient` adds. */
   readonly headers: Readonly<Record<string, string>>;
   /** The body of a POST: at most 263 KiB, as long as its header `content-length` says. */
   readonly data?: Readable;
@@ -26,8 +26,8 @@ export interface GcsRingRequest {
  * The part of `Storage` (`@google-cloud/storage`, a peer dependency) that is used: where it sends requests, and what
  * authenticates them; a fake works too.
  *
- * Not the methods of `File`: `save` deletes the object when a checksum does not match, and they cannot be aborted, follow
- * redirects with the access token, and read an error whatever its size.
+ * The methods of `File` are not used: `save` deletes the object when a checksum does not match, and they cannot be
+ * aborted, follow redirects with the access token, and read an error whatever its size.
  */
 export interface GcsRingClient {
   /** `https://storage.googleapis.com`, or the configured endpoint. */

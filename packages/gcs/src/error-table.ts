@@ -3,7 +3,7 @@ import { type StoreFailure, vendorError } from '@sealring/core/adapter';
 
 /** `not-found`: a 404, of object, bucket, or path. `conflict`: the condition of a write did not hold. */
 export interface Failure extends StoreFailure<Exclude<RingStoreErrorKind, 'absent'> | 'not-found' | 'conflict'> {
-  /** For stored content that is not a document. */
+  /** The revision of stored content that is not a document. */
   readonly revision?: string;
 }
 
@@ -26,7 +26,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   ['denied', DENIED, 'forbidden insufficientPermissions accountDisabled countryBlocked'],
   ['denied', 'a policy of the organisation forbids it', 'orgPolicyConstraintFailed'],
   ['denied', 'the credentials are missing, wrong or expired', 'authError'],
-  // No kind of their own: the caller may not do this, and a retry cannot help.
+  // They have no separate kind: the caller may not do this, and a retry cannot help.
   [
     'denied',
     'Cloud Storage does not accept the request: check bucket and object',
@@ -52,9 +52,10 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   ],
   ['too-large', 'the service does not accept an object of this size', 'uploadTooLarge'],
 
-  // Also the reason for a checksum that does not match.
+  // This is also the reason for a checksum that does not match.
   ['unavailable', 'the document was damaged in transit, or the request is not accepted', 'invalid'],
-  // The last three are not `denied`, though some have a 403: the rate limit was exceeded, no permission is missing.
+  // The last three are not `denied`, although some have a 403: the rate limit was exceeded, and no permission is
+  // missing.
   [
     'unavailable',
     'Cloud Storage cannot serve requests at the moment',

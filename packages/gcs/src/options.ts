@@ -9,19 +9,19 @@ export interface GcsRingOptions {
   /** The object's name; 1 to 1 024 bytes of UTF-8, no line break, no part `.` or `..`. One per ring. Required. */
   readonly object: string;
   /**
-   * The client to call; you own it. One with its own `apiEndpoint` needs `useAuthWithCustomEndpoint: true`. Default:
-   * the store creates a `Storage`, with the Application Default Credentials (environment, gcloud's file, metadata
-   * server).
+   * The client to call; you own it. A client with its own `apiEndpoint` needs `useAuthWithCustomEndpoint: true`.
+   * Default: the store creates a `Storage`, with the Application Default Credentials (environment, gcloud's file,
+   * metadata server).
    */
   readonly client?: GcsRingClient;
   /**
-   * Another endpoint than Google's: an `https://` URL, or, for an emulator, an `http://` URL of this machine, to which
-   * no credentials are sent. Without `client` only. Default: the SDK's.
+   * An endpoint other than Google's: an `https://` URL, or, for an emulator, an `http://` URL of this machine, to which
+   * no credentials are sent. Only allowed without `client`. Default: the SDK's.
    */
   readonly endpoint?: string;
   /** Whether `endpoint` may be an `http://` URL of another machine. Default false. */
   readonly dangerouslyAllowHttp?: boolean;
-  /** Longest wait for one request, in seconds; 0.01 to 60. Detecting an absent ring takes two. Default 5. */
+  /** Longest wait for one request, in seconds; 0.01 to 60. Detecting an absent ring takes two requests. Default 5. */
   readonly callTimeoutSeconds?: number;
 }
 
@@ -30,7 +30,7 @@ export interface Settings {
   readonly bucket: string;
   readonly object: string;
   readonly client: GcsRingClient | undefined;
-  /** For the store's own client. */
+  /** The endpoint of the store's own client. */
   readonly endpoint: URL | undefined;
   readonly timeoutMs: number;
 }
@@ -102,7 +102,7 @@ function objectOf(value: unknown): string {
   if (bytes === 0 || bytes > MAX_OBJECT_BYTES || !object.isWellFormed()) {
     throw option.rangeError(`${OWNER}: object must be 1 to ${MAX_OBJECT_BYTES} bytes of UTF-8, got ${bytes}`);
   }
-  // A proxy may resolve dots, and the name would then be that of another object. The service refuses line breaks.
+  // A proxy may resolve dots, and the name would then belong to another object. The service refuses line breaks.
   if (/[\r\n]/.test(object) || object.split('/').some((part) => part === '.' || part === '..')) {
     throw option.rangeError(
       `${OWNER}: object must not have a line break or a part . or .., got ${option.quote(object)}`,

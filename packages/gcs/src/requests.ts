@@ -8,14 +8,14 @@ export type Asked = Pick<GcsRingRequest, 'url' | 'method' | 'headers' | 'data'>;
 
 /** The object of a store, and its endpoint. */
 export interface Place {
-  /** Without a slash at its end. */
+  /** The endpoint without a slash at its end. */
   readonly endpoint: string;
   readonly bucket: string;
   readonly object: string;
 }
 
 const DOCUMENT_TYPE = 'text/plain; charset=utf-8';
-/** Uncompressed, so that length and checksum are those of the stored bytes. */
+/** Uncompressed, so that length and checksum match the stored bytes. */
 const PLAIN = { 'accept-encoding': 'identity' };
 
 /** Requests the bytes of the object and its generation in one answer, so that they belong together. */
@@ -29,7 +29,7 @@ export function mediaRequest({ endpoint, bucket, object }: Place): Asked {
   };
 }
 
-/** Requests the first object whose name begins with the object's: itself, if it exists. */
+/** Requests the first object whose name begins with the name of the object: the object itself, if it exists. */
 export function listRequest({ endpoint, bucket, object }: Place): Asked {
   const fields = encode('kind,nextPageToken,items(name)');
   const query = `prefix=${encode(object)}&maxResults=1&fields=${fields}`;

@@ -47,7 +47,7 @@ export function gcsRing(options: GcsRingOptions): RingStore & Required<Pick<Ring
   return Object.freeze(new GcsRing(readOptions(options)));
 }
 
-// Everything else is in private fields: those of a client appear in inspect(), credentials included.
+// Everything else is in private fields, because inspect() shows the fields of a client, credentials included.
 class GcsRing implements RingStore {
   readonly kind = 'gcs';
   readonly #client: GcsRingClient;
@@ -69,7 +69,7 @@ class GcsRing implements RingStore {
     const stored = await this.#get(options);
     if (stored !== undefined) return stored;
     if (await this.#isAbsent(options)) return undefined;
-    // Created between the two requests.
+    // The object was created between the two requests.
     const created = await this.#get(options);
     if (created !== undefined) return created;
     throw new RingStoreError('unavailable', 'the object is in the listing but cannot be read');
@@ -103,7 +103,7 @@ class GcsRing implements RingStore {
 
   /** Whether the bucket exists and the object does not. */
   async #isAbsent({ signal }: RingStoreCallOptions): Promise<boolean> {
-    // Without onServiceDate: a call reports one date, and already has.
+    // This request has no onServiceDate, because a call reports one date, and has already done so.
     const outcome = await this.#ask(listRequest(this.#place), { signal }, firstName);
     if ('answer' in outcome) return outcome.answer !== this.#place.object;
     throw refusal(outcome.failure);
@@ -179,7 +179,7 @@ async function explain(answer: Answer): Promise<Failure> {
   return failureOf(answer.status, Array.isArray(errors) ? field(errors[0], 'reason') : undefined);
 }
 
-/** The body as JSON; undefined for any other, for one that is too long, and for one that ends early. */
+/** The body as JSON; undefined if it is not JSON, is too long, or ends early. */
 async function readJson(answer: Answer): Promise<unknown> {
   try {
     const body = await answer.readBody();

@@ -16,7 +16,7 @@ async function revisionOf(ring: RingStore): Promise<string> {
   return String(Object(error).revision);
 }
 
-// Skipped only where this machine lacks Go; under CI=true the set-up fails instead.
+// Skipped only if this machine lacks Go; under CI=true the set-up fails instead.
 describe.skipIf(address === '')('@google-cloud/storage against fake-gcs-server', () => {
   const client = clientOf(address);
   const buckets = { plain: freshName(), versioned: freshName() };

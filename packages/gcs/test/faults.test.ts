@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib';
 import type { RingStoreErrorKind } from '@sealring/core';
 import { RingConflictError } from '@sealring/core';
 import { afterEach, describe, expect, test } from 'vitest';
-// @boundaries-ignore the servers of the tests are shared, and no package
+// @boundaries-ignore the servers that the tests share are not a package
 import { type Answerer, type HttpStub, type SeenRequest, startHttpStub } from '../../../test/support/http-stub.ts';
 import { gcsRing } from '../src/index.ts';
 import { checksum, clientOf, kindOf, sendEmptyListing, sendError, sendJson, sendObject } from './gcs-stub.ts';
@@ -184,7 +184,7 @@ describe('the Cloud Storage SDK against a local server', () => {
     expect(sent).toBeLessThan(64 * 2 ** 20);
   });
 
-  test('a body that was compressed in transit is decompressed, and its checksum is that of the object', async () => {
+  test('a body that was compressed in transit is decompressed, and its checksum is the checksum of the object', async () => {
     const { ring } = await stubbed((_, response) => {
       const document = Buffer.from('x'.repeat(1000));
       const packed = gzipSync(document);

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { CRC32C, Storage } from '@google-cloud/storage';
 import { type AuthClient, OAuth2Client, PassThroughClient } from 'google-auth-library';
-// @boundaries-ignore the servers of the tests are shared, and no package
+// @boundaries-ignore the servers that the tests share are not a package
 import type { SeenRequest } from '../../../test/support/http-stub.ts';
 
 /** The real SDK at a local endpoint, without credentials unless there is a token. */

@@ -10,7 +10,7 @@ const object = 'payments.ring';
 const authClient = { request: async () => undefined };
 const apiEndpoint = 'https://storage.googleapis.com';
 
-// As a caller without types could pass them.
+// Values that a caller without types could pass.
 function untyped(options: unknown): GcsRingOptions {
   return Object(options);
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-// @boundaries-ignore the servers of the tests are shared, and no package
+// @boundaries-ignore the servers that the tests share are not a package
 import { startHttpStub } from '../../../test/support/http-stub.ts';
 import { gcsRing } from '../src/index.ts';
 import { ownClient } from '../src/own-client.ts';

@@ -8,7 +8,7 @@ export interface Failure extends StoreFailure<Exclude<RingStoreErrorKind, 'absen
   readonly revision?: string;
 }
 
-/** A failure with this meaning only under one status. */
+/** A failure that has this meaning under one status only. */
 interface Row extends Failure {
   readonly status: number;
 }
@@ -91,7 +91,7 @@ function invalid(details: unknown): Failure {
   const causes = [field(details, 'causes')].flat();
   const has = (name: string, value: string): boolean => causes.some((cause) => field(cause, name) === value);
   const serviceCode = 'Invalid';
-  // For a patch: the object with this `uid` was deleted, and another one has its name and its version.
+  // The answer to a patch if the object with this `uid` was deleted, and another object has its name and its version.
   if (has('field', 'metadata.uid')) return { kind: 'conflict', detail: 'another object is stored', serviceCode };
   if (has('reason', 'FieldValueTooLong')) return { kind: 'too-large', detail: `${TOO_LONG} (Invalid)`, serviceCode };
   if (has('reason', 'FieldValueForbidden')) {

@@ -8,7 +8,7 @@ import { type Asked, field } from './requests.ts';
 /** The place and form of a ring. */
 export type Place = Pick<Settings, 'namespace' | 'name' | 'kind' | 'key'>;
 
-/** An object of the cluster, as far as a ring needs it. */
+/** The parts of a cluster object that a ring needs. */
 export interface Held {
   /** The text in `data`; undefined where the object has no such entry. */
   readonly entry: string | undefined;
@@ -40,7 +40,7 @@ function collectionPath(place: Place): string {
   return `/api/v1/namespaces/${place.namespace}/${resourceOf(place)}`;
 }
 
-/** Without `resourceVersion`: an API server then returns the most recent state, not its cache. */
+/** It has no `resourceVersion`, so that an API server returns the most recent state, not its cache. */
 export function getRequest(place: Place): Asked {
   return { method: 'GET', path: `${collectionPath(place)}/${place.name}` };
 }
@@ -65,7 +65,10 @@ export function patchRequest(place: Place, document: string, { uid, resourceVers
   return { ...getRequest(place), method: 'PATCH', body: { metadata, data: dataOf(place, document) } };
 }
 
-/** Watches from a version, or from any state if it is empty. Only this object: permissions may name it. */
+/**
+ * Watches from a version, or from any state if it is empty. The path names only this object, because permissions may
+ * name it.
+ */
 export function watchPath(place: Place, resourceVersion: string, timeoutSeconds: number): string {
   const query = new URLSearchParams({
     watch: 'true',

@@ -9,7 +9,7 @@ export interface KubernetesRingOptions {
   readonly name: string;
   /**
    * The kind of object that holds the ring. Default `Secret`: the data keys in the ring are wrapped either way, but
-   * Secrets have permissions of their own, and a cluster may encrypt them at rest.
+   * Secrets have separate permissions, and a cluster may encrypt them at rest.
    */
   readonly kind?: 'Secret' | 'ConfigMap';
   /**
@@ -18,7 +18,7 @@ export interface KubernetesRingOptions {
    */
   readonly key?: string;
   /**
-   * A `KubeConfig` of `@kubernetes/client-node`. Default: one that was loaded from the default places, which are
+   * A `KubeConfig` of `@kubernetes/client-node`. Default: the configuration from the default places, which are
    * `KUBECONFIG`, `~/.kube/config`, and the service account of the pod.
    */
   readonly client?: KubernetesRingClient;

@@ -77,7 +77,7 @@ export function parse(text: string): unknown {
   }
 }
 
-/** An own property; undefined of what has none. */
+/** An own property; undefined for a value without properties. */
 export function field(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
     ? Reflect.get(value, name)

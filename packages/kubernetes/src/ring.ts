@@ -59,7 +59,7 @@ export function kubernetesRing(
 
 type CallOptions = [signal: AbortSignal | undefined, onServiceDate?: RingStoreCallOptions['onServiceDate']];
 
-// Everything but the kind is in private fields: those of a client show up in inspect(), credentials included.
+// Everything but the kind is in private fields, because inspect() shows the fields of a client, credentials included.
 class KubernetesRing implements RingStore {
   readonly kind = 'kubernetes';
   readonly #client: ClientSource;
@@ -128,7 +128,7 @@ class KubernetesRing implements RingStore {
       if (version === undefined) throw new RingConflictError();
       return patchRequest(this.#place, document, version);
     }
-    // Without onServiceDate: a call reports one date, and the write does.
+    // This read has no onServiceDate, because a call reports one date, and the write reports it.
     const held = await this.#get(signal);
     if (held === undefined) return createRequest(this.#place, document);
     // The API server decides whether it is a conflict: it checks the permissions first.
@@ -159,6 +159,6 @@ class KubernetesRing implements RingStore {
 }
 
 function refusal({ kind, detail, ...seen }: Failure): RingStoreError {
-  // A conflict, to a call that had no condition.
+  // The answer is a conflict, although the call had no condition.
   return new RingStoreError(kind === 'conflict' || kind === 'not-found' ? 'unavailable' : kind, detail, seen);
 }

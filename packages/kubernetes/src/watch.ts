@@ -13,7 +13,8 @@ const SHORTEST_WATCH_MS = 1_000;
 
 /**
  * Listens to the changes of one object. A watch that the API server ends in time is resumed at the version that it
- * had reached. Anything else ends the listener, also an error event: a version that is too old (410) cannot be resumed.
+ * had reached. Anything else ends the listener, including an error event: a version that is too old (410) cannot be
+ * resumed.
  */
 export function watchListener(source: ClientSource, place: Place): PushListener {
   const over = new AbortController();
@@ -37,7 +38,7 @@ export function watchListener(source: ClientSource, place: Place): PushListener 
         const event = parse(line);
         const type = field(event, 'type');
         const version = field(field(field(event, 'object'), 'metadata'), 'resourceVersion');
-        // An error has none: it is about no object.
+        // An error event has no version: it is not about an object.
         if (typeof version !== 'string') throw new Error('the watch cannot continue');
         resourceVersion = version;
         if (type !== 'BOOKMARK') changed();
@@ -57,7 +58,7 @@ export function watchListener(source: ClientSource, place: Place): PushListener 
   };
 }
 
-/** @throws {Error} for a line that is longer than any object, and what the stream ends with. */
+/** @throws {Error} for a line that is longer than any object, and the error that ends the stream. */
 async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
   let rest = '';
   response.setEncoding('utf8');

@@ -5,9 +5,9 @@ import { type AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { RingConflictError } from '@sealring/core';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-// @boundaries-ignore the servers of the tests are shared, and no package
+// @boundaries-ignore the servers that the tests share are not a package
 import { selfSignedCertificate } from '../../../test/support/azure-key-vault/certificate.ts';
-// @boundaries-ignore the servers of the tests are shared, and no package
+// @boundaries-ignore the servers that the tests share are not a package
 import { kubeConfig } from '../../../test/support/kubernetes/api-server.ts';
 import { type KubernetesRingClient, kubernetesRing } from '../src/index.ts';
 
@@ -28,7 +28,7 @@ const bareClient = (server: string, options: RequestOptions = {}): KubernetesRin
   applyToHTTPSOptions: async (asked) => void Object.assign(asked, options),
 });
 
-/** A ring at a server that answers in this way; `path` is behind its address. */
+/** A ring at a server that answers in this way; `path` follows its address. */
 async function ringAt(
   answer: (request: IncomingMessage, response: ServerResponse) => unknown,
   path = '',
@@ -292,7 +292,7 @@ describe('a watch', () => {
       setImmediate(() => response.write(`${second?.slice(9)}\n{"type":`));
     });
     ring.watch(() => heard++);
-    // And once for the connection.
+    // It is also called once for the connection.
     await expect.poll(() => [watches, heard]).toEqual([1, 3]);
   });
 

@@ -4,16 +4,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RingConflictError, type RingStoreErrorKind } from '@sealring/core';
 import { afterAll, afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-// @boundaries-ignore the servers of the tests are shared, and no package
+// @boundaries-ignore the servers that the tests share are not a package
 import {
   type ApiServer,
   kubeConfig,
   NAMESPACE,
   startFakeApiServer,
 } from '../../../test/support/kubernetes/api-server.ts';
-// @boundaries-ignore the servers of the tests are shared, and no package
+// @boundaries-ignore the servers that the tests share are not a package
 import { startRealApiServerOrSkip } from '../../../test/support/kubernetes/real-api-server.ts';
-// @boundaries-ignore the servers of the tests are shared, and no package
+// @boundaries-ignore the servers that the tests share are not a package
 import { runProgram } from '../../../test/support/run-program.ts';
 import { type KubernetesRingOptions, kubernetesRing } from '../src/index.ts';
 

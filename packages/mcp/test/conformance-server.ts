@@ -12,7 +12,7 @@ import {
 import { createProtectedMcpServer, RequestStateSecurity } from '../src/index.ts';
 
 const INFO = { name: 'sealring-conformance', version: '1.0.0' };
-// Announced although there is no resource: the everything-server of the suite answers all lists.
+// Resources are announced although there is none: the everything-server of the suite answers all lists.
 const OPTIONS = { capabilities: { tools: {}, prompts: {}, resources: {} } };
 
 type ToolResult = CallToolResult | InputRequiredResult;
@@ -32,7 +32,7 @@ const ROOTS: InputRequests[string] = { method: 'roots/list', params: {} };
 
 const say = (text: string): CallToolResult => ({ content: [{ type: 'text', text }] });
 
-/** Runs when all of `requests` are answered, and sends them first. */
+/** Sends `requests`, and runs when all of them are answered. */
 function once(
   ctx: ServerContext,
   requests: InputRequests,

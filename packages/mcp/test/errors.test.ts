@@ -9,7 +9,7 @@ const root = fileURLToPath(new URL('../../..', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'sealring-copy-'));
 let copy: typeof mcp;
 
-/** The built package in a folder of its own, like a second version in another `node_modules`. */
+/** The built package in its own folder, like a second version in another `node_modules`. */
 beforeAll(async () => {
   cpSync(join(root, 'packages/mcp/dist'), join(folder, 'dist'), { recursive: true });
   cpSync(join(root, 'packages/mcp/package.json'), join(folder, 'package.json'));

@@ -53,7 +53,7 @@ describe('the source folders of mcp', () => {
     expect(foreign.filter((other) => MAY_IMPORT[folder]?.includes(other) !== true)).toEqual([]);
   });
 
-  test('the entry point does not import mcp.d, which has its own', () => {
+  test('the entry point does not import mcp.d, which has its own entry point', () => {
     expect(filesOf('.').flatMap(foldersOf)).not.toContain('mcpd');
     expect(FILES.some(({ folder, name }) => folder === 'mcpd' && name === 'index.ts')).toBe(true);
   });

@@ -174,7 +174,7 @@ describe('arguments of protectRequestState and createProtectedMcpServer', () => 
     [
       'a server of the SDK 1.x',
       protect({ setRequestHandler: () => {}, assertCanSetRequestHandler: () => {}, connect: () => {} }, security),
-      'protectRequestState: server is of the MCP SDK 1.x (@modelcontextprotocol/sdk), which has no requestState',
+      'protectRequestState: server belongs to the MCP SDK 1.x (@modelcontextprotocol/sdk), which has no requestState',
     ],
     [
       'no name of the server',

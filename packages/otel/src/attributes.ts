@@ -11,7 +11,7 @@ import {
 } from '@sealring/core';
 
 /**
- * Names of attributes. `error.type` and its `_OTHER` are those of OpenTelemetry's semantic conventions; the others are in
+ * Names of attributes. `error.type` and its `_OTHER` come from OpenTelemetry's semantic conventions; the others are in
  * Sealring's own namespace, as the conventions require.
  */
 export const ATTRIBUTE = {
@@ -50,7 +50,7 @@ export const KNOWN: Readonly<Record<KnownValues, readonly string[]>> = {
   kmsOperation: KEY_WRAPPER_OPERATIONS,
   storeOperation: RING_STORE_OPERATIONS,
   codecReason: INVALID_REASONS,
-  // Those of REJECT_REASONS and CARRIER_METHODS in @sealring/mcp, which this package does not depend on.
+  // The values of REJECT_REASONS and CARRIER_METHODS in @sealring/mcp, which this package does not depend on.
   boundaryReason: [
     'non-string requestState',
     'malformed',

@@ -12,7 +12,7 @@ import { recordSpan } from './traces.ts';
 /** The label of a ring without a name. */
 export const DEFAULT_RING_NAME = 'default';
 const OWNER = 'createOpenTelemetryBridge';
-/** Most rings of a process: each one adds a set of labels. */
+/** Maximum number of rings of a process: each ring adds a set of labels. */
 const MAX_OBSERVED = 64;
 const SYSTEM: Pick<Clock, 'wallMs'> = { wallMs: () => Date.now() };
 
@@ -20,7 +20,7 @@ const SYSTEM: Pick<Clock, 'wallMs'> = { wallMs: () => Date.now() };
 export interface OpenTelemetryBridgeOptions {
   /** Provider of the meter. Default: the global provider, which must be registered first. */
   readonly meterProvider?: MeterProvider | undefined;
-  /** Provider of the tracer; null for no traces. Default: the global provider. */
+  /** Provider of the tracer; null to emit no traces. Default: the global provider. */
   readonly tracerProvider?: TracerProvider | null | undefined;
 }
 

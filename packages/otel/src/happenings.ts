@@ -7,7 +7,7 @@ const MAX_NAMES = 16;
 
 /** An event in the terms of OpenTelemetry. */
 export interface Happening {
-  /** Become labels, so their values are bounded. */
+  /** They become labels, so their values are bounded. */
   readonly attributes: Attributes;
   /** For spans only: the values are not bounded. */
   readonly spanAttributes?: Attributes;
@@ -19,7 +19,7 @@ export interface Happening {
 /** Reads one event of a channel. */
 export type Reader = (event: object) => Happening;
 
-/** Most rings of a process that labels distinguish. */
+/** Maximum number of rings that the labels of one process distinguish. */
 const MAX_RINGS = 64;
 
 /** A reader for each channel of core and mcp. */

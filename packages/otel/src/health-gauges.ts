@@ -86,7 +86,7 @@ export class HealthGauges {
 }
 
 function createGauges(meter: Meter) {
-  // Not `1`, the unit of a ratio: a collector would add `_ratio` to the name.
+  // The unit is not `1`, the unit of a ratio: a collector would add `_ratio` to the name.
   const flag = (name: string, description: string) =>
     meter.createObservableGauge(name, { unit: '{member}', description });
   const seconds = (name: string, description: string) => meter.createObservableGauge(name, { unit: 's', description });
@@ -132,7 +132,9 @@ function fingerprint(keyId: string): number {
   return Buffer.from(hashedKeyId(keyId), 'base64url').readUIntBE(0, 6);
 }
 
-/** Undefined once the codec is closed. By name, because the codec may use another copy of core. */
+/**
+ * Undefined once the codec is closed. Recognizes the error by its name, because the codec may use another copy of core.
+ */
 function healthOf({ codec }: Observed): CodecHealth | undefined {
   try {
     return codec.health();

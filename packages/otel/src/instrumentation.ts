@@ -36,7 +36,7 @@ interface Observation {
 export class SealringInstrumentation {
   readonly instrumentationName: string = SCOPE;
   readonly instrumentationVersion: string = SCOPE_VERSION;
-  /** By ring name. A codec that takes the name of a closed one replaces it. */
+  /** Keyed by ring name. A codec that takes the name of a closed one replaces it. */
   readonly #observed = new Map<string, Observation>();
   #config: SealringInstrumentationConfig = {};
   #meterProvider: MeterProvider | undefined;

@@ -14,7 +14,10 @@ type Recorder = (happening: Happening) => void;
 /** The instruments for events. */
 export interface Recorders {
   readonly of: Readonly<Record<ChannelName, Recorder>>;
-  /** For Prometheus, a counter that first appears with the value 1 has not increased: those of a ring start at 0. */
+  /**
+   * For Prometheus, a counter that first appears with the value 1 has not increased, so the counters of a ring start at
+   * 0.
+   */
   startRing(ringName: string): void;
 }
 

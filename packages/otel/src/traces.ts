@@ -11,7 +11,7 @@ const SPANS: Partial<Record<ChannelName, readonly [kind: SpanKind, name: string,
   'store-call': [SpanKind.CLIENT, 'sealring.store', ATTRIBUTE.storeOperation],
 };
 
-/** The channels whose events are added to the active span, which is that of the request. */
+/** The channels whose events are added to the active span, which is the span of the request. */
 const NOTED: readonly ChannelName[] = ['stale', 'rejected', 'boundary-sealed', 'boundary-unsealed', 'boundary-refused'];
 
 /** Adds an event to the traces. A span is created after it has ended, with its start time. */

@@ -9,7 +9,7 @@ const codec: KmsCodec = Object({ health: () => undefined });
 let bridge: OpenTelemetryBridge | undefined;
 afterEach(() => bridge?.dispose());
 
-/** As a caller without types could call it. */
+/** Creates a bridge as a caller without types could. */
 function create(options: unknown = { meterProvider, tracerProvider: null }): OpenTelemetryBridge {
   bridge = createOpenTelemetryBridge(Object(options));
   return bridge;
@@ -46,7 +46,7 @@ describe('the options of the bridge', () => {
     expect(() => bridge?.observe(Object(given), Object(options))).toThrow(/^observe: /);
   });
 
-  test('at most 64 codecs are observed, and one that is stopped leaves its place and its name', () => {
+  test('at most 64 codecs are observed, and one that is stopped frees its place and its name', () => {
     const made = create();
     const stop = made.observe(codec);
     for (let i = 1; i < 64; i++) made.observe(codec, { ringName: `ring-${i}` });

@@ -123,7 +123,7 @@ test.each(EVENTS)('an event of %s, %j, is added to sealring.%s', (name, event, m
 test('spans are made for calls and rotations only, and failed ones have the status ERROR', () => {
   const { spans } = record();
   for (const [name, event] of EVENTS) publish(name, event);
-  // Without a message.
+  // The status has no message.
   const failed = { status: { code: SpanStatusCode.ERROR } };
   const internal = (name: string) => ({ name: `sealring.${name}`, kind: SpanKind.INTERNAL });
   const client = (name: string) => ({ name: `sealring.${name}`, kind: SpanKind.CLIENT });
@@ -169,7 +169,7 @@ test('what a codec and the boundary do with tokens are events of the active span
   expect(spans).toEqual([]);
 });
 
-test('the instruments, their units and attributes are those of the README, and each has a description', () => {
+test('the instruments, their units and attributes are as documented in the README, and each has a description', () => {
   const { bridge, instruments, samples, collect } = record();
   for (const [name, event] of EVENTS) publish(name, event);
   bridge.observe(Object({ health: () => health }), { ringName: 'payments' });
@@ -202,7 +202,7 @@ test('the instruments, their units and attributes are those of the README, and e
   }
 });
 
-test('counters of the boundary start at 0, and those of a ring with its first event or codec', () => {
+test('counters of the boundary start at 0, and counters of a ring start with its first event or codec', () => {
   const { bridge, samples } = record();
   const of = (metric: string, attributes: Attributes): Sample => ({ name: `sealring.${metric}`, value: 0, attributes });
   const methods = ['tools/call', 'prompts/get', 'resources/read'].map((method) => ({ 'mcp.method.name': method }));

@@ -4,9 +4,9 @@ import { registerInstrumentations } from '@opentelemetry/instrumentation';
 import { TracerProvider } from '@opentelemetry/sdk-trace';
 import { InvalidRequestState, type KmsCodec } from '@sealring/core';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { createServices, join } from '../../../test/support/failing-services.ts';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { type ScrapedMeter, startScrapedMeter } from '../../../test/support/prometheus-exporter.ts';
 import { SealringInstrumentation } from '../src/index.ts';
 

@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { channel } from 'node:diagnostics_channel';
 import { InvalidRequestState, type KmsCodec } from '@sealring/core';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { createServices, join, type Services } from '../../../test/support/failing-services.ts';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { type ScrapedMeter, startScrapedMeter } from '../../../test/support/prometheus-exporter.ts';
 import { createOpenTelemetryBridge, type OpenTelemetryBridge } from '../src/index.ts';
 

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { closed, listening } from '../../../test/support/loopback.ts';
 
 /** A span as it was on the wire. */

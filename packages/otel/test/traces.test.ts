@@ -5,7 +5,7 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import { hashedKeyId, InvalidRequestState, type KmsCodec } from '@sealring/core';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { createServices, join, type Services } from '../../../test/support/failing-services.ts';
 import { createOpenTelemetryBridge, type OpenTelemetryBridge } from '../src/index.ts';
 import { type SpanCollector, startSpanCollector, type WireSpan } from './span-collector.ts';

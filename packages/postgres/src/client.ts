@@ -2,13 +2,13 @@
 export interface PostgresQuery {
   /** SQL, with `$1` and so on. */
   readonly text: string;
-  /** For `$1` and so on. */
+  /** The values for `$1` and so on. */
   readonly values: unknown[];
 }
 
 /** The part of an answer that is used; the caller checks the cells. */
 export interface PostgresResult {
-  /** One object a row. */
+  /** One object for each row. */
   readonly rows: readonly unknown[];
 }
 

@@ -6,11 +6,11 @@ import type { Settings } from './options.ts';
 
 const OWN_POOL_CONNECTIONS = 4;
 
-/** The connection of the stores to the server: the caller's pool, or one of their own. */
+/** The connection of the stores to the server: the caller's pool, or their own. */
 export interface Connection {
   /** Runs one statement, with a deadline, and resolves to its rows. Never rejects. */
   query(signal: AbortSignal | undefined, query: PostgresQuery): Promise<Outcome<readonly unknown[], Failure>>;
-  /** Makes a client for push, not connected yet; undefined if its options are unknown. */
+  /** Creates a client for push, which is not connected yet; undefined if its options are unknown. */
   readonly createListener: (() => PostgresListener) | undefined;
   /** Ends calls in progress, and its own pool; later calls are `unavailable`. */
   close(): Promise<void>;

@@ -10,13 +10,14 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   ['denied', 'the server refused the user', '28000 28P01'],
   ['denied', 'the user lacks a permission on the table', '42501'],
 
-  // Not absent: a ring may be created only if its table shows that it is absent.
+  // This is not absence: a ring may be created only if its table shows that it is absent.
   ['unavailable', 'the table is missing: run the migration', '42P01 3F000'],
   ['unavailable', 'the database is missing', '3D000'],
   ['corrupt', 'the table differs from the one that the migration creates', '42703 42804 42883 42P10 23502'],
   ['too-large', 'the document exceeds the bound of the table', '23514'],
 
-  // Not `read-only`, which means that no server may write through this store: after the failover writes succeed.
+  // This is not `read-only`, which means that no server may write through this store: after the failover writes
+  // succeed.
   ['unavailable', 'the server is read-only: a failover is under way, or the address is wrong', '25006'],
   ['unavailable', 'another transaction changed the row first', '40001 40P01'],
   ['unavailable', 'the disk of the server is full', '53100'],

@@ -3,7 +3,7 @@ import type { PostgresListener, PostgresPool } from './client.ts';
 
 /** The address of the server: exactly one of the two. */
 export interface PostgresSource {
-  /** Your pool; you end it. */
+  /** Your pool, which you end. */
   readonly pool?: PostgresPool;
   /**
    * For convenience: `postgres://user:password@host[:port]/database`. The store then creates a pool of at most 4
@@ -30,7 +30,7 @@ export interface PostgresRingOptions extends PostgresSource {
 
 /** Options of {@link postgresSingleUse}: `pool` or `connectionString`, and the table. */
 export interface PostgresSingleUseOptions extends PostgresSource {
-  /** Like the ring's. Default `sealring_single_use`. */
+  /** The same as for the ring. Default `sealring_single_use`. */
   readonly table?: string;
   /** As in the policy of the ring: how long a token is remembered after it expires. Seconds, 0 to 86 400. Default 300. */
   readonly clockSkewSeconds?: number;
@@ -44,7 +44,7 @@ export interface Settings {
   /** Quoted, for SQL: a name may be a reserved word. */
   readonly table: string;
   readonly name: string;
-  /** For a single-use store. */
+  /** Only for a single-use store. */
   readonly clockSkewMs: number;
   readonly createListener: (() => PostgresListener) | undefined;
 }

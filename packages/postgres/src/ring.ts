@@ -104,7 +104,7 @@ function statementsFor(table: string): Statements {
       FROM (VALUES (1)) AS one LEFT JOIN ${table} AS ring ON ring.name = $1`,
     create: `WITH written AS (INSERT INTO ${table} (name, document, revision) VALUES ($1, $2, gen_random_uuid())
       ON CONFLICT (name) DO NOTHING RETURNING revision) ${told}`,
-    // Compared as text: as a UUID, other spellings of it would be equal.
+    // The revision is compared as text: as a UUID, other spellings of it would be equal.
     replace: `WITH written AS (UPDATE ${table} SET document = $2, revision = gen_random_uuid()
       WHERE name = $1 AND revision::text = $4 RETURNING revision) ${told}`,
   };

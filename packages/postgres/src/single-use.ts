@@ -4,7 +4,10 @@ import { connectionOf } from './connection.ts';
 import { type PostgresSingleUseOptions, readSingleUseOptions } from './options.ts';
 
 const OWNER = 'postgresSingleUse';
-/** Expired rows a claim removes: more than the one it adds, so that the table shrinks back after a peak. */
+/**
+ * Number of expired rows that a claim removes. It is higher than the one row that a claim adds, so that the table
+ * shrinks after a peak.
+ */
 const REMOVED_PER_CLAIM = 16;
 const ATTEMPTS = 3;
 
@@ -43,7 +46,7 @@ export function postgresSingleUse(options: PostgresSingleUseOptions): Required<S
         const outcome = await connection.query(undefined, { text, values: [id, leftMs] });
         if (!('failure' in outcome)) return outcome.answer.length > 0;
         const { kind, detail, serviceCode } = outcome.failure;
-        // Above READ COMMITTED: it was rolled back, so nothing is claimed yet.
+        // At an isolation level above READ COMMITTED, the transaction was rolled back, so nothing is claimed yet.
         if (serviceCode !== '40001' || attempt >= ATTEMPTS)
           throw new SingleUseStoreError(kind, detail, { serviceCode });
       }

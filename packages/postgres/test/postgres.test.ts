@@ -4,7 +4,7 @@ import { inspect } from 'node:util';
 import { RingConflictError, type RingStoreErrorKind } from '@sealring/core';
 import { Client, Pool } from 'pg';
 import { afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
-// @boundaries-ignore the servers of the tests are shared, and no package
+// @boundaries-ignore the servers that the tests share are not a package
 import { startPostgres } from '../../../test/support/postgres.ts';
 import { migrate, type PostgresPool, postgresRing, schemaSql } from '../src/index.ts';
 
@@ -42,7 +42,7 @@ async function roleWith(pool: Pool, grants: readonly string[], settings: readonl
   return url.href;
 }
 
-// Skipped only where this machine lacks PostgreSQL; under CI=true the set-up fails instead.
+// Skipped only if this machine lacks PostgreSQL; under CI=true the set-up fails instead.
 describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
   beforeAll(async () => {
     const client = new Client({ connectionString });

@@ -3,7 +3,7 @@ import { EventEmitter, once } from 'node:events';
 import { Push } from '@sealring/core/adapter';
 import { Client } from 'pg';
 import { afterEach, describe, expect, inject, test, vi } from 'vitest';
-// @boundaries-ignore the servers of the tests are shared, and no package
+// @boundaries-ignore the servers that the tests share are not a package
 import { startTcpProxy, type TcpProxy } from '../../../test/support/tcp-proxy.ts';
 import type { PostgresListener } from '../src/index.ts';
 import { channelOf, pushListener } from '../src/push.ts';
@@ -29,7 +29,7 @@ async function notifier(channel: string): Promise<() => Promise<unknown>> {
   return () => client.query(`NOTIFY "${channel}"`);
 }
 
-test('a listener reports writes, and its loss; its channel is that of the ring alone', async () => {
+test('a listener reports writes and its own loss, and its channel belongs to the ring alone', async () => {
   const calls: unknown[] = [];
   const note = async (...call: unknown[]): Promise<void> => void calls.push(call);
   const unref = (): void => void calls.push(['unref']);

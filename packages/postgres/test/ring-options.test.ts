@@ -168,7 +168,7 @@ test('no text, cause or property of the client’s error is in the store’s err
   expect(inspect(error, { depth: null, showHidden: true })).not.toContain('canary');
 });
 
-test('a connection returns to the pool after an answer, and before a statement that was abandoned; else it ends', async () => {
+test('a connection returns to the pool after an answer, or before a statement that was abandoned; otherwise it ends', async () => {
   const released: unknown[] = [];
   const answers: (() => Promise<{ readonly rows: readonly unknown[] }>)[] = [];
   const client = Object.assign(new EventEmitter(), {

@@ -124,7 +124,7 @@ def document(keys: Sequence[MadeKey], *, ring: str = RING, **more: object) -> st
 
 
 class Store:
-    """A ring store with knobs."""
+    """A ring store with settings for faults."""
 
     kind = "test"
 
@@ -157,7 +157,7 @@ class Store:
 
 
 class Kms:
-    """A local key wrapper with knobs."""
+    """A local key wrapper with settings for faults."""
 
     provider = "local"
     supports = Supports()
@@ -276,7 +276,7 @@ def miss(codec: KmsCodec) -> None:
 
 
 def ms_until_next(codec: KmsCodec) -> float:
-    """Until the next pass."""
+    """The time until the next pass."""
     due = codec._keeper.turns.next_timer_ms
     assert due is not None
     return due - codec._view.now().steady_ms

@@ -63,7 +63,7 @@ class Raising:
 
 
 class GcpKms:
-    """Answers as Cloud KMS; `change` spoils an answer."""
+    """Answers like Cloud KMS; `change` spoils an answer."""
 
     def __init__(self) -> None:
         self.kept: dict[bytes, bytes] = {}

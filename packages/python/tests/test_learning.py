@@ -631,7 +631,7 @@ def test_a_key_from_the_future_is_not_used(fleet: Fleet) -> None:
         fleet.publish([fleet.first, fleet.key(4_500, created_ms=ahead)])
         codec.refresh()
         assert len(codec.health().keys) == 1
-        # Checked again by a later time.
+        # It is checked again with a later time.
         fleet.clock.advance(3_600)
         codec.refresh()
         assert len(codec.health().keys) == 2
@@ -660,7 +660,7 @@ def test_a_pin_does_without_older_keys(fleet: Fleet) -> None:
 
 def test_f25_a_ring_of_another_name_does_not_start(fleet: Fleet) -> None:
     start_refused(fleet.reader(ring_name="orders"))
-    # Renamed by an attacker who can write the store: its wraps are bound to the name.
+    # An attacker who can write the store renames the key, but its wraps are bound to the name.
     fleet.store.text = document([fleet.first], ring="orders")
     start_refused(fleet.reader(ring_name="orders"))
 
@@ -824,7 +824,7 @@ def test_goes_over_to_no_younger_ring_to_no_dead_one_and_not_after_store_outage(
             with pytest.raises(RingStoreError):
                 codec.refresh()
             assert codec.seal(b"x")[4:16] == fleet.first.id
-        # Again: a key that was unwrapped in vain is not reused.
+        # Try again: a key that was unwrapped in vain is not reused.
         fleet.publish([revoked(dead, fleet.clock.wall)], claim="A" * 22)
         with pytest.raises(RingStoreError):
             codec.refresh()

@@ -107,7 +107,7 @@ def test_f10_a_disabled_key_stops_a_running_reader(fleet: Fleet) -> None:
         fleet.clock.advance(900)
         run_pass(codec)
         assert codec.health().status == "degraded"
-        # Called again soon, but not sooner than a refusal counts.
+        # The KMS is called again soon, but not before a refusal counts.
         assert ms_until_next(codec) == 10_000
         codec.seal(b"x")
         fleet.clock.advance(10)

@@ -149,7 +149,7 @@ def test_the_location_of_a_store_names_its_place_and_contains_no_secret(
 
 
 def chained(error: Exception) -> Exception:
-    """As an SDK raises it."""
+    """An error as an SDK raises it."""
     try:
         try:
             raise error

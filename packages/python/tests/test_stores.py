@@ -175,7 +175,7 @@ def test_only_s3s_own_word_is_absence(s3: S3) -> None:
 
 
 class Redis:
-    """Prepared answers: a failure is raised, anything else returned."""
+    """Prepared answers: a failure is raised, and anything else is returned."""
 
     def __init__(self, *answers: object) -> None:
         self.answers = list(answers)

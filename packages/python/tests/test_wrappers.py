@@ -374,5 +374,5 @@ def test_a_missing_region_names_the_variable_that_boto3_reads(
 
 @pytest.mark.parametrize("key", [bytes(range(31)), os.urandom(32).hex(), "a sentence", b"x" * 40])
 def test_a_wrong_master_key_is_told_what_prints_a_right_one(key: bytes | str) -> None:
-    with pytest.raises(ValueError, match='give .*"openssl rand -base64 32" prints'):
+    with pytest.raises(ValueError, match='pass .*"openssl rand -base64 32"'):
         LocalKeyWrapper(master_key=key)

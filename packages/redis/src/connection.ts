@@ -9,7 +9,7 @@ const LONGEST_BACKOFF_MS = 2_000;
 /** A call ends before the deadline of the ring, which is the same by default and does not know why there was no answer. */
 const SHARE_OF_TIMEOUT = 0.9;
 
-/** The connection of the stores to the server: the caller's client, or one of their own. */
+/** The connection of the stores to the server: the caller's client, or their own. */
 export interface Connection {
   readonly client: RedisClient;
   /** Runs one call, connected and with a deadline. Never rejects. */

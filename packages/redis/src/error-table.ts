@@ -55,7 +55,7 @@ export function classify(error: unknown): Failure {
 /** The code of an error reply; undefined for anything without one. */
 export function codeOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
-  // A missing permission inside a script has no code of its own in Redis 7 (acl.c, script.c).
+  // A missing permission inside a script has no separate code in Redis 7 (acl.c, script.c).
   if (/^ERR (?:The user executing the script can't|ACL failure in script)/.test(error.message)) return 'NOPERM';
   return /^([A-Z]{2,32})(?: |$)/.exec(error.message)?.[1];
 }

@@ -106,7 +106,7 @@ function storedRing(status: string, revision: string, document: unknown): Stored
   return { document: read.answer, revision };
 }
 
-/** Without the user and the password that the URL can contain. */
+/** The location without the user and the password that the URL can contain. */
 function locationOf(source: RedisClient | string, key: string): string {
   if (typeof source !== 'string') return `redis key ${key}`;
   const { protocol, host } = new URL(source);

@@ -15,7 +15,9 @@ export interface Script {
 /** A longer revision was not written by this store. */
 const MAX_REVISION_LENGTH = 64;
 
-/** `revision`: that of the key's value, whose type is `kind`; `foreign` for a value that no ring store wrote. */
+/**
+ * `revision`: the revision of the key's value, whose type is `kind`; `foreign` for a value that no ring store wrote.
+ */
 const REVISION = `
 local revision = 'foreign'
 if kind == 'hash' then
@@ -25,7 +27,7 @@ end
 `;
 
 /**
- * KEYS: the ring. ARGV: most bytes of a document.
+ * KEYS: the ring. ARGV: the maximum number of bytes of a document.
  *
  * Only a primary answers: a replica may be behind, and a key that it does not have yet is not absent. Sizes are
  * checked before the values, so that one over the limit is never sent. The server's time is included if the user has

@@ -1,6 +1,6 @@
 import { createClient } from 'redis';
 import { afterEach, expect, inject, test } from 'vitest';
-// @boundaries-ignore the servers of the tests are shared, and no package
+// @boundaries-ignore the servers that the tests share are not a package
 import { startTcpProxy } from '../../../test/support/tcp-proxy.ts';
 import { reconnectionMs } from '../src/connection.ts';
 import { redisRing, redisSingleUse } from '../src/index.ts';

@@ -3,7 +3,7 @@ import { EventEmitter, once } from 'node:events';
 import { Push } from '@sealring/core/adapter';
 import { createClient } from 'redis';
 import { afterEach, describe, expect, inject, test, vi } from 'vitest';
-// @boundaries-ignore the servers of the tests are shared, and no package
+// @boundaries-ignore the servers that the tests share are not a package
 import { startTcpProxy } from '../../../test/support/tcp-proxy.ts';
 import type { RedisSubscriber } from '../src/index.ts';
 import { pushListener } from '../src/push.ts';

@@ -4,9 +4,9 @@ import { inspect } from 'node:util';
 import { RingConflictError, type RingStoreErrorKind } from '@sealring/core';
 import { createClient, createClientPool } from 'redis';
 import { afterEach, describe, expect, inject, test } from 'vitest';
-// @boundaries-ignore the servers of the tests are shared, and no package
+// @boundaries-ignore the servers that the tests share are not a package
 import { startRedis, type TestServer } from '../../../test/support/redis.ts';
-// @boundaries-ignore the servers of the tests are shared, and no package
+// @boundaries-ignore the servers that the tests share are not a package
 import { startTcpProxy } from '../../../test/support/tcp-proxy.ts';
 import { type RedisClient, redisRing, redisSingleUse } from '../src/index.ts';
 
@@ -44,7 +44,7 @@ async function rightsOfReadme(): Promise<(user: string, key: string) => string> 
 
 const freshKey = (): string => `test:${randomUUID()}`;
 
-// Skipped only where this machine lacks Redis; under CI=true the set-up fails instead.
+// Skipped only if this machine lacks Redis; under CI=true the set-up fails instead.
 describe.skipIf(url === '')('redisRing on Redis', () => {
   test.each([2, 3] as const)('the caller’s client is used and not closed (RESP %i)', async (RESP) => {
     const client = await connected(url, { RESP });

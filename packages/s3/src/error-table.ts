@@ -13,7 +13,8 @@ export interface Identity {
   readonly revision: string;
 }
 
-const DENIED = 'S3 refused the call; without the permission to list the bucket, also for an object that does not exist';
+const DENIED =
+  'S3 refused the call; without the permission to list the bucket, it also does so for an object that does not exist';
 const CREDENTIALS = 'the credentials are missing, wrong or expired';
 const REQUEST = 'S3 does not accept the request: check bucket, key and expectedBucketOwner';
 const BUSY = 'S3 cannot serve requests at the moment';
@@ -30,7 +31,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
     credentials: { kind: 'denied', detail: CREDENTIALS },
     expired: { kind: 'unavailable', detail: CREDENTIALS },
     clock: { kind: 'unavailable', detail: "this machine's clock differs from the service's" },
-    // No kind of its own: the caller may not do this, and a retry cannot help.
+    // It has no separate kind: the caller may not do this, and a retry cannot help.
     request: { kind: 'denied', detail: REQUEST },
     throttled: { kind: 'unavailable', detail: BUSY },
     busy: { kind: 'unavailable', detail: BUSY },
@@ -73,8 +74,7 @@ const BY_STATUS = vendorError.errorTable<Failure['kind']>([
  * Classifies a rejection of the SDK. Reads `name`, `code`, `$metadata.httpStatusCode`, and `$response.body` of an
  * answer that the SDK could not parse: never a message, and never the class, which differs between copies of the SDK.
  *
- * Nothing but S3's own NoSuchKey with its 404 is an absent object, not the 404 of a proxy and not that of a bucket that
- * is gone.
+ * Only S3's own 404 NoSuchKey means that the object is absent; the 404 of a proxy or of a missing bucket does not.
  */
 export function classify(error: unknown): Failure {
   const store = { service: 'S3', table: ERROR_TABLE, byStatus: BY_STATUS };

@@ -21,7 +21,7 @@ export interface S3RingOptions {
    * require. Without `client` only; the endpoint itself is `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`. Default false.
    */
   readonly forcePathStyle?: boolean;
-  /** Longest wait for one request, in seconds; 0.01 to 60. A replacing write makes two. Default 5. */
+  /** Longest wait for one request, in seconds; 0.01 to 60. A replacing write makes two requests. Default 5. */
   readonly callTimeoutSeconds?: number;
   /** The 12 digits of the AWS account that owns the bucket; S3 then refuses buckets of other accounts. Default: not checked. */
   readonly expectedBucketOwner?: string;
@@ -36,7 +36,7 @@ export interface Settings {
   readonly bucket: string;
   readonly key: string;
   readonly client: S3RingClient | undefined;
-  /** For the store's own client. */
+  /** A setting of the store's own client. */
   readonly forcePathStyle: boolean;
   readonly timeoutMs: number;
   readonly expectedBucketOwner: string | undefined;
@@ -91,7 +91,7 @@ export function readOptions(options: S3RingOptions): Settings {
 
 // Wider than AWS's current rules: old buckets and other services have upper case and underscores.
 const BUCKET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/;
-// With a Region: a Multi-Region Access Point has none, and may answer from a replica that lags behind.
+// The ARN must have a Region: a Multi-Region Access Point has none, and may answer from a replica that lags behind.
 const ACCESS_POINT = /^arn:aws[a-z-]*:s3:[a-z0-9-]+:\d{12}:accesspoint\/[a-z0-9-]{3,63}$/;
 
 function bucketOf(value: unknown): string {
@@ -106,7 +106,7 @@ function keyOf(value: unknown): string {
   if (bytes === 0 || bytes > MAX_KEY_BYTES || !key.isWellFormed()) {
     throw option.rangeError(`${OWNER}: key must be 1 to ${MAX_KEY_BYTES} bytes of UTF-8, got ${bytes}`);
   }
-  // A proxy may resolve them, and the key would then be that of another object.
+  // A proxy may resolve them, and the key would then belong to another object.
   if (key.split('/').some((part) => part === '.' || part === '..')) {
     throw option.rangeError(`${OWNER}: no part of key may be . or .., got ${option.quote(key)}`);
   }

@@ -56,7 +56,7 @@ export function s3Ring(options: S3RingOptions): RingStore & Required<Pick<RingSt
 /** A ring with the part that a condition can name. */
 interface StoredObject extends StoredRing, Identity {}
 
-// Everything else is in private fields: those of a client appear in inspect(), credentials included.
+// Everything else is in private fields, because inspect() shows the fields of a client, credentials included.
 class S3Ring implements RingStore {
   readonly kind = 's3';
   readonly #settings: Settings;
@@ -134,7 +134,7 @@ class S3Ring implements RingStore {
       if (outcome.answer !== undefined) return { revision: outcome.answer.revision };
       throw new RingStoreError('unavailable', 'the answer to the write did not come from S3');
     }
-    // Absent: the object to replace has been deleted.
+    // The kind is `absent` if the object to replace has been deleted.
     const { kind } = outcome.failure;
     throw kind === 'conflict' || kind === 'absent' ? new RingConflictError() : refusal(outcome.failure);
   }

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import type { RingStoreErrorKind } from '@sealring/core';
 import { RingConflictError } from '@sealring/core';
 import { afterEach, describe, expect, test } from 'vitest';
-// @boundaries-ignore the servers of the tests are shared, and no package
+// @boundaries-ignore the servers that the tests share are not a package
 import type { SeenRequest } from '../../../test/support/http-stub.ts';
 import { s3Ring } from '../src/index.ts';
 import { clientOf, type Stub, sendError, sendObject, startStub } from './s3-stub.ts';

@@ -26,7 +26,7 @@ async function revisionOf(ring: RingStore): Promise<string> {
   return String(Object(error).revision);
 }
 
-// Skipped only where this machine lacks Python; under CI=true the set-up fails instead.
+// Skipped only if this machine lacks Python; under CI=true the set-up fails instead.
 describe.skipIf(moto === '')('@aws-sdk/client-s3 against moto', () => {
   let client: S3Client;
   beforeAll(() => {

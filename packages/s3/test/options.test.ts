@@ -8,7 +8,7 @@ afterEach(() => void vi.restoreAllMocks());
 const bucket = 'payments-sealring';
 const key = 'payments.ring';
 
-// As a caller without types could pass them.
+// Values that a caller without types could pass.
 function untyped(options: unknown): S3RingOptions {
   return Object(options);
 }

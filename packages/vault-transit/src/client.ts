@@ -15,7 +15,7 @@ export interface VaultRequest {
 export interface VaultResponse {
   readonly status: number;
   readonly headers: { get(name: string): string | null };
-  /** Read no further than 64 KiB. */
+  /** Do not read more than 64 KiB. */
   readonly body: AsyncIterable<Uint8Array> | null;
 }
 

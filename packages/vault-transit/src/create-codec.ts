@@ -3,16 +3,19 @@ import { option } from '@sealring/core/adapter';
 import { vaultTransitKeyWrapper } from './key-wrapper.ts';
 import type { VaultTransitKeyWrapperOptions } from './options.ts';
 
-/** Options of {@link createVaultTransitCodec}: those of the key wrapper, and those of `createKmsCodec` except `keyWrapper`. */
+/**
+ * Options of {@link createVaultTransitCodec}: the options of the key wrapper, and the options of `createKmsCodec`
+ * except `keyWrapper`.
+ */
 export interface VaultTransitCodecOptions
   extends Omit<VaultTransitKeyWrapperOptions, 'maxAttempts'>,
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
-  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that something waits for. */
+  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that a caller waits for. */
   readonly maxAttempts?: number | undefined;
 }
 
 /**
- * Makes a codec over a ring whose data keys are wrapped by the transit engine of HashiCorp Vault or OpenBao:
+ * Creates a codec over a ring whose data keys are wrapped by the transit engine of HashiCorp Vault or OpenBao:
  * `vaultTransitKeyWrapper` and `createKmsCodec` in one call. Reads no environment variables, not even `VAULT_ADDR`.
  *
  * @throws {TypeError} for an unknown option or one of a wrong type.

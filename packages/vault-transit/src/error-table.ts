@@ -3,7 +3,7 @@ import { type ServiceFailure, vendorError } from '@sealring/core/adapter';
 /** The meaning of a failure, and the remedy for an operator. */
 export type ErrorRow = Pick<ServiceFailure, 'kind' | 'hint'>;
 
-// A configuration error has no kind of its own. It is `denied`, as in the other key wrappers: the caller may not use
+// A configuration error has no separate kind. It is `denied`, as in the other key wrappers: the caller may not use
 // this key this way, and a retry cannot help.
 const KEY_TYPE = 'the transit key must be of type aes256-gcm96 or chacha20-poly1305, and not derived';
 
@@ -21,7 +21,7 @@ export const REFUSALS: readonly (ErrorRow & { readonly text: RegExp })[] = Objec
     text: /^invalid ciphertext: (?:no prefix|wrong number of fields|could not decode base64|version number could not be decoded|unable to decrypt)$/,
     kind: 'corrupt',
   },
-  // Not `corrupt`: a standby node that serves reads can be behind the one that has rotated the key.
+  // This is not `corrupt`: a standby node that serves reads can be behind the one that has rotated the key.
   {
     text: /^invalid ciphertext: version is too new$/,
     kind: 'unavailable',
@@ -75,7 +75,7 @@ function rowOf(status: number | undefined, body: string): ErrorRow {
   return refusal ?? STATUSES[status] ?? { kind: vendorError.kindOfStatus(status) };
 }
 
-/** Of `{ "errors": ["…"] }`. */
+/** The row for an answer `{ "errors": ["…"] }`. */
 function refusalIn(body: string): ErrorRow | undefined {
   const errors = vendorError.property(parseJson(body), 'errors');
   if (!Array.isArray(errors)) return undefined;

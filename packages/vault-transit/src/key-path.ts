@@ -1,8 +1,8 @@
 /** A transit key, and where to call it. */
 export interface TransitKey {
   /**
-   * Namespace, mount, `keys` and name: `team/transit/keys/payments`, as in `bao read`. The same at every address of a
-   * Vault: a fleet may reach one under several.
+   * Namespace, mount, `keys` and name: `team/transit/keys/payments`, as in `bao read`. It is the same at every address
+   * of a Vault: a fleet may reach one Vault at several addresses.
    */
   readonly path: string;
   /** Namespace and mount: `team/transit`. */

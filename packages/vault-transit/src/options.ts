@@ -14,7 +14,7 @@ export interface VaultTransitKeyWrapperOptions {
   readonly namespace?: string | undefined;
   /** The token, or a function that returns one, called for every request. Required unless there is a `client`. */
   readonly token?: VaultToken | undefined;
-  /** Makes the requests; you own it. Default: the platform's `fetch`. */
+  /** The client that makes the requests; you own it. Default: the platform's `fetch`. */
   readonly client?: VaultClient | undefined;
   /**
    * Whole paths of replaced transit keys whose wrapped keys may still be unwrapped, `team/transit/keys/old`; 0 to 64.

@@ -4,12 +4,12 @@ import type { VaultResponse, VaultToken } from './client.ts';
 import { classifyAnswer, parseJson } from './error-table.ts';
 import { isToken, type Settings } from './options.ts';
 
-/** Longest answer that is read. One of the transit engine has less than 1 KiB. */
+/** Longest answer that is read. An answer of the transit engine has less than 1 KiB. */
 const MAX_ANSWER_BYTES = 65_536;
 
 const NO_TOKEN: ServiceFailure = Object.freeze({
   kind: 'unavailable',
-  hint: 'the token function failed, or gave something other than 1 to 8192 visible ASCII characters',
+  hint: 'the token function failed, or returned something other than 1 to 8192 visible ASCII characters',
 });
 
 /** Vault's answer with 200. */
@@ -22,7 +22,7 @@ export interface TransitAnswer {
   readonly date: string | null;
 }
 
-/** One POST, one answer. Rejects only with what the client rejects with. */
+/** One POST, one answer. Rejects only with the client's own error. */
 export async function request(
   { address, client, token }: Settings,
   path: string,
@@ -70,13 +70,13 @@ async function currentToken(token: VaultToken): Promise<string | undefined> {
   }
 }
 
-/** Undefined for a body that is too long. Leaving the loop cancels the rest of it. */
+/** Undefined for a body that is too long. Leaving the loop cancels the rest of the body. */
 async function readText({ body }: VaultResponse): Promise<string | undefined> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let text = '';
   let length = 0;
   for await (const chunk of body ?? []) {
-    if (!types.isUint8Array(chunk)) throw new TypeError('the client gave something other than bytes');
+    if (!types.isUint8Array(chunk)) throw new TypeError('the client returned something other than bytes');
     length += chunk.length;
     if (length > MAX_ANSWER_BYTES) return undefined;
     text += decoder.decode(chunk, { stream: true });
@@ -85,7 +85,7 @@ async function readText({ body }: VaultResponse): Promise<string | undefined> {
   return text + decoder.decode();
 }
 
-// Also 204: an engine that stored the request answers so.
+// This includes 204: an engine that stored the request answers in this way.
 function isSuccess(status: number): boolean {
   return Number.isInteger(status) && status >= 200 && status <= 299;
 }

@@ -1,6 +1,6 @@
 import type { KeyWrapper, WrappedKey } from '@sealring/core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-// @boundaries-ignore what the tests of all packages share is no package
+// @boundaries-ignore code that the tests of all packages share is not a package
 import { leaksIn as leaksOfKey, rejectionOf, spellingsOf } from '../../../test/support/leaks.ts';
 import { vaultTransitKeyWrapper } from '../src/index.ts';
 import { context } from './fixture.ts';

@@ -5,7 +5,7 @@ import { type VaultTransitKeyWrapperOptions, vaultTransitKeyWrapper } from '../s
 
 /** The OpenBao that all test files share. */
 export const openbao = inject('openbao');
-/** Skipped only where this machine cannot run it; under CI=true the set-up fails instead. */
+/** Skipped only if this machine cannot run it; under CI=true the set-up fails instead. */
 export const hasOpenBao = openbao.address !== '';
 
 export const context = {
@@ -49,7 +49,7 @@ export async function rotateKey(name: string): Promise<void> {
   await operate('POST', `transit/keys/${name}/rotate`);
 }
 
-/** Makes a token with one policy of these rules only. */
+/** Creates a token with one policy of these rules only. */
 export async function newToken(
   policy: string,
   options: { namespace?: string; ttlSeconds?: number } = {},

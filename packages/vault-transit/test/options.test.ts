@@ -5,7 +5,7 @@ import { context, sampleKey } from './fixture.ts';
 
 const good = { address: 'https://vault.example.com:8200', keyId: 'payments', token: 'hvs.canary-token' };
 
-// As a caller without types could pass them.
+// Values that a caller without types could pass.
 function untyped(options: unknown): VaultTransitKeyWrapperOptions {
   return options as VaultTransitKeyWrapperOptions;
 }

@@ -109,7 +109,7 @@ describe.skipIf(!hasOpenBao)('least privilege, as OpenBao enforces it', () => {
   });
 });
 
-/** As in the README: the base64 of the start of the context, up to whole groups of three bytes. */
+/** The same as in the README: the base64 of the start of the context, up to whole groups of three bytes. */
 function ringPrefix(ringName: string): string {
   const start = Buffer.from(`{"sealring:purpose":"data-key","sealring:ring":"${ringName}","sealring:times":"`);
   return start.subarray(0, start.length - (start.length % 3)).toString('base64');

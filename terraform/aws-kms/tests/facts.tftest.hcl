@@ -82,7 +82,7 @@ run "bucket" {
   }
   assert {
     condition     = aws_s3_bucket_policy.ring[0].policy == output.bucket_policy
-    error_message = "The policy of the output must be the bucket's."
+    error_message = "The policy of the output must be the policy of the bucket."
   }
 }
 
@@ -175,7 +175,7 @@ run "alarms" {
   }
   assert {
     condition     = contains(jsondecode(aws_cloudwatch_event_rule.key_changed[0].event_pattern).detail.requestParameters.keyId, output.key_id)
-    error_message = "Only of this key."
+    error_message = "Only events of this key must be reported."
   }
   assert {
     condition     = tolist(aws_cloudwatch_event_target.key_changed[*].arn) == var.alarm_topic_arns

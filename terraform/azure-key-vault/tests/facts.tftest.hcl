@@ -73,7 +73,7 @@ run "store" {
       !azurerm_storage_account.ring.local_user_enabled,
       azurerm_storage_account.ring.default_to_oauth_authentication,
     ])
-    error_message = "There must be no other identities than those of Entra."
+    error_message = "Only identities of Entra must be allowed."
   }
   assert {
     condition = alltrue([
@@ -122,15 +122,15 @@ run "firewall" {
   }
   assert {
     condition     = azurerm_key_vault.this.public_network_access_enabled && azurerm_storage_account.ring.public_network_access_enabled
-    error_message = "A range must be let in."
+    error_message = "A range must be allowed."
   }
   assert {
     condition     = azurerm_key_vault.this.network_acls[0].ip_rules == toset(var.allowed_ip_ranges) && azurerm_storage_account.ring.network_rules[0].ip_rules == toset(var.allowed_ip_ranges)
-    error_message = "The given ranges, and no others, must be let in."
+    error_message = "Only the given ranges must be allowed."
   }
   assert {
     condition     = azurerm_key_vault.this.network_acls[0].virtual_network_subnet_ids == toset(var.allowed_subnet_ids) && azurerm_storage_account.ring.network_rules[0].virtual_network_subnet_ids == toset(var.allowed_subnet_ids)
-    error_message = "The given subnets, and no others, must be let in."
+    error_message = "Only the given subnets must be allowed."
   }
   assert {
     condition     = azurerm_key_vault.this.network_acls[0].default_action == "Deny" && azurerm_storage_account.ring.network_rules[0].default_action == "Deny"
@@ -308,6 +308,6 @@ run "outputs" {
   }
   assert {
     condition     = output.key_id == output.codec_options.keyId && output.sign_key_id == output.codec_options.signKeyId
-    error_message = "The keys of the outputs must be the codec's."
+    error_message = "The keys of the outputs must be the keys of the codec."
   }
 }

@@ -1,4 +1,4 @@
-# What the module creates, on a mocked provider. Planned only: the key cannot be destroyed, not even by a test.
+# What the module creates, on a mocked provider. The test only plans: the key cannot be destroyed, not even by a test.
 
 mock_provider "google" {
   source          = "./tests/mocks"
@@ -178,11 +178,11 @@ run "alerts" {
         google_logging_metric.decrypts[*].filter,
       ) : strcontains(filter, "protoPayload.resourceName=~\"^${output.key_name}(/cryptoKeyVersions/[0-9]+)?$\"")
     ])
-    error_message = "Only of this key."
+    error_message = "Only events of this key must be reported."
   }
   assert {
     condition     = strcontains(one(one(google_monitoring_alert_policy.by_entry["decrypt_denied"].conditions).condition_matched_log).filter, "protoPayload.status.code=7")
-    error_message = "Only a denied decrypt is one."
+    error_message = "Only a denied decrypt must count."
   }
   assert {
     condition = alltrue([

@@ -27,7 +27,8 @@ export function encryptionSdk(): Contender {
     maxAge: 3_600_000,
     maxMessagesEncrypted: 2 ** 32,
   });
-  // Without the signature of its default, which a state needs as little as Sealring's tokens do.
+  // The suite has no signature, which the SDK adds by default: a state does not need one, and Sealring's tokens have
+  // none either.
   const suiteId = AlgorithmSuiteIdentifier.ALG_AES256_GCM_IV12_TAG16_HKDF_SHA512_COMMIT_KEY;
   return {
     note: 'caching materials manager, raw AES keyring, no signatures',

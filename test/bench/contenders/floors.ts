@@ -13,7 +13,7 @@ interface Sealed {
 
 /**
  * The cipher's own calls with a KeyObject and a fixed nonce: a lower bound for everything on node:crypto. Its
- * associated data are as long as those of a native token, 49 bytes: with fewer it would be the floor of another format.
+ * associated data are as long as in a native token, 49 bytes: with fewer bytes it would be the floor of another format.
  */
 export function bareCipher(): Contender {
   const key = createSecretKey(randomBytes(32));

@@ -69,7 +69,7 @@ const STEPS = [1, 2, 5];
 const FINE_STEPS = [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9];
 const COARSE_STEPS = [1];
 
-/** From a round number below all values to one above them; 1 is always within. */
+/** A scale from a round number below all values to a round number above them; it always includes 1. */
 export function ratioScale(values: readonly number[], start: number, end: number): RatioScale {
   const [least, most] = [Math.min(1, ...values), Math.max(1, ...values)];
   const span = most / least;
@@ -84,7 +84,9 @@ export function ratioScale(values: readonly number[], start: number, end: number
   };
 }
 
-/** The same positions, moved apart until neighbours are at least `least` apart. In the given order. */
+/**
+ * The same positions, moved apart until neighbours are at least `least` apart. The positions are in the given order.
+ */
 export function apart(places: readonly number[], least: number, most: number): readonly number[] {
   const order = places.map((place, index) => ({ place, index })).toSorted((a, b) => a.place - b.place);
   for (const [i, one] of order.entries()) {

@@ -34,7 +34,7 @@ function tokenPath({ contenders, costs }: TokenPathReport): readonly string[] {
       ['contender', 'what it is'],
       contenders.map(({ name, note }) => [safe(name), safe(note)]),
     ),
-    `All columns but the token are times ${OURS}: first batches with their 95 % bounds, then single operations at p50, p99 and p99.9. A dash means that too few were timed; the limit then uses their p99, which is the smaller number. Collecting is the share of its own time that a contender spends on garbage collection. The token is in characters, that of the bare cipher in bytes.`,
+    `All columns but the token are times ${OURS}: first batches with their 95 % bounds, then single operations at p50, p99 and p99.9. A dash means that too few were timed; the limit then uses their p99, which is the smaller number. Collecting is the share of its own time that a contender spends on garbage collection. The size of a token is in characters; for the bare cipher it is in bytes.`,
     ...sizes.flatMap((bytes) => OPERATIONS.map((operation) => sizeTable(costs, bytes, operation))),
   ];
 }

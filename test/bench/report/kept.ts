@@ -47,7 +47,7 @@ async function readPart(path: string): Promise<unknown> {
   return text === undefined ? undefined : JSON.parse(text);
 }
 
-/** By the current limits; undefined for a part that was not measured. */
+/** The verdicts by the current limits; undefined for a part that was not measured. */
 export function verdictsOn(kept: KeptParts, name: PartName): readonly Verdict[] | undefined {
   const report = kept[name]?.report;
   // Maps a part's name to its own report and its own limits.

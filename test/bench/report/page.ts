@@ -50,7 +50,7 @@ function summary(kept: KeptParts): string {
   return table(['part', 'limits', 'met', 'not met', 'measured'], rows);
 }
 
-/** At the top: limits that are not met, and parts that are not measured. */
+/** The text at the top: limits that are not met, and parts that are not measured. */
 function notMet(kept: KeptParts): string {
   const failed = PART_NAMES.flatMap((name) =>
     (verdictsOn(kept, name) ?? [])
@@ -90,9 +90,9 @@ function section(kept: KeptParts, name: PartName): string {
 
 const INTRODUCTIONS: Readonly<Record<PartName, string>> = {
   'token-path':
-    'Seal and unseal of the same payloads. Each contender has a process of its own, which works only during its turns; for asynchronous ones, the time until the result counts. The floors: the *bare cipher* is AES-256-GCM of `node:crypto` alone, and the *plain codec*, which is written by hand, adds a random nonce and base64url.',
+    'Seal and unseal of the same payloads. Each contender has its own process, which works only during its turns; for asynchronous ones, the time until the result counts. The floors: the *bare cipher* is AES-256-GCM of `node:crypto` alone, and the *plain codec*, which is written by hand, adds a random nonce and base64url.',
   boundary:
-    'A call of two rounds over a socket, from the official client to a server of the SDK: with the boundary that seals and checks `requestState`, and without it, by turns.',
+    'A call of two rounds over a socket, from the official client to a server of the SDK: with the boundary that seals and checks `requestState`, and alternately without it.',
   'fleet-costs':
     'Calls to the KMS and to the store, counted: by tokens, by a member in a day, by a start, and by many starts at once.',
   growth:

@@ -36,7 +36,7 @@ const part = <Report, Options>(one: Part<Report, Options>) => ({
 /** The sizes that the limits are about. */
 const TOKENS = 1e7;
 
-/** In the order of the page. */
+/** The parts in the order of the page. */
 export const PARTS = {
   'token-path': part({
     title: 'Token path',

@@ -45,7 +45,7 @@ const legend = (names: readonly string[], x: number): string =>
     )
     .join('\n');
 
-/** Every contender compared with Sealring, at the size that the limits are about. */
+/** Every contender compared with Sealring, at the size to which the limits apply. */
 function leads({ costs, headlineBytes }: TokenPathReport): string {
   const shown = costs.filter(({ bytes, contender }) => bytes === headlineBytes && contender !== OURS);
   const names = [...new Set(shown.map(({ contender }) => contender))];

@@ -24,7 +24,7 @@ export function measuredShown({ measured }: Verdict): string {
   return Number.isFinite(measured) ? numberShown(measured) : 'not measured';
 }
 
-/** As in a cell: alone, with its bounds, a share, `1 of 2`, or none. */
+/** A number as in a cell: alone, with its bounds, a share, `1 of 2`, or none. */
 const NUMBER = /^(?:\**-?\d+(?:\.\d+)?(?:$|[ *])|–$|not measured$)/;
 
 /** A Markdown table. Columns of numbers are aligned right. */

@@ -12,7 +12,7 @@ import { freePort } from '../../support/redis.ts';
 
 type ClientConfig = ConstructorParameters<typeof KMSClient>[0];
 
-/** Wrappers of two KMS keys in one region, each with a client of its own; nothing answers at `closed`. */
+/** Wrappers of two KMS keys in one region, each with its own client; nothing answers at `closed`. */
 export function awsTarget(
   name: string,
   [own, other]: readonly [string, string],
@@ -55,7 +55,7 @@ export async function localstackKeys(endpoint: string) {
   return { own, other, control, closed: await nobody(), config };
 }
 
-/** A moto of its own, which enforces policies from now on, but no key states. */
+/** A separate moto server, which enforces policies from now on, but no key states. */
 export async function motoTarget(endpoint: string): Promise<KeyWrapperTarget> {
   const member = await createUser(endpoint, 'member', ['kms:*']);
   const stranger = await createUser(endpoint, 'stranger', []);
@@ -74,7 +74,7 @@ export async function motoTarget(endpoint: string): Promise<KeyWrapperTarget> {
   };
   const config = {
     ...emulatorConfig(endpoint, member),
-    // Already expired: the client requests new ones for every call.
+    // The credentials have already expired, so the client requests new ones for every call.
     credentials: async () => ({ ...caller, expiration: new Date(0) }),
     closed: await nobody(),
   };

@@ -14,11 +14,11 @@ type Options5 = ConstructorParameters<typeof KeyManagementServiceClient5>[0];
 function sdkClient(version: (typeof SDK_VERSIONS)[number], port: number): Client {
   const options = clientOptions({ host: '127.0.0.1', port });
   if (version === '6.3') return new KeyManagementServiceClient(options);
-  // Each major version has a copy of these types of its own.
+  // Each major version has its own copy of these types.
   return new KeyManagementServiceClient5(options as unknown as Options5);
 }
 
-/** Wrappers of two keys, each with a client of its own. */
+/** Wrappers of two keys, each with its own client. */
 export function gcpTargetOf(
   name: string,
   [own, other]: readonly [string, string],

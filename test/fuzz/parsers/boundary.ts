@@ -165,7 +165,7 @@ function checkState(state: string | null): void {
     throw new Fault('unsealed a payload that was never sealed');
 }
 
-/** Invalid JSON never gets there. */
+/** Invalid JSON never reaches the boundary. */
 function parsed(json: string): unknown {
   try {
     return JSON.parse(json);

@@ -24,7 +24,7 @@ export async function programParsers(): Promise<readonly Parser[]> {
 
 /**
  * A configuration is a module with any exports. The module is loaded once, and exports the input, as JSON; the text `ƒ`
- * stands for a function.
+ * represents a function.
  */
 async function settingsFile(): Promise<Parser> {
   const { loadConfigFile } = await internal<ConfigFileModule>('cli/src/settings/config-file.ts');

@@ -195,7 +195,9 @@ function withIds(document: string, keys: readonly Held[]): string {
   return ids.reduce((changed, id, i) => changed.replaceAll(id, keys[i]?.id ?? id), document);
 }
 
-/** After the MACs: computes the valid ones that known keys can make, and has a member read and write. */
+/**
+ * Covers the code behind the MACs: computes the valid MACs that known keys can make, and has a member read and write.
+ */
 async function certification() {
   const { parseDocument, encodeDocument } = await internal<DocumentModule>('core/src/ring/document.ts');
   const { voucherOf, wrapMacOf, ancestorsMacOf, certificateOf } = await internal<CertificatesModule>(

@@ -21,9 +21,9 @@ import { migrate, postgresRing } from '@sealring/postgres';
 import { redisRing } from '@sealring/redis';
 import { s3Ring } from '@sealring/s3';
 import { Client } from 'pg';
-// @boundaries-ignore the example is what is tried here
+// @boundaries-ignore the example is under test here
 import { keyWrapperFor } from '../../../docs/examples/main-job/kms.ts';
-// @boundaries-ignore the example is what is tried here
+// @boundaries-ignore the example is under test here
 import type { KmsSettings } from '../../../docs/examples/main-job/messages.ts';
 
 // A user's server, on each service in `SERVICES`: prints one line of JSON for each.

@@ -1,8 +1,8 @@
-// @boundaries-ignore what an adversary forges is made by the core's own parts
+// @boundaries-ignore an adversary forges documents with the core's own code
 import type { DataKey } from '../../../packages/core/src/keys/data-key.ts';
-// @boundaries-ignore what an adversary forges is made by the core's own parts
+// @boundaries-ignore an adversary forges documents with the core's own code
 import { ancestorsMacOf, certificateOf, voucherOf, wrapMacOf } from '../../../packages/core/src/ring/certificates.ts';
-// @boundaries-ignore what an adversary forges is made by the core's own parts
+// @boundaries-ignore an adversary forges documents with the core's own code
 import { formatTime, wrapContext } from '../../../packages/core/src/ring/document.ts';
 import type { Dice } from '../dice.ts';
 import { FORBIDDEN } from '../services.ts';
@@ -203,7 +203,7 @@ function parsed(text: string): Document | undefined {
   }
 }
 
-/** As the format spells it; unknown members come last. */
+/** The document with its members in the order of the format; unknown members come last. */
 export function inOrder({ format, ring, claim, keys, ...unknown }: Document): object {
   return {
     format,
@@ -411,7 +411,7 @@ const WRAPPING_EDITS: readonly Edit[] = [
     if (key !== undefined) composer.vouch(entry, key.held);
     document.keys.push(entry);
   },
-  // An attacker's key that claims to succeed those of the ring, with any vouchers.
+  // An attacker's key that claims to succeed the keys of the ring, with any vouchers.
   (document, composer) => {
     const key = ownKey(composer);
     const entry = composer.wrappedEntry(key);

@@ -44,7 +44,7 @@ export async function runEpisode(
   if (powers === undefined) throw new RangeError(`unknown adversary ${JSON.stringify(adversary)}`);
   const { world, oracle, attacker, calls, attackedMs } = await attack(powers, options, listener);
   if (oracle.violationCount === 0 && !powers.writes) {
-    // Compares the calls that the attacker causes with those of the same fleet without an attacker.
+    // Compares the calls that the attacker causes with the calls of the same fleet without an attacker.
     const without = await attack(NOTHING, options, {});
     judgeCalls(oracle, calls, without.calls, { members: options.members, attackedMs });
     end(without.world);

@@ -1,6 +1,6 @@
-// @boundaries-ignore what an adversary forges is made by the core's own parts
+// @boundaries-ignore an adversary forges documents with the core's own code
 import { sealSealring } from '../../../packages/core/src/formats/sealring.ts';
-// @boundaries-ignore what an adversary forges is made by the core's own parts
+// @boundaries-ignore an adversary forges documents with the core's own code
 import type { DataKey } from '../../../packages/core/src/keys/data-key.ts';
 import type { Dice } from '../dice.ts';
 

@@ -32,7 +32,7 @@ export class Stage {
     this.#powers = powers;
     this.composer = new Composer(world, world.dice, oracle.thefts, powers);
     world.listen(({ kind }) => {
-      // Before any other member reads it.
+      // This happens before any other member reads it.
       if (kind === 'written' && this.#held !== undefined) world.timeline.after(1, () => this.#put());
     });
   }
@@ -180,7 +180,7 @@ function textOf(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
-/** Most entries of a document. */
+/** Maximum number of entries of a document. */
 const MAX_ENTRIES = 64;
 
 export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
@@ -320,7 +320,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.end();
     },
   },
-  /** Forged wraps beside those of the ring. */
+  /** Forged wraps beside the wraps of the ring. */
   'junk-beside-the-wraps': {
     powers: W,
     perform: async (stage) => {
@@ -496,7 +496,7 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       for (let i = 0; i < 52; i++) await stage.operate(stage.member(0), 'rotate');
       const count = stage.current.keys.length;
       if (count > 48) stage.oracle.report('requested rotations stop at 48 keys', `${count} keys`);
-      // Until the ring has room again.
+      // Wait until the ring has room again.
       await stage.pause(14 * HOUR);
     },
   },
@@ -614,7 +614,7 @@ async function filled(stage: Stage): Promise<string> {
   return stage.member(0).codec?.seal(new Uint8Array(3)) ?? '';
 }
 
-/** No member unseals it, every starting member reads one ring, and that has room again at the end. */
+/** No member unseals it, every starting member reads one ring, and the ring has room again at the end. */
 async function refusedByAll(stage: Stage, token: string): Promise<void> {
   const { world, oracle } = stage;
   for (const { codec, name } of world.members) {

@@ -5,7 +5,7 @@ import { HOUR, MINUTE, SECOND, type World } from '../world.ts';
 
 type Unrest = (world: World, oracle: Oracle, dice: Dice) => void;
 
-/** Faults in a fleet during an attack: any that help an attacker. */
+/** Faults in a fleet during an attack: every kind that helps an attacker. */
 const UNRESTS: readonly Unrest[] = [
   (world, _, dice) => {
     const member = world.anyToSpare(dice);

@@ -21,7 +21,7 @@ export interface VaultRequest {
   readonly token: string;
 }
 
-/** The requests that a knob applies to: by default all, without an end. */
+/** The requests that a setting applies to: by default all, without an end. */
 export interface KnobScope {
   readonly times?: number;
   readonly only?: readonly VaultRight[];
@@ -44,7 +44,7 @@ const ALL_RIGHTS: readonly VaultRight[] = ['get', 'wrapKey', 'unwrapKey', 'sign'
 
 /**
  * A Key Vault on a free loopback port: its REST API over TLS, the challenge that each client meets first, real RSA, EC
- * and AES by node:crypto, the service's statuses and error bodies, and knobs for failures.
+ * and AES by node:crypto, the service's statuses and error bodies, and settings for failures.
  */
 export class FakeKeyVault implements AsyncDisposable {
   /** `https://127.0.0.1:PORT`. */
@@ -126,7 +126,7 @@ export class FakeKeyVault implements AsyncDisposable {
     this.#rights.delete(token);
   }
 
-  /** Refuses requests that it would serve. The first knob that matches a request counts. */
+  /** Refuses requests that it would otherwise serve. The first setting that matches a request counts. */
   fail(refusal: VaultRefusal, scope: KnobScope = {}): void {
     this.#turn(refusal, scope);
   }
@@ -177,7 +177,7 @@ export class FakeKeyVault implements AsyncDisposable {
     });
   }
 
-  /** Resets every knob except those of keys and tokens. */
+  /** Resets every setting except the settings of keys and tokens. */
   heal(): void {
     this.#knobs = [];
     this.#spoilAnswer = undefined;
@@ -289,7 +289,7 @@ function readParameters(body: Buffer): { readonly alg: unknown; readonly value: 
     if (typeof value === 'string' && /^[A-Za-z0-9_-]*$/.test(value))
       return { alg, value: Buffer.from(value, 'base64url') };
   } catch {
-    // Not JSON: refused below.
+    // The body is not JSON, and is refused below.
   }
   throw new VaultError(REFUSALS.badParameter);
 }

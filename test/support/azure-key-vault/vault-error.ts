@@ -30,7 +30,7 @@ export function bodyOf({ code, innerCode, message = 'Refused by the fake.', body
 
 // Statuses and codes: Azure Key Vault REST API reference and "REST API error codes". The live service was observed to
 // return KeyDisabled (Azure/azure-sdk-for-python#45342), KeyOperationForbidden and ObjectIsBeingDeleted (the SDKs' own
-// troubleshooting guides and test recordings); KeyExpired and KeyNotYetValid stand for its answer for keys outside
+// troubleshooting guides and test recordings); KeyExpired and KeyNotYetValid represent its answer for keys outside
 // their dates, which is not documented.
 export const REFUSALS = Object.freeze({
   unauthorized: { status: 401, code: 'Unauthorized', message: 'AKV10000: Request is missing a Bearer or PoP token.' },

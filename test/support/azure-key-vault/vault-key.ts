@@ -194,7 +194,7 @@ const ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551
 
 /**
  * ECDSA on P-256 over a digest (FIPS 186-5, section 6.4.1): 64 bytes, r ‖ s. node:crypto signs only messages, but a
- * vault receives the digest. Not in constant time: for a test key.
+ * vault receives the digest. It does not run in constant time, so use it for test keys only.
  */
 function signDigest(key: KeyObject, digest: Uint8Array): Buffer {
   if (digest.length !== 32) throw new RangeError('ES256 signs 32 bytes');

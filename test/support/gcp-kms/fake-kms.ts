@@ -65,7 +65,7 @@ const PERMISSIONS: Readonly<Record<KmsMethod, string>> = {
 
 /**
  * Google Cloud KMS in memory: Encrypt and Decrypt of symmetric keys with real AES-256-GCM, versions and their states,
- * CRC32C both ways, permissions by caller, and knobs for failures. `startGcpKms` puts it behind gRPC.
+ * CRC32C both ways, permissions by caller, and settings for failures. `startGcpKms` puts it behind gRPC.
  *
  * Unlike at the service, where it may take hours, a change of state takes effect at once.
  */
@@ -83,7 +83,7 @@ export class FakeGcpKms {
   #isHanging = false;
   #hanging: (() => void)[] = [];
 
-  /** Makes a key with one enabled version and returns its resource name. */
+  /** Creates a key with one enabled version and returns its resource name. */
   createKey(id = 'sealring', keyRing = 'projects/fake-project/locations/europe-west1/keyRings/mcp'): string {
     const name = `${keyRing}/cryptoKeys/${id}`;
     const first = newVersion(name, 1);
@@ -170,7 +170,7 @@ export class FakeGcpKms {
     for (const answer of this.#hanging.splice(0)) answer();
   }
 
-  /** Resets every knob except the states of versions and the permissions. */
+  /** Resets every setting except the states of versions and the permissions. */
   heal(): void {
     this.#nextFailures = [];
     this.#failure = undefined;
@@ -290,7 +290,7 @@ function newVersion(keyName: string, number: number): KeyVersion {
   };
 }
 
-/** Whether a checksum was sent and matches. One that does not match ends the request, as at the service. */
+/** Whether a checksum was sent and matches. A checksum that does not match ends the request, as in the service. */
 function checksumHolds(what: string, bytes: Uint8Array, checksum: Int64Value | null | undefined): boolean {
   if (checksum === undefined || checksum === null) return false;
   if (Number(checksum.value) === crc32cBitwise(bytes)) return true;

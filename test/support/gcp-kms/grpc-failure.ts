@@ -24,9 +24,9 @@ export const Status = {
 export interface GrpcFailure {
   readonly code: number;
   readonly details: string;
-  /** Of a `google.rpc.PreconditionFailure`. */
+  /** The violations of a `google.rpc.PreconditionFailure`. */
   readonly violations?: readonly { readonly type: string; readonly subject: string }[];
-  /** Of a `google.rpc.ErrorInfo`. */
+  /** The reason in a `google.rpc.ErrorInfo`. */
   readonly reason?: string;
   /** Sent as trailers. */
   readonly trailers?: Readonly<Record<string, string>>;

@@ -69,7 +69,7 @@ export async function startGcpKms({ port = 0 }: { readonly port?: number } = {})
 }
 
 function serviceDefinition(): ServiceDefinition {
-  // As the SDK loads them: 64-bit numbers and enums as text, absent fields with their defaults.
+  // Load the definitions as the SDK does: 64-bit numbers and enums as text, and absent fields with their defaults.
   const definition = fromJSON(protos, { longs: String, enums: String, defaults: true, oneofs: true })[SERVICE];
   if (definition === undefined) throw new Error(`${SERVICE} is not in the SDK's protos`);
   return definition as ServiceDefinition;
@@ -82,7 +82,7 @@ function handler(kms: FakeGcpKms, method: KmsMethod): Handler {
     const [authorization = ''] = call.metadata.get('authorization');
     const caller = String(authorization).replace(/^Bearer /, '');
     let isAnswered = false;
-    // Also called for failed calls.
+    // It is also called for failed calls.
     call.on('cancelled', () => {
       if (!isAnswered) kms.cancelled++;
     });

@@ -9,7 +9,7 @@ export const NAMESPACE = 'sealring';
 /** An API server, and direct access to it without the store under test. */
 export interface ApiServer {
   readonly server: TestServer;
-  /** For a bearer token; by default an administrator's. With another port, for a proxy. */
+  /** The configuration for a bearer token, by default an administrator's; with another port for a proxy. */
   config(options?: { readonly token?: string; readonly port?: number | undefined }): KubeConfig;
   /** One request as an administrator: the answer's status and body. */
   call(method: string, path: string, body?: object): Promise<{ readonly status: number; readonly body: unknown }>;
@@ -23,14 +23,14 @@ export interface ApiServer {
 export interface FakeApiServer extends ApiServer {
   /** Ends every watch as at its `timeoutSeconds`. */
   endWatches(): Promise<void>;
-  /** Sends the bookmark of each minute now. */
+  /** Sends the bookmark of every minute now. */
   bookmarks(): Promise<void>;
 }
 
 const FAKE = fileURLToPath(new URL('fake-api-server.ts', import.meta.url));
 let tokens = 0;
 
-/** Starts the fake in a process of its own, so that a test can freeze and kill it. It loses everything when it dies. */
+/** Starts the fake in its own process, so that a test can freeze and kill it. It loses everything when it dies. */
 export async function startFakeApiServer(): Promise<FakeApiServer> {
   const server = await startLocalServer({
     name: 'fake-api-server',

@@ -214,7 +214,7 @@ export class FakeCluster {
       creationTimestamp: '2026-01-01T00:00:00Z',
     };
     this.#version += 1;
-    // As an admission webhook might.
+    // Changes objects as an admission webhook might.
     const data = name.startsWith('mutated-') ? { data: { ring: 'b3RoZXI=' } } : {};
     const object = withVersion({ ...body, ...data, kind: KINDS[resource], apiVersion: 'v1', metadata }, this.#version);
     const held = { namespace, resource, name, object };

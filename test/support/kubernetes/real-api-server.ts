@@ -152,7 +152,7 @@ async function startRealApiServer(): Promise<ApiServer> {
         subjects: [{ kind: 'User', name: user, apiGroup: 'rbac.authorization.k8s.io' }],
       });
       const token = `token-${granted++}`;
-      // The API server reads roles by a watch of its own.
+      // The API server reads roles with its own watch.
       await pause(500);
       return token;
     },

@@ -14,7 +14,7 @@ export function faultsOfBody(body: Body, schema: Block): string[] {
 interface Given {
   readonly name: string;
   readonly content: Body;
-  /** From `dynamic`: the number is unknown. */
+  /** Whether the block comes from `dynamic`, so that the number of blocks is unknown. */
   readonly dynamic: boolean;
 }
 

@@ -5,7 +5,7 @@ import type { Block, ProviderSchema, Type } from './provider-schema.ts';
 /** The targets of references: a module, the modules that it calls, and the attributes of its provider's types. */
 export interface World {
   readonly module: Module;
-  /** By the name of the call. */
+  /** Keyed by the name of the call. */
   readonly called: ReadonlyMap<string, Module>;
   readonly schema: ProviderSchema;
 }

@@ -44,7 +44,7 @@ async function faultsOfRun(body: Body, world: World): Promise<string[]> {
   const isVariables = ({ type }: BodyBlock): boolean => type === 'variables';
   const faults = faultsOfBody({ ...body, blocks: body.blocks.filter((block) => !isVariables(block)) }, TEST_RUN);
   for (const block of body.blocks.filter(isVariables)) faults.push(...faultsOfVariables(block.body, world));
-  // A run may refer to its own results, and to those of an earlier run.
+  // A run may refer to its own results, and to the results of an earlier run.
   for (const { reference } of await referencesOfBody(body, new Set(['run']), ['command'])) {
     const [root, name] = reference;
     const known = root !== 'output' || (typeof name === 'string' && world.module.outputs.has(name));

@@ -62,7 +62,7 @@ export const BLOCKS: Readonly<Record<string, Block>> = {
   },
 };
 
-/** For a file *.tftest.hcl. */
+/** The block `run` of a file *.tftest.hcl. */
 export const TEST_RUN: Block = {
   attributes: attributes([], ['command', 'expect_failures']),
   block_types: { assert: condition },

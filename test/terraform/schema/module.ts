@@ -9,7 +9,7 @@ export interface Module {
   readonly variables: ReadonlyMap<string, Body>;
   readonly outputs: ReadonlySet<string>;
   readonly locals: ReadonlySet<string>;
-  /** By address: `google_kms_key_ring.this`, `data.google_project.this`, `module.sealring`. */
+  /** Blocks by address: `google_kms_key_ring.this`, `data.google_project.this`, `module.sealring`. */
   readonly addresses: ReadonlyMap<string, BodyBlock>;
 }
 
@@ -29,7 +29,7 @@ export async function loadModule(folder: string): Promise<Module> {
   };
 }
 
-/** For a block at the left margin; also its name in error messages. */
+/** The address of a block at the left margin; error messages use it as the block's name. */
 export function addressOf({ type, labels }: BodyBlock): string {
   return [...(type === 'resource' ? [] : [type]), ...labels].join('.');
 }

@@ -54,10 +54,10 @@ export function addDoctorCommand(program: Command): void {
       .summary('find out what is wrong and how to fix it')
       .description('Checks everything that a server needs to work on the ring.')
       .addOption(
-        new Option('--role <role>', 'check the permissions of this role (default: that of the configuration)').choices([
-          'member',
-          'reader',
-        ]),
+        new Option(
+          '--role <role>',
+          'check the permissions of this role (default: the role in the configuration)',
+        ).choices(['member', 'reader']),
       )
       .option('--strict', 'exit with 1 for warnings, too'),
   )

@@ -41,7 +41,7 @@ export function addInitCommand(program: Command): void {
       if (local) setUpLocally(json);
       await withSettings(file, async ({ config }) => {
         const exists = await attempt('reading the ring', async () => (await config.ring.read()) !== undefined);
-        // The policy's wait is for servers, which start by themselves.
+        // The policy's wait is for servers, which start without an operator.
         const { createAfterSeconds: _, ...policy } = config.policy ?? {};
         const codec = await open({ ...config, policy }, { role: 'member', create: 'now' });
         try {

@@ -17,7 +17,7 @@ Example:
   $ npx sealring inspect < token.txt
 `;
 
-/** More than the longest token that a codec can accept. */
+/** A limit above the longest token that a codec can accept. */
 const MAX_CHARACTERS = 16 * 1024 * 1024 + 1;
 
 export function addInspectCommand(program: Command): void {

@@ -25,7 +25,7 @@ export interface Measurement {
 /** Rounds that are not measured, until the compiler has optimized the code. */
 const WARM_UP_ROUNDS = 500;
 
-/** Seals and unseals a token in turns, and measures each call. */
+/** Seals and unseals a token alternately, and measures each call. */
 export async function measure({ bytes, format, hedge, rounds }: MeasureOptions): Promise<Measurement> {
   const payload = randomBytes(bytes);
   await using codec = await createKmsCodec({

@@ -13,7 +13,7 @@ import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 const EXAMPLE = `
 Calculates the outages that servers tolerate, how soon every server has read a
 revocation, the number of keys, and the calls to the KMS and the store. The
-policy is that of the configuration file, if there is one, changed by --set.
+policy comes from the configuration file, if there is one, changed by --set.
 Calls no KMS and no store.
 
 Exit codes: 0; 2 for a policy that servers would reject.

@@ -190,7 +190,10 @@ class KeepProgressLine {
   }
 }
 
-/** Whether a server that starts on this document treats the keys as revoked. Its pin does not count: others have none. */
+/**
+ * Whether a server that starts on this document treats the keys as revoked. The pin of this process does not count,
+ * because other servers have no pin.
+ */
 async function areRevokedIn(document: string, config: SealringConfig, keys: readonly KeyHealth[]): Promise<boolean> {
   const { acceptKeysCreatedAfter: _, ...options } = codecOptionsOf(config);
   let codec: KmsCodec;

@@ -16,8 +16,8 @@ export interface CheckedKms {
 }
 
 /**
- * Makes a data key as a member does, wraps it, and unwraps it again. The first key wrapper of a ring generates the data
- * key in the KMS if it can, the others wrap an existing one.
+ * Creates a data key as a member does, wraps it, and unwraps it again. The first key wrapper of a ring generates the
+ * data key in the KMS if it can, the others wrap an existing one.
  */
 export async function checkKms(
   wrapper: KeyWrapper,
@@ -67,7 +67,7 @@ async function roundTrip(
       return {
         finding: error(
           'kms-wrong-bytes',
-          `${provider} unwrapped other bytes than it had wrapped (key ${keyId})`,
+          `${provider} unwrapped bytes other than those that it had wrapped (key ${keyId})`,
           'Do not use this key wrapper. Test it with sealring-conformance key-wrapper.',
         ),
       };

@@ -86,7 +86,7 @@ export async function checkRing(
 }
 
 function ended(ring: RingDocument): Finding {
-  // Worse than an overdue rotation: nothing seals or unseals.
+  // This is worse than an overdue rotation, because nothing seals or unseals.
   return error(
     'ring-ended',
     `every key of the ring has expired or was revoked (${ring.entries.length} in the document): nothing seals or unseals`,

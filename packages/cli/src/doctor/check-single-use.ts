@@ -9,7 +9,7 @@ import { error, type Finding, ok } from './finding.ts';
 const CLAIM_LIFE_MS = 60_000;
 
 interface SingleUseCheck {
-  /** From the ring's policy. */
+  /** The clock skew in the ring's policy. */
   readonly clockSkewSeconds: number;
   readonly wallMs: number;
   /** Deadline of a store that does not answer. */
@@ -41,7 +41,7 @@ export async function checkSingleUse(store: SingleUseStore, check: SingleUseChec
   return { findings: [...margin, usable], wrote };
 }
 
-/** As `RequestStateSecurity` does: the proxy would not start. */
+/** Makes the same check as `RequestStateSecurity`, without which the proxy would not start. */
 function marginOf({ clockSkewSeconds: margin }: SingleUseStore, clockSkewSeconds: number): readonly Finding[] {
   if (margin === undefined || margin >= clockSkewSeconds) return [];
   return [
@@ -61,7 +61,7 @@ function unusable(won: unknown): Finding {
   const remedy =
     won === true
       ? 'Do not use this store: it lets a token be redeemed twice.'
-      : 'Every token would be refused. Compare the clock of this machine with that of the store; test your own store with sealring-conformance.';
+      : 'Every token would be refused. Compare the clock of this machine with the clock of the store; test your own store with sealring-conformance.';
   return error('single-use-unusable', what, remedy);
 }
 
@@ -92,7 +92,7 @@ function failed(thrown: unknown, signal: AbortSignal): Finding {
     case 'corrupt':
       return error('single-use-corrupt', what, 'Run the migration of @sealring/postgres, or name another place.');
     case 'too-large':
-      return error('single-use-too-large', what, 'Give the claims a table of their own, without local indexes.');
+      return error('single-use-too-large', what, 'Give the claims a separate table, without local indexes.');
     case 'read-only':
       return error('single-use-read-only', what, 'Connect to the primary.');
   }

@@ -36,7 +36,8 @@ export async function checkRead(ring: RingStore, call: Call): Promise<StoreRead>
 
 /**
  * Checks the permission to write without a change: a write "only if absent" must end in a conflict while there is a ring,
- * and only a caller that may write gets that answer. A store that accepts it would receive the document that it has.
+ * and only a caller that may write gets that answer. If a store accepts it, the store receives the document that it
+ * already has.
  */
 export async function checkWritePermission(ring: RingStore, document: string, call: Call): Promise<Finding> {
   try {
@@ -110,7 +111,7 @@ async function swaps(ring: RingStore, call: Call, wrote: string[]): Promise<Find
   if (read?.document !== 'sealring doctor 2' || read.revision !== second.revision) {
     return error(
       'store-stale-read',
-      `the store returned an older document than it had just accepted (${ring.kind})`,
+      `the store returned an older document than the one that it had just accepted (${ring.kind})`,
       'Read from the primary, and not through a cache.',
     );
   }

@@ -66,7 +66,7 @@ function whatMembersDo(isKnown: boolean, everySeconds: number, due: string): str
 
 /** Records every unwrap that failed. */
 export class UnwrapRecorder {
-  /** By the wrapped bytes. */
+  /** Keyed by the wrapped bytes. */
   readonly #failures = new Map<string, KmsFailure>();
 
   /** The same key wrapper, recorded. Closing it does not close the original. */

@@ -14,7 +14,7 @@ import type { DoctorReport, Finding } from './finding.ts';
 
 /** Options of {@link runDoctor}. */
 export interface DoctorOptions {
-  /** The environment of the servers. Default: that of this process. */
+  /** The environment of the servers. Default: the environment of this process. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
 }
 

@@ -110,7 +110,7 @@ function deniedFinding(failure: KmsFailure, what: string): Finding {
       return error(
         'kms-denied',
         what,
-        `Grant ${kmsPermission(provider, operation)} to the role of the servers, in its own policy and in that of the ` +
+        `Grant ${kmsPermission(provider, operation)} to the role of the servers, in its own policy and in the policy of the ` +
           'key. A condition on the ring name must have the ring name of this configuration.',
       );
   }

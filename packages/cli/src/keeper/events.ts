@@ -10,7 +10,9 @@ export type KeeperEvent =
       readonly store: string;
       readonly sealingKey: string | undefined;
     }
-  /** A key was published. `reason` is that of the keeper; a key of another member has none. */
+  /**
+   * A key was published. `reason` is the reason why the keeper created the key; a key of another member has no reason.
+   */
   | {
       readonly event: 'rotation';
       readonly key: string;

@@ -39,7 +39,7 @@ export class HealthLog {
     for (const [name, listener] of Object.entries(this.#listeners)) subscribe(name, listener);
   }
 
-  /** To be called once, when the codec has started: what the ring had before is not reported. */
+  /** Call it once, when the codec has started: what the ring had before is not reported. */
   begin(health: CodecHealth): void {
     for (const { id, state } of health.keys) {
       const name = keyName(id);

@@ -45,7 +45,7 @@ export async function runKeeper(
     log.begin(codec.health());
     while (await waits(LOOK_EVERY_MS, stop)) log.observe(codec.health());
   } catch (error) {
-    // Stopped before it had started.
+    // The keeper was stopped before it had started.
     if (error !== stop.reason) throw error;
   } finally {
     if (stop.aborted) report({ event: 'stopping' });

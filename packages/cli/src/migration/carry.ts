@@ -49,7 +49,7 @@ export async function withWrapsOf(target: SealringConfig, source: SealringConfig
   return written(copy);
 }
 
-/** All key wrappers, without those of `second` that `first` has already. */
+/** All key wrappers, without the key wrappers of `second` that `first` has already. */
 function union(first: readonly KeyWrapper[], second: readonly KeyWrapper[]): readonly KeyWrapper[] {
   const isIn = ({ provider, keyId }: KeyWrapper): boolean =>
     first.some((other) => other.provider === provider && other.keyId === keyId);

@@ -1,6 +1,6 @@
 import { member } from './member.ts';
 
-/** More than any answer needs. */
+/** A limit that is more than any answer needs. */
 const LARGEST = 65_536;
 
 /** Answers that accept every question of a server, with the simplest values that the schema of the question allows. */

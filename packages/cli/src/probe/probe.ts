@@ -6,7 +6,7 @@ import { otherParams } from './other-params.ts';
 import type { Outcome, ProbedServer, Target } from './server.ts';
 import { altered, isReadable } from './state-text.ts';
 
-/** After the lifetime of a token: the clocks of the servers may differ. */
+/** The wait after the lifetime of a token, because the clocks of the servers may differ. */
 const EXPIRY_MARGIN_MS = 1_000;
 
 /** The checks. */
@@ -35,10 +35,10 @@ export interface ProbeInput {
 
 type Asked = Outcome & { readonly kind: 'asked' };
 
-/** Repetitions of each attack: behind one address, one of several servers may be protected. */
+/** How often each attack is repeated: of several servers behind one address, only one may be protected. */
 const TRIES = 2;
 
-/** Attacks a server with its own states. Each attack has a state of its own: a server may accept a state only once. */
+/** Attacks a server with its own states. Each attack has its own state: a server may accept a state only once. */
 export class Probe {
   readonly #server: ProbedServer;
   readonly #input: ProbeInput;
@@ -60,7 +60,7 @@ export class Probe {
       throw new Failure('not-probed', `the server does not accept its own state (${describe(accepted)}): ${ANSWERS}`);
     }
     const attacks = [await this.#tampering(), await this.#arguments(), await this.#user(), await this.#expiry()];
-    // For every state in the attacks.
+    // Comes last, because it checks every state that the attacks have collected.
     return [this.#encryption(), ...attacks];
   }
 
@@ -79,7 +79,7 @@ export class Probe {
   }
 
   async #tampering(): Promise<CheckResult> {
-    // Not the end: the last character of base64 may have bits that are not read.
+    // The end is left unchanged: the last character of base64 may have bits that are not read.
     for (const share of [0.2, 0.5, 0.8]) {
       const state = altered(await this.#state(), share);
       if (state === undefined || !(await this.#succeeds(state, {}))) continue;
@@ -153,8 +153,8 @@ export class Probe {
   }
 
   /**
-   * The result of attacks that all failed. A server that does not accept its own state for the same call either, because the
-   * call has taken effect or the access token has expired, for example, has shown nothing.
+   * The result of attacks that all failed. A server that does not accept its own state for the same call either shows
+   * nothing, for example because the call has taken effect or the access token has expired.
    */
   async #refused(
     id: CheckId,

@@ -72,10 +72,10 @@ const META = {
   'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} }, sampling: {}, roots: {} },
 };
 
-/** Says nothing about a state: the server, or something in front of it, was too busy. */
+/** The answer shows nothing about the state: the server, or a proxy in front of it, was too busy. */
 const BUSY: readonly number[] = [408, 425, 429, 502, 503, 504];
 
-/** @throws {Failure} `not-probed` for an answer that refuses nothing and accepts nothing. */
+/** @throws {Failure} `not-probed` for an answer that neither accepts nor refuses the state. */
 function outcomeOf(message: unknown, status: number): Outcome {
   const error = member(message, 'error');
   const result = member(message, 'result');

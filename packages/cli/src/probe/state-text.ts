@@ -33,7 +33,7 @@ export function altered(state: string, share: number): string | undefined {
   return state.slice(0, at) + next(state[at] ?? '') + state.slice(at + 1);
 }
 
-/** The fourth one after it. A hexadecimal digit stays one. */
+/** The fourth one after it. A hexadecimal digit becomes another hexadecimal digit. */
 function next(character: string): string {
   const alphabet = ['ABCDEF', 'GHIJKLMNOPQRSTUVWXYZ', 'abcdef', 'ghijklmnopqrstuvwxyz', '0123456789'].find((one) =>
     one.includes(character),
@@ -55,7 +55,7 @@ function isCompressed(bytes: Buffer): boolean {
       const isWhole = inflate === unzipSync || (read >= SHORTEST_COMPRESSED && read >= bytes.length - LONGEST_TAG);
       return isWhole && text.length >= SHORTEST_TEXT && isText(text);
     } catch {
-      // Not compressed in this format.
+      // The bytes are not compressed in this format.
       return false;
     }
   });

@@ -1,4 +1,7 @@
-/** Headers of one connection, which a proxy must not pass on (RFC 9110, 7.6.1). `Host` is that of the next connection. */
+/**
+ * Headers of one connection, which a proxy must not pass on (RFC 9110, 7.6.1). `Host` names the server of the next
+ * connection.
+ */
 const HOP_BY_HOP: readonly string[] = [
   'connection',
   'expect',
@@ -19,7 +22,7 @@ export function isHeaderName(text: string): boolean {
   return /^[!#$%&'*+.^_`|~\w-]+$/.test(text);
 }
 
-/** The headers of a message that are passed on, from names and values in turns. */
+/** The headers of a message that are passed on, from a list of alternating names and values. */
 export function endToEndHeaders(raw: readonly string[]): Headers {
   const all = new Headers();
   for (let at = 0; at + 1 < raw.length; at += 2) all.append(raw[at] ?? '', raw[at + 1] ?? '');
@@ -28,7 +31,7 @@ export function endToEndHeaders(raw: readonly string[]): Headers {
   return all;
 }
 
-/** How many values a header has, from names and values in turns. */
+/** How many values a header has, in a list of alternating names and values. */
 export function valuesOf(raw: readonly string[], name: string): number {
   return raw.filter((text, at) => at % 2 === 0 && text.toLowerCase() === name).length;
 }
@@ -41,8 +44,8 @@ export interface Hop {
 }
 
 /**
- * Adds `X-Forwarded-For`, `-Proto` and `-Host`. What a proxy in front has set is kept: TLS may end there. Nothing is decided by
- * them, because a client can send them too.
+ * Adds `X-Forwarded-For`, `-Proto` and `-Host`. What a proxy in front has set is kept: TLS may end there. The proxy
+ * bases no decision on them, because a client can send them too.
  */
 export function addForwarded(headers: Headers, { address, host }: Hop): void {
   // An IPv4 client of a socket for IPv6.

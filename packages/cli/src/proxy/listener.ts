@@ -10,7 +10,10 @@ import { endToEndHeaders, valuesOf } from './headers.ts';
 import { type Exchange, UpstreamFailure } from './upstream.ts';
 
 const HEADERS_MS = 15_000;
-/** Longer than the 60 s after which most load balancers close a connection: they must be the ones that close it. */
+/**
+ * This is longer than the 60 s after which most load balancers close a connection, because the load balancer must close
+ * it first.
+ */
 const KEEP_ALIVE_MS = 65_000;
 
 /** Answers requests of clients with web-standard responses. */
@@ -18,7 +21,10 @@ export interface ListenerOptions {
   /** The origin of the request's URL. */
   readonly origin: string;
   readonly host: string;
-  /** Host names that requests may have. Empty: those of this machine if `host` is a loopback address, else any. */
+  /**
+   * Host names that requests may have. If empty: the names of this machine if `host` is a loopback address, otherwise
+   * any name.
+   */
   readonly allowedHosts: readonly string[];
   /** Headers of which a request may have one value. */
   readonly singleHeaders: readonly string[];
@@ -110,7 +116,7 @@ function hostnameOf(header = ''): string {
 /** @returns the answer to a request that has no web-standard form. */
 function requestOf(incoming: IncomingMessage, origin: string, signal: AbortSignal): Request | Response {
   const { method = 'GET', url = '', headers: parsed, rawHeaders } = incoming;
-  // Only a path: an address would name another server.
+  // Only a path is allowed, because an address would name another server.
   if (!url.startsWith('/')) return plain(400, 'the request names no path');
   const headers = endToEndHeaders(rawHeaders);
   const isSent = parsed['content-length'] !== undefined || parsed['transfer-encoding'] !== undefined;
@@ -127,7 +133,7 @@ function requestOf(incoming: IncomingMessage, origin: string, signal: AbortSigna
 
 async function* partsOf(incoming: IncomingMessage): AsyncGenerator<Uint8Array> {
   try {
-    // Not destroyed where it is not read to its end: the connection is needed for the answer.
+    // A body that is not read to its end is not destroyed: the connection is needed for the answer.
     yield* incoming.iterator({ destroyOnReturn: false });
   } finally {
     // Consumes the rest of the body, or the client would wait for it and the connection would be stuck.
@@ -151,7 +157,7 @@ function plain(status: number, text: string): Response {
   return new Response(`${text}\n`, { status, headers: { 'content-type': 'text/plain; charset=utf-8' } });
 }
 
-/** Only the class of an unknown error: its message may quote input of a client. */
+/** Returns only the class of an unknown error, because its message may quote input of a client. */
 function messageOf(error: unknown): string {
   if (error instanceof UpstreamFailure) return error.message;
   return `an answer failed (${error instanceof Error ? error.name : 'unknown'})`;

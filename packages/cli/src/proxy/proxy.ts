@@ -11,7 +11,7 @@ import { Listener } from './listener.ts';
 import { type PrincipalSource, principalBinder } from './principal.ts';
 import { type Exchange, Upstream, type UpstreamTimeouts } from './upstream.ts';
 
-/** How a proxy protects, and which server. */
+/** The server behind a proxy, and how the proxy protects it. */
 export interface ProxyOptions {
   readonly upstream: URL;
   readonly audience: string;
@@ -61,7 +61,7 @@ export async function runProxy(
     codec = await openForServer(config, stop);
     await serve(mcp, { codec, singleUse: config.singleUse }, options, { stop, report });
   } catch (error) {
-    // Stopped before it had started.
+    // The proxy was stopped before it had started.
     if (error !== stop.reason) throw error;
   } finally {
     await codec?.close();

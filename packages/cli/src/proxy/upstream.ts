@@ -13,9 +13,9 @@ const WITHOUT_BODY: readonly number[] = [204, 205, 304];
 
 /** Time limit for the upstream server. Milliseconds. */
 export interface UpstreamTimeouts {
-  /** Until its answer begins. */
+  /** The longest wait until its answer begins. */
   readonly responseMs: number;
-  /** Between two parts of its answer. */
+  /** The longest wait between two parts of its answer. */
   readonly idleMs: number;
 }
 
@@ -33,7 +33,7 @@ export class UpstreamFailure extends Error {
   override readonly name = 'UpstreamFailure';
   readonly status: 502 | 504;
 
-  /** @param code - Of the operating system, or `timeout`. */
+  /** @param code - The error code of the operating system, or `timeout`. */
   constructor(code: string) {
     super(`the upstream server did not answer: ${code}`);
     this.status = code === 'timeout' ? 504 : 502;
@@ -79,7 +79,7 @@ export class Upstream {
 
   #open(request: Request, body: Body, hop: Hop): ClientRequest {
     const { pathname, search } = new URL(request.url);
-    // Here and not earlier: no state may belong to a user that the proxy itself has named.
+    // The proxy adds its headers only here, so that no state is bound to a user that the proxy itself has named.
     const all = new Headers(request.headers);
     addForwarded(all, hop);
     const headers = Object.fromEntries(all);

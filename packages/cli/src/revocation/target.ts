@@ -5,7 +5,7 @@ import { UsageError } from '../usage-error.ts';
 /** The keys to revoke: one by its name, id or fingerprint, or all that may have been created up to a time. */
 export type RevocationTarget = { readonly key: string } | { readonly before: Date };
 
-/** Later than the creation of any key: a document has four digits for a year. */
+/** A time later than the creation of any key: a document has four digits for a year. */
 export const END_OF_TIME: Date = new Date('9999-12-31T23:59:59Z');
 
 /** The keys that a revocation ends: not those that are revoked already, unless one is named. @throws {UsageError} */

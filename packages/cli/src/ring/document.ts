@@ -23,7 +23,10 @@ export function unexpiredKeysOf({ entries }: Pick<RingDocument, 'entries'>, nowM
   return entries.filter(({ opensUntil }) => nowMs < opensUntil).toSorted(compareAge);
 }
 
-/** Ids of the keys that the document lists as revoked, and that a codec does not: no valid certificate shows it. */
+/**
+ * Ids of the keys that the document lists as revoked without a valid certificate, so that a codec ignores their
+ * revocation.
+ */
 export function unverifiedRevocationsOf(
   document: Pick<RingDocument, 'entries'>,
   keys: readonly { readonly id: string; readonly state: string }[],

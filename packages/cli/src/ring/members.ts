@@ -103,7 +103,7 @@ function short(text = '', max = 40): string {
   return visibleLine(text).slice(0, max);
 }
 
-/** Most characters shown of a sentence. */
+/** Maximum number of characters that are shown of a sentence. */
 const MAX_CHARACTERS = 300;
 
 /** Whether a server answered that it works without restrictions. */

@@ -2,10 +2,13 @@ import { type KeyTimes, type ResolvedPolicy, rotateAt } from '@sealring/core/rin
 
 /** Whether the successor of the newest key is late, and when it is or was due. */
 export interface Rotation {
-  /** `late`: members should have published it by now. `overdue`: the key seals for too long. `stopped`: nothing may seal. */
+  /**
+   * `late`: members should have published it by now. `overdue`: the key has sealed for too long. `stopped`: nothing may
+   * seal.
+   */
   readonly state: 'due-later' | 'late' | 'overdue' | 'stopped';
   readonly due: Date;
-  /** In one sentence, for `late` and worse. */
+  /** A description in one sentence, for `late` and worse states. */
   readonly detail: string;
 }
 
@@ -25,7 +28,7 @@ export function rotationOf(newest: KeyTimes, times: ResolvedPolicy, nowMs: numbe
     return {
       state: 'overdue',
       due,
-      detail: `a rotation was due at ${due.toISOString()}: the newest key seals for too long`,
+      detail: `a rotation was due at ${due.toISOString()}: the newest key has sealed for too long`,
     };
   }
   // Members wait up to refreshEverySeconds, and again after a failed attempt.

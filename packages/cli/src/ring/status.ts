@@ -15,7 +15,7 @@ export interface RingStatus {
   readonly ring: string;
   readonly store: string;
   readonly at: Date;
-  /** `ok`: nothing to do. `attention`: it works, and `problems` has something to do. `failing`: no key may seal. */
+  /** `ok`: nothing to do. `attention`: it works, and `problems` lists what to do. `failing`: no key may seal. */
   readonly condition: 'ok' | 'attention' | 'failing';
   /** The name of the key that members seal with. */
   readonly sealingKey: string | undefined;
@@ -34,9 +34,9 @@ export interface RingStatus {
 
 /** A key of the ring. */
 interface StatusKey extends RingKey {
-  /** As in commands, events, spans and the dashboard; `id` is in tokens and in the ring document. */
+  /** The name as in commands, events, spans and the dashboard; tokens and the ring document have the `id`. */
   readonly name: string;
-  /** As in the metric `sealring.ring.sealing_key.fingerprint`. */
+  /** The number as in the metric `sealring.ring.sealing_key.fingerprint`. */
   readonly fingerprint: number;
 }
 
@@ -44,8 +44,8 @@ interface StatusKey extends RingKey {
 export type StatusProblem = Pick<RingProblem, 'detail' | 'remedy'> & { readonly kind: string };
 
 /**
- * When each key was revoked, by its id, as in the document, and as certified. Passed to each call of
- * {@link statusOf} in one process, it still has the times when the store cannot be read.
+ * When each key was revoked, by its id, as in the document, and as certified. If you pass it to each call of {@link
+ * statusOf} in one process, it still has the times when the store cannot be read.
  */
 export type RevocationTimes = Map<string, Date>;
 

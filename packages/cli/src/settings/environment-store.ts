@@ -12,7 +12,7 @@ export const STORE_VARIABLE = 'SEALRING_RING_STORE';
 interface StoreKind {
   /** Its URL form, for messages. */
   readonly url: string;
-  /** The variables that one URL replaces. Never repeated in a message: a URL can contain a password. */
+  /** The variables that one URL replaces. It is never repeated in a message, because a URL can contain a password. */
   variablesIn(url: URL): Environment;
   make(environment: Environment): Promise<RingStore>;
 }

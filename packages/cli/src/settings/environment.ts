@@ -12,8 +12,8 @@ export function isInEnvironment(environment: Environment): boolean {
 }
 
 /**
- * Makes a ring store and key wrappers from the `SEALRING_*` variables. The output `environment` of the Terraform modules
- * sets those of the clouds.
+ * Creates a ring store and key wrappers from the `SEALRING_*` variables. The output `environment` of the Terraform
+ * modules sets the variables of the clouds.
  *
  * @throws {UsageError} that names the variable. @throws {ConfigFailure} if the KMS fails meanwhile.
  */
@@ -33,7 +33,7 @@ export async function loadEnvironment(environment: Environment): Promise<Setting
     return { config, origin: 'the environment', close: () => closeConfig(config) };
   } catch (error) {
     await closeConfig(made);
-    // An adapter names the option and its value: the variable is wrong.
+    // The adapter's error names the option and its value, so the variable is wrong.
     const rejection = rejectedOptionIn(error);
     throw rejection === undefined ? error : new UsageError(`the SEALRING_* variables: ${rejection}`);
   }

@@ -40,7 +40,7 @@ export interface Settings {
   close(): Promise<void>;
 }
 
-/** The options for core: all except those of commands. */
+/** The options for core: all options except the options of commands. */
 export function codecOptionsOf(config: SealringConfig): Omit<SealringConfig, 'probe' | 'singleUse'> {
   const { probe: _, singleUse: __, ...options } = config;
   return options;

@@ -10,7 +10,7 @@ export async function confirm(question: string): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
     const answer = await new Promise<string>((resolve, reject) => {
-      // Ctrl-C and the end of the input are a no.
+      // Ctrl-C and the end of the input count as no.
       terminal.once('SIGINT', () => resolve(''));
       terminal.once('close', () => resolve(''));
       terminal.question(question).then(resolve, reject);

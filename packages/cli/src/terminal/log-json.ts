@@ -1,4 +1,4 @@
-/** Prints an event as one JSON object on a line of its own, with the time, for programs that collect logs. */
+/** Prints an event as one JSON object on its own line, with the time, for programs that collect logs. */
 export function logJson(event: object): void {
   process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...event })}\n`);
 }

@@ -5,7 +5,7 @@ import { Help } from 'commander';
 /** The narrowest and the widest text: longer lines are hard to read. */
 const MIN_WIDTH = 40;
 const MAX_WIDTH = 120;
-/** For a pipe or a file, which has no width. */
+/** The width for a pipe or a file, which has none. */
 const DEFAULT_WIDTH = 80;
 
 /** The width of standard output, in columns. */

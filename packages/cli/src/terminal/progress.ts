@@ -1,7 +1,7 @@
 import { clearLine, cursorTo } from 'node:readline';
 import { visibleLine } from './visible.ts';
 
-/** Operations that take less print no progress, milliseconds. A start says after 2 000 ms what it waits for. */
+/** Operations that take less time print no progress, milliseconds. A start says after 2 000 ms what it waits for. */
 const SILENT_MS = 2_100;
 const REPEAT_MS = 5_000;
 /** On a terminal, where the line is redrawn in place. */
@@ -72,7 +72,7 @@ export async function withProgress<T>(what: string, run: () => Promise<T>): Prom
     if (!isStartNotice(warning)) return;
     text = visibleLine(warning.message);
     clearInterval(timer);
-    // It says until when: it need not be repeated.
+    // The message says until when, so the time need not be repeated.
     if (line.isInPlace) start();
     else line.update(text);
   };

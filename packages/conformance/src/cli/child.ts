@@ -147,7 +147,7 @@ async function answer(request: Request): Promise<Answer> {
 
 function refusalOf(error: unknown, { kind }: Request): Answer {
   if (error instanceof UsageError) return { kind: 'refused', message: error.message };
-  // A suite refused a target or an option: its message without the name of the function.
+  // A suite refused a target or an option; its message, without the name of the function.
   if (kind !== 'close' && (error instanceof TypeError || error instanceof RangeError)) {
     return { kind: 'refused', message: error.message.replace(/^run\w+Conformance: /, '') };
   }

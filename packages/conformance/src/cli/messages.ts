@@ -28,7 +28,9 @@ export interface TrialOptions {
   readonly writers: number | undefined;
 }
 
-/** Requests from the command line to the process of the target. Each is answered before the next. */
+/**
+ * Requests from the command line to the process of the target. Each request is answered before the next one is sent.
+ */
 export type Request =
   | {
       readonly kind: 'open';
@@ -48,7 +50,10 @@ export type Answer =
   /** An uncaught error: its class and line. The process ends. */
   | { readonly kind: 'crashed'; readonly thrown: string };
 
-/** Messages of the channel. The number distinguishes answers from messages that a target itself sends. */
+/**
+ * Messages between the command line and the process of the target. The number distinguishes answers from messages that
+ * a target itself sends.
+ */
 export interface Numbered<Body> {
   readonly request: number;
   readonly body: Body;

@@ -37,7 +37,7 @@ function checkPlace(path: string): void {
   throw new Error('the path is not a regular file');
 }
 
-/** In the folder of the file, since a rename is atomic only within one file system. */
+/** The temporary file is in the folder of the file, since a rename is atomic only within one file system. */
 function temporaryOf(path: string): string {
   return join(dirname(resolve(path)), `.sealring-${randomUUID()}.tmp`);
 }

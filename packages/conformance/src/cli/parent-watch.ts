@@ -27,6 +27,6 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // There is no such group.
+    // The process group does not exist.
   }
 }

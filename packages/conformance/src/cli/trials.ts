@@ -19,7 +19,7 @@ export type Outcome =
   | { readonly kind: 'interrupted' };
 
 const CHILD = fileURLToPath(scriptBeside(import.meta.url, 'child'));
-/** A process group of its own: child processes of a target end with it, and Ctrl-C reaches only the command line. */
+/** A separate process group: child processes of a target end with it, and Ctrl-C reaches only the command line. */
 const OWN_GROUP = process.platform !== 'win32';
 
 /** The process of a target. Its output goes to standard error, since standard output is for the report. */

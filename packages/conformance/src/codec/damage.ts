@@ -10,7 +10,7 @@ import { type CodecTrial, tokenText } from './trial.ts';
 function payloads(): readonly Uint8Array[] {
   return [
     ...['s', 'st', 'sta', 'state of a tool', '{"order":"A1","cents":4990}'].map(text),
-    // Not UTF-8: a tag computed over decoded text would miss a change in it.
+    // These bytes are not UTF-8: a tag computed over decoded text would miss a change in them.
     new Uint8Array(30).fill(0x80),
   ];
 }

@@ -170,10 +170,13 @@ function bigEndian(value: number): Buffer {
   return bytes;
 }
 
-/** Enough guesses to hit a tag of one byte, and sometimes one of two. Through a pipe, the time limits them. */
+/**
+ * Enough guesses to hit a tag of one byte, and sometimes a tag of two bytes. Through a pipe, the time limit reduces
+ * their number.
+ */
 const FORGERIES = 50_000;
 const FORGING_MS = 2_000;
-/** Tokens to combine, three at a time. Of tokens with random lengths, some have equal ones. */
+/** Tokens to combine, three at a time. Among tokens of random length, some have the same length. */
 const SUMMED = 40;
 const SUMMED_BYTES = 24;
 const MENDED_BYTES = 16;

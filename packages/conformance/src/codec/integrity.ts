@@ -80,7 +80,7 @@ export const INTEGRITY_CHECKS: CodecChecks = {
         const char = String.fromCharCode(token.charCodeAt(at) ^ (1 << bit));
         yield [replaced(token, at, char), `with bit ${bit} of character ${at} flipped`];
       }
-      // Also flip bits of the encoded bytes.
+      // This also flips bits of the encoded bytes.
       const value = URL_SAFE.indexOf(token[at] ?? '');
       for (let bit = 0; bit < (value < 0 ? 0 : 6); bit++) {
         yield [
@@ -130,7 +130,7 @@ export const INTEGRITY_CHECKS: CodecChecks = {
     for (const cut of trial.sample(cuts, () => trial.outcome(codec, trial.random.pick(cuts)()))) {
       trial.refused(codec, cut(), `a token of ${chunked.length} characters with chunks removed, swapped or replaced`);
     }
-    // Also a payload longer than a codec must accept, if this one accepts it, and quickly.
+    // Try payloads longer than a codec must accept, if this codec accepts them quickly.
     for (const length of [300_000, 1_100_000]) {
       const until = performance.now() + BUDGET_MS;
       const longer = answerOf(() => codec.seal(trial.random.bytes(length)));

@@ -105,7 +105,7 @@ export const WORKER_CHECKS: CodecChecks = {
   'CODEC-WORKERS': async ({ module, supports, random }) => {
     if (module === undefined) throw new NotApplicable('the target was not given as a module');
     const threads = Array.from({ length: THREADS }, () => startThread(module, random.below(2 ** 31)));
-    // Start together, so that they run concurrently.
+    // They start together, so that they run concurrently.
     await Promise.all(threads.map((thread) => thread.ready));
     const answers = await Promise.all(threads.map((thread) => thread.work()));
     const finding = answers.find((answer) => answer.finding !== undefined)?.finding;

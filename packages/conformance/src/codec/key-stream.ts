@@ -17,7 +17,7 @@ export interface Sealed {
 }
 
 /**
- * Whether two of many tokens use the same key stream: then the XOR of token and payload is the
+ * Whether two of many tokens use the same key stream. If so, the XOR of token and payload is the
  * same for both at some offset. Payloads are random and of equal length.
  */
 export function sharedStream(sealed: readonly Sealed[]): boolean {
@@ -65,7 +65,7 @@ function formsOf({ payload, token }: Sealed = { payload: Buffer.of(), token: '' 
 const STREAM_BYTES = 48;
 /** Number of seals of one length, between other calls. */
 const IN_TURN = 12;
-/** Among this many, a nonce of 24 bits recurs about six times. */
+/** Among this number of tokens, a nonce of 24 bits recurs about six times. */
 const MANY_PAYLOADS = 14_000;
 const MANY_LENGTH = 24;
 

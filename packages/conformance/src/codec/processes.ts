@@ -72,7 +72,7 @@ async function inProcess(
 ): Promise<{ readonly answer: object; readonly printed: readonly string[] }> {
   const child = fork(scriptBeside(import.meta.url, 'child'), [module, JSON.stringify(task)], {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    // Without the options of a test runner.
+    // The child runs without the options of a test runner.
     execArgv: [],
   });
   const printed: [string, string] = ['', ''];

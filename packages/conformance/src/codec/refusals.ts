@@ -9,7 +9,7 @@ import { encodedParts, partsReplaced } from './token-parts.ts';
 import { BUDGET_MS, type CodecChecks, type CodecTrial, decodings, tokenText } from './trial.ts';
 
 const LONGEST_REASON = 32;
-/** More refusals than a codec that counts them would tolerate. */
+/** The number of refusals: more than a codec that counts them would tolerate. */
 const MANY_REFUSALS = 2_000;
 /** More unknown keys than a codec would remember, and the bytes of a token that may name one. */
 const STRANGE_KEYS = 300;
@@ -114,7 +114,7 @@ export const REFUSAL_CHECKS: CodecChecks = {
       const parts = [text(token.slice(common)), ...decodings(token).map((bytes) => bytes.subarray(common))];
       const ends = parts.flatMap((part) => [part.subarray(0, TELLING_LENGTH), part.subarray(-TELLING_LENGTH)]);
       const isShown = ends.some((end) => end.length === TELLING_LENGTH && shows(shown, end));
-      // Also an abbreviated token, as in a log.
+      // This includes an abbreviated token, as in a log.
       const pieces = [token.slice(0, Math.max(common, 2) + TELLING_CHARACTERS), token.slice(-TELLING_END)];
       const isAbbreviated = shown.texts.some((one) => pieces.some((piece) => one.includes(piece)));
       expectThat(!isShown && !isAbbreviated, `the refusal of ${what} repeats it`);
@@ -195,7 +195,7 @@ function* oddParts(token: string): Generator<readonly [string, string]> {
   }
 }
 
-/** Texts that a recursive parser follows too far. */
+/** Texts that overflow the stack of a recursive parser. */
 function* nested(token: string): Generator<readonly [string, string]> {
   for (const one of ['.', ':', '[', '(']) {
     const deep = one.repeat(DEEP);
@@ -328,7 +328,7 @@ function timeOf(codec: RequestStateCodec, token: string, times: number): number 
     try {
       codec.unseal(token);
     } catch {
-      // Refused, as before.
+      // The token is refused, as before.
     }
   }
   return performance.now() - began;

@@ -9,7 +9,7 @@ import { LONGEST_PAYLOAD } from './target.ts';
 import { bytesText, type CodecChecks, type CodecTrial, tokenText, useOnce } from './trial.ts';
 
 const MANY_TOKENS = 500;
-/** Beyond two seconds: a token may hold its time in seconds, and a codec may expire it. */
+/** An age of more than two seconds: a token may hold its time in seconds, and a codec may expire it. */
 const OLD_MS = 2_100;
 /** Wait for asynchronous changes to bytes after a call has ended, milliseconds. */
 const LATER_MS = 20;
@@ -20,7 +20,7 @@ const LONG_MS = 4_000;
 /** Time for finding the smallest failing payload, milliseconds. */
 const SHRINK_MS = 3_000;
 const AROUND = 32;
-/** Results that are kept; of a fast codec, more short ones than a pool may have places. */
+/** The number of results to keep: for a fast codec, more short ones than a pool may hold. */
 const KEPT_RESULTS = 8;
 const MANY_RESULTS = 1_000;
 const KEPT_BYTES = 60_000;
@@ -89,7 +89,7 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
   'CODEC-ROUNDTRIP-VIEW': async (trial) => {
     const codec = await trial.create();
     const whole = trial.random.bytes(64);
-    // A limit is that of the view, not of its buffer.
+    // The limit is the length of the view, not of its buffer.
     const large = new Uint8Array(LARGE_BYTES);
     const views = [
       whole.subarray(0, 8),

@@ -21,7 +21,7 @@ export const SECRECY_CHECKS: CodecChecks = {
     confidential(trial);
     const codec = await trial.create();
     const payload = trial.text('state');
-    // A constant token is not a repetition, nor is one that changes every second.
+    // Neither a constant token nor a token that changes every second counts as a repetition.
     const seen = new Set<string>();
     let last = '';
     const until = performance.now() + SEALING_MS;
@@ -222,7 +222,7 @@ function sealBoth(trial: CodecTrial, codec: RequestStateCodec, [one, other]: rea
   return [trial.seal(codec, one), last];
 }
 
-/** How much more often a place matches that of the same payload than that of the other. */
+/** How much more often a place matches the token of the same payload than the token of the other. */
 function sidesAt(four: readonly Uint8Array[], place: number): number {
   const [a, b, c, d] = four.map((bytes) => bytes.at(place));
   return Number(a === c) + Number(b === d) - Number(a === d) - Number(b === c);

@@ -13,7 +13,7 @@ export function decodings(token: string): readonly Uint8Array[] {
   return decodingsOf(token).map((decode) => decode());
 }
 
-/** The same, each decoded when it is called. */
+/** The same decodings as functions: each decodes when it is called. */
 export function decodingsOf(token: string): readonly (() => Uint8Array)[] {
   const parts = [token, ...token.split(/[.~]/), token.replace(/^[^.]*\./, '')];
   return parts.flatMap((part) =>
@@ -82,7 +82,7 @@ export class CodecTrial extends Trial {
   }
 
   /** Unseals a token that must be valid. @throws {Finding} if it is refused. */
-  unseal(codec: RequestStateCodec, token: string, what = 'a token of its own'): Uint8Array {
+  unseal(codec: RequestStateCodec, token: string, what = 'its own token'): Uint8Array {
     const payload: unknown = attempt(() => codec.unseal(token), `unseal of ${what}`);
     if (isThenable(payload)) {
       payload.then(undefined, () => undefined);

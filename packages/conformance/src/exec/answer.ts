@@ -52,11 +52,11 @@ type Has = { readonly has: readonly string[] };
 /** Members of an answer: one of these, or none for a call without a result. */
 export interface Results {
   readonly error: string;
-  // Of a codec.
+  // Members of a codec's answer.
   readonly token: string;
   readonly payload: Uint8Array;
   readonly invalid: string;
-  // Of a key wrapper and a ring store.
+  // Members of the answer of a key wrapper or a ring store.
   readonly target: Description;
   readonly failure: Failure;
   readonly keyWrapper: Pick<KeyWrapper, 'provider' | 'keyId' | 'supports'> & Has;

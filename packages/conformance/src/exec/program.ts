@@ -86,7 +86,7 @@ export class Program {
       ...(cwd !== undefined && { cwd }),
       env,
       shell: typeof command === 'string',
-      // A process group of its own, so that its child processes end with it.
+      // A separate process group, so that its child processes end with it.
       detached: !IS_WINDOWS,
       windowsHide: true,
       stdio: ['pipe', 'pipe', 'pipe'],

@@ -85,7 +85,7 @@ function watch(fleet: Fleet, run: Run, instance: string, changed: () => void): (
   const send = (op: string): Promise<void> =>
     fleet.act(run, { op, instance, watcher }, errorOf).catch((error: unknown) => fleet.fail(run, error));
   const begun = send('watch');
-  // Only after the subscription: a program may handle several requests concurrently.
+  // This waits for the subscription, because a program may handle several requests concurrently.
   return () => void begun.then(() => send('unwatch'));
 }
 

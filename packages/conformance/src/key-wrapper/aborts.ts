@@ -16,7 +16,10 @@ import {
   promptly,
 } from './trial.ts';
 
-/** Moments of an abort, one for each reason, in turns of the event loop. At 0, no response of a service can have arrived. */
+/**
+ * Moments of an abort, one for each reason, counted in turns of the event loop. At 0, no response of a service can have
+ * arrived.
+ */
 const TURNS = [0, 1, 3, 0, 0, 1];
 /** Later moments with an unreachable service, in milliseconds: during retries and the pauses between them. */
 const LATER_MS = [20, 60, 150, 400, 1_000];
@@ -125,7 +128,7 @@ async function abortedUnderWay(
     .finally(() => {
       hasEnded = true;
     });
-  // Microtasks only: no response of a service arrives without a turn of the event loop.
+  // Wait for microtasks only: no response of a service arrives without a turn of the event loop.
   for (let i = 0; i < 20; i++) await Promise.resolve();
   if (hasEnded) return undefined;
   for (let i = 0; i < turns; i++) await nextTurn();
@@ -139,7 +142,7 @@ const TRIES = 3;
 /** Number of calls before the aborted one: more than most wrappers make at a time. */
 const MANY = 20;
 const AT_ONCE_TURNS = 200;
-/** Timers of the kit that run out before a call is late: as busy as the machine is, so are they. */
+/** Timers of the kit that run out before a call counts as late: a busy machine delays them too. */
 const TIMERS = { here: { count: 12, ms: 5 }, throughPipe: { count: 40, ms: 25 } };
 
 /** Aborts a call of a reachable service in the middle, if it takes long enough to have one. */

@@ -151,7 +151,7 @@ export const BUFFER_CHECKS: KeyWrapperChecks = {
         given.set(trial.random.bytes(given.length));
         return call;
       }, `${name}, whose bytes were overwritten during the call,`);
-    // The slice of a Buffer is no copy.
+    // A slice of a Buffer is not a copy.
     for (const copy of [(bytes: Uint8Array) => Uint8Array.from(bytes), (bytes: Uint8Array) => Buffer.from(bytes)]) {
       const answer = await meanwhile('wrap', copy(dataKey), (bytes) => keyWrapper.wrap(bytes, OPTIONS));
       const back = await trial.unwrap(keyWrapper, wrappedKeyOf(answer, 'wrap'));

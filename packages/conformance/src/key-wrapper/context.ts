@@ -23,7 +23,7 @@ import {
   wrappedKeyOf,
 } from './trial.ts';
 
-/** Contexts other than that of the wrapped key. */
+/** Contexts that differ from the context of the wrapped key. */
 const { 'sealring:ring': ring = '', 'sealring:purpose': purpose = '' } = CONTEXT;
 const [RING, PURPOSE] = [{ 'sealring:ring': ring }, { 'sealring:purpose': purpose }];
 

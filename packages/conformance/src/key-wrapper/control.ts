@@ -154,7 +154,7 @@ async function bindsSpelling(trial: KeyWrapperTrial): Promise<void> {
   });
 }
 
-/** Wrapped keys from before a rotation, and those of a new instance after it. */
+/** Wrapped keys from before a rotation, and wrapped keys of a new instance after it. */
 async function rotated(trial: KeyWrapperTrial) {
   if (!trial.supports.versions) throw new NotApplicable('supports.versions is false');
   const control = trial.control('rotate');

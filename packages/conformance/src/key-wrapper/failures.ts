@@ -99,7 +99,7 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
   },
   'WRAP-INSPECT-SECRET': async (trial) => {
     const keyWrapper = await trial.create();
-    // Not from the seed: a leak of another run with this seed in this process would count as one of this run.
+    // Not drawn from the seed: a leak of another run with this seed in this process would count as a leak of this run.
     const dataKey = new Uint8Array(randomBytes(trial.dataKey(keyWrapper).length));
     const fresh = { dataKey, wrapped: await trial.wrap(keyWrapper, dataKey), by: 'wrap' };
     const made = [fresh, ...(await trial.makeEach(keyWrapper)).slice(1)];

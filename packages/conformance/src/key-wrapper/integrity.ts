@@ -15,7 +15,7 @@ import {
 /** Number of bytes at either end, and between them, that have a bit flipped. Each costs a call. */
 const ENDS = 16;
 const BETWEEN = 8;
-/** Longest wrapped key of a remote service of which every byte is changed. */
+/** Longest wrapped key of a remote service in which every byte is changed. */
 const EVERY_BYTE = 256;
 /** Leading bytes that often hold a version and flags; every bit of them is flipped. */
 const HEAD = 4;
@@ -128,7 +128,7 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
       ['to unwrap without options', () => keyWrapper.unwrap(made.wrapped, undefined as never)],
     ];
     await trial.each(refused, async ([words, refuse]) => {
-      // More than most circuit breakers allow.
+      // A number that is higher than most circuit breakers allow.
       await trial.each(Array.from({ length: TIMES }), async () => void (await trial.settle(refuse, words)));
       for (const { name, start } of trial.calls(keyWrapper, made)) {
         await trial.answer(start, `after a call ${words}, ${name}`);
@@ -194,7 +194,7 @@ function alterations(
     // A cached unwrap must not make a similar wrapped key valid.
     for (const { keyWrapper, ...made } of await trial.createEach()) {
       const forms = alter(made.wrapped.wrapped, trial).filter(([bytes]) => !sameBytes(bytes, made.wrapped.wrapped));
-      // Only a few for generate, which usually wraps as wrap does.
+      // Only a few forms are tried for generate, which usually wraps as wrap does.
       const tried = made.by === 'wrap' ? forms : [...forms.slice(0, 2), ...forms.slice(-2)];
       await trial.each(
         trial.supports.remote ? tried : trial.inTime(tried, LEAST_TRIED, EVERY_BIT_MS),

@@ -125,7 +125,10 @@ function similarlyNamed(keyWrapper: KeyWrapper, wrapped: WrappedKey): readonly W
   ]);
 }
 
-/** Names of other KMS keys that match if a separator acts as a wildcard. Not x, since 0x starts a number. */
+/**
+ * Names of other KMS keys that match if a separator acts as a wildcard. The separator is not x, because 0x starts a
+ * number.
+ */
 function separatedBy(keyId: string): readonly string[] {
   return [...keyId.matchAll(/[^a-z0-9]/gi)].map(({ index }) => `${keyId.slice(0, index)}q${keyId.slice(index + 1)}`);
 }

@@ -97,7 +97,7 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
     for (const keyWrapper of [await trial.create(), await trial.create()]) {
       wraps.push(...(await trial.makeEach(keyWrapper)), ...(await trial.makeEach(keyWrapper)));
     }
-    const words = 'use one key stream: their XOR is that of the data keys';
+    const words = 'use one key stream: their XOR equals the XOR of the data keys';
     for (const [i, { wrapped, dataKey }] of wraps.entries()) {
       const isShown = shows(contentsOf(wrapped), dataKey);
       expectThat(!isShown, 'a wrapped key contains the data key, or a piece of it, in plaintext');

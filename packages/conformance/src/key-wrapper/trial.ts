@@ -48,7 +48,7 @@ export const CONTEXT: WrapOptions['context'] = Object.freeze({
 /** The default options of calls. */
 export const OPTIONS: WrapOptions = Object.freeze({ context: CONTEXT });
 
-/** Said of a call in a finding. */
+/** The description of a call in a finding. */
 export const NOWHERE = 'with an unreachable service';
 
 /** Time limit for a call that must end at once, even on a busy machine, milliseconds. */
@@ -164,7 +164,7 @@ export class KeyWrapperTrial extends Trial {
     ];
   }
 
-  /** Those of them that a new instance refuses. Other requirements report the rest. */
+  /** Those of {@link badUnwraps} that a new instance refuses. Other requirements report the rest. */
   async refusedUnwraps(...[keyWrapper, ...given]: Parameters<KeyWrapperTrial['badUnwraps']>): Promise<BadUnwraps> {
     const alone = this.badUnwraps(await this.create(), ...given);
     const outcomes = await Promise.all(alone.map(([words, start]) => this.settle(start, words)));
@@ -194,7 +194,7 @@ export class KeyWrapperTrial extends Trial {
     return [wrapped, { by: 'generate', dataKey: Uint8Array.from(dataKey), wrapped: generated }];
   }
 
-  /** The same, each on a separate instance that has unwrapped it once. */
+  /** The same wrapped keys, each on a separate instance that has unwrapped it once. */
   async createEach(): Promise<readonly (MadeBy & { readonly keyWrapper: KeyWrapper })[]> {
     const [first, second] = [await this.create(), await this.create()];
     const [, ...others] = await this.makeEach(second);

@@ -98,7 +98,7 @@ function countOf(rows: readonly Row[], status: RowStatus): number {
 const UNSEEN =
   /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}\p{Cs}\p{Noncharacter_Code_Point}\u200b\u2060-\u206f\ufeff\ufff9-\ufffb]/gu;
 
-/** Writes such characters out, as in `\u202e`. Line feeds and tabs stay. */
+/** Escapes such characters, as in `\u202e`. Line feeds and tabs stay. */
 export function visible(text: string): string {
   return text.replaceAll(UNSEEN, (char) => (char === '\n' || char === '\t' ? char : unicode(char)));
 }

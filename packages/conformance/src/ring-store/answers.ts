@@ -124,7 +124,7 @@ export const ANSWER_CHECKS: RingStoreChecks = {
         const isNear = Math.abs(date.getTime() - at) < FURTHEST_MS;
         const shown = Number.isNaN(date.getTime()) ? 'an invalid date' : date.toISOString();
         expectThat(isNear, `${what} reported ${shown}, at ${new Date(at).toISOString()} of this clock`);
-        // A constant date is not that of the response, but of the document, the connection or a cache.
+        // A constant date does not come from the response, but from the document, the connection or a cache.
         const isLater = !before.some((one) => types.isDate(one) && one.getTime() >= date.getTime());
         expectThat(isLater, `${what} reported ${shown} again, ${A_SECOND_MS} ms later`);
       }

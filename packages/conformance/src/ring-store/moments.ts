@@ -5,7 +5,7 @@ import type { RingStore } from '@sealring/core';
 const TIMED = 5;
 /** Moments of an abort, as fractions of the duration of a call; more than 1 is after its end. */
 const PARTS: readonly number[] = [0.05, 0.15, 0.25, 0.35, 0.45, 0.5, 0.55, 0.65, 0.75, 0.85, 0.95, 1.1, 1.5];
-/** Moments in turns of the event loop, for a fast store. */
+/** Moments for a fast store, counted in turns of the event loop. */
 const TURNS: readonly number[] = [0, 1, 2, 3, 4, 6, 8];
 /** At least two items; a caller that requests more gets more. */
 export type Stores = readonly [RingStore, RingStore, RingStore, RingStore, ...RingStore[]];

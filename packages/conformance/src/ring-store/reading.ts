@@ -7,7 +7,7 @@ import { documentText, expectOneOf, storedRing } from './stored-ring.ts';
 import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
 const READERS = 3;
-/** Writers of a contest with readers; here the number of versions matters more than that of losers. */
+/** Writers of a contest with readers; here the number of versions matters more than the number of losers. */
 const MOST_WRITERS = 8;
 const LEAST_CONTESTS = 8;
 const MOST_CONTESTS = 20;
@@ -96,7 +96,7 @@ async function expectFresh(trial: RingStoreTrial): Promise<void> {
   for (const one of [unused, opened]) await trial.expectStored(one, 'three', last, 'the second read of a store');
 }
 
-/** The result of a read is not looked at before a later write. */
+/** Each read is checked only after a later write. */
 async function expectKept(trial: RingStoreTrial): Promise<void> {
   const [store, other] = await trial.openPair();
   const one = { document: 'one', revision: await trial.write(store, 'one', undefined) };

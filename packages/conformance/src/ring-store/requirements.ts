@@ -116,7 +116,7 @@ export const RING_STORE_TABLE: RequirementTable = {
   'RING-WATCH-RECOVERS': must('A watcher is called again after an outage.', WATCH),
   'RING-WATCH-ENDS-TWICE': must('Ending a watcher twice does not affect other watchers.', WATCH),
   'RING-WATCH-ARGUMENT': should('watch without a callback throws or returns a function.', `${KIT}; F17`),
-  'RING-WATCH-DECLARED': should('A store whose target has supports.push false has no watch.', KIT),
+  'RING-WATCH-DECLARED': should('A store does not offer watch if its target has supports.push false.', KIT),
   'RING-WRITE-ARGUMENTS': should(
     'A write without a valid document or expected rejects and changes nothing.',
     `${KIT}; F17`,

@@ -22,7 +22,7 @@ export function othersLike(revision: string): readonly string[] {
   const changed = [0, half - 1, revision.length - 1].map((place) => {
     const old = revision.charAt(place);
     const digit = old === '2' ? '3' : '2';
-    // Also different when decoded from base64, in which the last character may have unused bits.
+    // The text must also differ when decoded from base64, in which the last character may have unused bits.
     const other = isNumber || /[Q-Za-f]/.test(old) ? digit : 'b';
     return revision.slice(0, place) + other + revision.slice(place + 1);
   });

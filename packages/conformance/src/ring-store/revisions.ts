@@ -6,7 +6,7 @@ import { documentText, revisionOf, textOf } from './stored-ring.ts';
 import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
 const VERSIONS = 30;
-/** More than a one-byte counter can count. */
+/** A number that a one-byte counter cannot reach. */
 const MOST_VERSIONS = 300;
 const VERSIONS_MS = 2_000;
 const READS = 5;
@@ -132,7 +132,7 @@ export const REVISION_CHECKS: RingStoreChecks = {
       // From the tenth version on, one number is a prefix of another.
       if (version > 3 && version < STALE_VERSIONS) continue;
       for (const stale of revisions.slice(0, -1)) {
-        // Also for the stored document, which another writer wrote.
+        // Try this also with the stored document, which another writer wrote.
         for (const written of ['never', document]) {
           const what = `a write of ${textOf(written)} with the revision of an earlier version, over ${textOf(document)},`;
           await trial.expectLost(store, stale, what, written);

@@ -39,7 +39,7 @@ export class RingStoreTrial extends Trial {
     this.#isCounted = rounds !== undefined;
   }
 
-  /** Numbers of contests, from 1, as many as the time allows within limits. */
+  /** The numbers of the contests, counted from 1: as many as time and limits allow. */
   contests(least: number, most: number, budgetMs: number = REPEATS_MS): Generator<number> {
     const numbers = Array.from({ length: Math.min(most, this.rounds) }, (_, i) => i + 1);
     return this.inTime(numbers, least, this.#isCounted ? Number.POSITIVE_INFINITY : budgetMs);

@@ -2,7 +2,7 @@ import { type Checks, expectThat } from '../requirement.ts';
 import type { SingleUseStoreLike } from './target.ts';
 import { CLAIMS, LONGEST_ID, type SingleUseTrial, soon } from './trial.ts';
 
-/** Longer than 2^31 milliseconds, and than 2^31 seconds since 1970: a month, and 30 years. */
+/** Lifetimes beyond 2^31 milliseconds and beyond 2^31 seconds since 1970: a month, and 30 years. */
 const FAR_SECONDS: readonly number[] = [31 * 86_400, 30 * 365 * 86_400];
 const STORES = 4;
 const ROUNDS = 10;
@@ -127,8 +127,8 @@ function batches(ids: readonly string[]): readonly (readonly string[])[] {
 }
 
 /**
- * Names of members of every object must be unclaimed. An earlier run may have claimed them, so other fixed ids are
- * claimed first, with a later end: a run that is granted all of those must be granted these.
+ * Names of members of every object must be unclaimed. An earlier run may have claimed them, so the check first claims
+ * other fixed ids, which end later: if it gets all of those, it must also get these.
  */
 async function namesOfMembers(trial: SingleUseTrial, store: SingleUseStoreLike): Promise<void> {
   for (const name of ['constructors', 'to-string', 'conformance']) {

@@ -3,7 +3,7 @@ import { aFunction, anObject, aText, checkArgument } from '../options.ts';
 
 /** A `SingleUseStore` of `@sealring/mcp`. */
 export interface SingleUseStoreLike {
-  /** Its margin, if the store reports it; it must equal that of the target. */
+  /** Its margin, if the store reports it; it must equal the margin of the target. */
   readonly clockSkewSeconds?: number;
   claim(id: string, expiresAt: Date): Promise<boolean>;
   close?(): Promise<void> | void;

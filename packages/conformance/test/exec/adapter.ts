@@ -192,7 +192,7 @@ async function obey(request: Request): Promise<void> {
   const { id, op, abort, aborted } = request;
   if (abort !== undefined) return void open.delete(abort);
   open.add(id);
-  // Not in the order of the requests.
+  // Answers do not come in the order of the requests.
   if (fault === 'ends-late') await pause(60);
   else if (fault !== 'answers-at-once') await pause(Math.random() * 3);
   if (fault === 'waits-for-aborts' && isCall(request) && aborted !== true) {

@@ -10,7 +10,7 @@ type Options = WrapOptions;
 type Entries = readonly (readonly [string, string])[];
 type Constructor = new (setup: Setup) => AcmeWrapper;
 
-/** An adapter of its own class. */
+/** An adapter with its own error class. */
 const of =
   (Class: Constructor): MakeAcme =>
   (setup) =>

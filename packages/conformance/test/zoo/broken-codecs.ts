@@ -158,7 +158,7 @@ function cachingBy(what: string, partOf: (payload: Uint8Array) => number | strin
   });
 }
 
-/** After a rotation, returns to the old key. */
+/** Returns to the old key after a rotation. */
 function returning(
   name: string,
   make: (codecs: { readonly rotated: RequestStateCodec; readonly old: RequestStateCodec }) => RequestStateCodec,
@@ -591,7 +591,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     dated(sound, (sealedMs) => Date.now() - sealedMs > 2_000),
   ),
   wrapped('refuses tokens that are older than itself', 'CODEC-ANY-ORDER', (sound) => {
-    // Instances of one moment pass.
+    // Instances that were created at the same moment pass.
     const oldestMs = Date.now() - 1_000;
     return dated(sound, (sealedMs) => sealedMs < oldestMs);
   }),
@@ -720,7 +720,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     }),
   ),
   wrapped('starts a timer on creation', 'CODEC-ENDS', (sound) => {
-    // Long enough to be detected, and ends by itself.
+    // This timer lasts long enough to be detected, and ends by itself.
     setTimeout(() => undefined, 3_000);
     return sound;
   }),
@@ -1666,7 +1666,7 @@ function checksum(bytes: Uint8Array): Buffer {
   return sum;
 }
 
-/** Readable, with a tag in front. */
+/** A readable token with a tag in front. */
 function tagged(keys: readonly Buffer[], tagOf: (key: Buffer, body: Buffer) => Buffer): RequestStateCodec {
   return {
     seal(payload) {

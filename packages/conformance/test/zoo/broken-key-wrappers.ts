@@ -34,7 +34,7 @@ export interface BrokenKeyWrapper {
 
 type Rest = Pick<BrokenKeyWrapper, 'also' | 'hangs'>;
 
-/** Caught by exactly one requirement. */
+/** Exactly one requirement detects it. */
 const ALONE: Rest = { also: [] };
 const NEARLY_ALL: Rest = {};
 
@@ -191,7 +191,7 @@ function misnaming(
   return broken(name, caughtBy, { fail }, rest);
 }
 
-/** Never works again after one refusal. */
+/** A key wrapper that never works again after one refusal. */
 function unforgiving(name: string, caughtBy: string, state: 'disabled' | 'denied'): BrokenKeyWrapper {
   const refused = new WeakSet<World>();
   return broken(name, caughtBy, {
@@ -547,7 +547,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     let current = new Uint8Array(0);
     return {
       async wrap(dataKey: Uint8Array, options: WrapOptions) {
-        // Keeps the fault to one requirement.
+        // Limits the fault to one requirement.
         if (!(dataKey instanceof Uint8Array) || options?.signal !== undefined) return sound.wrap(dataKey, options);
         current = Uint8Array.from(dataKey);
         await Promise.resolve();

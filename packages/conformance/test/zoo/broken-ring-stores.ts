@@ -1198,7 +1198,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
     caughtBy: 'RING-WATCH-DECLARED',
   },
 
-  // After a failure, or without an answer.
+  // Faults after a failure, or without an answer.
   wrapped('sends what was used up by a write that failed', 'RING-RECOVERS', (sound) => {
     let isUsedUp = false;
     return {

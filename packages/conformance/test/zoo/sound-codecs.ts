@@ -67,7 +67,7 @@ function codecOf(box: Box, encoding: Encoding, keys: readonly Buffer[], prefix =
     unseal(token) {
       if (typeof token !== 'string' || !token.startsWith(prefix)) refuse('malformed');
       const text = token.slice(prefix.length);
-      // More than any token of these tests.
+      // A length that no token of these tests reaches.
       if (text.length > 1_000_000) refuse('too long');
       const sealed = encoding.decode(text);
       if (encoding.encode(sealed) !== text) refuse('malformed');

@@ -4,7 +4,7 @@ import { Deadlines, type GivenUp } from '../base/deadlines.ts';
 import { type Backoff, backoffMs, retry } from '../base/retry.ts';
 import type { ServiceFailure, StoreFailure } from './failures.ts';
 
-/** Between the attempts of a call. */
+/** The pauses between the attempts of a call. */
 export const ATTEMPTS: Backoff = { firstMs: 100, capMs: 2_000 };
 
 /** The result of one attempt. */
@@ -157,7 +157,7 @@ export class Calls<Failure> {
 /**
  * Calls of a store: one attempt each, because the ring repeats the calls that a caller waits for.
  *
- * @param timeoutMs - Longest wait for each, in milliseconds.
+ * @param timeoutMs - The longest wait for each call, in milliseconds.
  * @param classify - What a rejection means: see `findRow` and `unexplained`.
  *
  * @example
@@ -184,7 +184,7 @@ export function storeCalls<Kind extends string>(
  *
  * @param limits - Longest wait for each attempt, in milliseconds, and attempts per call, the first one included.
  * @param classify - Classifies a rejection: see `findRow` and `kindOfStatus`.
- * @param mayPass - Whether such a failure is worth another attempt after this many; by default it is.
+ * @param mayPass - Whether to retry such a failure after this many attempts; by default, yes.
  *
  * @example
  * ```ts

@@ -9,7 +9,7 @@ export interface ConnectionFailure {
   readonly hint: string;
 }
 
-/** Not a system code: the AWS SDK throws a plain `Error` without a code, and only its message says what is missing. */
+/** The AWS SDK throws a plain `Error` without a code here, and only its message says what is missing. */
 const NO_REGION_MESSAGE = 'Region is missing';
 const NO_REGION: ConnectionFailure = Object.freeze({
   code: 'RegionMissing',

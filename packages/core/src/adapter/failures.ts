@@ -29,7 +29,7 @@ export interface ServiceFailure {
  * The error for a call that failed.
  *
  * @param permission - What the service calls the permission for the operation. The hint names it if the service
- * answered `denied` with a code that has no hint of its own.
+ * answered `denied` with a code that has no hint.
  */
 export function keyWrapperError(
   provider: string,
@@ -61,7 +61,7 @@ export const TOO_LARGE: StoreFailure<'too-large'> = Object.freeze({
   detail: `a ring document has at most ${MAX_DOCUMENT_BYTES} bytes`,
 });
 
-/** The error for {@link TOO_LARGE}; `revision` is that of the stored content, if the answer named it. */
+/** The error for {@link TOO_LARGE}; `revision` is the revision of the stored content, if the answer named it. */
 export function tooLarge(revision?: string): RingStoreError {
   return new RingStoreError(TOO_LARGE.kind, TOO_LARGE.detail, { revision });
 }

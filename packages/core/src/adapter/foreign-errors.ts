@@ -53,7 +53,7 @@ export function findRow<Row>(
   return undefined;
 }
 
-/** The meaning of a status where the code of a KMS has none: 401, 403, 404 and 429; else `unavailable`. */
+/** The meaning of a status if the code of a KMS has none: 401, 403, 404 and 429; any other status is `unavailable`. */
 export function kindOfStatus(status: number | undefined): KeyWrapperErrorKind {
   if (status === 401 || status === 403) return 'denied';
   if (status === 404) return 'not-found';

@@ -22,7 +22,7 @@ export interface CheckedWrapOptions {
 
 /** Conditions of a wrapped key before a key wrapper sends it to its service. */
 export interface WrappedKeyRules {
-  /** Longest `wrapped` the service takes, in bytes. */
+  /** Longest `wrapped` that the service accepts, in bytes. */
   readonly maxBytes: number;
   /** The allow-list: whether a recorded KMS key may be called. */
   readonly owns: (keyId: string) => boolean;
@@ -119,7 +119,7 @@ export function readWrappedKey(provider: string, wrappedKey: unknown, rules: Wra
       `${provider}: a wrapped key has a provider, a keyId and wrapped bytes, got ${show(wrappedKey)}`,
     );
   }
-  if (maker !== provider) throw corrupt(provider, 'unwrap', 'the wrapped key is of another provider');
+  if (maker !== provider) throw corrupt(provider, 'unwrap', 'the wrapped key belongs to another provider');
   // A service reports these as a malformed request, which would look like a configuration error.
   if (wrapped.length === 0 || wrapped.length > rules.maxBytes) {
     throw corrupt(provider, 'unwrap', `the wrapped key is not 1 to ${rules.maxBytes} bytes long`);

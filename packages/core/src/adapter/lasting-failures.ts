@@ -1,10 +1,13 @@
 /** How long a start retries a failure. */
 export type Patience =
-  /** Not at all: it lasts until an operator changes something. */
+  /** No retry: the failure lasts until an operator changes something. */
   | 'none'
-  /** Ten seconds, while the resolver or the credentials of a starting machine may be missing; otherwise as `none`. */
+  /**
+   * Retried for ten seconds, while the resolver or the credentials of a starting machine may be missing; then like
+   * `none`.
+   */
   | 'short'
-  /** Until the timeout of the start: it may pass. */
+  /** Retried until the timeout of the start: the failure may pass. */
   | 'long';
 
 const LASTING: ReadonlySet<string> = codes(
@@ -25,7 +28,7 @@ const LASTING_IF_STARTED: ReadonlySet<string> = codes(
    CredentialUnavailableError`,
 );
 
-/** How long a start waits for a failure with this code to pass. The codes are those in the tables of adapters. */
+/** How long a start waits for a failure with this code to pass. The codes come from the tables of adapters. */
 export function patienceWith(code: string | undefined): Patience {
   if (code === undefined) return 'long';
   if (LASTING.has(code)) return 'none';

@@ -5,7 +5,10 @@ export function wrongType(owner: string, name: string, wanted: string, value: un
   return optionTypeError(`${owner}: ${name} must be ${wanted}, got ${show(value)}`);
 }
 
-/** The error for a text out of range; quotes up to 120 characters of it, so it is not for what may be a secret. */
+/**
+ * The error for a text out of range; quotes up to 120 characters of it, so do not use it for a value that may be a
+ * secret.
+ */
 export function outOfRange(owner: string, name: string, wanted: string, value: string): RangeError {
   return optionRangeError(`${owner}: ${name} must be ${wanted}, got ${quote(value)}`);
 }
@@ -73,7 +76,7 @@ export function textMatching(owner: string, name: string, value: unknown, form: 
 /**
  * Reads a URL that may hold a password: its text is in no message.
  *
- * @param protocols - Those it may have, each with its colon.
+ * @param protocols - The protocols that it may have, each with its colon.
  * @param wanted - What the message asks for: `a redis:// or rediss:// URL`.
  * @throws {TypeError | RangeError}
  */
@@ -94,7 +97,7 @@ export function urlWith(
 /**
  * Reads an array, entry by entry, into a frozen copy.
  *
- * @param wanted - What it holds, in the plural.
+ * @param wanted - The name of its entries in messages, in the plural.
  * @param read - Checks an entry, which is called `name[index]`.
  * @throws {TypeError} for anything but an array, {@link RangeError} for more than `most` entries; and what `read`
  * throws.
@@ -117,7 +120,7 @@ export function listOf<T>(
 /**
  * Reads a client or similar object, of which only one method can be checked.
  *
- * @param wanted - What it is: `an S3Client (an object with send)`.
+ * @param wanted - The name of the expected object in messages: `an S3Client (an object with send)`.
  * @throws {TypeError}
  */
 export function objectWith<T extends object>(

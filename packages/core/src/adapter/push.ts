@@ -51,8 +51,8 @@ export class Push {
   }
 
   /**
-   * Adds a watcher, and returns a function that removes it. Each is a separate object, so a function that was added
-   * twice is removed once at a time.
+   * Adds a watcher, and returns a function that removes it. Each watcher is a separate object, so a function that was
+   * added twice must be removed twice.
    */
   add(changed: () => void): () => void {
     const watcher = { changed };

@@ -71,7 +71,8 @@ export function checkWatcher(owner: string, changed: unknown): void {
 /**
  * Checks the arguments of a single-use store's `claim`.
  * @throws {TypeError} for an `id` that is not a string, or an `expiresAt` that is not a Date.
- * @throws {RangeError} for an `id` that has not 1 to 256 characters or no UTF-8 form, or an invalid date.
+ * @throws {RangeError} for an `id` that does not have 1 to 256 characters or has no UTF-8 form, and for an invalid
+ * date.
  */
 export function checkClaim(owner: string, id: unknown, expiresAt: unknown): void {
   textWithin(owner, 'id', id, MAX_CLAIM_ID_LENGTH);
@@ -90,7 +91,7 @@ export function clockSkewMsOf(owner: string, value: unknown): number {
 
 /**
  * How long a single-use store must remember a claim from now on: until `expiresAt` plus the clock skew, because a
- * member whose clock is behind may still accept the token. Milliseconds; 0 or less: no member may.
+ * member whose clock is behind may still accept the token. In milliseconds; 0 or less if no member may.
  */
 export function claimLifeMs(expiresAt: Date, clockSkewMs: number, nowMs: number = Date.now()): number {
   return Math.ceil(expiresAt.getTime() + clockSkewMs - nowMs);

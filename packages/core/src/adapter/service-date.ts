@@ -1,4 +1,4 @@
-/** Receives the date that a service puts on its answers; never throws into the call it is about. */
+/** Receives the date that a service puts on its answers; never throws an error into the call that it observes. */
 export type OnServiceDate = ((date: Date) => void) | undefined;
 
 /** Gives `onServiceDate` the `Date` header of an answer (RFC 9110, section 6.6.1), if it is a date. */
@@ -22,8 +22,8 @@ interface WithMiddleware {
 }
 
 /**
- * Makes an AWS SDK command report the `Date` header of its answer to `onServiceDate`, refusals included. On the
- * command, not on its client, which belongs to the caller; other commands are left unchanged.
+ * Makes an AWS SDK command report the `Date` header of its answer to `onServiceDate`, refusals included. It changes the
+ * command, not the client, which belongs to the caller; other commands are left unchanged.
  */
 export function noteDateOf<Command extends object>(command: Command, onServiceDate: OnServiceDate): Command {
   if (onServiceDate === undefined || !hasMiddleware(command)) return command;

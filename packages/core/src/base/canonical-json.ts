@@ -40,9 +40,9 @@ export interface CanonicalJsonOptions {
  */
 export function canonicalJson(value: unknown, options: CanonicalJsonOptions = {}): string {
   if (typeof value === 'string' && value.length < SHORT) {
-    // Nearly every name and id.
+    // Nearly every name and id is printed this way.
     if (PLAIN.test(value)) return `"${value}"`;
-    // The engine escapes ASCII the same, but for U+007F.
+    // The engine escapes ASCII in the same way, except for U+007F.
     if (!BEYOND_ASCII.test(value)) return JSON.stringify(value);
   }
   if (typeof value === 'number') return numberText(value, options.allowInfinity);
@@ -51,7 +51,7 @@ export function canonicalJson(value: unknown, options: CanonicalJsonOptions = {}
   return printer.rest();
 }
 
-/** Shorter texts by themselves are left to the engine. */
+/** The engine prints shorter texts that stand alone. */
 const SHORT = 4_096;
 const BEYOND_ASCII = /[\u007f-\uffff]/;
 /** Printable ASCII that is printed as it stands: no quotation mark, no backslash. */
@@ -65,24 +65,27 @@ const LETTER_U = 0x75;
 const LONG = 48;
 /** Numbers of an array that the engine prints at once. */
 const RUN = 1_024;
-/** Fewer than this in a row are printed one by one. */
+/** Fewer code units than this in a row are printed one by one. */
 const SHORT_RUN = 8;
 
-/** By code unit: 0 if it is printed as it is, else the character after the backslash; `u` for a hexadecimal escape. */
+/**
+ * Indexed by code unit: 0 if it is printed as it is, else the character after the backslash; `u` for a hexadecimal
+ * escape.
+ */
 const ESCAPES = Uint8Array.from({ length: 0x80 }, (_, unit) => {
   const escaped = JSON.stringify(String.fromCharCode(unit)).slice(1, -1);
   if (unit === 0x7f) return LETTER_U;
   return escaped.length === 1 ? 0 : escaped.charCodeAt(1);
 });
 
-/** By byte: its two hexadecimal digits, written at once. */
+/** Indexed by byte: its two hexadecimal digits, written at once. */
 const HEX = Uint16Array.from({ length: 0x100 }, (_, byte) => (hexDigit(byte >> 4) << 8) | hexDigit(byte & 15));
 
 function escapeOf(unit: number): number {
   return unit < 0x80 ? (ESCAPES[unit] ?? 0) : LETTER_U;
 }
 
-/** Writes a code unit whose escape is not 0, and returns where the next one belongs. */
+/** Writes a code unit whose escape is not 0, and returns the position of the next one. */
 function writeEscape(to: DataView, at: number, unit: number, escape: number): number {
   to.setUint16(at, (BACKSLASH << 8) | escape);
   if (escape !== LETTER_U) return at + 2;
@@ -205,7 +208,10 @@ class Printer {
     this.#at = at;
   }
 
-  /** Copied out as a whole, bytes for ASCII and else code units, they are read several times quicker. */
+  /**
+   * Reading them is several times faster once they are copied out as a whole: as bytes for ASCII, otherwise as code
+   * units.
+   */
   #longEscaped(text: string): void {
     const bytes = this.#bytes;
     const view = this.#viewed();
@@ -254,7 +260,7 @@ class Printer {
     this.#bytes[this.#at++] = byte;
   }
 
-  /** Makes room for this many bytes more. */
+  /** Makes room for this number of further bytes. */
   #reserve(count: number): void {
     if (this.#at + count <= this.#bytes.length) return;
     if (this.#o.write !== undefined && this.#at >= PIECE) {
@@ -269,7 +275,10 @@ class Printer {
   }
 }
 
-/** Whether the engine and Python print it the same: a safe integer, or a float without an exponent in either. */
+/**
+ * Whether the engine and Python print the value in the same way: a safe integer, or a float without an exponent in
+ * either.
+ */
 function isPlainNumber(value: number): boolean {
   if (Number.isInteger(value)) return Number.isSafeInteger(value) && (value !== 0 || !Object.is(value, -0));
   const size = Math.abs(value);
@@ -306,7 +315,7 @@ function numberText(value: number, allowInfinity: boolean | undefined): string {
   return String(value);
 }
 
-/** Between these Python prints a float without an exponent, and so does the engine. */
+/** Between these bounds, Python and the engine both print a float without an exponent. */
 const [SMALLEST_PLAIN, LARGEST_PLAIN] = [1e-4, 1e16];
 
 /** Python's repr of a float: shortest digits, an exponent of two digits or more below 1e-4 and from 1e16 on. */
@@ -314,7 +323,7 @@ export function printFloat(value: number): string {
   if (value === 0) return Object.is(value, -0) ? '-0.0' : '0.0';
   const size = Math.abs(value);
   if (size >= SMALLEST_PLAIN && size < LARGEST_PLAIN) {
-    // Both languages print the shortest digits that come back to the same float.
+    // Both languages print the shortest digits that convert back to the same float.
     const text = String(value);
     return text.includes('.') ? text : `${text}.0`;
   }
@@ -330,7 +339,7 @@ function compareCodePoints(a: string, b: string): number {
     const x = a.charCodeAt(i);
     const y = b.charCodeAt(i);
     if (x === y) continue;
-    // Behind a high surrogate, which both have, a low one is the second half of a code point that begins there.
+    // After a high surrogate, which both have, a low one is the second half of a code point that begins there.
     const isHalf = i > 0 && isHighSurrogate(a.charCodeAt(i - 1)) && (isLowSurrogate(x) || isLowSurrogate(y));
     const start = isHalf ? i - 1 : i;
     return (a.codePointAt(start) ?? 0) - (b.codePointAt(start) ?? 0);

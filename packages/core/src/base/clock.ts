@@ -29,7 +29,7 @@ export type RandomSource = (fill: Uint8Array) => void;
 /** One reading of both clocks. */
 export interface Moment {
   readonly wallMs: number;
-  /** The monotonic clock in milliseconds: numbers compare at a tenth of what a bigint costs. */
+  /** The monotonic clock in milliseconds: comparing numbers costs a tenth of comparing bigints. */
   readonly steadyMs: number;
 }
 
@@ -45,8 +45,8 @@ export function momentOf(clock: Clock): Moment {
 }
 
 /**
- * As {@link momentOf}, for a token that is unsealed: while the system's wall clock shows the same millisecond, its monotonic
- * clock is not read again. Each reading costs a fiftieth of an unseal.
+ * Like {@link momentOf}, but for unsealing a token: while the system's wall clock shows the same millisecond, its
+ * monotonic clock is not read again. Each reading costs a fiftieth of an unseal.
  */
 export function coarseMomentOf(clock: Clock): Moment {
   return clock === systemClock && clock.wallMs() === lastMoment.wallMs ? lastMoment : momentOf(clock);

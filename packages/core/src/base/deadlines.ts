@@ -6,7 +6,7 @@ export type GivenUp = 'late' | 'closed' | 'aborted';
 
 /** Limits of one call. */
 export interface CallLimits<T> {
-  /** For a caller that has less time than a call may take. */
+  /** A limit for a caller that has less time than a call may take. */
   readonly atMostMs?: number;
   /** The caller's signal, if it has one. */
   readonly signal?: AbortSignal | undefined;

@@ -2,7 +2,7 @@
 export class NewestIds extends Set<string> {
   readonly #limit: number;
 
-  /** @param limit - Most ids that are remembered. */
+  /** @param limit - Maximum number of ids that are remembered. */
   constructor(limit: number) {
     super();
     this.#limit = limit;

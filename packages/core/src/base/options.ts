@@ -23,7 +23,10 @@ export function show(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
-/** Shows a wrong text in an error message: in quotes, and its first 120 characters only. Never for what may be a secret. */
+/**
+ * Shows a wrong text in an error message: in quotes, and its first 120 characters only. Never use it for a value that
+ * may be a secret.
+ */
 export function quote(text: string): string {
   return JSON.stringify(text.slice(0, 120));
 }
@@ -111,13 +114,13 @@ export function secretBytes(owner: string, name: string, value: unknown, minByte
   } else if (types.isUint8Array(value)) {
     bytes = unpooled(value);
   } else {
-    // Never coerced: Buffer.from(32) and Uint8Array(32) would silently make a key of zeros.
+    // The value is never coerced: Buffer.from(32) and Uint8Array(32) would silently create a key of zeros.
     throw optionTypeError(`${owner}: ${name} must be a Uint8Array or a string, got ${show(value)}`);
   }
   if (bytes.length < minBytes) {
     throw optionRangeError(
       `${owner}: ${name} must be at least ${minBytes} bytes of secret randomness, got ${bytes.length}: ` +
-        `give what "openssl rand -base64 ${minBytes}" prints`,
+        `pass the output of "openssl rand -base64 ${minBytes}"`,
     );
   }
   return bytes;
@@ -128,7 +131,7 @@ export function isConstant(bytes: Uint8Array): boolean {
   return bytes.every((byte) => byte === bytes[0]);
 }
 
-/** A copy of a secret in memory of its own: a slice of Node's shared pool could be read through any other small Buffer. */
+/** A copy of a secret in its own memory: a slice of Node's shared pool could be read through any other small Buffer. */
 export function unpooled(bytes: Uint8Array): Buffer {
   const copy = Buffer.allocUnsafeSlow(bytes.length);
   copy.set(bytes);

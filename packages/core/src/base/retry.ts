@@ -4,7 +4,7 @@ export interface Backoff {
   readonly firstMs: number;
   /** The longest wait after any failure. */
   readonly capMs: number;
-  /** The part of the longest wait that is always waited. Default 0, full jitter; 0.5 is equal jitter. */
+  /** The share of the longest wait that every wait includes. Default 0, full jitter; 0.5 is equal jitter. */
   readonly leastShare?: number;
   /** No wait is shorter, milliseconds. Default 0. */
   readonly leastMs?: number;

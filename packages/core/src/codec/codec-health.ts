@@ -10,9 +10,9 @@ export interface CodecHealth {
   readonly status: CodecStatus;
   /** For a readiness probe: it can unseal, its ring is up to date, its clock is right, and a member can seal too. */
   readonly ready: boolean;
-  /** Whether a key may seal at present; else `seal` throws a `SealUnavailableError`. */
+  /** Whether a key may seal now. If not, `seal` throws a `SealUnavailableError`. */
   readonly canSeal: boolean;
-  /** Whether a key unseals tokens at present; else each is refused. */
+  /** Whether a key unseals tokens now. If not, every token is refused. */
   readonly canUnseal: boolean;
   /** How long sealing continues if neither the KMS nor the store answers again. */
   readonly sealUntil: Date | undefined;
@@ -34,7 +34,7 @@ export interface CodecHealth {
 export interface KeyHealth {
   /** As in tokens and in the ring document. */
   readonly id: string;
-  /** By this member's clock, now. */
+  /** The state now, by this member's clock. */
   readonly state: KeyState;
   /** Whether this member has its bytes. */
   readonly held: boolean;

@@ -252,7 +252,7 @@ function checkToken(token: unknown, maxTokenLength: number): void {
 
 const typedArray: object = Object.getPrototypeOf(Uint8Array.prototype) as object;
 
-/** Longer than any wait, and within the limit of setTimeout. */
+/** A time longer than any wait, and within the limit of setTimeout. */
 const IDLE_MS = 2 ** 30;
 
 /**

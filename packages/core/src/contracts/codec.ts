@@ -15,8 +15,8 @@ export const INVALID_REASONS = ['malformed', 'unknown key', 'authentication fail
 /**
  * Protects opaque bytes as a URL-safe token. Both methods are synchronous and do no I/O.
  *
- * The contract is that of `RequestStateCodec` in the MCP Python SDK (`mcp.server.request_state`, 2.3.0), so a codec
- * that keeps it can serve either SDK's boundary.
+ * The contract is the same as for `RequestStateCodec` in the MCP Python SDK (`mcp.server.request_state`, 2.3.0), so a
+ * codec that keeps it can serve either SDK's boundary.
  */
 export interface RequestStateCodec {
   /** Returns a token protecting `payload`. The payload is neither kept nor changed. */
@@ -28,7 +28,7 @@ export interface RequestStateCodec {
   unseal(token: string): Uint8Array;
 }
 
-/** Computed once: hostile tokens are refused at the rate at which they arrive. */
+/** Computed once, because hostile tokens are refused at the rate at which they arrive. */
 const HELP: Readonly<Record<InvalidReason, string>> = Object.freeze({
   malformed: sectionOn('InvalidRequestState: malformed'),
   'unknown key': sectionOn('InvalidRequestState: unknown key'),

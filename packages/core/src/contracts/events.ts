@@ -42,8 +42,8 @@ export type CallOutcome<Kind> = { readonly ok: true } | { readonly ok: false; re
 
 /**
  * The payload of each event, by the channel of `node:diagnostics_channel` that emits it. Never contains a secret; key
- * ids are hashed with {@link hashedKeyId} first. `ringName` is that of the codec, `seconds` the duration, `kind` the
- * kind of the error.
+ * ids are hashed with {@link hashedKeyId} first. `ringName` is the ring name of the codec, `seconds` the duration, and
+ * `kind` the kind of the error.
  */
 export interface CodecEvents {
   /** The ring was read and checked; `ok` is false when the store or the KMS failed. */

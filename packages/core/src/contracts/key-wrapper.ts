@@ -136,13 +136,13 @@ export interface KeyWrapper {
      */
     readonly authenticated: boolean;
     /**
-     * Whether the KMS key has versions, and `keyId` of a wrapped key names the one that made it: then a member notices a
-     * new one. Default false.
+     * Whether the KMS key has versions, and `keyId` of a wrapped key names the version that made it. If so, members
+     * notice a new version. Default false.
      */
     readonly keyVersions?: boolean;
   };
   /**
-   * Whether a wrapped key is one of this wrapper's: of its provider, and of a KMS key that it may call. Makes no call.
+   * Whether a wrapped key belongs to this wrapper: to its provider, and to a KMS key that it may call. Makes no call.
    * Distinguishes two wrappers of one provider, so that a wrap which one of them lacks can be added; default: the same
    * provider.
    */

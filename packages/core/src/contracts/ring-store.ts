@@ -32,7 +32,8 @@ export interface RingStoreCallOptions {
  *    others get {@link RingConflictError}; `expected: undefined` means "only if absent".
  * 3. A write that resolved is durable and seen by every later read.
  * 4. Documents over {@link MAX_DOCUMENT_BYTES} are refused in both directions, without reading them whole. A
- *    `too-large` or `corrupt` error of `read` should have the revision of what is stored, by which one write can replace it.
+ *    `too-large` or `corrupt` error of `read` should have the revision of the stored content, so that one write can
+ *    replace it.
  */
 export interface RingStore {
   /** Names the kind of store in events and errors: `memory`, `file`, `static`, `redis`, … */
@@ -97,8 +98,8 @@ export class RingStoreError extends Error {
   readonly kind: RingStoreErrorKind;
   readonly detail: string;
   /**
-   * The revision of a stored document that is `corrupt` or `too-large`: a member that knows the ring overwrites that
-   * document with it.
+   * The revision of a stored document that is `corrupt` or `too-large`: with it, a member that knows the ring
+   * overwrites that document.
    */
   readonly revision: string | undefined;
   /** The vendor's code, if it is one that the store lists. */
@@ -135,5 +136,5 @@ export class RingStoreError extends Error {
   }
 }
 
-/** Bytes a ring document may have. */
+/** The maximum size of a ring document, in bytes. */
 export const MAX_DOCUMENT_BYTES: number = 256 * 1024;

@@ -5,8 +5,8 @@ import { isCanonicalBase64url } from './token.ts';
 
 /*
  * The native token: "sr1." b64url(keyId[9] ‖ salt[18] ‖ commitment[18]) b64url(nonce[12] ‖ ciphertext ‖ tag[16]). The
- * 45 header bytes are a multiple of 3, so the header is 60 characters that stand by themselves: a sealer encodes them
- * once per salt, an unsealer looks them up.
+ * 45 header bytes are a multiple of 3, so the header is 60 characters that are encoded separately: a sealer encodes
+ * them once per salt, an unsealer looks them up.
  */
 export const SEALRING_PREFIX = 'sr1.';
 export const SALT_BYTES = 18;
@@ -24,8 +24,8 @@ export const COMMITMENT_START: number = SALT_START + SALT_BYTES;
 export const AAD_BYTES: number = COMMITMENT_START + COMMITMENT_BYTES;
 
 /*
- * A token is decoded behind three bytes that nothing uses, so that its header can be read as words: the last three bytes of
- * the prefix and the key id are 3 of them, salt and commitment 9.
+ * A token is decoded behind three bytes that nothing uses, so that its header can be read as words: 3 words for the
+ * last three bytes of the prefix and the key id, and 9 words for salt and commitment.
  */
 const UNUSED_BYTES = 3;
 const WORDS_START = 4;
@@ -81,7 +81,7 @@ export function isSameKeyId(one: Int32Array, other: Int32Array): boolean {
   return isSame(one, other, KEY_ID_WORDS);
 }
 
-/** Whether two headers are the same. Nothing of them is secret. */
+/** Whether two headers are the same. None of them is secret. */
 export function isSameHeader(one: Int32Array, other: Int32Array): boolean {
   return isSame(one, other, HEADER_WORDS);
 }
@@ -97,7 +97,7 @@ export function saltWord(words: Int32Array): number {
 }
 
 /**
- * Decodes a token that begins with the prefix, into bytes of its own.
+ * Decodes a token that begins with the prefix, into a new buffer.
  * @throws {InvalidRequestState} `malformed`.
  */
 export function decodeToken(token: string): DecodedToken {
@@ -110,9 +110,9 @@ export function decodeToken(token: string): DecodedToken {
 
 /**
  * Decodes a token that begins with the prefix and lends its parts to `use`, with further arguments; returns its result.
- * The parts are valid until then: they are views of one buffer. Parts that are kept longer authenticate nothing,
- * because the first authenticated byte is right only while they are lent. A token that is decoded meanwhile has bytes
- * of its own.
+ * The parts are valid until `use` returns: they are views of one buffer. Parts that are kept longer authenticate
+ * nothing, because the first authenticated byte is right only while they are lent. A token that is decoded meanwhile
+ * gets a separate buffer.
  * @throws {InvalidRequestState} `malformed`, and what `use` throws.
  */
 export function withDecodedToken<Owner, Result>(
@@ -140,7 +140,7 @@ function endOf(token: string): number {
   return UNUSED_BYTES + PREFIX_BYTES.length + Math.floor(((token.length - SEALRING_PREFIX.length) * 3) / 4);
 }
 
-/** Decodes all but the prefix, which is there already. */
+/** Decodes all but the prefix, which the buffer already has. */
 function decodeInto(bytes: Buffer, token: string): void {
   const text = token.slice(SEALRING_PREFIX.length);
   const written = bytes.write(text, UNUSED_BYTES + PREFIX_BYTES.length, 'base64url');

@@ -43,14 +43,14 @@ export interface TokenKey {
   readonly purpose: string | undefined;
 }
 
-/** One to seal with. */
+/** A token key to seal with. */
 export interface SealingTokenKey {
   /** The prefix and the 60 characters of the header: what its tokens begin with. */
   readonly start: string;
   /** "sr1." ‖ keyId ‖ salt ‖ commitment, 49 bytes. */
   readonly aad: Uint8Array;
   readonly key: KeyObject;
-  /** 14 bytes that nothing else uses; they key the payload hash of hedged nonces. Only if hedging is on. */
+  /** 14 bytes that nothing else uses; they key the payload hash of hedged nonces. Present only if hedging is on. */
   readonly hedgeKey: Buffer | undefined;
 }
 
@@ -95,7 +95,7 @@ export function deriveTokenKey(
 }
 
 /**
- * Derives the token key that a token names, for unsealing it; the key id in it is that of `source`. The commitment is
+ * Derives the token key that a token names, for unsealing it; the key id in it is the id of `source`. The commitment is
  * compared in constant time, because the sender of the token chose it.
  * @throws {InvalidRequestState} `authentication failed`: the header commits to another key.
  */
@@ -151,7 +151,7 @@ export function sealSealring(
 }
 
 /**
- * Decrypts a token whose header is that of the token key; the result is an array of its own.
+ * Decrypts a token whose header matches the token key; the result is a new array.
  * @throws {InvalidRequestState} `authentication failed`.
  */
 export function unsealSealring({ key }: TokenKey, { aad, nonce, ciphertext, tag }: DecodedToken): Uint8Array {

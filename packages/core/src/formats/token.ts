@@ -1,6 +1,6 @@
 /**
- * Characters a token may have: 256 KiB. Checked before anything is decoded, so that an over-long token of an attacker
- * costs one comparison of lengths.
+ * Maximum number of characters in a token: 256 KiB. Checked before anything is decoded, so that an over-long token of
+ * an attacker costs one comparison of lengths.
  */
 export const MAX_TOKEN_LENGTH: number = 256 * 1024;
 
@@ -20,10 +20,11 @@ const LAST_OF_TWO = 'AQgw';
 const LAST_OF_THREE = 'AEIMQUYcgkosw048';
 
 /**
- * Whether a text of which Node's decoder made `length` bytes is the canonical base64url of these. Encoding them again
- * gives the same result and costs an unseal a tenth more. The decoder skips what it does not know, so as many bytes as
- * the characters can hold mean that it took every one of them for a digit. What it takes for digits beside the
- * alphabet: the standard one's `+` and `/`, and on some versions a character beyond Latin-1 whose low byte is a digit.
+ * Whether a text that Node's decoder decoded to `length` bytes is the canonical base64url of these bytes. Encoding them
+ * again would give the same result, but would make an unseal a tenth slower. The decoder skips what it does not know,
+ * so as many bytes as the characters can hold mean that it took every one of them for a digit. The characters outside
+ * the alphabet that it takes for digits: the standard one's `+` and `/`, and on some versions a character beyond
+ * Latin-1 whose low byte is a digit.
  */
 export function isCanonicalBase64url(text: string, length: number): boolean {
   if (length !== Math.floor((text.length * 3) / 4)) return false;

@@ -13,7 +13,7 @@ import {
 import { type DecodedToken, isSameHeader, saltWord } from '../formats/sealring-token.ts';
 import { RingAuthenticator } from './ring-authenticator.ts';
 
-/** The formats that start from a secret of their own: sub(label), first 32 bytes. */
+/** The formats that start from their own secret: sub(label), first 32 bytes. */
 export type SecretFormat = 'typescript' | 'mcp.d' | 'python';
 
 /**
@@ -28,9 +28,9 @@ export class DataKey {
   readonly authenticator: RingAuthenticator;
   readonly #ring: string;
   readonly #bytes: Buffer;
-  // By the start of their salts, oldest first. A plain map and not an LRU cache: every token looks here, and moving an entry
-  // to the front would cost more than it saves. A token key that is dropped too early, or replaced by one whose salt
-  // begins alike, is derived again, which takes ten microseconds.
+  // Token keys by the start of their salts, oldest first. A plain map and not an LRU cache: every token is looked up
+  // here, and moving an entry to the front would cost more than it saves. A token key that is dropped too early, or
+  // replaced by one whose salt begins in the same way, is derived again, which takes ten microseconds.
   readonly #tokenKeys = new Map<number, TokenKey>();
   readonly #secrets = new Map<SecretFormat, Buffer>();
   readonly #formatKeys = new Map<SecretFormat, KeyObject>();
@@ -38,7 +38,7 @@ export class DataKey {
   #lease: object = {};
   #isOverwritten = false;
 
-  /** Copies the 32 bytes. `authenticator` is that of the same data key, where it is known already. */
+  /** Copies the 32 bytes. `authenticator` is that of the same data key, if it is already known. */
   constructor(bytes: Uint8Array, ring: string, authenticator?: RingAuthenticator) {
     this.#bytes = unpooled(bytes);
     this.#ring = ring;
@@ -65,7 +65,7 @@ export class DataKey {
   }
 
   /**
-   * The token key of a token whose key id is that of this key.
+   * The token key of a token that names this key.
    * @throws {InvalidRequestState} `authentication failed`: the header commits to another key.
    */
   unsealingTokenKey(token: DecodedToken, purpose: string | undefined): TokenKey {
@@ -96,7 +96,7 @@ export class DataKey {
     this.#tokenKeys.delete(this.#tokenKeys.keys().next().value as number);
   }
 
-  /** The first 32 bytes of sub(label): the secret that a token format starts from. Not to be kept. */
+  /** The first 32 bytes of sub(label): the secret that a token format starts from. Do not keep it. */
   secret(label: SecretFormat): Buffer {
     let secret = this.#secrets.get(label);
     if (secret === undefined) {

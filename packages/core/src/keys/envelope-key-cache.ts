@@ -22,7 +22,7 @@ export class EnvelopeKeyCache {
     this.#ring = ring;
   }
 
-  /** Takes 32 bytes over, which are overwritten: the data key of these bytes, one and the same as long as it is held. */
+  /** Takes over 32 bytes, which it overwrites, and returns their data key: the same object as long as it is held. */
   take(bytes: Uint8Array): DataKey {
     const id = keyIdOf(bytes).toString('base64url');
     let key = this.#dataKeys.get(id);
@@ -47,7 +47,7 @@ export class EnvelopeKeyCache {
     this.#authenticators.delete(id);
   }
 
-  /** Overwrites every data key but those of the ids in `dataKeys`, and every authenticator but those in either. */
+  /** Overwrites every data key whose id is not in `dataKeys`, and every authenticator whose id is in neither set. */
   retain(dataKeys: ReadonlySet<string>, authenticators: ReadonlySet<string>): void {
     for (const [id, key] of this.#dataKeys) {
       if (dataKeys.has(id)) continue;
@@ -68,8 +68,8 @@ export class EnvelopeKeyCache {
   }
 
   /**
-   * Makes room for one more token key, by dropping one of the data key that has most. Call it before each is
-   * remembered.
+   * Makes room for one more token key, by dropping one of the data key that has the most. Call it before you remember a
+   * token key.
    */
   makeRoomForTokenKey(): void {
     let total = 0;

@@ -7,7 +7,7 @@ import { subKey } from '../formats/derivation.ts';
  * It outlives its data key, because a revoked or expired key may be the only one that links the next key to the ring.
  */
 export class RingAuthenticator {
-  /** That of the data key. */
+  /** The id of the data key. */
   readonly id: string;
   readonly #secret: Buffer;
   #isOverwritten = false;

@@ -19,7 +19,7 @@ export type WrappedEntry = KeyTimes & { readonly id: string; readonly wraps: rea
  */
 export class CorruptWraps {
   readonly #clock: Clock;
-  /** By {@link identityOf}: a wrap is corrupt for one entry, not for a key id. */
+  /** Keyed by {@link identityOf}: a wrap is corrupt for one entry, not for a key id. */
   readonly #since = new LRUCache<string, Moment>({ max: MAX_CORRUPT });
 
   constructor(clock: Clock) {

@@ -37,13 +37,13 @@ type Call = Pick<KeyWrapperErrorSummary, 'provider' | 'operation'>;
 
 /** How a call to the KMS or the store is made. */
 export interface CallOptions {
-  /** Whether a caller waits for it: then there are three retries with full jitter. */
+  /** Whether a caller waits for the call: if so, it is retried three times with full jitter. */
   readonly foreground: boolean;
   /** The time when the waiting caller gives up: no call and no retry lasts longer. */
   readonly until?: Deadline;
 }
 
-/** The failure that a key wrapper answered with last, and all its attempts since it last succeeded. */
+/** The last failure that a key wrapper answered with, and the number of its attempts since it last succeeded. */
 export class LastAnswer {
   #failure: KeyWrapperError | undefined;
   #attempts = 0;
@@ -78,7 +78,7 @@ export class KmsCalls {
   readonly #closing: Closing;
   readonly #waiting = new Set<() => void>();
   #inFlight = 0;
-  /** To be given to every call. */
+  /** Pass it to every call. */
   readonly onServiceDate: (date: Date) => void;
 
   constructor(options: {
@@ -116,7 +116,7 @@ export class KmsCalls {
     return this.retried(() => this.#once(what, run, options, discard, lastAnswer), options);
   }
 
-  /** Repeats a call that failed with `throttled` or `unavailable`, where a caller waits for it and time is left. */
+  /** Repeats a call that failed with `throttled` or `unavailable`, if a caller waits for it and time is left. */
   retried<T>(attempt: () => Promise<T>, options: CallOptions): Promise<T> {
     return retry(attempt, {
       waitMs: (failure, failures) => {

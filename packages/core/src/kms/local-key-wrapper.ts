@@ -127,7 +127,7 @@ function deriveMasterKey(name: string, value: unknown): MasterKey {
   const secret = secretBytes(OWNER, name, decoded(name, value), MIN_MASTER_KEY_BYTES);
   if (isPrintable(secret)) {
     throw optionRangeError(
-      `${OWNER}: ${name} is printable text, not random bytes: give what ${PRINTS_A_KEY} prints, as a string, or decode it`,
+      `${OWNER}: ${name} is printable text, not random bytes: pass the output of ${PRINTS_A_KEY}, as a string, or decode it`,
     );
   }
   if (isConstant(secret))
@@ -143,10 +143,10 @@ function deriveMasterKey(name: string, value: unknown): MasterKey {
 /** The bytes of base64 or base64url text. Text that people can read or remember has too little randomness. */
 function decoded(name: string, value: unknown): unknown {
   if (typeof value !== 'string') return value;
-  // It would be accepted as base64 of other bytes than another program decodes.
+  // Another program would decode it to different bytes.
   if (/^(?:[0-9a-f]{2}){32,}$/i.test(value)) {
     throw optionRangeError(
-      `${OWNER}: ${name} is text in hexadecimal: decode it with Buffer.from(text, 'hex'), or give what ${PRINTS_A_KEY} prints`,
+      `${OWNER}: ${name} is text in hexadecimal: decode it with Buffer.from(text, 'hex'), or pass the output of ${PRINTS_A_KEY}`,
     );
   }
   const bytes = unpooled(Buffer.from(value, 'base64'));
@@ -156,7 +156,7 @@ function decoded(name: string, value: unknown): unknown {
     .replaceAll('/', '_');
   if (bytes.toString('base64url') === spelling) return bytes;
   throw optionRangeError(
-    `${OWNER}: ${name} is text that is not base64: give 32 random bytes, or what ${PRINTS_A_KEY} prints`,
+    `${OWNER}: ${name} is text that is not base64: pass 32 random bytes, or the output of ${PRINTS_A_KEY}`,
   );
 }
 

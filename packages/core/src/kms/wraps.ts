@@ -14,7 +14,7 @@ import type { CallOptions, KmsCalls } from './kms-calls.ts';
 import { allOf, failuresIn, firstOf, lastFailureOf, noWrapOfOurs } from './several-wrappers.ts';
 import { type Context, WrapperCalls } from './wrapper-calls.ts';
 
-/** When a caller waits: how long one key wrapper may take before the next one is called in parallel. */
+/** How long one key wrapper may take before the next one is called in parallel, if a caller waits. */
 const HEDGE_MS = 500;
 
 const FOREGROUND: CallOptions = Object.freeze({ foreground: true });
@@ -29,8 +29,8 @@ export interface Unwrapped {
 }
 
 /**
- * Data keys and the KMS: wraps new ones with every key wrapper, unwraps those of a document with any of them. What an
- * unwrap returned is trusted only after its id and its context were computed again.
+ * Data keys and the KMS: wraps new data keys with every key wrapper, and unwraps the keys of a document with any of
+ * them. The result of an unwrap is trusted only after its id and its context are computed again.
  */
 export class KeyWraps {
   readonly #ring: string;
@@ -62,8 +62,8 @@ export class KeyWraps {
 
   /**
    * Unwraps an entry with the first key wrapper that can.
-   * @throws {KeyWrapperError} of every wrapper that was called; `corrupt`, without a call, if none of this member's
-   * made any of its wraps, or all of those were found to be corrupt before.
+   * @throws {KeyWrapperError} of every wrapper that was called; `corrupt`, without a call, if no key wrapper of this
+   * member made any of its wraps, or if all of those wraps were corrupt before.
    */
   async unwrap(entry: WrappedEntry, options: CallOptions): Promise<Unwrapped> {
     const { dataKey, wrap } = await this.#unwrapAny(entry, options);
@@ -89,8 +89,8 @@ export class KeyWraps {
   }
 
   /**
-   * Makes a data key with these times, wraps it with every key wrapper, and unwraps every wrap again. `vouch` makes the
-   * vouchers of the entry.
+   * Creates a data key with these times, wraps it with every key wrapper, and unwraps every wrap again. `vouch` makes
+   * the vouchers of the entry.
    */
   async create(
     times: KeyTimes,
@@ -144,8 +144,8 @@ export class KeyWraps {
   }
 
   /**
-   * The version of the KMS key by which a key wrapper wraps today, if none of `known` was made by that one: random
-   * bytes that are not a data key are wrapped, and the result is discarded.
+   * The version of the KMS key with which a key wrapper wraps now, unless one of `known` was made with it: random bytes
+   * that are not a data key are wrapped, and the result is discarded.
    * @throws {KeyWrapperError} if none was found, and a key wrapper failed.
    */
   async newVersion(known: readonly WrappedKey[]): Promise<WrappedVersion | undefined> {

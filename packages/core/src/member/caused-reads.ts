@@ -9,7 +9,7 @@ const MS = 1_000;
 
 /** How one pass is made. */
 export interface PassOptions extends SyncOptions {
-  /** Whether the ring is read though that is not due yet. */
+  /** Whether to read the ring before that is due. */
   readonly reads: boolean;
 }
 
@@ -62,8 +62,8 @@ export class CausedReads {
   }
 
   /**
-   * One read of the ring, and unwraps of what is new in it. What is due by age is done too, because timers do not run
-   * while a process is frozen.
+   * One read of the ring, and unwraps of its new keys. It also does what is due by age, because timers do not run while
+   * a process is frozen.
    */
   async #read(options: { readonly foreground: boolean }): Promise<void> {
     const { sync, view, writer } = this.#o;
@@ -81,7 +81,7 @@ export class CausedReads {
     if (failure !== undefined) throw failure;
   }
 
-  /** The store sent a notification: one pass is pending at most. */
+  /** The store sent a notification: at most one pass is pending. */
   notified(): void {
     const { clock, policy, random, view } = this.#o;
     if (view.isClosed || this.#isPushPending) return;

@@ -5,7 +5,7 @@ import type { MemberParts } from './parts.ts';
 import { problemsOf, type RingProblem } from './problems.ts';
 import type { Rotation } from './rotation.ts';
 
-/** The last failure, and when. */
+/** The last failure and its time. */
 export type LastFailure = CodecFailure & { readonly at: Date };
 
 /** The condition of a member: its status, its last failure, and the events about both. */
@@ -32,7 +32,7 @@ export class Condition {
   }
 
   /**
-   * `failing`: cannot work or must not be sent requests. `degraded`: works, but needs attention. `known` are the
+   * `failing`: it cannot work, or must not receive requests. `degraded`: works, but needs attention. `known` are the
    * problems of the same moment, if the caller has them.
    */
   status(now: Moment, known?: readonly RingProblem[]): CodecStatus {

@@ -6,9 +6,9 @@ import type { Stored } from '../stores/stored-ring.ts';
 import type { MemberParts } from './parts.ts';
 
 const MS = 1_000;
-/** Enough that two claims are never equal. */
+/** Enough random bytes that two claims are never equal. */
 const CLAIM_BYTES = 16;
-/** Between reads of a store in which another member has claimed. */
+/** The time between reads of a store that holds the claim of another member. */
 const LOOKS: Backoff = { firstMs: 50, capMs: 3_000, leastShare: 0.5 };
 /** Calls to the KMS one after the other, retries included, that the first key of a ring may need: generate, sign, unwrap. */
 const CALLS_OF_A_FOUNDER = 12;
@@ -22,16 +22,16 @@ type Parts = Pick<MemberParts, 'store' | 'policy' | 'random' | 'closing' | 'view
  * In a store that other processes share, the member that wins the compare-and-swap of a claim creates the key, and the
  * others wait. A waiting member takes over a claim after the longest time that its owner could have needed, measured by
  * its own clock; if the owner is still alive, its key loses the race. After three times as long, all claims are
- * ignored, because an attacker may have written them. Where all members are in this process, taking turns is enough.
+ * ignored, because an attacker may have written them. Members of one process take turns instead.
  */
 export class Founding {
   readonly #o: Parts;
   #ownClaim: string | undefined;
   #waitingFor: { readonly claim: string; readonly since: Moment } | undefined;
-  /** The times when a claim of others was first and last seen. */
+  /** The times when a claim of another member was first and last seen. */
   #waiting: { readonly since: Moment; readonly seen: Moment } | undefined;
   #looks = 0;
-  /** Whether the KMS failed the last time: then the key is created first, and the store is not written before. */
+  /** Whether the last call to the KMS failed: if so, the key is created before anything is written to the store. */
   #hasKmsFailed = false;
 
   constructor(parts: Parts) {
@@ -39,8 +39,8 @@ export class Founding {
   }
 
   /**
-   * One attempt. Returns the milliseconds to wait before the next read of the store, where another member is creating
-   * the key; 0 when the ring has the key.
+   * One attempt. Returns the milliseconds to wait before the next read of the store if another member is creating the
+   * key; 0 when the ring has the key.
    * @throws {RingConflictError} when another member claimed first.
    * @throws {RingStoreError | KeyWrapperError} what prevented the creation; the claim is withdrawn.
    */
@@ -49,10 +49,10 @@ export class Founding {
     if (this.#o.store.kind === 'memory') return inTurn(this.#o.store, () => this.#createIfUnchanged(there, reason));
     const wait = this.#waitForAnother(there?.document?.claim);
     if (wait > 0) return wait;
-    // By the confirmed time the ring may still have a live key.
+    // By the confirmed time, the ring may still have a live key.
     const trouble = this.#o.view.clockTrouble();
     if (trouble !== undefined) throw new RingStoreError('unavailable', `no key was created: ${trouble}`);
-    // Remembered before the write: if the answer is lost, the claim in the store may be this member's own.
+    // It is remembered before the write: if the answer is lost, the claim in the store may be this member's own.
     const claim = (this.#ownClaim ??= newClaim(this.#o.random));
     const made = this.#hasKmsFailed ? await this.#o.writer.make(reason) : undefined;
     await this.#o.writer.claim(claim);
@@ -74,7 +74,7 @@ export class Founding {
     return 0;
   }
 
-  /** A wait where another member's claim may still lead to a key; 0 where this member claims. */
+  /** A wait while the claim of another member may still lead to a key; 0 if this member claims. */
   #waitForAnother(claim: string | undefined): number {
     if (claim === undefined || claim === this.#ownClaim) return 0;
     const now = this.#o.view.now();

@@ -121,9 +121,9 @@ export class RingKeeper {
   }
 
   /**
-   * One pass: reads the ring and makes the KMS check, as far as they are due. A store that fails must not prevent the
-   * KMS check, nor a KMS that fails the read; and while one of them fails, the other is not called more often than
-   * usual.
+   * One pass: reads the ring and makes the KMS check, as far as they are due. A failing store must not prevent the KMS
+   * check, and a failing KMS must not prevent the read; while one of them fails, the other is not called more often
+   * than usual.
    */
   async #pass(options: PassOptions): Promise<void> {
     this.#assertOpen();
@@ -196,7 +196,7 @@ export class RingKeeper {
   }
 
   /**
-   * Creates the key of a ring that has none to seal with, or soon will not; reads again where another member is
+   * Creates the key of a ring that has no key to seal with, or soon will have none; reads again if another member is
    * creating it.
    */
   async #makeNeededKey(): Promise<void> {

@@ -42,7 +42,7 @@ export function afterRefusal(current: KillSwitch, kind: KeyWrapperErrorKind, now
   return { refusals, trippedAt: tripped ? nowMs : undefined };
 }
 
-/** Whether a refusal counts at `nowMs`: after a minute without another one it was a stray refusal. */
+/** Whether a refusal counts at `nowMs`: without another one within a minute, it was a stray refusal. */
 export function hasRecentRefusal({ refusals }: KillSwitch, nowMs: number): boolean {
   return refusals.some((refusal) => nowMs - refusal.at <= WINDOW_MS);
 }

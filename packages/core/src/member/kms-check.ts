@@ -24,7 +24,7 @@ export class KmsCheck {
     const { lastKmsCheck } = view.limits;
     if (this.#keyToCheck() === undefined) return Number.POSITIVE_INFINITY;
     if (lastKmsCheck === undefined || view.limits.isRefused(now)) return 0;
-    // Drawn once per check: if it were drawn at every pass, the shortest of many draws would win.
+    // The wait is drawn once per check: if it were drawn at every pass, the shortest of many draws would win.
     if (lastKmsCheck !== this.#jitterOf) {
       this.#jitterOf = lastKmsCheck;
       this.#intervalMs = policy.kmsCheckEverySeconds * 1_000 * (1 - 0.2 * uniform(random));
@@ -32,7 +32,7 @@ export class KmsCheck {
     return Math.max(0, this.#intervalMs - ageMs(lastKmsCheck, now));
   }
 
-  /** Unwraps the newest key once more. False: no key can be checked. @throws {KeyWrapperError} */
+  /** Unwraps the newest key once more. Returns false if no key can be checked. @throws {KeyWrapperError} */
   async run(options: CallOptions): Promise<boolean> {
     const key = this.#keyToCheck();
     if (key === undefined) return false;

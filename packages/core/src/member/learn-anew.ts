@@ -12,11 +12,11 @@ import { isRefused } from './kill-switch.ts';
 /** Entries of a document that are unwrapped at once. */
 const BATCH = 4;
 
-/** The parts that a member needs to read a ring about which it knows nothing. */
+/** The parts that a member needs to read a ring that it does not know. */
 export interface LearnAnewOptions extends CallOptions {
   readonly judgement: () => Judgement;
   readonly wraps: KeyWraps;
-  /** Entries that an attempt before has unwrapped already; added to. */
+  /** Entries that earlier attempts have unwrapped; this attempt adds its own. */
   readonly unwrapped: Map<string, Unwrapped>;
   /** Called after every unwrap that succeeded. */
   readonly onKmsCheck: () => void;
@@ -194,7 +194,7 @@ export class LineageError extends RingStoreError {
   }
 }
 
-/** An entry whose times were changed between two attempts is another one. */
+/** An entry whose times changed between two attempts counts as a different entry. */
 function memoryOf(entry: RingEntry): string {
   return [entry.id, ...timesOf(entry)].join('/');
 }

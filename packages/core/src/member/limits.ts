@@ -18,7 +18,7 @@ export class Limits {
   #killSwitch: KillSwitch = ARMED;
   #kmsCheckUntil: Deadline | undefined;
   #readUntil: Deadline | undefined;
-  // The earlier of the two, and when unsealing ends after it: every token is checked against one of these.
+  // The earlier of the two stops, and the end of unsealing after it: every token is checked against one of these.
   #sealUntil: Deadline | undefined;
   #unsealUntil: Deadline | undefined;
 
@@ -66,7 +66,10 @@ export class Limits {
     return this.#complete;
   }
 
-  /** Whether refusals are being counted: the KMS must be called again soon. Not for one that is over a minute old. */
+  /**
+   * Whether refusals are being counted: the KMS must be called again soon. A refusal that is more than a minute old
+   * does not count.
+   */
   isRefused(now: Moment): boolean {
     return this.isStopped || hasRecentRefusal(this.#killSwitch, now.steadyMs);
   }

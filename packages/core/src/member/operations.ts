@@ -44,8 +44,8 @@ export class Operations {
   }
 
   /**
-   * Revokes the keys that `isMeant` picks as the ring is read now; keys that appear meanwhile and are active at once
-   * are successors made for the same request, and stay. Neither a failing KMS nor a wrong clock prevents it.
+   * Revokes the keys that `isMeant` selects from the ring as it is read now; keys that appear meanwhile and are active
+   * at once are successors for the same request, and are kept. Neither a failing KMS nor a wrong clock prevents it.
    * @throws {RangeError} when `mustExist` names a key that the ring does not have.
    */
   async revoke(isMeant: (key: RingKey) => boolean, mustExist?: string): Promise<void> {

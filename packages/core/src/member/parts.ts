@@ -11,7 +11,10 @@ import type { RingSync } from './sync.ts';
 import type { RingView } from './view.ts';
 import type { RingWriter } from './writer.ts';
 
-/** The configuration of a member, and its parts; each part receives those that it needs. None starts anything by itself. */
+/**
+ * The configuration of a member, and its parts; each part receives those that it needs. No part starts anything by
+ * itself.
+ */
 export interface MemberParts {
   /** The ring's name. */
   readonly ring: string;

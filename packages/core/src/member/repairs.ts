@@ -5,7 +5,10 @@ import { documentOf, lacks } from '../ring/written-document.ts';
 import type { MemberParts } from './parts.ts';
 
 const MS = 1_000;
-/** A random wait up to this before a document that lacks something is overwritten: one of many members is enough. */
+/**
+ * The longest random wait before a document that lacks something is overwritten: it is enough if one of many members
+ * does it.
+ */
 const REPAIR_WAIT_MS = 5_000;
 /** A foreign document is read twice, at least this far apart, before it is overwritten. */
 const FOREIGN_WAIT_MS = 5_000;
@@ -30,7 +33,7 @@ export class Repairs {
     this.#o = parts;
   }
 
-  /** When a repair is due; undefined while the store was not seen to lack a fact. */
+  /** When a repair is due; undefined while no fact is missing from the store. */
   get dueAt(): Deadline | undefined {
     return this.#dueAt;
   }
@@ -45,7 +48,7 @@ export class Repairs {
     return this.#overwritten.filter((at) => ageMs(at, now) < CONTESTED_WINDOW_MS).length > CONTESTED_AFTER;
   }
 
-  /** Whether to overwrite what was just read now. */
+  /** Whether to overwrite now what was just read. */
   take(): boolean {
     const now = this.#o.view.now();
     if (this.#dueAt === undefined || !hasPassed(this.#dueAt, now)) return false;

@@ -1,7 +1,7 @@
 import { type Clock, type Moment, momentOf } from '../base/clock.ts';
 import type { ResolvedPolicy } from '../ring/policy.ts';
 
-/** Whose clock it is. */
+/** The service that a date came from. */
 export type DatedService = 'kms' | 'store';
 
 /** A date in a header is truncated to a whole second. */
@@ -23,12 +23,12 @@ export class RingClock {
   readonly #toleratedMs: number;
   /** Wall time minus monotonic time when the wall clock was last trusted. */
   #offsetMs = 0;
-  /** Whether a date has ever fitted {@link #offsetMs}. */
+  /** Whether a date has ever matched {@link #offsetMs}. */
   #isDated = false;
   #stepped = false;
   #hasSeenDates = false;
   #lastTickSteadyMs = 0;
-  /** By service: its date minus monotonic time. Only those noted since the wall clock last stepped. */
+  /** For each service, its date minus monotonic time. Only dates that were noted since the wall clock last stepped. */
   readonly #dates = new Map<DatedService, number>();
   /** Time since the machine started, suspensions included, minus wall time, when that was last trusted; NaN if unknown. */
   #uptimeOffsetMs = Number.NaN;
@@ -71,7 +71,10 @@ export class RingClock {
     if (Math.abs(now.wallMs - ms) <= this.#toleratedMs) this.#believe(now, true);
   }
 
-  /** For a member that knows nothing yet: accepts the present time of the clock. True when it had stepped. */
+  /**
+   * Accepts the present time of the clock, for a member that knows no other time yet. Returns true if the clock had
+   * stepped.
+   */
   startAgain(now: Moment): boolean {
     this.timeMs(now);
     if (!this.#stepped) return false;
@@ -92,7 +95,7 @@ export class RingClock {
     return `this machine's clock is ${inSeconds(first.ms)} s ${direction} that of the ${first.service}`;
   }
 
-  /** The service whose date disagrees, while that of the other one agrees. */
+  /** The service whose date disagrees, while the date of the other service agrees. */
   disputedBy(now: Moment): DatedService | undefined {
     if (this.trouble(now) !== undefined) return undefined;
     return [...this.#dates].find(([, offset]) => !this.#isTolerated(now.wallMs - now.steadyMs - offset))?.[0];
@@ -107,17 +110,17 @@ export class RingClock {
   }
 
   #step(now: Moment): void {
-    // A time that no date has ever fitted is replaced at once: the dates check the new one too.
+    // A time that no date has ever matched is replaced at once: the dates check the new one too.
     if ((!this.#isDated && this.#dates.size > 0) || this.#wasSuspended(now)) {
       this.#believe(now, false);
       return;
     }
     this.#stepped = true;
-    // Noted before the step: if the machine was suspended, they no longer fit.
+    // These dates were noted before the step: if the machine was suspended, they no longer match.
     this.#dates.clear();
   }
 
-  /** Without any dates, a step by as much as the machine has been up for longer is a suspension. */
+  /** Without any dates, a step is a suspension if the time since the machine started has grown by as much. */
   #wasSuspended(now: Moment): boolean {
     return !this.#hasSeenDates && Math.abs(this.#uptimeOffset(now) - this.#uptimeOffsetMs) <= this.#stepMs;
   }

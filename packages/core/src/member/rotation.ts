@@ -22,7 +22,7 @@ export class Rotation {
   #cancel: (() => void) | undefined;
   #failures = 0;
   #versionDueAt: Deadline | undefined;
-  /** A version of the KMS key that no key of the ring was wrapped by when it was noticed. */
+  /** A version of the KMS key that had wrapped no key of the ring when it was noticed. */
   #newVersion: WrappedVersion | undefined;
 
   constructor(parts: MemberParts, turns: Turns, ended: (error: unknown) => void) {
@@ -44,7 +44,7 @@ export class Rotation {
   consider(): void {
     if (this.#o.role === 'reader') return;
     if (!this.#isDue()) {
-      // Another member rotated, or this one may not: nothing is overdue here.
+      // Another member rotated, or this one may not: no rotation is overdue here.
       this.#failures = 0;
       return;
     }
@@ -58,7 +58,7 @@ export class Rotation {
     this.#after(backoffMs(backoff, this.#failures, this.#uniform()), { isLast: false });
   }
 
-  /** After a KMS check, when that is due: a KMS that fails gets no further call. */
+  /** Runs after a KMS check, if one is due, so that a failing KMS gets no further call. */
   async lookForNewVersion(): Promise<void> {
     const { role, policy, view, wraps } = this.#o;
     if (role === 'reader' || policy.keyVersionEverySeconds === 0) return;
@@ -72,7 +72,7 @@ export class Rotation {
     try {
       found = await wraps.newVersion(view.knownWraps);
     } catch (error) {
-      // Emitted as a failed call. Only a rotation depends on it, which would fail too.
+      // The failed call has already emitted its event. Only a rotation depends on it, which would fail too.
       if (error instanceof KeyWrapperError) return;
       throw error;
     }
@@ -138,8 +138,8 @@ export class Rotation {
   }
 
   /**
-   * One rotation for all members, and one per interval: a service may name a new version and still wrap with the old
-   * one.
+   * One rotation for all members, and at most one per interval: a service may name a new version and still wrap with
+   * the old one.
    */
   #isVersionDue(): boolean {
     const { policy, view, writer } = this.#o;

@@ -25,7 +25,7 @@ const FAILURES: Backoff = { firstMs: 200, capMs: 5_000 };
 const CONFLICTS: Backoff = { firstMs: 1, capMs: 1_000 };
 /** If the store did not answer *absent* for longer than this, the wait begins again. */
 const LONGEST_SILENCE_MS = 60_000;
-/** How long resolver and credentials of a machine that is still starting may fail. */
+/** How long the resolver and the credentials of a machine that is still starting may fail. */
 const STARTING_MACHINE_MS = 10_000;
 /** A start that takes longer emits a warning with what it waits for. */
 const SILENT_MS = 2_000;
@@ -89,7 +89,7 @@ export async function startRing(options: MemberParts): Promise<void> {
 interface Start {
   readonly startedAt: Moment;
   waitsFor: 'store' | 'kms';
-  /** Since when the store was seen to hold no live key. */
+  /** When the store was first seen to hold no live key. */
   absentSince: Moment | undefined;
   lastFailure: unknown;
   /** How long `lastFailure` is retried. */
@@ -100,7 +100,7 @@ interface Start {
   lastAbsent: Moment | undefined;
 }
 
-/** The services' answers: a call that was cut short by the end of a start shows nothing. */
+/** The error with the answers of the services: a call that was cut short by the end of a start shows nothing. */
 function withAnswers({ wraps, store }: MemberParts, error: unknown): unknown {
   if (error instanceof KeyWrapperError) return patienceWithError(error) === 'none' ? error : wraps.lastFailure(error);
   if (!(error instanceof RingStoreError) || store.location === undefined) return error;
@@ -108,7 +108,7 @@ function withAnswers({ wraps, store }: MemberParts, error: unknown): unknown {
   return new RingStoreError(kind, detail, { revision, serviceCode, location: store.location });
 }
 
-/** Reads the store once. False: read again. */
+/** Reads the store once. Returns false if the store must be read again. */
 async function attempt(options: MemberParts, start: Start): Promise<boolean> {
   const { stored, sync, view, role, writer } = options;
   start.waitsFor = 'store';
@@ -138,12 +138,12 @@ async function attempt(options: MemberParts, start: Start): Promise<boolean> {
   start.absentSince ??= now;
   start.lastAbsent = now;
   if (!mayCreate(options)) start.lastFailure = undefined;
-  // The error that prevented the creation says more than the absence.
+  // The error that prevented the creation is more informative than the absence.
   if (hasPassed(deadlineOf(options, start), now)) throw start.lastFailure ?? new RingStoreError('absent', NO_RING);
   return createOrWait(options, start.absentSince, there, known);
 }
 
-/** The time limit of this start; a member that saw no ring had to wait for absence first. */
+/** The time limit of this start; a member that saw no ring must first wait for absence. */
 function deadlineOf(options: MemberParts, { startedAt, lastAbsent }: Start): Deadline {
   const { policy } = options;
   const waiting = lastAbsent !== undefined && mayCreate(options) ? policy.createAfterSeconds : 0;
@@ -154,7 +154,7 @@ function mayCreate({ role, create }: MemberParts): boolean {
   return role === 'member' && create !== 'never';
 }
 
-/** Creates the ring, once it was absent for long enough. False: read again. */
+/** Creates the ring, once it was absent for long enough. Returns false if the ring must be read again. */
 async function createOrWait(
   options: MemberParts,
   absentSince: Moment,
@@ -176,21 +176,21 @@ async function createOrWait(
   return isCreated(options);
 }
 
-/** False, after a wait, where another member is creating it: read again. */
+/** Returns false, after a wait, if another member is creating it: read again. */
 async function isCreated({ founding, clock, closing }: MemberParts): Promise<boolean> {
   const wait = await founding.attempt();
   if (wait > 0) await pause(clock, wait, closing);
   return wait === 0;
 }
 
-/** How long such a failure may still pass by itself. */
+/** How long to wait for such a failure to pass by itself. */
 function patienceWithError(error: unknown): Patience {
   if (error instanceof LineageError) return 'long';
   if (error instanceof RingStoreError) return error.kind === 'unavailable' ? patienceWith(error.serviceCode) : 'none';
   if (!(error instanceof KeyWrapperError) || (error.kind !== 'unavailable' && error.kind !== 'throttled'))
     return 'none';
   const { causes, code } = error.summary;
-  // One of several key wrappers is enough for most calls, so the one that may pass counts.
+  // One of several key wrappers is enough for most calls, so the failure that may pass counts.
   return causes === undefined ? patienceWith(code) : mostOf(causes.map(patienceWithError));
 }
 

@@ -22,7 +22,7 @@ export interface SyncOptions extends CallOptions {
   /** Whether unwraps that are not urgent are deferred: after a notification, the whole fleet reads at once. */
   readonly deferUnwraps?: boolean;
   /**
-   * Whether a token caused the read: then only entries that were never tried are unwrapped, since an attacker may
+   * Whether a token caused the read. If so, only entries that were never tried are unwrapped, because an attacker may
    * choose the token.
    */
   readonly forToken?: boolean;
@@ -49,7 +49,7 @@ export class RingSync {
   }
 
   /**
-   * Reads the ring and learns its facts. What the document lacks is written later: see {@link Repairs}.
+   * Reads the ring and learns its facts. Facts that the document lacks are written later: see {@link Repairs}.
    * @throws {RingStoreError} when it cannot be read.
    * @throws {KeyWrapperError} when a key of it could not be unwrapped; everything else is learned.
    */
@@ -88,7 +88,7 @@ export class RingSync {
     if (!teaches) throw new RingStoreError('corrupt', 'the store holds no key of this ring');
   }
 
-  /** Before a write: entries that cannot be unwrapped yet do not prevent it. */
+  /** Reads the ring before a write: entries that cannot be unwrapped yet do not prevent the write. */
   async readToWrite(options: SyncOptions): Promise<void> {
     try {
       await this.read(options);
@@ -106,7 +106,7 @@ export class RingSync {
     return this.#o.view.wallMs(now) - now.steadyMs;
   }
 
-  /** Whether the store answered the last read in any way: then it can be written. */
+  /** Whether the store answered the last read in any way. If so, it can be written. */
   get wasAnswered(): boolean {
     return this.#wasAnswered;
   }
@@ -122,7 +122,7 @@ export class RingSync {
     let { known, wanted } = checked(this.#o.view.snapshot);
     if (wanted.length === 0 && options.forToken !== true && (await this.#goOver(document, options))) return undefined;
     for (;;) {
-      // A read that others caused repeats no unwrap: those have timers of their own.
+      // A read that others caused repeats no unwrap: those have their own timers.
       const isCaused = options.forToken === true || options.deferUnwraps === true;
       const untried = wanted.filter(({ id }) => !failures.has(id) && !(isCaused && tried.has(id)));
       const urgent = untried.filter((entry) => options.deferUnwraps !== true || this.#isUrgent(entry));
@@ -198,7 +198,8 @@ export class RingSync {
 
   /**
    * The one exception to "a member that knows a key never starts again": its ring was created recently, while the store
-   * had lost an older one, which is back. Switches to the older ring, and unseals its own tokens until they expire.
+   * had lost an older ring, which has now come back. Switches to the older ring, and unseals its own tokens until they
+   * expire.
    */
   async #goOver(document: RingDocument, options: SyncOptions): Promise<boolean> {
     const { keys, byId } = this.#o.view.snapshot;

@@ -29,7 +29,7 @@ export class Turns {
 
   async #drain(): Promise<void> {
     for (;;) {
-      // Not within the caller's own call: it returns first.
+      // No task runs within the caller's own call, which returns first.
       await Promise.resolve();
       const next = this.#asked.shift() ?? this.#background.shift();
       if (next === undefined) break;

@@ -21,7 +21,7 @@ import {
 import { Limits } from './limits.ts';
 import type { RingClock } from './ring-clock.ts';
 
-/** Expired keys that are remembered because they can certify: as many as a full ring has. */
+/** Number of expired keys that are remembered because they can certify: as many as in a full ring. */
 const MAX_PAST: number = MAX_RING_KEYS;
 
 export interface RingViewOptions {
@@ -31,7 +31,7 @@ export interface RingViewOptions {
   readonly clock: Clock;
   readonly ringClock: RingClock;
   readonly cache: EnvelopeKeyCache;
-  /** Keys created before count as revoked, milliseconds since the epoch. */
+  /** Keys that were created before this time count as revoked; milliseconds since the epoch. */
   readonly acceptCreatedFromMs: number | undefined;
 }
 
@@ -188,9 +188,10 @@ export class RingView {
   }
 
   /**
-   * The time, by the monotonic clock, from which this member seals with a newly read key. A planned key that is active
-   * soon was written late, if this member has read the ring without a gap or tried to publish the key: it seals only
-   * after the others can have read it too. The times of emergency keys show that they are not planned.
+   * The time, by the monotonic clock, from which this member seals with a newly read key. A planned key that becomes
+   * active soon was written late if this member has read the ring without a gap or tried to publish the key: this
+   * member then seals with it only after the others can have read it too. The times of emergency keys show that they
+   * are not planned.
    */
   sealsFrom(key: KeyTimes & { readonly id: string }, now: Moment): number {
     const { lastRead } = this.limits;
@@ -200,7 +201,10 @@ export class RingView {
     return counts ? now.steadyMs + lateWaitMs(policy) : 0;
   }
 
-  /** As {@link install}, for another ring: the last sealing key does not bind it, and expired keys no longer vouch. */
+  /**
+   * Like {@link install}, but for another ring: the last sealing key does not bind it, and expired keys no longer
+   * vouch.
+   */
   begin(snapshot: RingSnapshot): void {
     this.#sealedWith = undefined;
     this.#past.clear();
@@ -209,7 +213,7 @@ export class RingView {
 
   /**
    * Overwrites the data keys that have expired, and drops the keys whose life is over on every clock; their
-   * authenticators can still certify. By an unconfirmed time no key has expired.
+   * authenticators can still certify. While the time is unconfirmed, no key has expired.
    */
   dropExpired(now: Moment): void {
     if (this.clockTrouble(now) !== undefined) return;

@@ -49,9 +49,9 @@ export class RingWriter {
   }
 
   /**
-   * Writes to the store that this member is about to create a key, so that no other one does meanwhile; `undefined`
-   * withdraws that. The document stays as it was read, unless it lacks what this member knows: a member that dies after
-   * its claim may be the only one that knows a revocation which the store has lost.
+   * Writes to the store that this member is about to create a key, so that no other member does meanwhile; `undefined`
+   * withdraws the claim. The document stays as it was read, unless it lacks what this member knows: a member that dies
+   * after its claim may be the only one that knows a revocation which the store has lost.
    * @throws {RingConflictError} when another writer was first.
    */
   async claim(claim: string | undefined): Promise<void> {
@@ -155,7 +155,10 @@ export class RingWriter {
     return this.keyCount < MAX_KEYS_TO_ROTATE ? 'emergency' : undefined;
   }
 
-  /** How long keys may seal without a gap. One not unwrapped yet counts for the emergency wait after its creation. */
+  /**
+   * How long keys may seal without a gap. A key that is not unwrapped yet counts for the emergency wait after its
+   * creation.
+   */
   #coveredMs(): number {
     const wallMs = this.#o.view.wallMs();
     const { keys, carried } = this.#o.view.snapshot;
@@ -179,8 +182,8 @@ export class RingWriter {
   }
 
   /**
-   * Whether there is room for a key that nothing else can take the place of: revoked ones can be left out for it, once
-   * every member that reaches the store has read the revocation.
+   * Whether there is room for a key that nothing else can replace: revoked keys can be left out for it, once every
+   * member that reaches the store has read their revocation.
    */
   #hasRoom({ keys }: RingSnapshot): boolean {
     const wallMs = this.#o.view.wallMs();
@@ -226,7 +229,7 @@ export class RingWriter {
     const times = timesOfNewKey(reason, nowMs, this.#o.policy, newest);
     const listed = new Set(this.#o.stored.latest?.document?.entries.map(({ id }) => id));
     const isTaken = (id: string): boolean => signers.has(id) || listed.has(id);
-    // By every key that this member can sign with: live, revoked or expired.
+    // Every key that this member can sign with vouches for it: live, revoked or expired.
     const vouch = (named: KeyTimes & { readonly id: string }): Macs => vouchersBy(this.#o.ring, named, signers);
     const { entry, held } = await this.#o.wraps.create(times, isTaken, vouch, options);
     const now = this.#o.view.now();

@@ -24,12 +24,12 @@ export interface Signer {
   readonly created: number;
   readonly opensUntil: number;
   readonly revoked: boolean;
-  /** Of a ring that this member left: it vouches for nothing in the current ring. */
+  /** Whether the key belongs to a ring that this member left: it vouches for nothing in the current ring. */
   readonly isLeft?: boolean;
   readonly authenticator: RingAuthenticator;
 }
 
-/** By key id. */
+/** Signers by key id. */
 export type Signers = ReadonlyMap<string, Signer>;
 
 /**
@@ -110,7 +110,7 @@ export function rightVouchers(ring: string, entry: RingEntry, signers: Signers):
 
 /**
  * Whether a key is linked to a known one: that key vouches for it, and it names that key as its ancestor. Both are
- * required: an attacker can vouch for the keys of a ring with a key of their own. Until its key is unwrapped,
+ * required: an attacker can vouch for the keys of a ring with their own key. Until its key is unwrapped,
  * `ancestors` is not authenticated.
  */
 export function isVouched(ring: string, entry: RingEntry, signers: Signers): boolean {

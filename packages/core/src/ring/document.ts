@@ -16,7 +16,10 @@ const MAX_WRAPPED_BYTES = 2_048;
 const MAX_KEY_ID_CHARS = 2_048;
 const MAC_BYTES = 32;
 const DAY_MS = 86_400_000;
-/** Longest life of an entry, `opensUntil` − `created`: five years. The longest that a policy allows is under four. */
+/**
+ * Longest life of an entry, `opensUntil` − `created`: five years. The longest life that a policy allows is under four
+ * years.
+ */
 const MAX_LIFE_MS: number = 5 * 366 * DAY_MS;
 /** Longest time between `created` and `activates`, either way. */
 const MAX_LEAD_MS: number = 366 * DAY_MS;
@@ -26,7 +29,7 @@ type JsonObject = Readonly<Record<string, unknown>>;
 /** HMACs of 32 bytes, by the id of the key that made them. */
 export type Macs = ReadonlyMap<string, Uint8Array>;
 
-/** That a key is revoked, and who certifies it. */
+/** The revocation of a key, and the keys that certify it. */
 export interface Revocation {
   /**
    * Shown to operators, and used to decide which entries a full ring leaves out; never used to decide which key is
@@ -54,7 +57,7 @@ export interface RingEntry extends KeyTimes {
   readonly id: string;
   /** At most 8: made at publication with the keys that the publisher could sign with. */
   readonly vouchers: Macs;
-  /** Absent where they are not known. */
+  /** Absent if they are not known. */
   readonly ancestors?: Ancestors | undefined;
   readonly revoked: Revocation | undefined;
   /** 1 to 16. */
@@ -66,7 +69,7 @@ export interface RingDocument {
   readonly ring: string;
   /** Claim of a member that is about to create the first key; 16 bytes in base64url. */
   readonly claim: string | undefined;
-  /** At most 64, no two with one id. */
+  /** At most 64, each with a different id. */
   readonly entries: readonly RingEntry[];
 }
 
@@ -100,7 +103,7 @@ export function parseDocument(text: string, expectedRing?: string): RingDocument
   return document;
 }
 
-/** The text of a document: one line of ASCII. Not checked against the bound of 256 KiB. */
+/** The text of a document: one line of ASCII. Its length is not checked against the bound of 256 KiB. */
 export function encodeDocument({ ring, claim, entries }: RingDocument): string {
   return canonicalJson({
     format: RING_FORMAT,
@@ -259,7 +262,8 @@ function parseMac(value: unknown): Buffer {
 
 function parseTime(value: unknown, what: string): number {
   const ms = Date.parse(String(value));
-  // Date.parse takes the 30th of February for a day in March. A fraction of a second, or a later year, is longer.
+  // Date.parse takes the 30th of February for a day in March. A fraction of a second or a later year makes the text
+  // longer.
   if (Number.isNaN(ms) || formatTime(ms) !== value || value.length !== TIME_CHARS) throw corrupt(what);
   return ms;
 }

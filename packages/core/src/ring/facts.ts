@@ -30,9 +30,9 @@ const NO_BYTES = new Uint8Array(0);
 /** The inputs of a check besides the document. */
 export interface Judgement {
   readonly ring: string;
-  /** By the member's checked clock. */
+  /** The time by the member's checked clock. */
   readonly nowMs: number;
-  /** Whether that clock is unconfirmed now: then nothing has expired. */
+  /** Whether that clock is unconfirmed now. If so, nothing has expired. */
   readonly isUnconfirmed?: boolean;
   readonly clockSkewMs: number;
   /** Keys that have expired and can still certify, by id. */
@@ -103,7 +103,7 @@ export function revocable({ keys, carried, unreadable, byId }: RingSnapshot): re
   return [...known, ...missing.map((entry) => tombstone(entry, undefined))];
 }
 
-/** Whether a key is known only for being revoked. */
+/** Whether only the revocation of a key is known. */
 export function isTombstone(key: RingKey): boolean {
   return key.authenticator === undefined;
 }
@@ -132,8 +132,8 @@ export function moreWraps(
 }
 
 /**
- * A known key, revoked with its own certificate, if this member can make it, and with that of the newest key that may
- * certify it. Undefined if this member can make neither.
+ * A known key, revoked with its own certificate, if this member can make it, and with the certificate of the newest key
+ * that may certify it. Undefined if this member can make neither.
  */
 export function revokedKey(ring: string, key: RingKey, atMs: number, signers: Signers): RingKey | undefined {
   const at = key.revocation?.at ?? Math.floor(atMs / 1_000) * 1_000;
@@ -153,7 +153,7 @@ export function certificatesFor(ring: string, key: RingKey, at: number, signers:
   return firstOf(MAX_CERTIFICATES, made, known);
 }
 
-/** The first `most` of both, `first` before `second`. */
+/** The first `most` entries of both maps, those of `first` before those of `second`. */
 export function firstOf(most: number, first: Macs, second: Macs = new Map()): Macs {
   return new Map([...first, ...[...second].filter(([id]) => !first.has(id))].slice(0, most));
 }
@@ -168,7 +168,7 @@ export function hasSameTimes(a: KeyTimes, b: KeyTimes): boolean {
 }
 
 export function isSameFact(a: RingWrap, b: RingWrap): boolean {
-  // A signature has one byte at least.
+  // A signature has at least one byte.
   const sameSignature = Buffer.compare(a.signature ?? NO_BYTES, b.signature ?? NO_BYTES) === 0;
   return sameWrap(a, b) && sameSignature && Buffer.compare(a.mac, b.mac) === 0;
 }

@@ -92,7 +92,7 @@ function linksOf(entries: readonly RingEntry[]): ReadonlySet<string> {
 /**
  * The times of a tombstone were never authenticated: another entry of that id may be the right one. If all its
  * certifiers have been revoked since, other members accept only its own certificate. A key that expired by a clock that
- * was set back since is needed again.
+ * was later set back is needed again.
  */
 function isWorthUnwrapping(ring: string, key: RingKey, entry: RingEntry, signers: Signers): boolean {
   if (!isTombstone(key)) return key.held === undefined && !key.revoked && hasSameTimes(key, entry);
@@ -102,9 +102,9 @@ function isWorthUnwrapping(ring: string, key: RingKey, entry: RingEntry, signers
 }
 
 /**
- * Whether a key that was unwrapped is one of this ring: linked to a known key by a voucher and an ancestor, whichever
+ * Whether a key that was unwrapped belongs to this ring: linked to a known key by a voucher and an ancestor, whichever
  * of the two is older. A member that an attacker deceived at its start must never hold keys of the genuine ring beside
- * the attacker's, because it would vouch for those with them.
+ * the attacker's, because it would use them to vouch for the attacker's keys.
  */
 export function belongs(
   key: RingKey,
@@ -129,7 +129,7 @@ export function belongs(
  * The known keys, with keys that were unwrapped since. A key that was known only by its id is now checked by its bytes.
  */
 export function withUnwrapped(known: RingSnapshot, keys: readonly RingKey[], { ring, past }: Judgement): RingSnapshot {
-  // A key that is revoked by now may not have been when it was learned.
+  // A key that is revoked now may not have been when it was learned.
   const all = signersOf([...known.keys, ...keys], past);
   const signers = new Map([...all].map(([id, signer]) => [id, { ...signer, revoked: false }]));
   const checked = keys.map((key) => {
@@ -139,12 +139,12 @@ export function withUnwrapped(known: RingSnapshot, keys: readonly RingKey[], { r
   return withKeys(known, checked);
 }
 
-/** Whether the times of an entry can be those of a key in use. */
+/** Whether the times of an entry can belong to a key in use. */
 function isPlausible(entry: KeyTimes, judgement: Judgement): boolean {
   return !hasEnded(entry, judgement) && !isFromTheFuture(entry, judgement);
 }
 
-/** A known key with the revocation that a document claims for it, where that is certified; else `key` itself. */
+/** A known key with the revocation that a document claims for it, if that is certified; otherwise `key` itself. */
 function withRevocation(ring: string, key: RingKey, claim: Revocation, signers: Signers): RingKey {
   if (key.revoked && key.revocation === undefined) return key;
   if (key.revocation !== undefined) return withCertificates(ring, key, key.revocation, claim, signers);
@@ -178,13 +178,16 @@ function withWrapsAndVouchers(ring: string, key: RingKey, entry: RingEntry, sign
   return { ...key, wraps, vouchers, ...(learnsAncestors && { ancestors: entry.ancestors }) };
 }
 
-/** Groups of keys linked by right vouchers of the ancestors they name: a ring is one such group. Newest first in each. */
+/**
+ * Groups of keys linked by valid vouchers of the ancestors they name: a ring is one such group. Each group has its
+ * newest key first.
+ */
 export function lineagesOf(ring: string, keys: readonly { entry: RingEntry; signer: Signer }[]): readonly string[][] {
   const signers: Signers = new Map(keys.map(({ signer }) => [signer.id, signer]));
   const groupOf = new Map(keys.map(({ entry }) => [entry.id, new Set([entry.id])]));
   for (const { entry, signer } of keys) {
     if (!areRightAncestors(ring, entry.ancestors, signer.authenticator)) continue;
-    // Both ways: an attacker's key can vouch for those of a ring, or name them.
+    // Both directions: an attacker's key can vouch for the keys of a ring, or name them.
     const linked = [...rightVouchers(ring, entry, signers).keys()].filter((id) => entry.ancestors?.ids.includes(id));
     const joined = new Set([entry.id, ...linked].flatMap((id) => [...(groupOf.get(id) ?? [])]));
     for (const id of joined) groupOf.set(id, joined);

@@ -1,13 +1,13 @@
 import { finiteNumber, optionRangeError, refuseUnknownOptions } from '../base/options.ts';
 
-/** Keys that a ring document may have. */
+/** Maximum number of keys in a ring document. */
 export const MAX_RING_KEYS = 64;
 /** From this many keys on, `health()` reports a problem and `rotate` refuses: there must be room for revocations. */
 export const MAX_KEYS_TO_ROTATE = 48;
 /** From this many keys on, no scheduled rotation creates another. */
 export const MAX_KEYS_TO_SCHEDULE = 60;
 
-/** The times by which a fleet runs its ring, in seconds. Every member of a ring must be given the same. */
+/** The times by which a fleet runs its ring, in seconds. Give every member of a ring the same times. */
 export interface RingPolicy {
   /** Largest difference between the clocks of *any two* members: for clocks within ±5 minutes, 600. Default 300. */
   readonly clockSkewSeconds: number;

@@ -18,7 +18,7 @@ export interface KeyTimes {
   readonly opensUntil: number;
 }
 
-/** A key as far as the schedule is concerned. */
+/** The parts of a key that the schedule uses. */
 export interface ScheduledKey extends KeyTimes {
   readonly id: string;
   readonly revoked: boolean;
@@ -90,7 +90,7 @@ export function removableFrom(key: KeyTimes, policy: ResolvedPolicy): number {
 
 /**
  * How long a member waits before it publishes a due successor: R × ln(1 + u(e^10 − 1)) / 10, u uniform in [0, 1).
- * Most members draw a wait near R, so that of ten thousand only one to three come first.
+ * Most members draw a wait near R, so only one to three of ten thousand come first.
  */
 export function rotationDelayMs(uniform: number, policy: ResolvedPolicy): number {
   return (policy.refreshEverySeconds * MS * Math.log(1 + uniform * (Math.E ** 10 - 1))) / 10;

@@ -14,7 +14,7 @@ import {
 
 /** A wrap whose MAC is right under the entry's own key. */
 export interface KnownWrap extends RingWrap {
-  /** Whether this member made it or unwrapped it: such a wrap is never dropped. */
+  /** Whether this member made or unwrapped the wrap. If so, it is never dropped. */
   readonly isUnwrapped: boolean;
 }
 
@@ -36,7 +36,10 @@ export interface RingKey extends ScheduledKey {
   readonly authenticator: RingAuthenticator | undefined;
   /** The monotonic time from which this member seals with the key: a planned key that came late seals late. */
   readonly sealsFromSteadyMs: number;
-  /** Of a ring that this member left for an older one: unseals its own tokens, and is never written again. */
+  /**
+   * Whether the key belongs to a ring that this member left for an older one: it unseals its own tokens, and is never
+   * written again.
+   */
   readonly isLeft: boolean;
 }
 
@@ -71,13 +74,13 @@ export function createSnapshot(
   });
 }
 
-/** The same with further keys: an unwrapped one takes the place of what was known by its id alone. */
+/** The same snapshot with further keys: an unwrapped key replaces what was known by its id alone. */
 export function withKeys(known: RingSnapshot, keys: readonly RingKey[]): RingSnapshot {
   const byId = new Map([...known.keys, ...keys].map((key) => [key.id, key]));
   return createSnapshot(byId.values(), known.carried, known.unreadable);
 }
 
-/** A key that can be used: its bytes are here. */
+/** A key that can be used: this member holds its bytes. */
 export type UsableKey = RingKey & { readonly held: DataKey };
 
 /**
@@ -137,7 +140,9 @@ export function isUsable(key: RingKey): key is UsableKey {
   return key.held !== undefined;
 }
 
-/** The part of a key that can be shown: `held` is undefined for one that is not unwrapped, is revoked or has ended. */
+/**
+ * The part of a key that can be shown: `held` is undefined for a key that is not unwrapped, is revoked or has ended.
+ */
 export type ShownKey = ScheduledKey & { readonly held: DataKey | undefined };
 
 /** The states of all keys, oldest first; those that are not unwrapped are shown too. */

@@ -40,9 +40,9 @@ import type { KnownWrap, RingKey, RingSnapshot } from './snapshot.ts';
  */
 
 /**
- * Whether a document lacks a fact that this member knows and that still matters. Where an entry is full of vouchers or
+ * Whether a document lacks a fact that this member knows and that still matters. If an entry is full of vouchers or
  * wraps that this member cannot check, one that it can check is enough: two members must not overwrite each other
- * endlessly. `keys` are those to look for.
+ * endlessly. `keys` are the keys to look for.
  */
 export function lacks(
   document: RingDocument,
@@ -74,7 +74,7 @@ function lacksRevocation(ring: string, key: RingKey, entry: RingEntry, signers: 
   if (key.revocation === undefined) return false;
   if (entry.revoked === undefined) return true;
   if (key.authenticator !== undefined) return !rightCertificates(ring, key.id, entry.revoked, signers).has(key.id);
-  // A wrong one, put in the place of a right one.
+  // A wrong one, put in the place of a correct one.
   return !isCertified(ring, key, entry.revoked, signers) && isCertified(ring, key, key.revocation, signers);
 }
 
@@ -143,11 +143,13 @@ export function documentOf(
 }
 
 /**
- * How much a full document needs a revoked key: most if a starting member needs it to see that the keys in use are of
- * one ring; then if another writer wrote it as live, and must read its revocation; then if the document has it already,
+ * How much a full document needs a revoked key: most if a starting member needs it to see that the keys in use belong
+ * to one ring; then if another writer wrote it as live, and must read its revocation; then if the document has it
+ * already,
  * so that members do not overwrite each other. A key that every member knows to be revoked, or that no member knows, is
- * not used. Any other key comes before a doubtful one: never unwrapped, and certified only by keys that have expired.
- * An attacker who stole an expired key can make any number of those; members that started later ignore them.
+ * not used. Any other key comes before a doubtful one, which was never unwrapped and is certified only by keys that
+ * have expired. An attacker who stole an expired key can make any number of those; members that started later ignore
+ * them.
  */
 function needOf(
   { id }: RingKey,
@@ -161,7 +163,10 @@ function needOf(
   return (isDoubtful ? 0 : 2) + (there === undefined ? 0 : 1);
 }
 
-/** Revoked keys that keys in use come after, where these name no other key in use: as few as reach one. The oldest has none. */
+/**
+ * Revoked ancestors of keys in use, if these name no other key in use: as few as reach the next one. The oldest has
+ * none.
+ */
 function linksBetween(inUse: readonly RingKey[], known: readonly RingKey[]): ReadonlySet<string> {
   const used = new Set(inUse.map(({ id }) => id));
   const sorted = known.toSorted(newestFirst);
@@ -203,7 +208,7 @@ function entryOf(ring: string, key: RingKey, read: RingEntry | undefined, signer
   return { id, created, activates, sealsUntil, opensUntil, vouchers, ancestors, revoked, wraps };
 }
 
-/** The revocation of a key as it is written where the document has `theirs`. */
+/** The revocation of a key as it is written if the document has `theirs`. */
 function revocationOf(
   ring: string,
   key: RingKey,
@@ -220,7 +225,7 @@ function revocationOf(
   const others = theirs?.at === mine.at ? theirs.by : undefined;
   if (isTombstone(key)) {
     // The times of a key that was never unwrapped are not authenticated, and decide whether its certifier is newer:
-    // this member adds no certificate of its own, which would be valid for any times. It cannot check the key's own
+    // this member adds no certificate, which would be valid for any times. It cannot check the key's own
     // either.
     if (theirs !== undefined && isCertified(ring, key, theirs, signers)) return theirs;
     return { at: mine.at, by: firstOf(MAX_CERTIFICATES, mine.by, others) };
@@ -249,7 +254,7 @@ function wrapsOf(ring: string, { wraps, authenticator }: RingKey, there: readonl
   return all.filter((wrap, i) => all.findIndex((other) => isSameFact(other, wrap)) === i).slice(0, MAX_WRAPS);
 }
 
-/** Those that this member made or unwrapped; the first if there is none, because an entry has at least one. */
+/** The wraps that this member made or unwrapped; the first wrap if there is none, because an entry has at least one. */
 function withoutForeignWraps(wraps: readonly KnownWrap[]): readonly KnownWrap[] {
   const own = wraps.filter((wrap) => wrap.isUnwrapped);
   return own.length === 0 ? wraps.slice(0, 1) : own;

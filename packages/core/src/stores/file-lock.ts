@@ -34,9 +34,10 @@ interface Contender extends Self {
  * contender holds it or tries at the same moment: wait for a random time and try again. System errors are passed on as
  * they are.
  *
- * The lock is a directory with one file per contender. Each makes its own file first and then checks the others, so of
- * two at least one sees the other and withdraws. A contender counts as dead after 10 s, or, on this machine, as soon as
- * its process has ended. Names are unique, so removing the file of a dead contender never removes that of a live one.
+ * The lock is a directory with one file per contender. Each makes its own file first and then checks the others, so at
+ * least one of two sees the other and withdraws. A contender counts as dead after 10 s, or, on this machine, as soon as
+ * its process has ended. Names are unique, so removing the file of a dead contender never removes the file of a live
+ * one.
  */
 export async function tryFileLock(directory: string): Promise<FileLock | undefined> {
   await makeDirectory(directory);
@@ -65,7 +66,7 @@ export async function tryFileLock(directory: string): Promise<FileLock | undefin
   };
 }
 
-/** Returns the modification time of the new file, in milliseconds. Leaves none behind where that fails. */
+/** Returns the modification time of the new file, in milliseconds. Leaves no file behind if that fails. */
 async function create(path: string): Promise<number> {
   const handle = await open(path, 'wx', 0o600);
   try {
@@ -120,17 +121,17 @@ async function isRunning({ pid, start }: Contender): Promise<boolean> {
   try {
     process.kill(pid, 0);
   } catch (error) {
-    // EPERM: it runs, as another user.
+    // EPERM: the process runs, as another user.
     if (codeOf(error) === 'ESRCH') return false;
   }
-  // Unreadable where /proc hides the processes of others (hidepid): then the result of the signal decides.
+  // Unreadable if /proc hides the processes of others (hidepid). If so, the result of the signal decides.
   const now = await processStat(String(pid));
   return now === undefined || start === UNKNOWN || (now.start === start && !now.ended);
 }
 
 const UNKNOWN = '0';
 
-/** Determined each time: a process restored from a snapshot has another identity. */
+/** It is determined each time, because a process restored from a snapshot has another identity. */
 async function whoAmI(): Promise<Self> {
   const [namespace, boot, own] = await Promise.all([
     unlessMissing(readlink('/proc/self/ns/pid')),
@@ -141,7 +142,10 @@ async function whoAmI(): Promise<Self> {
   return { machine: machine.digest().toString('base64url', 0, 12), start: own?.start ?? UNKNOWN };
 }
 
-/** Start time in clock ticks since boot, and whether only the entry is left (proc(5): state Z or X, field 22). */
+/**
+ * Start time in clock ticks since boot, and whether the process has ended and only its entry is left (proc(5): state Z
+ * or X, field 22).
+ */
 async function processStat(pid: string): Promise<{ readonly start: string; readonly ended: boolean } | undefined> {
   const text = await unlessMissing(readFile(`/proc/${pid}/stat`, 'latin1'));
   // The second field is the program's name in parentheses, which may hold spaces and parentheses itself.
@@ -150,7 +154,7 @@ async function processStat(pid: string): Promise<{ readonly start: string; reado
   return start === undefined ? undefined : { start, ended: fields?.[0] === 'Z' || fields?.[0] === 'X' };
 }
 
-/** For facts that a platform may lack or hide; the lock then decides with fewer of them. */
+/** Reads a fact that a platform may lack or hide; without it, the lock decides with fewer facts. */
 function unlessMissing(fact: Promise<string>): Promise<string | undefined> {
   return fact.catch(() => undefined);
 }

@@ -19,7 +19,7 @@ import { codeOf, type FileLock, LOCK_USABLE_MS, removeIfPresent, tryFileLock } f
 
 const OWNER = 'fileRing';
 const WRITE_DEADLINE_MS = 10_000;
-/** Between attempts to get the lock. */
+/** The wait between attempts to get the lock. */
 const LOCK_BACKOFF: Backoff = { firstMs: 4, capMs: 250 };
 
 /**
@@ -138,7 +138,7 @@ async function write(
   const deadlineNs = process.hrtime.bigint() + BigInt(WRITE_DEADLINE_MS) * 1_000_000n;
   if (await isLink(file)) throw new RingStoreError('read-only', 'the path is a symbolic link: name the file itself');
   for (let attempt = 1; ; attempt++) {
-    // Also before the lock: a writer that has already lost need not wait for it.
+    // The revision is checked before the lock, too: a writer that has already lost need not wait for the lock.
     await expectRevision(file, expected);
     const lock = await tryFileLock(`${file}.lock`);
     if (lock !== undefined) {
@@ -150,7 +150,7 @@ async function write(
     }
     const leftMs = Number(deadlineNs - process.hrtime.bigint()) / 1e6;
     if (leftMs <= 0) throw new RingStoreError('unavailable', `others held the lock for ${WRITE_DEADLINE_MS} ms`);
-    // Not unref'ed: a process must not end in the middle of a write it waits for.
+    // The timer is not unref'ed: a process must not end in the middle of a write that it waits for.
     await pause(Math.min(leftMs, backoffMs(LOCK_BACKOFF, attempt, Math.random())), undefined, { signal });
   }
 }
@@ -165,7 +165,7 @@ async function replace(
 ): Promise<{ readonly revision: string }> {
   const directory = dirname(file);
   const temporaryPrefix = `${basename(file)}.tmp-`;
-  // Left behind by a process that was killed. If it was only frozen, its rename now fails, as it must.
+  // A process that was killed left it behind. If it was only frozen, its rename now fails, as it must.
   for (const name of await readdir(directory)) {
     if (name.startsWith(temporaryPrefix)) await removeIfPresent(join(directory, name));
   }

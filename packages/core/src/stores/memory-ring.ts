@@ -43,7 +43,7 @@ export function memoryRing(): RingStore {
 
     watch(changed) {
       checkWatcher(OWNER, changed);
-      // A separate object, so that a function that was subscribed twice is unsubscribed once at a time.
+      // Each watcher is a separate object, so that a function that was subscribed twice must be unsubscribed twice.
       const watcher = { changed };
       watchers.add(watcher);
       return () => {

@@ -52,7 +52,7 @@ export class StoredRingDocument {
     this.#deadlines = new Deadlines(options.clock, options.timeoutSeconds * 1_000, options.closing);
   }
 
-  /** As last read or written: the version that a write replaces. Undefined for an empty store. */
+  /** The version that was last read or written, which a write replaces. Undefined for an empty store. */
   get latest(): Stored | undefined {
     return this.#latest;
   }
@@ -82,7 +82,7 @@ export class StoredRingDocument {
 
   /**
    * Writes `document` in place of what was read or written last.
-   * @throws {RingConflictError} when the store no longer holds that.
+   * @throws {RingConflictError} when the store no longer holds that version.
    */
   async write(document: RingDocument): Promise<void> {
     const text = encodeDocument(document);
@@ -114,7 +114,7 @@ export class StoredRingDocument {
     return channels['store-call'].isHeard ? this.#told(operation, call) : call;
   }
 
-  /** Emits how a call went. On close every call ends, which shows nothing about the store. */
+  /** Emits the outcome of a call. On close every call ends, which shows nothing about the store. */
   async #told<T>(operation: RingStoreOperation, call: Promise<T>): Promise<T> {
     const asked = momentOf(this.#clock);
     const tell = (outcome: CallOutcome<RingStoreErrorKind | 'conflict'>): void => {

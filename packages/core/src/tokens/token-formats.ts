@@ -56,7 +56,7 @@ export function formatOf(token: string): TokenFormatName | undefined {
   return token.startsWith('v1.') && !token.includes('.', 3) ? 'python' : undefined;
 }
 
-/** Native tokens over a key source. One per purpose: their token keys are separate. */
+/** Native tokens over a key source. There is one per purpose, because their token keys are separate. */
 export class SealringTokens implements TokenFormat {
   readonly #source: KeySource;
   readonly #state: SealingState;
@@ -129,7 +129,7 @@ export class SealringTokens implements TokenFormat {
     return keyIdText(token);
   }
 
-  /** Unseals the first token under a header. Only one that authenticated lets its token key be remembered. */
+  /** Unseals the first token under a header. The token key is remembered only if the token authenticated. */
   #unsealFirst(held: DataKey, decoded: DecodedToken): Uint8Array {
     const tokenKey = held.unsealingTokenKey(decoded, this.#purpose);
     const payload = unsealSealring(tokenKey, decoded);
@@ -139,7 +139,7 @@ export class SealringTokens implements TokenFormat {
   }
 }
 
-/** For {@link withDecodedToken}: a function that is created once costs nothing per token. */
+/** Passed to {@link withDecodedToken}: a function that is created once costs nothing per token. */
 function unsealDecoded(
   decoded: DecodedToken,
   token: string,

@@ -24,7 +24,7 @@ class RandomPool {
     this.#random = random;
   }
 
-  /** Fills `nonce` with the next 12 bytes XOR those of `mask`. */
+  /** Fills `nonce` with the next 12 bytes XOR the bytes of `mask`. */
   fill(nonce: Uint8Array, mask: Uint8Array): void {
     if (this.#next === POOL_BYTES) {
       this.#random(this.#pool);
@@ -44,7 +44,7 @@ class RandomPool {
 /** State that all sealers of one codec instance share. */
 export interface SealingState {
   readonly random: RandomSource;
-  /** Bytes of the kernel's random device as of the last refresh; not of the generator above. May be empty. */
+  /** Bytes that the last refresh read from the kernel's random device, not from the generator above. May be empty. */
   readonly kernelEntropy: () => Uint8Array;
   /** Whether a keyed hash of the payload enters each nonce: for platforms that fork running machines. */
   readonly hedge: boolean;
@@ -78,7 +78,7 @@ export class TokenSealer {
   constructor(state: SealingState, derive: (salt: Uint8Array) => SealingTokenKey) {
     this.#state = state;
     this.#derive = derive;
-    // A start-up snapshot is deserialised many times: every copy must begin with a salt and a pool of its own.
+    // A start-up snapshot is deserialised many times: every copy must begin with its own salt and pool.
     if (startupSnapshot.isBuildingSnapshot()) {
       startupSnapshot.addDeserializeCallback(() => {
         this.#tokenKey = undefined;
@@ -131,7 +131,7 @@ export class TokenSealer {
   }
 }
 
-/** XORs `bytes` into `target`, as many as that has. */
+/** XORs `bytes` into `target`, up to the length of `target`. */
 export function mix(target: Uint8Array, bytes: Uint8Array): void {
   for (let i = 0; i < target.length; i++) target[i] = (target[i] as number) ^ (bytes[i] as number);
 }

@@ -59,7 +59,7 @@ describe('connectionFailure', () => {
     expect(unreachable(error, 'S3')).toBeUndefined();
   });
 
-  test('stops where an error is its own cause, and where reading it throws', () => {
+  test('stops at an error that is its own cause, and at one that throws when it is read', () => {
     const loop = new Error('x');
     loop.cause = loop;
     expect(connectionFailure(loop)).toBeUndefined();

@@ -12,7 +12,7 @@ import { MAX_DOCUMENT_BYTES, RingConflictError } from '../../src/contracts/ring-
 const OWNER = 'aRing';
 const EXPECTED = { expected: undefined };
 
-// As a caller without types could pass them.
+// Values that a caller without types could pass.
 function read(options: unknown): () => void {
   return () => Reflect.apply(checkRead, undefined, [OWNER, options]);
 }

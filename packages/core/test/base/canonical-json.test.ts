@@ -49,7 +49,7 @@ describe('vectors of the MCP Python SDK', () => {
     expect([file.vectors.length, exact.length, lost.length, file.rejected.length]).toEqual([276, 251, 25, 19]);
   });
 
-  test.each(exact)('$name: the output is that of Python', ({ wire, canonical, digest }) => {
+  test.each(exact)('$name: the output equals the output of Python', ({ wire, canonical, digest }) => {
     expect(ofWire(wire)).toBe(canonical);
     const printed = createHash('sha256').update(ofWire(wire)).digest().subarray(0, 16);
     expect(printed.toString('base64url')).toBe(digest);
@@ -217,7 +217,7 @@ describe('properties', () => {
     fc.assert(
       fc.property(fc.uniqueArray(units, { maxLength: 8 }), (keys) => {
         const value = Object.fromEntries(keys.map((key) => [key, 0]));
-        // As pairs, because a parsed object would put keys that look like indexes first.
+        // Compare pairs, because a parsed object would put keys that look like indexes first.
         const printed = canonicalJson(value, { sortKeys: true });
         const order = [...printed.matchAll(/("(?:[^"\\]|\\.)*"):0/g)].map(([, key]) => String(JSON.parse(key ?? '')));
         expect(order).toEqual(keys.toSorted((a, b) => compare(points(a), points(b))));
@@ -280,8 +280,8 @@ describe('properties', () => {
   });
 });
 
-describe('the printer writes the same as a plain implementation', () => {
-  /** A plain implementation: JSON.stringify, then every unit from 0x7f on, and keys by their code points. */
+describe('the printer writes the same text as a simple implementation', () => {
+  /** A simple implementation: JSON.stringify, then every unit from 0x7f on, and keys by their code points. */
   function byTheBooks(value: unknown): string {
     if (typeof value === 'string') return stringByTheBooks(value);
     if (Array.isArray(value)) return `[${value.map(byTheBooks).join(',')}]`;

@@ -22,7 +22,7 @@ test('the newest ids are remembered up to the limit', () => {
   expect([...ids]).toEqual(['b', 'c']);
 });
 
-test('the random device of the kernel gives 32 bytes, other ones each time', async () => {
+test('the random device of the kernel returns 32 bytes, which differ each time', async () => {
   const [one, other] = [await readKernelEntropy(), await readKernelEntropy()];
   expect([one.length, other.length]).toEqual([32, 32]);
   expect(one).not.toEqual(other);

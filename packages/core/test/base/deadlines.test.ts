@@ -10,7 +10,7 @@ beforeEach(() => {
   closing = new Closing();
 });
 
-/** A call that answers when it is told to, and its result: the answer, or the reason why it was given up. */
+/** A call that answers on request, and its result: the answer, or the reason why it was given up. */
 function called(limits?: CallLimits<string>) {
   let answer: (text: string) => void = () => undefined;
   let signal: AbortSignal | undefined;
@@ -49,7 +49,7 @@ describe('an answer after the deadline', () => {
   });
 });
 
-test('a call is given up for the reason that comes first, and is not begun if that has come', async () => {
+test('a call is given up for the reason that comes first, and is not begun if a reason has already come', async () => {
   const controller = new AbortController();
   const aborted = called({ signal: controller.signal });
   const closed = called();

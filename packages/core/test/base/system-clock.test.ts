@@ -38,7 +38,7 @@ describe('the moment of a token (F13)', () => {
     expect(coarseMomentOf(systemClock)).toEqual({ wallMs: 1_795_000_000_000, steadyMs: 100 });
     for (const [wallMs, steadyMs] of [
       [1_795_000_000_001, 101],
-      // Stepped back, and suspended.
+      // The clock was stepped back, and the machine was suspended.
       [1_794_999_000_000, 101.1],
       [1_795_009_000_000, 101.2],
     ] as const) {

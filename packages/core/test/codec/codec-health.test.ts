@@ -8,7 +8,7 @@ const now = { wallMs: 1_000, steadyMs: 0 };
 interface Facts {
   readonly canSeal?: boolean;
   readonly sealUntilMs?: number;
-  /** By state: held or not, and when it no longer seals. */
+  /** For each key: its state, whether it is held, and when it no longer seals. */
   readonly keys?: readonly (readonly [KeyState, boolean, number])[];
 }
 

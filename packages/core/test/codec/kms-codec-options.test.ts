@@ -26,7 +26,7 @@ interface Refusal {
 }
 
 async function refusalOf(options: unknown): Promise<Error> {
-  // As JavaScript callers do: the types would reject these options.
+  // JavaScript callers can do this, although the types would reject these options.
   const given = options as KmsCodecOptions;
   let failure: unknown;
   try {
@@ -344,7 +344,7 @@ describe('the rules between the times', () => {
 });
 
 describe('the defaults', () => {
-  test('the default policy is that of the document, including the derived times', () => {
+  test('the default policy has the documented values, including the derived times', () => {
     expect(resolvePolicy(undefined, remote)).toEqual({
       clockSkewSeconds: 300,
       refreshEverySeconds: 300,
@@ -388,7 +388,7 @@ describe('the defaults', () => {
     expect(resolvePolicy({ ...policy, storeOutageSeconds: 5_000 }, remote).graceSeconds).toBe(5_000 + 100 + 100 + 20);
   });
 
-  test('the defaults are as documented, also those of the codec itself', () => {
+  test('the defaults are as documented, also for the codec itself', () => {
     const ring = memoryRing();
     expect(checkOptions({ keyWrapper, ring })).toMatchObject({
       keyWrappers: [keyWrapper],

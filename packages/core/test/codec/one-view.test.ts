@@ -23,7 +23,7 @@ class Gate {
     return this.#waiting.length;
   }
 
-  /** Releases one, or all. */
+  /** Releases one held call, or all. */
   letGo(count = this.#waiting.length): void {
     for (const resolve of this.#waiting.splice(0, count)) resolve();
   }

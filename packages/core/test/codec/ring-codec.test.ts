@@ -460,7 +460,7 @@ describe('seal', () => {
         const [first, second] = [codec.unseal(token), codec.unseal(token)];
         expect(Buffer.from(first).equals(before)).toBe(true);
         expect(first.buffer).not.toBe(second.buffer);
-        // An array of its own, without a shared pool behind it.
+        // A separate array, without a shared pool behind it.
         expect([first.byteOffset, first.buffer.byteLength]).toEqual([0, length]);
         first.fill(0xdd);
         expect(Buffer.from(codec.unseal(token)).equals(before)).toBe(true);
@@ -702,7 +702,7 @@ describe('canaries for secrets (F21)', () => {
         errorOf(() => codec.unseal(`${token}=`)),
         errorOf(() => codec.unseal(`${token.slice(0, 66)}AAAA${token.slice(70)}`)),
         errorOf(() => codec.unseal(`sr1.AAAAAAAAAAAA${token.slice(16)}`)),
-        // Only the tag is wrong: what was decrypted before its check is the payload.
+        // Only the tag is wrong: the bytes that were decrypted before its check are the payload.
         errorOf(() => codec.unseal(`${token.slice(0, -8)}AAAA${token.slice(-4)}`)),
         errorOf(() => codec.seal(canary.toString('latin1') as unknown as Uint8Array)),
         errorOf(() => codec.seal(Buffer.alloc(300_000, canary))),

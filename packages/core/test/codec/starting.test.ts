@@ -119,7 +119,7 @@ describe('a start on an empty store', () => {
     const ring: RingStore = {
       ...inner,
       write: async () => {
-        // Some thirty are made in 10 s.
+        // About thirty calls are made in 10 s.
         throw writes.length > 100 ? new RingStoreError('denied', 'too many') : new RingConflictError();
       },
     };
@@ -130,16 +130,19 @@ describe('a start on an empty store', () => {
   });
 });
 
-describe('a start while the KMS is', () => {
-  test.each(['throttled', 'unavailable'] as const)('%s continues when that has passed', async (kind) => {
-    await start();
-    fleet.kms.failing = kind;
-    fleet.clock.schedule(() => (fleet.kms.failing = undefined), 20_000);
-    const { member, seconds } = await start();
-    expect(member?.codec.health().ready).toBe(true);
-    expect(seconds).toBeGreaterThanOrEqual(20);
-    expect(seconds).toBeLessThan(30);
-  });
+describe('a start during a temporary failure of the KMS', () => {
+  test.each(['throttled', 'unavailable'] as const)(
+    'a start while the KMS is %s continues when that has passed',
+    async (kind) => {
+      await start();
+      fleet.kms.failing = kind;
+      fleet.clock.schedule(() => (fleet.kms.failing = undefined), 20_000);
+      const { member, seconds } = await start();
+      expect(member?.codec.health().ready).toBe(true);
+      expect(seconds).toBeGreaterThanOrEqual(20);
+      expect(seconds).toBeLessThan(30);
+    },
+  );
 });
 
 describe('a start on a ring', () => {

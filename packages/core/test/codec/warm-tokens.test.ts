@@ -20,7 +20,7 @@ afterEach(() => fleet.close());
 /** Tokens of one member that another has unsealed and remembers. */
 function warmTokens(from: Member, at: Member): string[] {
   const tokens = Array.from({ length: 3 }, (_, i) => {
-    // A salt of its own for each.
+    // Each has its own salt.
     fleet.clock.step(i === 0 ? 0 : 2);
     return seal(from);
   });

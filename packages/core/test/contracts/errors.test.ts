@@ -10,12 +10,12 @@ const root = fileURLToPath(new URL('../../../..', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'sealring-copy-'));
 let copy: typeof core;
 
-/** The built package in a folder of its own, like a second version in another `node_modules`. */
+/** The built package in its own folder, like a second version in another `node_modules`. */
 beforeAll(() => {
   cpSync(join(root, 'packages/core/dist'), join(folder, 'dist'), { recursive: true });
   cpSync(join(root, 'packages/core/package.json'), join(folder, 'package.json'));
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
-  // By Node, as for a user: vite would look for the sources of the copy.
+  // Node loads it, as for a user: vite would look for the sources of the copy.
   copy = createRequire(import.meta.url)(join(folder, 'dist/index.js'));
 });
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -67,7 +67,7 @@ test('instanceof of a class that extends one of the package’s is true for its 
   expect(new core.RingStoreError('denied', 'x') instanceof OwnError).toBe(false);
 });
 
-test('each error class has a code of its own, which no code of a service replaces', () => {
+test('each error class has its own code, which no code of a service replaces', () => {
   const classes = Object.values(core).filter(
     (value) => typeof value === 'function' && value.prototype instanceof Error,
   );

@@ -139,12 +139,12 @@ test('a revocation that the store refuses is reported as a failed rotation, whil
   expect(of('rotation-failed')).toMatchObject([{ reason: 'revocation', source: 'store', kind: 'unavailable' }]);
 });
 
-test('the hash of a key id is the begin of a SHA-256 in base64url', () => {
+test('the hash of a key id is the beginning of a SHA-256 in base64url', () => {
   const hash = createHash('sha256').update('sealring/v1/event/key').digest('base64url');
   expect(hashedKeyId('key')).toBe(hash.slice(0, 12));
 });
 
-test('the exported hash of a key id is that of the events', async () => {
+test('the exported hash of a key id equals the hash in the events', async () => {
   const { codec } = await fleet.start();
   const ids = codec.health().keys.map(({ id }) => hashedKeyId(id));
   expect(of('rotation').map(({ keyId }) => keyId)).toEqual(ids);

@@ -165,7 +165,7 @@ describe('keys', () => {
   test('an error names the key by its index and shows nothing of it', () => {
     const short = 'canary-of-31-bytes-xxxxxxxxxxxx';
     expect(() => new AesGcmRequestStateCodec([secret, short])).toThrow(
-      /keys\[1\].*got 31: give what "openssl rand -base64 32" prints$/,
+      /keys\[1\].*got 31: pass the output of "openssl rand -base64 32"$/,
     );
     expect(() => new AesGcmRequestStateCodec([secret, short])).not.toThrow(/canary/);
     expect(() => new AesGcmRequestStateCodec([secret, 'x'.repeat(40), secret])).toThrow(/keys\[2\]/);
@@ -208,7 +208,7 @@ describe('payloads', () => {
     expect(() => Reflect.apply(Reflect.get(codec, 'seal'), codec, [payload])).toThrow(TypeError);
   });
 
-  test('every payload is returned as a Uint8Array of its own', () => {
+  test('every payload is returned as a separate Uint8Array', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300, size: 'max' }), (payload) => {
         const before = Uint8Array.from(payload);
@@ -373,7 +373,7 @@ describe('base64url', () => {
       expect(decodeBase64url(text)).toBeUndefined();
   });
 
-  test('accepts, of all 65 536 code units in any position, those that encoding the bytes again returns (F18)', () => {
+  test('accepts, of all 65 536 code units in any position, only those that encoding the decoded bytes returns (F18)', () => {
     const wrong: string[] = [];
     let passed = 0;
     for (const length of [2, 3, 4, 6, 40]) {

@@ -492,7 +492,7 @@ describe('prefix and length', () => {
       expect(reasonOf(() => codec.inspect(token))).toBe('malformed');
     }
     expect(count()).toBe(0);
-    // At the bound itself it is decoded, which shows that the counters count.
+    // A token at the bound itself is decoded, which shows that the counters count.
     expect(reasonOf(() => codec.unseal(huge.slice(0, MAX_LENGTH)))).not.toBe('opened');
     expect(count()).toBeGreaterThan(0);
     await codec.close();
@@ -595,7 +595,7 @@ describe('a ciphertext made for two keys', () => {
     };
   }
 
-  test('the field and GHASH of this test are those of node:crypto', () => {
+  test('the field and GHASH of this test match node:crypto', () => {
     for (let i = 0; i < 20; i++) {
       const [key, nonce, aad, payload] = [
         randomBytes(32),
@@ -621,7 +621,7 @@ describe('a ciphertext made for two keys', () => {
 
     const { keys, commitments, aads } = keysOfBoth([one, two]);
     const bodies = [
-      // Valid for each key with the additional data of its own opener: only the commitment prevents it.
+      // Valid for each key with its own additional data: only the commitment prevents it.
       { body: collide(keys, aads), aads },
       ...[one, two].flatMap((dataKey) =>
         commitments.map((commitment) => {
@@ -641,7 +641,7 @@ describe('a ciphertext made for two keys', () => {
           const reason = reasonOf(() => codec.unseal(token));
           expect(reason).toMatch(/^(?:authentication failed|opened)$/);
           if (reason === 'authentication failed') continue;
-          // Only under the key that its header commits to, with that key's result.
+          // It must unseal only under the key that its header commits to, with that key's result.
           const right = Buffer.from(codec.unseal(token)).equals(i === 0 ? plaintexts[0] : plaintexts[1]);
           opened.push(`body ${n} key ${i} commitment ${j}${right ? '' : ' wrongly'}`);
         }
@@ -710,7 +710,7 @@ describe('key ids', () => {
     }
   }
 
-  test('ids that are names of every object are no ids of a document, and unknown keys in a token (F17)', () => {
+  test('ids that are member names of every object are not valid in a document, and are unknown keys in a token (F17)', () => {
     const { tokens } = oneKey();
     const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf', '__proto__AAA', 'constructorA'];
     for (const name of names) {

@@ -76,7 +76,7 @@ test('a rotated key can be used for 33 hours after its creation, and is left out
   expect(isHeld()).toBe(true);
   await fleet.clock.advance(301);
   expect(isHeld()).toBe(false);
-  // No write serves only to remove it: the next rotation does.
+  // No write is made only to remove it: the next rotation removes it.
   expect(await storedIds()).toContain(rotated);
   await fleet.clock.advance(16 * 3_600);
   expect(await storedIds()).not.toContain(rotated);
@@ -102,7 +102,7 @@ test('a key that expired by a wrong clock unseals again once the clock is right'
     monotonicNs: () => fleet.clock.monotonicNs(),
     schedule: (callback, delayMs) => fleet.clock.schedule(callback, delayMs),
   };
-  // A store whose clock is as wrong as that of the reader confirms it.
+  // A store whose clock is as wrong as the reader's clock confirms it.
   fleet.store.date = () => new Date(clock.wallMs());
   const member = await fleet.start();
   const reader = await fleet.start({ role: 'reader', clock });

@@ -43,7 +43,7 @@ function canAuthenticate({ authenticator }: DataKey): boolean {
   }
 }
 
-/** The token key of a salt of its own, for unsealing. */
+/** The token key of a new salt, for unsealing. */
 function openingOf(held: DataKey): TokenKey {
   const token = sealWith(held.deriveTokenKey(randomBytes(18)));
   return held.unsealingTokenKey(decodeToken(token), undefined);
@@ -316,7 +316,7 @@ describe('remembered token keys (F5)', () => {
       refused(`sr1.${held.id}${randomBytes(36 + 28).toString('base64url')}`);
     }
     for (let i = 0; i < 500; i++) {
-      // The right header too, commitment and all, but a changed body.
+      // Also try the right header, including its commitment, with a changed body.
       const token = sealWith(deriveTokenKey(tokenKeySource(dataKey, 'payments'), randomBytes(18)));
       refused(`${token.slice(0, 64)}${randomBytes(33).toString('base64url')}`);
     }
@@ -334,7 +334,7 @@ describe('remembered token keys (F5)', () => {
     const tokens = tokensOver(sourceOf([one.held, two.held]), { cache });
     const total = () => one.held.tokenKeyCount + two.held.tokenKeyCount;
     expect(MAX_TOKEN_KEYS).toBe(10_000);
-    // Stands for ten thousand clients: only the header differs.
+    // Represents ten thousand clients: only the header differs.
     const model = openingOf(two.held);
     const wordsOf = (i: number) => new Int32Array(12).fill(i);
     for (let i = 0; i < 9_990; i++) {

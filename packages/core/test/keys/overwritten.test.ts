@@ -91,7 +91,7 @@ describe('bytes that passed between a codec and the KMS are overwritten after us
     const b = await fleet.start({ keyWrapper: witness.watch(fleet.kms.connect()) });
     await a.codec.rotate();
     await b.codec.refresh();
-    // Past the next KMS check of either.
+    // Advance beyond the next KMS check of both members.
     await fleet.clock.advance(1_000);
     expect(open(b, seal(a))).toBe('state');
     expect(witness.counts).toEqual({ generate: 2, unwrap: 6 });

@@ -76,7 +76,7 @@ function member(wrappers: readonly KeyWrapper[], options: Options = {}): KeyWrap
   });
 }
 
-/** Advances time until it has settled: a retry waits, even if for 0 ms. */
+/** Advances time until the promise has settled: a retry waits, even if only for 0 ms. */
 async function passing<T>(clock: VirtualClock, promise: Promise<T>): Promise<T> {
   const progress = { settled: false };
   const done = (): void => {
@@ -108,14 +108,14 @@ describe('a wrap that anyone with a public key can make (F35)', () => {
     expect(entry.wraps[0]?.signature).toHaveLength(64);
     const opened = await member([publicKms.connect()]).unwrap(entry, BACKGROUND);
     expect(opened.held.id).toBe(held.id);
-    // Signature and all come back from the store.
+    // The wrap comes back from the store with its signature.
     const document = { ring: RING, claim: undefined, entries: [entry] };
     const [stored] = parseDocument(encodeDocument(document), RING).entries;
     if (stored === undefined) throw new Error('the ring has a key');
     expect((await member([publicKms.connect()]).unwrap(stored, BACKGROUND)).held.id).toBe(held.id);
   });
 
-  test('a wrap without a signature, with another one, or with that of another entry is refused before any call', async () => {
+  test('a wrap without a signature, with another signature, or with the signature of another entry is refused before any call', async () => {
     const maker = member([publicKms.connect()]);
     const { entry } = await maker.create(TIMES, nobody, vouch);
     const { entry: second } = await maker.create(TIMES, nobody, vouch);
@@ -424,7 +424,7 @@ describe('a published key', () => {
     expect(await asked(() => other.unwrap(spoilt, BACKGROUND))).toBe(1);
     await expect(other.unwrap(spoilt, BACKGROUND)).rejects.toEqual(corrupt);
     expect(await asked(() => other.unwrap(spoilt, BACKGROUND))).toBe(0);
-    // Per wrap of an entry, not per id.
+    // The count is kept for each wrap of an entry, not for each id.
     expect(await asked(() => other.unwrap({ ...spoilt, created: spoilt.created - 1_000 }, BACKGROUND))).toBe(1);
     await clock.advance(3_601);
     expect(await asked(() => other.unwrap(spoilt, BACKGROUND))).toBe(1);
@@ -580,7 +580,7 @@ describe('the version of the KMS key that wraps today', () => {
     expect([found?.keyId, wrap.mock.calls.length]).toEqual([version, calls]);
   });
 
-  test('random bytes are wrapped for it, in the background and with a context of their own, and overwritten', async () => {
+  test('random bytes are wrapped for it, in the background and with a separate context, and overwritten', async () => {
     const seen: string[] = [];
     const { keyWrapper, wrap } = service('v2');
     wrap.mockImplementation(async (dataKey, { context }) => {

@@ -128,7 +128,7 @@ describe('a call that a caller waits for', () => {
   });
 
   test('a foreground call is not repeated if the waiting caller has given up by then', async () => {
-    // A wait of 100 ms: half of 200, and so on. A deadline in exactly that time leaves none for another call.
+    // A wait of 100 ms: half of 200, and so on. A deadline at exactly that time leaves no time for another call.
     for (const [untilMs, expected] of [
       [100, [0]],
       [101, [0, 100]],
@@ -234,7 +234,7 @@ describe('a call that hangs (F29)', () => {
     const next = watch(calls.call(WHAT, run, BACKGROUND));
     await clock.advance(1);
     expect(ends).toHaveLength(4);
-    // The slot goes to the waiting calls. Those that gave up do not begin, and do not keep it.
+    // The slot goes to the waiting calls. Calls that gave up do not begin, and do not keep the slot.
     ends[0]?.();
     await clock.advance(0);
     expect(ends).toHaveLength(5);
@@ -366,7 +366,7 @@ describe('an error thrown by a key wrapper', () => {
     for (const kind of KINDS) {
       const failure = await failureOf(foreign('KeyWrapperError', { kind }));
       expect(failure).toBeInstanceOf(KeyWrapperError);
-      // Only an error: anything else would be taken for an unknown answer.
+      // It must be an error: anything else would count as an unknown answer.
       expect(failure).toEqual(fails(kind));
       expect(failure).toHaveProperty('summary', WHAT);
       expect(String(failure)).not.toContain('canary');
@@ -438,7 +438,7 @@ describe('the events of calls', () => {
   });
   afterEach(() => events.end());
 
-  test('each call emits how it went and how long it took, until the codec is closed', async () => {
+  test('each call emits its outcome and its duration, until the codec is closed', async () => {
     const { calls, clock, closing } = setUp();
     const slow = watch(calls.call(WHAT, () => pause(clock, 500), BACKGROUND));
     await clock.advance(0.5);

@@ -18,7 +18,7 @@ function changed(wrapped: WrappedKey, change: (bytes: Uint8Array) => Uint8Array)
 }
 
 describe('contract of a key wrapper', () => {
-  test('an unwrap returns the wrapped bytes in an array of its own (contract 1)', async () => {
+  test('an unwrap returns the wrapped bytes in a new array (contract 1)', async () => {
     const wrapped = await wrapper.wrap(dataKey, { context });
     const first = await wrapper.unwrap(wrapped, { context });
     expect(first).toStrictEqual(dataKey);
@@ -204,7 +204,7 @@ describe('master keys', () => {
     ['the bytes of base64', Buffer.from(randomBytes(32).toString('base64')), /printable text.*decode it/],
     ['the bytes of every kind of text', Buffer.from(' ~\t\r'.repeat(8)), /printable text/],
     ['the bytes of a hex line', Buffer.from(`${randomBytes(32).toString('hex')}\n`), /printable text/],
-  ])('%s is refused with advice on what to give instead', (_, value, reason) => {
+  ])('%s is refused with advice on what to pass instead', (_, value, reason) => {
     expect(() => localKeyWrapper({ masterKey: value })).toThrow(RangeError);
     expect(() => localKeyWrapper({ masterKey: value })).toThrow(reason);
     const alsoUnwrap = [value];

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { KeyWrapperError, type KeyWrapperErrorKind } from '../../src/contracts/key-wrapper.ts';
 import { allOf, firstOf } from '../../src/kms/several-wrappers.ts';
 
-/** Each may pass, or be fixed, before the next. */
+/** Each failure may pass, or be fixed, before the next one. */
 const MILDEST_FIRST: readonly KeyWrapperErrorKind[] = [
   'throttled',
   'unavailable',

@@ -102,7 +102,7 @@ describe('a KMS that hangs (F29)', () => {
     for (const member of [a, b]) {
       expect(member.codec.health()).toMatchObject({ status: 'degraded', ready: true });
     }
-    // Of each member.
+    // Each member has its own limit.
     expect(fleet.kms.mostInFlight).toBeGreaterThan(0);
     expect(fleet.kms.mostInFlight).toBeLessThanOrEqual(2 * 4);
     fleet.kms.hanging = false;
@@ -170,7 +170,7 @@ describe('the memory of a member is bounded (F23)', () => {
     for (const token of tokens) expect([open(a, token), open(b, token)]).toEqual(['state', 'state']);
   });
 
-  test('the revocation of the 64th key brings no successor until every member has read of the earlier ones', async () => {
+  test('the revocation of the 64th key brings no successor until every member has read the earlier ones', async () => {
     const a = await fleet.start();
     for (let i = 1; i < 48; i++) await a.codec.rotate();
     for (let i = 48; i < 64; i++) await a.codec.revoke(a.codec.health().sealingKey ?? '');

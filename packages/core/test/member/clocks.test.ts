@@ -11,7 +11,7 @@ import { Fleet, type Member, open, seal } from '../support/fleet.ts';
 
 const HOUR = 3_600;
 const DAY = 24 * HOUR;
-/** For clocks within ±5 minutes: any two differ by at most this much. */
+/** The skew for clocks within ±5 minutes: any two differ by at most this much. */
 const SKEW = 600;
 const policy = { clockSkewSeconds: SKEW };
 
@@ -64,7 +64,7 @@ describe('two members whose clocks are 600 s apart, the tolerated skew (F13)', (
     test(`members unseal each other’s tokens from the start and for three days, in a ring created by ${title}`, async () => {
       const a = await start(founder);
       const b = await start(other);
-      // One key is enough for both: neither had to wait for the other's clock, or to make a key of its own.
+      // One key is enough for both: neither had to wait for the other's clock, or to make another key.
       expect(await storedIds()).toHaveLength(1);
       const sealing = new Set<string | undefined>();
       const tokens: { token: string; until: number }[] = [];
@@ -215,7 +215,7 @@ describe('a wall clock that steps (F13)', () => {
     expectEnded();
   });
 
-  test('a wall clock that steps back leaves a member without a key, rather than with an older one than has sealed', async () => {
+  test('a wall clock that steps back leaves a member without a key, rather than with a key older than one that has sealed', async () => {
     const a = await start(0);
     await a.codec.rotate({ emergency: true });
     const known = keeperOf(a.codec)?.view.snapshot.keys ?? [];
@@ -233,7 +233,7 @@ describe('a wall clock that steps (F13)', () => {
   test('a clock that steps repeatedly does not turn one stray refusal of the KMS into a stop', async () => {
     const a = await start(0);
     fleet.kms.failing = 'denied';
-    // Until the next KMS check is due, and refused.
+    // Wait until the next KMS check is due and refused.
     while (a.codec.health().lastError === undefined) await fleet.clock.advance(1);
     const asked = fleet.kms.calls.unwrap;
     for (let i = 0; i < 3; i++) {

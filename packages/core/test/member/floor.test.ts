@@ -36,7 +36,7 @@ function mend({ kms, store }: Fleet): void {
 
 const trouble = record({
   names: array(constantFrom(...(Object.keys(TROUBLES) as (keyof typeof TROUBLES)[])), { minLength: 1, maxLength: 3 }),
-  // From a minute to longer than a key lives.
+  // Times from a minute to longer than a key lives.
   minutes: constantFrom(1, 30, 600, 2_000),
   // Whether everything except the clock is healthy again before the next one.
   isMended: boolean(),

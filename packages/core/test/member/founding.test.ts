@@ -10,7 +10,7 @@ let fleet: Fleet;
 beforeEach(() => {
   fleet = new Fleet();
   fleet.store.kind = 'shared';
-  // Slower than any two starts are apart: without a claim all members would make a data key.
+  // This is longer than the time between any two starts: without a claim all members would create a data key.
   fleet.kms.latency = () => pause(fleet.clock, 2_000);
 });
 

@@ -109,7 +109,7 @@ describe('a ring that is absent (F31)', () => {
     const writer = await start();
     const member = await fleet.start({ random: new Draws(0.5).random });
     await writer.codec.rotate();
-    // It knows of the new key by a push, and has not unwrapped it yet.
+    // A push has shown it the new key, and has not unwrapped it yet.
     await fleet.clock.advance(0);
     expect(member.codec.health().keys.map(({ held }) => held)).toEqual([true, false]);
     const before = await fleet.store.document();
@@ -401,7 +401,7 @@ describe('the keys that are unwrapped', () => {
     await fleet.clock.advance(1_000);
     const limits = keeperOf(b.codec)?.view.limits;
     const now = fleet.clock.wallMs();
-    // A retry each 30 s; a KMS check is due each 810 s.
+    // A retry every 30 s; a KMS check is due every 810 s.
     expect(now - (limits?.lastRead?.wallMs ?? 0)).toBeLessThanOrEqual(31_000);
     expect(now - (limits?.lastKmsCheck?.wallMs ?? 0)).toBeLessThanOrEqual(811_000);
     expect(b.codec.health()).toMatchObject({ status: 'degraded', lastError: { source: 'kms', kind: 'unavailable' } });

@@ -7,7 +7,7 @@ import { busiestSecond, CallTimes } from '../support/calls-in-time.ts';
 import { Fleet, open, seal } from '../support/fleet.ts';
 
 const MEMBERS = 1_000;
-/** Shorter than the defaults, so that the first rotation is due after an hour and a half. */
+/** Times that are shorter than the defaults, so that the first rotation is due after an hour and a half. */
 const policy = {
   refreshEverySeconds: 300,
   kmsCheckEverySeconds: 300,
@@ -122,7 +122,7 @@ describe(`${MEMBERS} members that act at the same moment (F6)`, () => {
     expect(times.reads.length).toBeGreaterThanOrEqual(MEMBERS);
     expect(times.generates.length).toBeGreaterThanOrEqual(1);
     expect(times.generates.length).toBeLessThanOrEqual(5);
-    // However many members made one, one is in the ring.
+    // However many members made a key, the ring has one.
     expect(fleet.members[0]?.codec.health().keys).toHaveLength(2);
   });
 

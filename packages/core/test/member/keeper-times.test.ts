@@ -58,7 +58,7 @@ function since(all: readonly number[], from = startedAt): number[] {
   return all.map((at) => Math.round((at - from) * 1e3) / 1e3);
 }
 
-/** To the hundredth: a turn is not a whole number of milliseconds. */
+/** Compares to the hundredth, because a turn is not a whole number of milliseconds. */
 function about(seconds: number): number {
   return expect.closeTo(seconds, 2) as number;
 }
@@ -106,7 +106,7 @@ describe('reads and KMS checks, at half of every jitter', () => {
     expect(since(times.unwraps)).toEqual([900]);
   });
 
-  test('a store that fails is read again after halfway from 1 s to 10 s, doubling up to 60 s (F31)', async () => {
+  test('a failing store is read again after a wait halfway between 1 s and 10 s, which doubles up to 60 s (F31)', async () => {
     await start();
     fleet.store.down = true;
     await fleet.clock.advance(400);
@@ -200,7 +200,7 @@ describe('after a push', () => {
     },
   );
 
-  test('no KMS check is made that is not due', async () => {
+  test('a KMS check is made only when it is due', async () => {
     const writer = await fleet.start();
     await start({ ring: fleet.store.connect() });
     await fleet.clock.advance(800);
@@ -254,7 +254,7 @@ describe('a rotation, at half of every wait (F7)', () => {
   /** Starts a member that finds a due rotation at its next read. */
   async function startBeforeDue(): Promise<Member> {
     const member = await start();
-    // Without the reads between: by the wall clock alone.
+    // The machine is suspended, so there are no reads in between, and the wall clock alone decides.
     fleet.clock.suspend(DUE - 200);
     await member.codec.refresh();
     mark();
@@ -264,7 +264,7 @@ describe('a rotation, at half of every wait (F7)', () => {
   test('waits two turns, each of which reads, and is done', async () => {
     await startBeforeDue();
     await fleet.clock.advance(1_000);
-    // Found due at 270 s. The reads in between continue.
+    // The rotation is found due at 270 s. The reads in between continue.
     expect(since(times.reads)).toEqual([270, 270 + TURN, 540, 270 + 2 * TURN, 810].map(about));
     expect(since(times.generates)).toEqual([about(270 + 2 * TURN)]);
     expect(log.of('rotation')).toMatchObject([{ reason: 'scheduled' }]);
@@ -373,7 +373,7 @@ describe('a rotation, at half of every wait (F7)', () => {
     expect(log.of('rotation-failed')).toMatchObject([{ source: 'kms', kind: 'unavailable' }]);
   });
 
-  test('unwraps a key that it learns of at the end of its turn once, too', async () => {
+  test('unwraps a key that it learned at the end of its turn only once', async () => {
     const writer = await fleet.start({ ring: fleet.store.connectUnwatched() });
     const member = await startBeforeDue();
     await fleet.clock.advance(400);

@@ -111,7 +111,7 @@ describe('a ring without a key that seals', () => {
   });
 });
 
-// Found by the simulator: a member froze over the key that it was making, which lost a revocation.
+// Found by the simulator: a member froze while it was making a key, which lost a revocation.
 test('a member that writes a revocation in a store that was rolled back adds its claim, and gives the ring a key', async () => {
   const member = await fleet.start();
   const before = (await fleet.store.document()) ?? '';

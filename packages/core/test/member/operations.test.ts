@@ -70,7 +70,7 @@ describe('a revocation that an operator requests', () => {
     expect(revoked()).toEqual([[key.id]]);
   });
 
-  test('a key that the ring does not have cannot be, and nothing is written if no key is meant', async () => {
+  test('a key that the ring does not have cannot be revoked, and nothing is written if no key is meant', async () => {
     const { operations, outcomeOf, revoked } = setUp();
     expect(await outcomeOf(operations.revoke(isKey(stranger), stranger.id))).toBe('RangeError');
     expect(await outcomeOf(operations.revoke(() => false))).toBe('done');
@@ -99,7 +99,7 @@ describe('a revocation that an operator requests', () => {
       1,
     ],
     ['a lost race that never ends', lost, true, 'RingConflictError', 0],
-  ])('%s is met as it must be', async (_, error, wasAnswered, outcome, revocations) => {
+  ])('a revocation that meets %s has the expected outcome', async (_, error, wasAnswered, outcome, revocations) => {
     const { operations, sync, read, outcomeOf, revoked } = setUp();
     sync.wasAnswered = wasAnswered;
     read.mockRejectedValue(error);

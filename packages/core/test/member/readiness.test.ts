@@ -42,7 +42,7 @@ describe('failures elsewhere never require a restart of this process (F14)', () 
   for (const kind of ['throttled', 'unavailable', 'corrupt'] as const satisfies readonly KeyWrapperErrorKind[]) {
     test(`a KMS that answers ${kind} for 40 minutes makes it degraded, and it stays ready for requests`, async () => {
       const a = await fleet.start();
-      // Shortly before the first KMS check is due.
+      // Advance until shortly before the first KMS check is due.
       await fleet.clock.advance(700);
       const proved = healthOf(a).lastKmsCheck;
       fleet.kms.failing = kind;

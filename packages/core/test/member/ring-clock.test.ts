@@ -74,7 +74,7 @@ describe('a step of the wall clock', () => {
     expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
   });
 
-  test('a step is followed as soon as a date fits, within the skew, the deadline and a second', () => {
+  test('a step is followed as soon as a date matches it within the skew, the deadline and a second', () => {
     clock.step(3 * DAY);
     note('kms', -TOLERATED - 0.001);
     expect([aheadBy(), isConfirmed()]).toEqual([-3 * DAY, false]);
@@ -152,7 +152,7 @@ describe('a machine that was suspended', () => {
     expect(without.trouble(momentOf(mute))).toMatch(/stepped by 3600 s/);
   });
 
-  test('repeated suspensions are each trusted', () => {
+  test('each of several suspensions is trusted', () => {
     for (let i = 0; i < 5; i++) {
       clock.suspend(HOUR);
       expect(isConfirmed()).toBe(true);

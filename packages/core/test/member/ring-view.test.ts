@@ -83,7 +83,7 @@ describe('before the ring was read, and after close', () => {
       expect(() => view.states(now())).toThrow(CodecClosedError);
     };
     nothing();
-    // Whatever the limits allow.
+    // The result must be the same when the limits allow everything.
     view.limits.kmsCheckPassed(now());
     view.limits.wasRead(now());
     view.limits.completed(now());
@@ -154,7 +154,7 @@ describe('the key that seals', () => {
     expect(sealingKeyOf(snapshotOf(older, late), T0, 4_999, undefined)?.id).toBe(older.id);
     expect(sealingKeyOf(snapshotOf(older, late), T0, 5_000, undefined)?.id).toBe(late.id);
     expect(sealingKeyOf(snapshotOf(revoked(older), late), T0, 4_999, undefined)?.id).toBe(late.id);
-    // It has sealed already: an older one must not.
+    // It has sealed already, so an older key must not seal.
     expect(sealingKeyOf(snapshotOf(older, late), T0, 4_999, late.id)?.id).toBe(late.id);
   });
 
@@ -238,7 +238,7 @@ describe('the keys that unseal', () => {
     expect(view.canUnseal(now())).toBe(false);
   });
 
-  test('the wraps of a ring are those of its keys and of the entries that could not be unwrapped, without rings that were left', () => {
+  test('the wraps of a ring come from its keys and from the entries that could not be unwrapped, not from rings that were left', () => {
     const { view } = setUp();
     const withWrap = (keyId: string, isLeft = false) => {
       const wrap = { provider: 'local', keyId, wrapped: Buffer.of(1), mac: Buffer.of(2), isUnwrapped: false };
@@ -354,7 +354,7 @@ describe('keys that have expired (F26)', () => {
     expect([view.isRemovable(key, now()), view.snapshot.keys.length]).toEqual([false, 1]);
   });
 
-  test('keys that are revoked or of a ring that was left are not forgotten before they have expired for the whole fleet', () => {
+  test('keys that are revoked or belong to a ring that was left are not forgotten before they have expired for the whole fleet', () => {
     const { view, clock, now, refresh } = setUp();
     const [gone, left] = [revoked(newKey()), newKey({ isLeft: true })];
     refresh(gone, left);
@@ -405,7 +405,7 @@ describe('keys that have expired (F26)', () => {
     expect(() => past.authenticator.mac('fact')).toThrow(GONE);
   });
 
-  test('at most 64 expired keys stay: the oldest is overwritten and dropped, and all are on close (F22, F23)', () => {
+  test('at most 64 expired keys stay: the oldest is overwritten and dropped, and close does so with all (F22, F23)', () => {
     const { view, clock, now, refresh } = setUp();
     const made = (i: number): TestKey => newKey({ created: T0 - HOUR + i * 1_000 });
     const first = Array.from({ length: 60 }, (_, i) => made(i));

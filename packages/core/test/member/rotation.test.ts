@@ -17,7 +17,7 @@ import { VirtualClock } from '../support/virtual-clock.ts';
 
 const HOUR = 3_600;
 const NOW = Date.parse('2026-11-22T12:00:00Z');
-/** What a key is old enough for: its successor is due 81 900 s after its activation. */
+/** When a key is old enough: its successor is due 81 900 s after its activation. */
 const DUE = 81_900_000;
 const failed = new KeyWrapperError('throttled', { provider: 'kms', operation: 'wrap' });
 
@@ -157,7 +157,7 @@ describe('a rotation that is due', () => {
     expect(rotation.isFailing).toBe(false);
   });
 
-  test('a lost race is no failure', async () => {
+  test('a lost race is not a failure', async () => {
     const { rotation, clock, publish, ended } = setUp();
     publish.mockRejectedValue(new RingConflictError());
     rotation.consider();

@@ -94,7 +94,7 @@ test('one KMS check that passes after refusals starts sealing and unsealing agai
   await fleet.clock.advance(61);
   expect(a.codec.health()).toMatchObject({ status: 'ok', canSeal: true, canUnseal: true });
   expect(open(reader, seal(a))).toBe('state');
-  // Earlier refusals are forgotten: it takes as many as ever.
+  // Earlier refusals are forgotten: it takes as many as before.
   fleet.kms.failing = 'denied';
   while (a.codec.health().lastError === undefined) await fleet.clock.advance(1);
   expect(open(reader, seal(a))).toBe('state');

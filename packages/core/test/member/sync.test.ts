@@ -138,7 +138,7 @@ describe('a read of the ring', () => {
       false,
       false,
     ],
-  ])('%s is met as it must be', async (_, facts, document, outcome, teaches, isForeign) => {
+  ])('a read of %s has the expected effect', async (_, facts, document, outcome, teaches, isForeign) => {
     const { sync, read, wasRead, consider, view } = setUp(facts);
     expect(await read(document)).toBe(outcome);
     expect(wasRead).toHaveBeenCalledTimes(teaches ? 1 : 0);
@@ -147,7 +147,7 @@ describe('a read of the ring', () => {
     expect(sync.wasAnswered).toBe(true);
   });
 
-  test('a store that does not answer teaches nothing', async () => {
+  test('a read of a store that does not answer learns nothing', async () => {
     const { sync, read, consider } = setUp();
     await read(documentWith(root));
     expect(await read(new RingStoreError('denied', 'x'))).toBe('denied');
@@ -279,7 +279,7 @@ describe('the entries that a read unwraps', () => {
 
   test('a key that does not belong to the ring is unreadable', async () => {
     const { read, numbers } = setUp();
-    // What it says about its ancestors is not its own statement.
+    // Its statement about its ancestors is not its own.
     const forged = { ...entry(2, [1]), ancestors: ancestorsBy(key(9), [key(1)]) };
     expect(await read(documentWith(root, forged))).toBe('done');
     expect(numbers()).toEqual([[1], [], [2]]);

@@ -74,7 +74,7 @@ const outcomeOf = (work: Promise<unknown>): Promise<string> =>
     (error: RingStoreError) => error.kind,
   );
 
-/** A key of the ring that seals from and until so many milliseconds from now. */
+/** A key of the ring that seals between these times, in milliseconds from now. */
 function sealing(fromMs: number, untilMs: number, more: Partial<RingKey> = {}): RingKey {
   return { ...ownKey(one), activates: NOW + fromMs, sealsUntil: NOW + untilMs, ...more };
 }
@@ -131,7 +131,7 @@ describe('the key that a ring needs', () => {
     ]);
   });
 
-  test('the keys that count are those of this ring that were unwrapped and whose life is not over', () => {
+  test('only keys of this ring count that were unwrapped and whose life is not over', () => {
     const keys = [
       ownKey(one),
       ownKey(two),

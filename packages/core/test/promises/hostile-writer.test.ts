@@ -13,7 +13,7 @@ import { Thief, timesOf } from '../support/thief.ts';
 const HOUR = 3_600;
 const DAY = 24 * HOUR;
 const UNKNOWN = 'InvalidRequestState: unknown key';
-/** As with a store that other processes share. */
+/** The policy of a store that other processes share. */
 const shared = { policy: { createAfterSeconds: 360 } };
 
 let fleet: Fleet;
@@ -58,7 +58,7 @@ async function readAll(members: readonly Member[], seconds: number): Promise<voi
 }
 
 describe('a document whose keys have all expired (F39)', () => {
-  test('a document whose keys have all expired does not create a second ring beside that of running members', async () => {
+  test('a document whose keys have all expired does not create a second ring beside the ring of running members', async () => {
     const a = await fleet.start();
     const old = (await fleet.store.document()) ?? '';
     await fleet.clock.advance(5 * DAY);
@@ -182,12 +182,12 @@ describe('a thief of an older key (F36)', () => {
       { ...newest, revoked: { at: newest.created, by: new Map([[newest.id, randomBytes(32)]]) } },
     ],
     'the older key alone': async (older, _newest, others) => [...others, older],
-    'a key of their own, vouched for by the older one, that revokes the newest': async (older, newest, others) => {
+    "the attacker's own key, vouched for by the older one, that revokes the newest": async (older, newest, others) => {
       const times = { ...timesOf(older), created: newest.created + 1_000, opensUntil: newest.opensUntil + 1_000 };
       const own = await thief.newEntry(times, { vouchedBy: [older.id] });
       return [...others, older, own, thief.revoked(newest, [older.id, own.id])];
     },
-    'a key of their own, as an ancestor of the older one': async (older, newest, others) => {
+    "the attacker's own key, as an ancestor of the older one": async (older, newest, others) => {
       const times = { ...timesOf(older), activates: newest.activates + 1_000 };
       const own = await thief.newEntry(times, { vouchedBy: [older.id] });
       return [...others, newest, thief.withAncestors(older, [own.id, newest.id]), own];
@@ -281,7 +281,7 @@ describe('a thief of a revoked key (F36)', () => {
     expect(c.codec.health().keys.find(({ id }) => id === keys.older)?.held).toBe(true);
   });
 
-  test('a thief of a revoked key revives the key at no member by removing its revocation from the document', async () => {
+  test('a thief of a revoked key cannot revive the key at any member by removing its revocation from the document', async () => {
     const { members, keys } = await robbed();
     onlyKeeps(keys.revoked);
     const revived = writtenLast().map((entry) => ({ ...entry, revoked: undefined }));
@@ -528,7 +528,7 @@ describe('an attacker who may wrap, and deceives a starting server (F37)', () =>
     const dead = { ring: 'default', claim: 'A'.repeat(22), entries: ended };
     await fleet.store.put(encodeDocument(dead));
     const starting = fleet.startAll(1, shared);
-    // Absent for long enough, and another member announces that it is about to create the ring.
+    // The ring was absent for long enough, and another member announces that it is about to create the ring.
     const { unwrap } = fleet.kms.calls;
     for (let i = 0; fleet.kms.calls.unwrap === unwrap && i < 100_000; i++) await setImmediate();
     expect(fleet.kms.calls.unwrap).toBe(unwrap + 1);
@@ -681,7 +681,7 @@ describe('documents that are made to block writes to the ring (F38, F43)', () =>
     await expectOneRing([a]);
   });
 
-  test('wraps without a certificate take no room from those of another cloud', async () => {
+  test('wraps without a certificate take no room from the wraps of another cloud', async () => {
     const [one, other] = [randomBytes(32), randomBytes(32)].map((masterKey) => localKeyWrapper({ masterKey }));
     if (one === undefined || other === undefined) throw new Error('there are two');
     const a = await fleet.start({ keyWrapper: one });

@@ -44,7 +44,7 @@ async function longestBreak(hours: number): Promise<number> {
   return longest;
 }
 
-/** Every member seals each half hour, and every member unseals the token. */
+/** Every member seals every half hour, and every member unseals the token. */
 async function workFor(hours: number): Promise<void> {
   for (let i = 0; i < 2 * hours; i++) {
     for (const from of members) {
@@ -131,7 +131,8 @@ describe('a ring that was filled by rotations (F43)', () => {
     // Keys that were planned before are not revoked: the first of them is active after its propagation.
     await fleet.clock.advance(4_600);
     for (const { codec } of members) expect(codec.health()).toMatchObject({ ready: true, canSeal: true });
-    // Two members that know more than there is room for do not write two orders of the same by turns.
+    // Two members that know more than there is room for must not keep overwriting each other with the same facts in
+    // another order.
     const { writes } = fleet.store;
     await fleet.clock.advance(4 * HOUR);
     expect(fleet.store.writes).toBe(writes);

@@ -150,7 +150,7 @@ describe('one refusal among other failures', () => {
 
   test('one refusal among other failures does not raise the number of calls during an outage', async () => {
     const calm = await callsInOutage(['unavailable']);
-    // For a minute the member calls it each ten seconds.
+    // For a minute the member calls it every ten seconds.
     expect(await callsInOutage(['denied', 'unavailable'])).toBeLessThanOrEqual(calm + 6);
     expect(await callsInOutage(['unavailable', 'denied', 'unavailable'])).toBeLessThanOrEqual(calm + 6);
   });

@@ -22,7 +22,7 @@ interface Machine extends Member {
   readonly clock: MachineClock;
 }
 
-/** A member on a machine of its own. */
+/** A member on its own machine. */
 async function start(options: Partial<KmsCodecOptions> & { readonly offsetSeconds?: number } = {}): Promise<Machine> {
   const { offsetSeconds, ...rest } = options;
   const clock = new MachineClock(fleet.clock, offsetSeconds);
@@ -444,7 +444,7 @@ describe('one service with a wrong date (F42)', () => {
         [fleet.kms.date, fleet.store.date] = service === 'kms' ? [wrong, right] : [right, wrong];
         const members = [await start(), await start()];
         off = hours * HOUR;
-        // Past the next KMS check of either.
+        // Later than the next KMS check of either member.
         await fleet.clock.advance(1_000);
         for (const { codec } of members) {
           expect(codec.health()).toMatchObject({

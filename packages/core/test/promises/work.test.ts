@@ -102,7 +102,7 @@ describe('notifications by an attacker who can send them (F45)', () => {
       for (let i = 0; i < 1_000; i++) fleet.store.notify();
       await fleet.clock.advance(seconds);
     };
-    // Any pass in progress, and the waiting one: a notification causes one each ten seconds.
+    // Any pass in progress, and the waiting one: a notification causes one every ten seconds.
     for (let phase = 0; phase < 12; phase++) {
       for (let second = 0; second < 10 + phase; second++) await notifiedFor(1);
       const token = seal(a);

@@ -69,7 +69,7 @@ describe('the MACs of the ring', () => {
     );
   });
 
-  test('the MAC of a wrap is over ring, id, provider, key version, ciphertext and signature (F27)', () => {
+  test('the MAC of a wrap covers ring, id, provider, key version, ciphertext and signature (F27)', () => {
     const wrap = { provider: 'local', keyId: 'é', wrapped: Buffer.from([0xfb, 0xff, 0]) };
     const common = `["wrap","payments","${held.id}","local","\\u00e9","-_8A"`;
     expect(wrapMacOf(RING, wrap, held.authenticator).toString('base64url')).toBe(hmac(`${common},null]`));
@@ -86,7 +86,7 @@ describe('the MACs of the ring', () => {
     );
   });
 
-  test('a certificate of revocation is over ring, id and time (F27)', () => {
+  test('a certificate of revocation covers ring, id and time (F27)', () => {
     const text = `["revoked","payments","${newest.id}","2026-11-21T03:00:00Z"]`;
     expect(certificateOf(RING, newest.id, T0, held.authenticator).toString('base64url')).toBe(hmac(text));
   });

@@ -52,7 +52,7 @@ describe('the revocation of a key', () => {
   const known = knowing([one, first], [two, second], [three, third]);
   const signers = signersOf(known.keys, new Map());
 
-  test('creates its own certificate, and that of the newest key', () => {
+  test('creates its own certificate, and the certificate of the newest key', () => {
     const revoked = revokedKey(RING, keyOf(known, two), T0 + 1_234, signers);
     expect(revoked).toMatchObject({ revoked: true, held: undefined, authenticator: two.held.authenticator });
     expect(revoked?.revocation).toEqual(revocationBy(two.id, [two, three], T0 + 1_000));
@@ -69,7 +69,7 @@ describe('the revocation of a key', () => {
     expect([...(revoked?.revocation?.by.keys() ?? [])]).toEqual([one.id, two.id]);
   });
 
-  test('known and carried keys can each be revoked once, and none that is revoked already or of a ring that was left', () => {
+  test('known and carried keys can each be revoked once, but not a key that is already revoked or belongs to a ring that was left', () => {
     const [left, gone, held] = known.keys.map((key, i) => ({
       ...key,
       isLeft: i === 0,
@@ -146,7 +146,7 @@ function unwrapped(entry: RingEntry): RingKey | undefined {
   return opened === undefined ? undefined : unwrappedKey(RING, entry, key.held, opened, 0);
 }
 
-/** Members read and write one store by turns until none writes. @returns the number of writes. */
+/** Members read and write one store in turn until none writes. @returns the number of writes. */
 function exchange(
   members: readonly Member[],
   start: RingDocument,
@@ -215,7 +215,7 @@ const spoiltEntry = fc
     return { ...entry, created, vouchers, revoked, wraps: wraps.length === 0 ? [junkWrap(31)] : wraps };
   });
 
-/** With the stolen keys too: valid vouchers, wraps and certificates of any content. */
+/** An entry that the stolen keys can make, too: with valid vouchers, wraps and certificates of any content. */
 const stolenEntry = fc
   .record({
     entry: spoiltEntry,

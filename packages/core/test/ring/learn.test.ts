@@ -183,7 +183,7 @@ describe('a key of which only the revocation is known', () => {
     const heir = { ...entryBy(newestKey, [one]) };
     const wish = (known: RingSnapshot, ...entries: RingEntry[]) =>
       learn(known, documentWith(gone, second, third, ...entries), judgementOf());
-    // Linked to the known keys: the second one names the first as its ancestor.
+    // The key is linked to the known keys: the second one names the first as its ancestor.
     const knowing2 = knowing([two, second], [three, third]);
     const { known } = wish(knowing2);
     expect(isTombstone(keyOf(known, one))).toBe(true);

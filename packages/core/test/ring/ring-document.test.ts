@@ -99,7 +99,7 @@ const times = fc
   .filter(({ activates }) => activates >= 0);
 const bytes = fc.uint8Array({ minLength: 1, maxLength: 90 }).map((array) => Buffer.from(array));
 const mac = fc.uint8Array({ minLength: 32, maxLength: 32 }).map((array) => Buffer.from(array));
-// Also ids of twelve digits: JavaScript sorts names that are array indices, and these are not.
+// Includes ids of twelve digits: JavaScript sorts names that are array indices, and these are not.
 const keyId = fc.oneof(
   fc.uint8Array({ minLength: 9, maxLength: 9 }).map((array) => Buffer.from(array).toString('base64url')),
   fc.integer({ min: 0, max: 999_999_999_999 }).map((number) => String(number).padStart(12, '0')),
@@ -571,7 +571,7 @@ describe('a document that a member must refuse', () => {
     }
   });
 
-  test('a document with a number is refused, however that is spelled, because no member of a document is one', () => {
+  test('a document with a number is refused, however it is spelled, because no member of a document is a number', () => {
     const text = textOf(entryOf(idOf(1)));
     for (const number of ['1e400', '-1e400', '0', '-0', '1e0', '5e-324']) {
       expect(() => parseDocument(text.replace('"local"', number), RING)).toThrow(refused('corrupt'));

@@ -166,7 +166,7 @@ test('the example in the guide on the wire format follows from the formulas and 
   const values = [...table.matchAll(/^\| [^|]+ \| `(.+)` \|$/gm)].map(([, value = '']) => value);
   const data = (from: number): Buffer => Buffer.from(Array.from({ length: 32 }, (_, i) => from + i));
   const [a, b] = [data(0), data(32)];
-  // By the formulas of the guide, without this project's code.
+  // This computes the values by the formulas of the guide, without this project's code.
   const idOf = (key: Buffer): string =>
     createHash('sha256').update('sealring/v1/key-id').update(key).digest().subarray(0, 9).toString('base64url');
   const macKeyOf = (key: Buffer): Buffer => {
@@ -189,7 +189,7 @@ test('the example in the guide on the wire format follows from the formulas and 
     revoked,
     mac(b, revoked),
   ]);
-  // And by this project's code.
+  // This project's code must give the same values.
   const [older, newer] = [new DataKey(a, 'payments'), new DataKey(b, 'payments')];
   expect([older.id, newer.id]).toEqual(values.slice(0, 2));
   const [, , id = '', ...stamps] = JSON.parse(vouched) as readonly string[];

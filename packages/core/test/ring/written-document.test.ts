@@ -152,7 +152,7 @@ describe('the missing facts of a document', () => {
       }
     });
 
-    test('a document lacks a key’s own revocation if its only certifier is revoked since, and the key is unwrapped for that', () => {
+    test('a document lacks a key’s own revocation if its only certifier has been revoked since, and the key is unwrapped for that', () => {
       const byTwo = { ...first, revoked: revocationBy(one.id, [two]) };
       const knowsByTwo = learn(newer, documentWith(byTwo, second, third), judgementOf()).known;
       const document = documentWith(byTwo, { ...second, revoked: revocationBy(two.id, [two, three]) }, third);
@@ -182,7 +182,7 @@ describe('a written document', () => {
     );
     const { entries } = written(known, read);
     expect(entries.map(({ id }) => id)).toEqual([one.id, two.id]);
-    // In the order of the document that was read.
+    // The order is the order of the document that was read.
     expect([...(entries[1]?.vouchers.keys() ?? [])]).toEqual([stranger.id, one.id]);
     expect(entries[1]?.wraps).toEqual(second.wraps);
   });
@@ -197,7 +197,7 @@ describe('a written document', () => {
     expect(kept).toEqual([claims[0], undefined]);
   });
 
-  test('a written document has carried entries, and neither expired keys nor those of another ring', () => {
+  test('a written document has carried entries, and neither expired keys nor keys of another ring', () => {
     const keys = known.keys.map((key) => (key.id === one.id ? { ...key, isLeft: true } : key));
     const carrying = createSnapshot(keys, [third]);
     expect(written(carrying, undefined).entries.map(({ id }) => id)).toEqual([two.id, three.id]);
@@ -230,7 +230,7 @@ describe('a written document', () => {
     expect(written(nameless, documentWith(second)).entries[0]?.ancestors).toEqual(second.ancestors);
   });
 
-  test('the voucher of a known ancestor that an entry names is put back, and that of no other key', () => {
+  test('the voucher of a known ancestor that an entry names is put back, and no other voucher', () => {
     const bare = [
       { ...ownKey(three), ancestors: ancestorsBy(three, [two]) },
       { ...ownKey(four), ancestors: undefined },
@@ -273,7 +273,7 @@ describe('a written document', () => {
     });
   });
 
-  test('a full entry keeps the wraps that this member unwrapped, then those of the document that are right, then the rest (F23)', () => {
+  test('a full entry keeps the wraps that this member unwrapped, then the valid wraps of the document, then the rest (F23)', () => {
     const versions = (from: number, to: number) =>
       Array.from({ length: to - from }, (_, i) => wrapBy(two, { keyId: `v${from + i}` }));
     const knownWraps = (count: number) => [
@@ -295,7 +295,7 @@ describe('a written document', () => {
     expect(keptOf(tombstone(second, revocationBy(two.id, [three])), versions(0, 16))).toEqual(names(0, 16));
   });
 
-  test('drops, over 256 KiB and after everything else, the vouchers that only others can check, and further certificates (F23)', () => {
+  test('over 256 KiB, the vouchers that only others can check, and further certificates, are dropped last (F23)', () => {
     const others = macsOf(8);
     const inUse = Array.from({ length: 8 }, (_, i) => testKey(i + 10));
     const read = documentWith(...inUse.map((key) => entryBy(key, [], { vouchers: others })));
@@ -377,7 +377,7 @@ describe('a written document', () => {
     expect([one, two, three].map(({ id }) => entries.some((entry) => entry.id === id))).toEqual([false, true, true]);
   });
 
-  test('drops, over 256 KiB, first carried entries, then keys of which only the revocation is known, then foreign wraps (F23)', () => {
+  test('over 256 KiB, carried entries are dropped first, then keys of which only the revocation is known, then foreign wraps (F23)', () => {
     const wrapsOf = (key: TestKey, count: number, isUnwrapped: boolean) =>
       Array.from({ length: count }, (_, i) => ({
         ...wrapBy(key, { keyId: `${isUnwrapped} ${i}`, wrapped: Buffer.alloc(1_500) }),
@@ -400,7 +400,7 @@ describe('a written document', () => {
     expect(keptOf(8, 2)).toEqual([false, false, 14]);
   });
 
-  test('drops, with room for one revoked key, first a key that was never unwrapped and that only expired keys certify', () => {
+  test('with room for one revoked key, a key that was never unwrapped and that only expired keys certify is dropped first', () => {
     const [genuine, junk, expired] = [testKey(1), testKey(2), testKey(3)];
     const inUse = Array.from({ length: 63 }, (_, i) => testKey(i + 4));
     const newest = inUse.at(-1) ?? expired;
@@ -426,7 +426,7 @@ describe('a written document', () => {
     expect(keptOf([expired, newest], () => documentWith())).toEqual([junk.id]);
   });
 
-  test('drops, if there is no room, only wraps that this member neither made nor unwrapped (F23)', () => {
+  test('if there is no room, only wraps that this member neither made nor unwrapped are dropped (F23)', () => {
     const many = Array.from({ length: 20 }, (_, i) => testKey(i + 1));
     const wrapsOf = (key: TestKey): RingWrap[] =>
       Array.from({ length: 15 }, (_, i) => wrapBy(key, { keyId: `v${i}`, wrapped: Buffer.alloc(1_500) }));

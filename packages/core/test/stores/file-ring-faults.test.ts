@@ -47,7 +47,7 @@ vi.mock('node:fs/promises', async (importOriginal) => {
       async (...given: unknown[]) => {
         const run = (): unknown => Reflect.apply(Reflect.get(handle, name), handle, given);
         if (name === 'close') {
-          // Closed whatever the system answers.
+          // The handle counts as closed whatever the system answers.
           system.openHandles -= 1;
           await run();
         }
@@ -69,7 +69,7 @@ vi.mock('node:fs', async (importOriginal) => {
 vi.mock('node:timers/promises', async (importOriginal) => {
   const real = await importOriginal<typeof import('node:timers/promises')>();
   const setTimeout = async (delayMs: number): Promise<void> => {
-    // 10 s are some eighty waits.
+    // About eighty waits fit into 10 s.
     if (system.waits.push(delayMs) > 500) throw new Error('this waits without an end');
   };
   return { ...real, setTimeout };
@@ -112,7 +112,7 @@ async function write(document: string, expected: string | undefined): Promise<st
   return (await fileRing(path).write(document, { expected })).revision;
 }
 
-describe('a write to the file ring, one step of which fails (F32)', () => {
+describe('a write to the file ring in which one step fails (F32)', () => {
   test('changes nothing before the rename, leaves nothing behind, and lets the next one succeed', async () => {
     let revision: string | undefined = await write('document 0', undefined);
     works();
@@ -351,7 +351,7 @@ describe.skipIf(process.platform !== 'linux')('the holder of the lock of the fil
   test.each([
     ['longer at its beginning', (name: string) => `x${name}`],
     ['longer at its end', (name: string) => `${name}.x`],
-  ])('a lock holder whose name is %s is of another version, and its age decides', async (_, rename) => {
+  ])('a lock holder whose name is %s belongs to another version, and its age decides', async (_, rename) => {
     const left = await leave(rename);
     expect(await isFree()).toBe(false);
     utimesSync(left, LONG_AGO, LONG_AGO);

@@ -1,6 +1,6 @@
 /**
- * Writes a file ring in a process of its own that stops itself while it holds the lock, as a debugger or a paused container
- * would stop it: `node file-ring-stopped.ts <path> age|rename`. Prints the result of the write.
+ * Writes a file ring in its own process, which stops itself while it holds the lock, as a debugger or a paused
+ * container would stop it: `node file-ring-stopped.ts <path> age|rename`. Prints the result of the write.
  */
 import { readdirSync } from 'node:fs';
 import { dirname } from 'node:path';

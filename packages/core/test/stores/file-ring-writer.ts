@@ -1,5 +1,5 @@
 /**
- * Counts up in a file ring, in a process of its own: `node file-ring-writer.ts <path> <times>`. Prints each value when its
+ * Counts up in a file ring, in its own process: `node file-ring-writer.ts <path> <times>`. Prints each value when its
  * write was acknowledged. Also imported by the test, for the documents.
  */
 import { writeSync } from 'node:fs';

@@ -311,7 +311,7 @@ describe('file ring: content that is not a ring is never absent', () => {
       try {
         await expect(Promise.race([fileRing(path).read(), pause(1_000)])).rejects.toMatchObject(failed('corrupt'));
       } finally {
-        // Releases a read that waits for a writer after all, or this process could not end.
+        // Releases a read that waits for a writer after all; otherwise this process could not end.
         await (await open(path, constants.O_RDWR | constants.O_NONBLOCK)).close();
       }
     },
@@ -509,7 +509,7 @@ describe.concurrent('file ring: several processes', () => {
   test('a write that cannot get the lock gives up after 10 s (F29)', { timeout: 60_000 }, async () => {
     const path = await freshPath();
     const left = await leaveContender(path, (parts) => parts);
-    // One after the other holds it.
+    // They hold it one after the other.
     const renewing = setInterval(() => void utimes(left, Date.now() / 1_000, Date.now() / 1_000), 1_000);
     const start = performance.now();
     try {
@@ -554,7 +554,7 @@ describe.concurrent('file ring: several processes', () => {
     },
   );
 
-  test('eight processes of 25 increments each lose none (F32)', { timeout: 300_000 }, async () => {
+  test('eight processes that make 25 increments each lose none (F32)', { timeout: 300_000 }, async () => {
     const path = await freshPath();
     const writers = Array.from({ length: 8 }, () => startWriter(path, 25));
     const exits = await Promise.all(writers.map(({ child }) => once(child, 'close')));
@@ -592,7 +592,7 @@ describe.concurrent('file ring: several processes', () => {
       expect(last).toBe(count + 1);
       expect((await readdir(dirname(path))).toSorted()).toEqual([basename(path), `${basename(path)}.lock`]);
     }
-    // Otherwise the kills missed the writes and this test showed nothing.
+    // Otherwise the kills would miss the writes, and this test would show nothing.
     expect(interrupted).toBeGreaterThan(KILLS / 8);
   });
 });

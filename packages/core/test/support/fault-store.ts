@@ -6,7 +6,7 @@ import {
 } from '../../src/contracts/ring-store.ts';
 import { memoryRing } from '../../src/stores/memory-ring.ts';
 
-/** A ring store of one backend with knobs for faults that a real server cannot have. Each member connects. */
+/** A ring store of one backend with settings for faults that a real server cannot have. Each member connects. */
 export class FaultStore {
   #ring = memoryRing();
   #watchers = new Set<() => void>();
@@ -18,10 +18,10 @@ export class FaultStore {
   hanging = false;
   reads = 0;
   writes = 0;
-  /** The last write of a member, whatever is stored by now. */
+  /** The last write of a member, even if something else is stored now. */
   written: string | undefined;
 
-  /** A connection of its own, which can be cut separately. */
+  /** Its own connection, which can be cut separately. */
   connect(): RingStore & { cut: boolean } {
     const guard = async (connection: { cut: boolean }): Promise<void> => {
       if (this.hanging) await new Promise(() => undefined);

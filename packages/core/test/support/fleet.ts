@@ -19,7 +19,7 @@ export class Fleet {
     return member;
   }
 
-  /** Starts members at once, each with connections of its own. */
+  /** Starts members at once, each with its own connections. */
   async startAll(count: number, options: Partial<KmsCodecOptions> = {}): Promise<Member[]> {
     const starting = Array.from({ length: count }, () => this.#begin(options));
     const progress = { settled: false };
@@ -37,7 +37,7 @@ export class Fleet {
   async #begin(options: Partial<KmsCodecOptions>): Promise<Member> {
     const ring = this.store.connect();
     const keyWrapper = this.kms.connect();
-    // A random source of its own keeps the codec from reading the kernel's device: virtual time waits for no real I/O.
+    // Its own random source keeps the codec from reading the kernel's device: virtual time waits for no real I/O.
     const random = (fill: Uint8Array): void => void randomFillSync(fill);
     const codec = await createKmsCodec({ ring, keyWrapper, clock: this.clock, random, ...options });
     return { codec, ring, keyWrapper };

@@ -13,4 +13,4 @@ await codec.refresh();
 await codec.rotate();
 await codec.revokeAllBefore(new Date(Date.now() + 1_000));
 process.stdout.write(new TextDecoder().decode(codec.unseal(codec.seal(new TextEncoder().encode('done')))));
-// Not closed: an idle codec must not keep a process alive either.
+// The codec is not closed: an idle codec must not keep a process alive either.

@@ -106,7 +106,7 @@ export class Thief {
   }
 }
 
-/** Whole seconds: others have no spelling. */
+/** Whole seconds: the format cannot write any other time. */
 export function timesOf({ created, activates, sealsUntil, opensUntil }: KeyTimes): KeyTimes {
   const whole = (ms: number): number => Math.floor(ms / 1_000) * 1_000;
   return {

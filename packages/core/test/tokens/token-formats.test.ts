@@ -149,7 +149,7 @@ describe('native tokens', () => {
     expect(held.tokenKeyCount).toBe(2);
   });
 
-  test('native tokens are sealed and unsealed without a buffer of their own up to 4 KiB, and with one each above', () => {
+  test('native tokens are sealed and unsealed without a new buffer up to 4 KiB, and with one for each above', () => {
     const tokens = native([newKey()]);
     tokens.open(tokens.seal(state, now), now);
     const made = vi.spyOn(Buffer, 'allocUnsafeSlow');
@@ -278,7 +278,7 @@ describe('tokens of the Python SDK', () => {
 });
 
 describe('the remains in memory (F22)', () => {
-  test('the memory keeps nothing of the blocks that keys are derived in, whether a header fits its key or not', () => {
+  test('no block in which keys are derived stays in memory, whether or not a header matches its key', () => {
     const dataKey = randomBytes(32);
     const sealer = native([new DataKey(dataKey, RING)]);
     const token = sealer.seal(state, now);

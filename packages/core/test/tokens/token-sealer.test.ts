@@ -84,7 +84,7 @@ describe('with a constant random source and stopped clocks (F1)', () => {
       ),
     ];
     const tokens = Array.from({ length: 3_000 }, (_, i) => sealers[i % 3]?.seal(NOTHING, FROZEN) ?? '');
-    // One instance: its sealers share what keeps their nonces apart, whatever their salts.
+    // One instance: its sealers share the state that keeps their nonces apart, with any salt.
     expect(new Set(tokens.map((token) => token.slice(64, 80))).size).toBe(3_000);
     expect(new Set(tokens.map((token) => token.slice(4, 64))).size).toBe(3);
   });

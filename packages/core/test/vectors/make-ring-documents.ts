@@ -152,7 +152,7 @@ function keysOf(count: number): readonly Json[] {
 const good = json([ENTRY, OTHER]);
 const mac = base64url(bytesOf('mac'));
 
-/** By name: whether it parses, and its text, or the pieces [text, n] of a long one. */
+/** For each name: whether the document parses, and its text, or the pieces [text, n] of a long one. */
 const DOCUMENTS: Readonly<Record<string, readonly [parses: boolean, text: string | readonly [string, number][]]>> = {
   'two keys, one of them revoked': [true, good],
   'no key': [true, json([])],
@@ -601,7 +601,7 @@ function learnCase([name, given]: [string, LearnCase]): Json {
   };
 }
 
-/** A list with one member a line. */
+/** A list with one member per line. */
 function lines(values: readonly unknown[]): string {
   return `[\n${values.map((value) => `    ${escaped(JSON.stringify(value))}`).join(',\n')}\n  ]`;
 }

@@ -87,7 +87,7 @@ export class RequestStateBoundary implements Boundary {
 
   async unseal(request: BoundaryRequest, wire: unknown): Promise<{ readonly state: string; readonly round: Round }> {
     if (typeof wire !== 'string') throw new Refusal('non-string requestState');
-    // Not decoded at all: an attacker chooses the token, and no codec accepts one of this length.
+    // The token is not decoded at all: an attacker chooses it, and no codec accepts one of this length.
     if (wire.length > MAX_TOKEN_LENGTH) throw new Refusal('malformed');
     const prepared = await prepareFor(request, this.#policy.codec, wire);
     const payload = this.#unseal(wire, prepared);
@@ -127,7 +127,7 @@ export class RequestStateBoundary implements Boundary {
     } catch (error) {
       const unavailable = asRefusal(error);
       if (unavailable.reason === 'seal unavailable') throw unavailable;
-      // A codec may have a size limit of its own, and throw for it.
+      // A codec may have its own size limit, and throw if a payload exceeds it.
       throw new Refusal(payload.length > (maxTokenLength * 3) / 4 ? 'state too large' : 'codec error', error);
     }
     if (typeof token !== 'string' || token === '') {
@@ -159,7 +159,8 @@ export class RequestStateBoundary implements Boundary {
   async #claim(request: BoundaryRequest, claims: ReadClaims, singleUse: SingleUseStore): Promise<void> {
     const { futureSkewSeconds } = this.#policy;
     const id = decodeId(claims.id);
-    // Sealed before single use was enabled, or by a Python server: two redemptions cannot be distinguished.
+    // The token was sealed before single use was enabled, or by a Python server, so two redemptions cannot be
+    // distinguished.
     if (id === undefined) throw new Refusal('malformed');
     const keptUntilMs = Math.min((claims.expiresAtSeconds + futureSkewSeconds) * 1000, LATEST_MS);
     let won: unknown;

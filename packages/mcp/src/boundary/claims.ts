@@ -29,7 +29,7 @@ export interface ClaimsInput {
 export function mintClaims(input: ClaimsInput): Uint8Array {
   const { nowSeconds, identity, audience, principal, id } = input;
   const times = `"iat":${pythonFloat(nowSeconds)},"exp":${pythonFloat(nowSeconds + input.ttlSeconds)}`;
-  // The name of a method and base64url need no escaping.
+  // Method names and base64url need no escaping.
   const bound = `"m":"${identity.method}","t":${compactJson(identity.target)},"a":"${identity.digest}"`;
   const optional = member('aud', audience) + member('p', principal) + member('j', id);
   return Buffer.from(`{"v":${VERSION},${times},${bound},"s":${compactJson(input.state)}${optional}}`);
@@ -54,7 +54,7 @@ export interface ClaimsExpected {
   readonly audience: string | null;
 }
 
-/** Claims that passed every check except that of the principal, which needs the caller's principal. */
+/** Claims that passed every check except the check of the principal, which needs the caller's principal. */
 export interface ReadClaims {
   readonly state: string;
   readonly expiresAtSeconds: number;

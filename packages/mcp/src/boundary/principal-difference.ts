@@ -5,7 +5,10 @@ type Part = string | null;
 /** The parts of a principal of an access token: OAuth client, issuer, subject. */
 type Parts = readonly [client: string, issuer: Part, subject: Part];
 
-/** How the principal of a state differs from that of the request. For the log only: it does not reveal the parts. */
+/**
+ * How the principal of a state differs from the principal of the request. For the log only: it does not reveal the
+ * parts.
+ */
 export type PrincipalDifference =
   | `the state was sealed ${Sealed}`
   | 'the issuers differ in a trailing slash'
@@ -34,8 +37,9 @@ function variantsOf([client, issuer, subject]: Parts): readonly (readonly [Princ
 }
 
 /**
- * Returns how `principal` differs from the one that `claim` was made for, or undefined when `principal` is not that of an
- * access token. Always computes the hash of every variant, seven at most, so that the time does not depend on the match.
+ * Returns how `principal` differs from the one that `claim` was made for, or undefined when `principal` does not come
+ * from an access token. Always computes the hash of every variant, seven at most, so that the time does not depend on
+ * the match.
  */
 export function principalDifference(claim: string, principal: string): PrincipalDifference | undefined {
   const parts = partsOf(principal);
@@ -63,7 +67,7 @@ function partsOf(principal: string): Parts | undefined {
   try {
     value = JSON.parse(principal);
   } catch {
-    // The text of a `bindPrincipal` of the user's own, whose parts are unknown.
+    // The text comes from the user's own `bindPrincipal`, so its parts are unknown.
   }
   return isParts(value) ? value : undefined;
 }

@@ -5,12 +5,12 @@ import type { CarrierMethod } from './request-identity.ts';
 
 /**
  * Why the boundary refused a `requestState`. For logs and metrics only: a client gets the same answer for every reason.
- * The inbound reasons, and the order of the checks, are those of the MCP Python SDK.
+ * The inbound reasons and the order of the checks are the same as in the MCP Python SDK.
  *
  * - `non-string requestState`: the client sent, or the handler returned, a value that is not a string.
  * - `malformed` · `unknown key` · `authentication failed`: reported by the codec. `malformed` also for a payload that
- *   does not hold valid claims. In the formats of mcp.d, which give no reasons, `authentication failed` stands for all
- *   of them.
+ *   does not hold valid claims. In the formats of mcp.d, which give no reasons, `authentication failed` covers all of
+ *   them.
  * - `seal unavailable` (outbound): no key may seal now; `codecReason` is the reason.
  * - `codec error`: the codec threw another error, or returned a value of the wrong type.
  * - `minted in the future` · `expired`: the times in the claims.

@@ -9,7 +9,10 @@ export const CARRIER_METHODS = ['tools/call', 'prompts/get', 'resources/read'] a
 /** One of {@link CARRIER_METHODS}. */
 export type CarrierMethod = (typeof CARRIER_METHODS)[number];
 
-/** Longest canonical JSON of arguments that a state is bound to. A body of 4 MiB, the SDK's limit, stays below in any script. */
+/**
+ * Longest canonical JSON of arguments that a state is bound to. A body of 4 MiB, the SDK's limit, stays below this in
+ * any script.
+ */
 const MAX_ARGUMENTS_LENGTH = 16_777_216;
 
 const DIGEST_BYTES = 16;
@@ -32,7 +35,8 @@ export interface RequestIdentity {
  * Reads the parameters that a token is bound to: `name` and `arguments`, or `uri`. An allow-list, so that a future
  * parameter does not change the digest (`_request_identity` in the MCP Python SDK, 2.3.0).
  *
- * The Python SDK applies `str()` to a name that is not a string. The schemas of MCP admit no such name; here it is refused.
+ * The Python SDK applies `str()` to a name that is not a string. MCP's schemas allow no such name, so it is refused
+ * here.
  *
  * @throws {Refusal} `arguments too large`.
  * @throws {TypeError} for a target that is not a string, or arguments that are not plain JSON.

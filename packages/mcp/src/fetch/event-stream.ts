@@ -32,7 +32,7 @@ export function rewriteEvents(rewriting: Rewriting): TransformStream<Uint8Array,
     },
     async flush(controller) {
       const event = splitter.rest();
-      // Incomplete events are ignored by clients, but not by every one.
+      // Most clients ignore incomplete events, but not all.
       if (event.byteLength > 0) controller.enqueue(await rewriteEvent(event, rewriting));
     },
   });
@@ -97,14 +97,14 @@ async function rewriteEvent(event: Uint8Array, { rewrite, unreadable }: Rewritin
   if (mayHaveState(others.join('\n'))) return replaced();
   try {
     // Of two members with one name, the client gets the one that was checked. Some clients, such as older ones in
-    // Python, treat these characters, which JSON has only in texts, as the end of a line.
+    // Python, treat these characters, which occur in JSON only within strings, as the end of a line.
     const json = printExactly(rewritten).replaceAll(
       /[\u0085\u2028\u2029]/g,
       (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`,
     );
     return Buffer.from([...others, `data: ${json}`, '', ''].join('\n'));
   } catch {
-    // Nested too deeply.
+    // The JSON is nested too deeply.
     return replaced();
   }
 }

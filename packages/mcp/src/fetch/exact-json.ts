@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 
 /**
- * Parses JSON. Integers that a double does not hold are a bigint: the handler may read 64 bits, and must get the number that
- * the client sent.
+ * Parses JSON. Integers that a double cannot hold become a bigint: the handler may read 64 bits, and must get the
+ * number that the client sent.
  * @throws {SyntaxError} for a text that is not JSON, and for a number out of range, which would be printed as null.
  * @throws {RangeError} for a text with such numbers that is nested too deeply.
  */
@@ -10,7 +10,7 @@ export function parseExactly(text: string): unknown {
   const value: unknown = JSON.parse(text);
   if (!/\d{16}|\d[eE]\+?\d{3}/.test(text)) return value;
   const mark = newMark();
-  // Integers that a double may not hold. Longer ones no parser reads as integers by default.
+  // Integers that a double may not hold. By default, no parser reads longer ones as integers.
   const marked = (part: string) => part.replaceAll(/(?<![\d.eE+-])-?\d{16,4096}(?![\d.eE])/g, `"${mark}$&"`);
   return unmarked(JSON.parse(outsideOfStrings(text, marked)), mark);
 }
@@ -26,7 +26,7 @@ export function printExactly(value: unknown): string {
   return JSON.stringify(withMarks(value, mark)).replaceAll(`"${mark}`, '').replaceAll(`${mark}"`, '');
 }
 
-/** Occurs in no text that was sent. */
+/** A random text, which occurs in no text that was sent. */
 function newMark(): string {
   return randomBytes(8).toString('hex');
 }

@@ -79,7 +79,7 @@ export class GuardedFetch {
     const type = response.headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? '';
     const isEvents = type === 'text/event-stream';
     const isJson = ofRpc && (type === 'application/json' || type.endsWith('+json'));
-    // An error may be a page of another server. A client of MCP reads no result of another type, but people do.
+    // An error response may be a page of another server. MCP clients read no result of another type, but people do.
     const isUnexpected = call !== undefined && response.ok && !isEvents && !isJson;
     if (body === null || !(isEvents || isJson || isUnexpected)) return response;
     if (isUnexpected || refusedEncoding(response.headers) !== undefined) {
@@ -116,7 +116,7 @@ export class GuardedFetch {
     return checked === undefined ? this.#unreadable(call) : withAnswer(response, checked);
   }
 
-  /** A message of the server as it may be sent. */
+  /** A message of the server in the form that may be sent. */
   async #rewrite(message: unknown, call: Call | undefined): Promise<unknown> {
     if (Array.isArray(message)) return await this.#rewriteBatch(message);
     const result = ownMember(message, 'result');
@@ -169,7 +169,7 @@ function printed(message: unknown): string | undefined {
   }
 }
 
-/** Only these two reach a client. */
+/** The error for a client: invalid state, or an internal error. */
 function wireError(error: unknown): WireError {
   const refused = invalidRequestStateError();
   return error instanceof Error && ownMember(error, 'code') === refused.code ? refused : internalError();

@@ -4,10 +4,10 @@ import { ownMember } from '../shared/own-member.ts';
 /*
  * Parsers differ: Python's reads NaN and UTF-16, Ruby's comments, Go's finds a member whatever its case, and some take
  * the first of two members with one name. A text that this package cannot read, or reads differently, may still be a
- * request to the handler. A member that another parser finds is in the text, with escapes or without.
+ * request to the handler. A member that another parser finds is in the text, with or without escapes.
  */
 
-/** Whether a parser of the handler's could find a request in this text whose result may carry a state. */
+/** Whether a parser of the handler could find, in this text, a request whose result may carry a state. */
 export function mayBeCarrier(text: string): boolean {
   return namesCarrier(text) || namesCarrier(withoutEscapes(text));
 }
@@ -16,7 +16,7 @@ function namesCarrier(text: string): boolean {
   return CARRIER_METHODS.some((method) => text.includes(method));
 }
 
-/** Whether a parser of the client's could find a state in this text. */
+/** Whether a parser of the client could find a state in this text. */
 export function mayHaveState(text: string): boolean {
   return withoutEscapes(text).includes('requestState');
 }
@@ -24,7 +24,7 @@ export function mayHaveState(text: string): boolean {
 const ENVELOPE = lookalikesOf(['jsonrpc', 'id', 'method', 'params']);
 const PARAMS = lookalikesOf(['name', 'arguments', 'uri', 'requestState', 'inputResponses']);
 
-/** By the name in lower case. */
+/** Keyed by the name in lower case. */
 type Lookalikes = ReadonlyMap<string, string>;
 
 function lookalikesOf(names: readonly string[]): Lookalikes {
@@ -62,13 +62,17 @@ function folded(key: string): string {
   return name.toLowerCase().replaceAll(/[-_]/g, '');
 }
 
-/** The text as ASCII. The zero bytes of UTF-16 and UTF-32 are left out, and invalid UTF-8, which some parsers ignore. */
+/**
+ * The text as ASCII. The zero bytes of UTF-16 and UTF-32 are left out, and so is invalid UTF-8, because some parsers
+ * ignore it.
+ */
 function withoutEscapes(text: string): string {
   const letters = text.replaceAll(/[\0\uFFFD]/g, '');
   return letters.replaceAll(/\\(?:u[\da-f]{4}|u\{[\da-f]+\}|x[\da-f]{2}|\r\n|[^])/gi, (escape) => {
     const code = /\\(?:u|x)\{?([\da-f]+)/i.exec(escape)?.[1];
     if (code !== undefined) return String.fromCharCode(Number.parseInt(code, 16));
-    // Before the end of a line, a backslash continues a text in some formats. Before any other character it is that one.
+    // Before the end of a line, a backslash continues a text in some formats. Before any other character, a backslash
+    // means that character.
     return escape.slice(1).trim();
   });
 }

@@ -48,7 +48,7 @@ export interface ProtectFetchOptions<Rest extends readonly unknown[] = readonly 
 /**
  * Protects an MCP server behind a web-standard handler, whichever framework it uses: seals every `requestState` in the
  * answers of `handler`, JSON and server-sent events, and verifies every `requestState` in requests before `handler` gets
- * them. The handler reads and returns plaintext. Refusals are the same as those of `protectRequestState`.
+ * them. The handler reads and returns plaintext. Refusals are the same as with `protectRequestState`.
  *
  * Requests that are not JSON-RPC reach the handler unchanged. Give it the request before its body is read.
  *

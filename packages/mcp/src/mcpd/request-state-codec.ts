@@ -33,8 +33,8 @@ export const CODEC_OPTIONS: readonly string[] = [
 export type McpdBinding = 'none' | 'authSubject' | 'authSubjectAndTool';
 
 /**
- * Options of {@link createMcpdRequestStateCodec}; the defaults are those of mcp.d. At most one of `key` and `codec`, for
- * new tokens. During a migration, `alsoAccept` takes the other one, for tokens that are still in use.
+ * Options of {@link createMcpdRequestStateCodec}; the defaults are the same as in mcp.d. At most one of `key` and
+ * `codec`, for new tokens. During a migration, `alsoAccept` takes the other one, for tokens that are still in use.
  */
 export interface McpdRequestStateCodecOptions {
   /** The secret of mcp.d: at least 32 bytes, or a string (its UTF-8). Copied. Without `key` and `codec`, a new random key. */
@@ -73,7 +73,10 @@ export interface McpdRequestStateCodecOptions {
 export interface McpdRequester {
   /** The authenticated subject; empty for a request without one. */
   readonly subject: string;
-  /** The tool. In mcp.d's dispatch: method, a zero byte, and the name. Required for the binding `authSubjectAndTool`. */
+  /**
+   * The tool; in mcp.d's dispatch this is the method, a zero byte and the name. Required for the binding
+   * `authSubjectAndTool`.
+   */
   readonly target?: string;
 }
 
@@ -92,7 +95,7 @@ export interface McpdRequestStateCodec {
    * Returns the token for a state.
    * @throws {TypeError} for a state that is not a string, or that has a lone surrogate.
    * @throws {RangeError} for an empty state, which mcp.d would send in plaintext: send no `requestState` instead; for a
-   *   token of more than 262 144 characters; for a subject whose bind tag could equal that of another subject.
+   *   token of more than 262 144 characters; for a subject whose bind tag could equal the bind tag of another subject.
    * @throws {SealUnavailableError} when no key of the ring may seal now.
    */
   encode(state: string, who: McpdRequester): string;
@@ -164,10 +167,10 @@ export function createMcpdRequestStateCodec(options: McpdRequestStateCodecOption
     decode(token: string, who: McpdRequester): string | null {
       const material = materialOf(binding, who);
       const candidates = keys.open;
-      // Longer tokens are not decoded: an attacker chooses the token.
+      // Longer tokens are not decoded, because an attacker chooses the token.
       if (material === undefined || typeof token !== 'string' || token.length > MAX_TOKEN_LENGTH) return null;
       const claims = unsealMcpd(mode, candidates, token, material);
-      // Not awaited: for null, the caller asks the user again.
+      // The refresh is not awaited: for null, the caller asks the user again.
       if (claims === undefined) void keys.noteUnknownKey();
       return claims === undefined || claims.exp < Math.floor(clock()) ? null : claims.state;
     },
@@ -186,7 +189,7 @@ function revisionOf(revision: unknown = 'current'): McpdRevision {
   return option.oneOf(OWNER, 'revision', revision, ['current', '2026-06']);
 }
 
-/** The input of a bind tag; undefined for a text whose tag would equal that of another text. */
+/** The input of a bind tag; undefined for a text whose tag would equal the tag of another text. */
 function materialOf(binding: McpdBinding, who: unknown): string | undefined {
   const { subject, target } = readRequester(binding, who);
   if (binding === 'none') return '';
@@ -236,7 +239,7 @@ function keyOf({ key, allowEphemeral = false }: Record<string, unknown>): unknow
 }
 
 function ringOf(name: string, codec: unknown): LiveKeys<McpdKeys> {
-  // By the secret, so that the keys of a revoked key leave memory with it.
+  // Keyed by the secret, so that derived keys leave memory together with a revoked key.
   const derived = new WeakMap<KeyObject, McpdKeys>();
   const derive = (secret: KeyObject): McpdKeys => {
     let keys = derived.get(secret);

@@ -34,8 +34,8 @@ export interface McpdRequestStateSecurityOptions extends McpdRequestStateCodecOp
  * the handler runs as on the first round, without `requestState` and `inputResponses`, and asks again. The refusal is
  * reported to `onReject` and `server.onerror`. This fails the official tampered-state scenario by design.
  *
- * For fleets with mcp.d servers. A token is bound to subject, method and name, but not to arguments and audience: give each
- * service its own key or ring, and use `RequestStateSecurity` wherever all servers support it.
+ * Use it for fleets with mcp.d servers. A token is bound to subject, method and name, but not to arguments and
+ * audience: give each service its own key or ring, and use `RequestStateSecurity` wherever all servers support it.
  *
  * @throws {TypeError} or {RangeError} as `createMcpdRequestStateCodec` does, and for invalid values of the other options.
  *

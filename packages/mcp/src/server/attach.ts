@@ -51,8 +51,8 @@ const PROTECTED = Symbol('sealring.protected');
  * `requestState` in plaintext. Applies to `tools/call`, `prompts/get` and `resources/read` only.
  *
  * Call it before you register anything, or with `adopt: true` before you connect the server. An `McpServer` with
- * `capabilities: { tools: {} }` registers handlers in its constructor: use {@link createProtectedMcpServer} for it. A
- * `ServerOptions.requestState.verify` of your own runs first and gets the sealed token; it must accept the token and
+ * `capabilities: { tools: {} }` registers handlers in its constructor: use {@link createProtectedMcpServer} for it.
+ * Your own `ServerOptions.requestState.verify` runs first and gets the sealed token; it must accept the token and
  * return nothing. For a handler that was adopted, that hook runs second and gets the state.
  *
  * @returns `server`, the same object.
@@ -83,11 +83,11 @@ export function protectRequestState<T extends McpServer | Server>(
   return server;
 }
 
-/** On the `Server` of both; the one of 1.x has no `getNegotiatedProtocolVersion`. */
+/** Methods that the `Server` of both SDKs has; the `Server` of 1.x has no `getNegotiatedProtocolVersion`. */
 const METHODS_OF_SDK_1 = ['setRequestHandler', 'assertCanSetRequestHandler', 'connect'];
 const SERVER_METHODS = [...METHODS_OF_SDK_1, 'getNegotiatedProtocolVersion'];
 
-// By shape: `instanceof` fails across the SDK's ESM and CJS builds.
+// Checks the shape of the server, because `instanceof` fails across the SDK's ESM and CJS builds.
 function attachable(server: unknown): AttachableServer {
   const inner: unknown = hasMethods(server, ['registerTool', 'connect'])
     ? Reflect.get(Object(server), 'server')
@@ -95,7 +95,7 @@ function attachable(server: unknown): AttachableServer {
   if (isAttachable(inner)) return inner;
   if (hasMethods(inner, METHODS_OF_SDK_1)) {
     throw option.typeError(
-      `${OWNER}: server is of the MCP SDK 1.x (@modelcontextprotocol/sdk), which has no requestState; use @modelcontextprotocol/server 2.0 or later`,
+      `${OWNER}: server belongs to the MCP SDK 1.x (@modelcontextprotocol/sdk), which has no requestState; use @modelcontextprotocol/server 2.0 or later`,
     );
   }
   throw option.typeError(
@@ -215,13 +215,13 @@ class Interposed implements Watcher {
   }
 
   /**
-   * Wraps the fallback handler, which the SDK calls for a method without a handler. One that is assigned later is wrapped
-   * at the next message: a setter on the server would make every access to it slow.
+   * Wraps the fallback handler, which the SDK calls for a method without a handler. A fallback that is assigned later
+   * is wrapped at the next message: a setter on the server would make every access to it slow.
    * @returns whether no unguarded fallback is left.
    */
   #guardFallback(): boolean {
     const handler = this.#server.fallbackRequestHandler;
-    // Without this, code that reads the property and assigns it again would have every state sealed twice.
+    // Without this, code that reads the property and assigns it again would seal every state twice.
     if (!isHandler(handler) || guardedFallbacks.has(handler)) return true;
     const guarded = async (request: unknown, ctx: ServerContext): Promise<unknown> => {
       const method: unknown = Reflect.get(Object(request), 'method');

@@ -14,7 +14,7 @@ export interface VerifiedAccessToken {
  * chooses, so that {@link authenticatedPrincipal} gives the same principal as on a FastMCP server.
  *
  * `clientId` is the first of `client_id`, `azp` and `sub` that is present and not empty, else `unknown`. `extra` has `iss`
- * and `sub`. Scopes are read from `scope`, else from `scp`. Verifies nothing: pass claims that you have verified.
+ * and `sub`. Scopes are read from `scope`, or else from `scp`. Verifies nothing: pass claims that you have verified.
  *
  * @throws {InvalidClaimError} if one of these claims does not have the type that RFC 9068 defines.
  *

@@ -28,7 +28,7 @@ export class CheckedPolicy {
   }
 }
 
-// Not a property of the object, so that console.log(security) shows neither a codec nor a callback.
+// The policy is not a property of the object, so that console.log(security) shows neither a codec nor a callback.
 const policies = new WeakMap<object, SecurityPolicy>();
 
 export function rememberPolicy(security: object, policy: SecurityPolicy): void {

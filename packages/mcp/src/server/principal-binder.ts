@@ -5,7 +5,7 @@ import { principalWithoutSubject } from './events.ts';
 import type { SecurityPolicy } from './policy.ts';
 import { type AuthenticatedContext, authenticatedPrincipal, subjectOf } from './principal.ts';
 
-/** Clients that are remembered for each policy as reported; beyond them the oldest is forgotten, and reported again. */
+/** The number of reported clients that each policy remembers; beyond it, the oldest is forgotten and reported again. */
 const MAX_CLIENTS = 1000;
 
 const reportedByPolicy = new WeakMap<SecurityPolicy, Set<string>>();
@@ -22,7 +22,8 @@ export function principalBinder(policy: SecurityPolicy): (ctx: ServerContext) =>
   if (bindPrincipal !== authenticatedPrincipal) return bindPrincipal;
   return (ctx) => {
     const principal = accessTokenPrincipal(policy, ctx);
-    // Either the verified user is where the SDK does not look, such as on `request.user`, or no user was verified.
+    // Either the verified user is in a place that the SDK does not read, such as `request.user`, or no user was
+    // verified.
     if (principal === null && ctx.http?.req?.headers.has('authorization') === true) {
       warnNoSubject('a requestState is bound to no user, although its request has an Authorization header');
     }

@@ -37,8 +37,8 @@ export interface RequestStatePolicyOptions {
    * What to do when a token is refused. `reject`: answer with error -32602. `re-elicit`: for an expired token or an
    * unknown key, run the handler as on the first round, without `requestState` and `inputResponses`; answer with the error
    * otherwise. `re-elicit-any`: run the handler for every reason, which fails the official tampered-state scenario by
-   * design. With all three, input responses without a `requestState` reach the handler: use them only together with a
-   * state. Default: `reject`.
+   * design. With all three, input responses without a `requestState` reach the handler: use input responses only
+   * together with a state. Default: `reject`.
    */
   readonly onInvalid?: OnInvalid;
   /** Longest token to seal. Characters, 256 to 262 144. Default: 65 536. */
@@ -104,8 +104,8 @@ export class RequestStateSecurity {
   }
 
   /**
-   * Makes a policy with a new random key that exists in this process only: tokens of another process, or from before a
-   * restart, are refused. Emits one process warning, code `SEALRING_EPHEMERAL`.
+   * Creates a policy with a new random key that exists in this process only: tokens of another process, or from before
+   * a restart, are refused. Emits one process warning, code `SEALRING_EPHEMERAL`.
    *
    * @param options - `ttlSeconds` (default 600) and `audience`, as in the constructor.
    * @throws {TypeError} or {RangeError} as the constructor does.

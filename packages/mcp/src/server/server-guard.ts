@@ -24,7 +24,8 @@ export interface GuardedRequest {
   readonly ctx: ServerContext;
   /**
    * Whether the SDK itself handles an `input_required` result for a client of a 2025 revision, which does not support it:
-   * it calls the same handler again, with the handler's plaintext and the same AbortSignal. Not for a fallback handler.
+   * it calls the same handler again, with the handler's plaintext and the same AbortSignal. Always false for a fallback
+   * handler.
    */
   readonly isShimmed: boolean;
 }
@@ -34,7 +35,7 @@ export class ServerGuard {
   readonly #server: GuardedServer;
   readonly #states: StateGuard;
   readonly #bindPrincipal: (ctx: ServerContext) => unknown;
-  // By the AbortSignal of the request, never by its JSON-RPC id, which the client chooses and may repeat.
+  // Keyed by the AbortSignal of the request, never by its JSON-RPC id, which the client chooses and may repeat.
   #replays: WeakMap<AbortSignal, string> | undefined;
 
   constructor(server: GuardedServer, policy: SecurityPolicy, boundary: Boundary) {

@@ -74,7 +74,7 @@ export class StateGuard {
   /** Checks a result other than `input_required`. @throws {WireError} the answer to the client, for a result with a state. */
   complete(method: CarrierMethod, result: unknown, carried: boolean): unknown {
     if (typeof result !== 'object' || result === null) return result;
-    // Not an input_required result, so no client would send it back: it would only reveal the plaintext.
+    // This is not an input_required result, so no client would send the state back: it would only reveal the plaintext.
     if (ownMember(result, 'requestState') !== undefined || isPrinted(result)) {
       throw this.refuseOutbound(method, new Refusal('unsealed requestState'));
     }
@@ -164,7 +164,10 @@ function reElicits(onInvalid: OnInvalid, reason: RejectReason): boolean {
   return onInvalid === 're-elicit' && (reason === 'expired' || reason === 'unknown key');
 }
 
-/** Calls a function that the user passed. Its failure, also a later rejection, must not change the answer to the client. */
+/**
+ * Calls a function that the user passed. Its failure, including a later rejection, must not change the answer to the
+ * client.
+ */
 function quietly(callback: () => unknown, failed: (error: unknown) => void = () => {}): void {
   try {
     const result = callback();

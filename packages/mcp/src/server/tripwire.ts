@@ -15,7 +15,7 @@ interface WatchedTransport {
 
 /** Decides about the messages of a transport. */
 export interface Watcher {
-  /** Whether an incoming message may be delivered. Reports a message that may not. */
+  /** Whether an incoming message may be delivered. Reports a message that may not be delivered. */
   mayEnter(message: unknown): boolean;
   /** Reports a state that was not sent. */
   tripped(): void;

@@ -1,6 +1,6 @@
 import { createSecretKey, type KeyObject } from 'node:crypto';
 
-/** Makes a key from these bytes, and overwrites them. */
+/** Creates a key from these bytes, and overwrites them. */
 export function secretKey(bytes: Uint8Array): KeyObject {
   const key = createSecretKey(bytes);
   bytes.fill(0);

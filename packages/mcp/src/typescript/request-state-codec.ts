@@ -127,7 +127,7 @@ export function createRequestStateCodec<T = unknown>(options: RequestStateCodecO
       return token;
     },
     async verify(state, ctx) {
-      // Longer tokens are not decoded: an attacker chooses the token.
+      // Longer tokens are not decoded, because an attacker chooses the token.
       if (typeof state !== 'string' || state.length > MAX_TOKEN_LENGTH) throw refusal('malformed');
       const opened = await forToken(state).unseal(state, ctx?.mcpReq?.signal);
       const { payload, b } = readEnvelope(opened.bytes, clock());

@@ -10,7 +10,7 @@ const PREFIX = 'v1.';
 const BIND_LABEL = 'mcp.requestState.bind:';
 const BIND_TAG_BYTES = 16;
 
-/** Why a token was refused, as the SDK names it. `mac` stands for an unknown key and for a failed authentication. */
+/** Why a token was refused, as the SDK names it. `mac` means an unknown key or a failed authentication. */
 export type TypescriptReason = 'malformed' | 'mac' | 'expired' | 'bind';
 
 /** The SDK throws an Error whose message is the reason, and its users compare the message. */
@@ -59,7 +59,7 @@ function macOf(key: KeyObject, signed: string): string {
   return createHmac('sha256', key).update(signed).digest('base64url');
 }
 
-/** Whether the SDK's decoder accepts the text: otherwise the reason is `malformed` there, and not `mac`. */
+/** Whether the SDK's decoder accepts the text. If not, the SDK gives the reason `malformed`, not `mac`. */
 function isForgivingBase64url(text: string): boolean {
   try {
     atob(text.replaceAll('-', '+').replaceAll('_', '/'));

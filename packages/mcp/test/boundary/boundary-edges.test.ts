@@ -237,7 +237,7 @@ describe('single use', () => {
   });
 });
 
-test('bindPrincipal may return null or undefined for no principal', async () => {
+test('bindPrincipal may return null or undefined if there is no principal', async () => {
   for (const [sealing, opening] of [
     [null, undefined],
     [undefined, null],
@@ -305,7 +305,7 @@ test('salts have their full length, are random and are never returned twice', ()
   const drawn = Array.from({ length: 600 }, () => draw());
   expect(new Set(drawn.map((salt) => salt.length))).toEqual(new Set([8]));
   expect(new Set(drawn.map((salt) => Buffer.from(salt).toString('hex'))).size).toBe(600);
-  // Each is the caller's own: writing to one changes no other.
+  // Each result belongs to the caller: writing to one changes no other.
   const [first, second] = [draw(), draw()];
   const before = Buffer.from(second).toString('hex');
   first.fill(0);

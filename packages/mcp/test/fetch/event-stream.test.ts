@@ -69,9 +69,12 @@ test.each([
   ['\ndata: 1\n\ndata: 2\n\n', ['\n', 'data: 1\n\n', 'data: 2\n\n']],
   ['\rdata: 1\r\rdata: 2', ['\r', 'data: 1\r\r', 'data: 2']],
   ['\r\ndata: 1\r\n\r\n', ['\r', '\ndata: 1\r\n\r', '\n']],
-])('every event of %j leaves by itself, also an empty one at the beginning, and nothing more', async (sent, pieces) => {
-  expect(await piecesOf([Buffer.from(sent)])).toEqual(pieces);
-});
+])(
+  'every event of %j leaves separately, including an empty one at the beginning, and nothing more leaves',
+  async (sent, pieces) => {
+    expect(await piecesOf([Buffer.from(sent)])).toEqual(pieces);
+  },
+);
 
 test.each([
   ['a line of data without a colon', 'data\ndata: {"secret":1}\n\n', 'data: {"hidden":true}\n\n'],

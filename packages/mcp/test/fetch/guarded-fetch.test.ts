@@ -250,7 +250,7 @@ describe('bindPrincipal', () => {
     ['undefined', {}, undefined, true],
     ['null under requireSubject', { requireSubject: true }, null, false],
     ['undefined under requireSubject', { requireSubject: true }, undefined, false],
-    ['a user, for a policy with principals of its own', { bindPrincipal: () => 'ada' }, signedIn('ada'), false],
+    ['a user, for a policy with its own principals', { bindPrincipal: () => 'ada' }, signedIn('ada'), false],
     ['an object without a client', {}, Object({ name: 'ada' }), false],
     ['an array', {}, Object(['ada']), false],
   ])(

@@ -54,7 +54,7 @@ describe('the lenient reader', () => {
     [[], true],
     [null, true],
     ['a', true],
-  ])('%j is read differently by another one: %s', (message, misleading) => {
+  ])('another parser reads %j differently: %s', (message, misleading) => {
     expect(isMisleading(message)).toBe(misleading);
   });
 });

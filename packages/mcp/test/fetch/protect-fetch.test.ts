@@ -70,7 +70,7 @@ describe.each(['json', 'sse'] as const)('protectFetch around a handler that answ
       ['a request without a user', 'principal drift', { user: '' }],
       ['an expired token', 'expired', { wallMs: 601_000 }],
       ['a token of another audience', 'audience', { audience: 'another desk' }],
-    ])('%s is refused like by protectRequestState, and the handler is not called', async (_name, reason, attack) => {
+    ])('%s is refused as by protectRequestState, and the handler is not called', async (_name, reason, attack) => {
       const { tamper, params, method, user, wallMs, audience } = Object(attack);
       const seen: unknown[] = [];
       let now = 1_795_000_000_000;
@@ -412,7 +412,7 @@ describe('an answer with a state that cannot be bound', () => {
     expect(text).not.toContain('plaintext');
   });
 
-  test('an answer asks for no compression', async () => {
+  test('the request to the handler accepts no compressed answer', async () => {
     const handler = answering((request) => json(result({ encoding: request.headers.get('accept-encoding') })));
     await using served = await serveProtected(handler);
     expect(await served.ask(REFUND)).toMatchObject({ result: { encoding: null } });

@@ -48,17 +48,17 @@ const echoOf = (requestState: string, params: Record<string, unknown> = REFUND) 
 });
 
 interface Outcome {
-  /** On the wire. */
+  /** The error on the wire. */
   readonly error: unknown;
   readonly result: unknown;
-  /** The desk's report of it. */
+  /** What the desk reported about the call. */
   readonly told: readonly Told[];
 }
 
 async function outcomeOf(desk: Desk, asked: () => Promise<Answer>): Promise<Outcome> {
   const before = desk.told.length;
   const { error, result } = await asked();
-  // A desk on stdio reports through another pipe than it answers.
+  // A desk on stdio answers through one pipe and reports through another.
   await vi.waitUntil(() => desk.told.length > before, SOON);
   return { error, result, told: desk.told.slice(before) };
 }
@@ -75,7 +75,7 @@ function refusedFor(reason: RejectReason, method: Carrier = 'tools/call'): Outco
 describe.each(VARIANTS)('$name', (variant) => {
   const open = (settings: object = {}) => variant.open({ key, ...settings });
   let home: Desk;
-  // Signed in as Ada, in the era that has tokens; does not continue by itself.
+  // A client that is signed in as Ada, in the era that has tokens; it does not continue by itself.
   let minter: Guest;
   const mint = async (params: Record<string, unknown> = REFUND, method: Carrier = 'tools/call') =>
     tokenOf(await minter.ask(method, params));

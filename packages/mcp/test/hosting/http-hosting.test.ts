@@ -26,7 +26,7 @@ async function open(host: HttpVariant, bodyParser?: BodyParser): Promise<Open> {
 
 interface Sent {
   readonly mount?: Mount;
-  /** Null for no user. Default: Ada. */
+  /** Null if there is no user. Default: Ada. */
   readonly user?: string | null;
   readonly headers?: Record<string, string>;
 }

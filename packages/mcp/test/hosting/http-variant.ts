@@ -2,12 +2,12 @@ import type { AuthInfo, McpServerFactory, OAuthTokenVerifier } from '@modelconte
 import { CLIENT_ID, ISSUER } from './desk.ts';
 
 /**
- * The ways to serve one factory, each at a path of its own.
+ * The ways to serve one factory, each at its own path.
  *
  * - `/mcp`: `createMcpHandler` alone: 2026-07-28, and every request of a 2025-era client by itself.
  * - `/sessions`: `isLegacyRequest` in front of it: sessions for 2025-era clients.
- * - `/transport`: a Streamable HTTP transport for every request, and nothing in front of it.
- * - `/session-transport`: one for every session, and nothing in front of it.
+ * - `/transport`: a Streamable HTTP transport for every request, with nothing in front of it.
+ * - `/session-transport`: one for every session, with nothing in front of it.
  */
 export type Mount = '/mcp' | '/sessions' | '/transport' | '/session-transport';
 export const MOUNTS: readonly Mount[] = ['/mcp', '/sessions', '/transport', '/session-transport'];

@@ -1,6 +1,6 @@
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { type DeskSettings, deskFactory } from './desk.ts';
 
-// A program of its own: its standard output is the connection, so reports go to standard error, line by line.
+// A separate program: its standard output is the connection, so reports go to standard error, line by line.
 const settings: DeskSettings = JSON.parse(process.env['DESK'] ?? '');
 serveStdio(deskFactory(settings, (told) => process.stderr.write(`${JSON.stringify(told)}\n`)));

@@ -84,7 +84,7 @@ function overHttp(name: string, host: HttpVariant): Variant {
   };
 }
 
-/** Every connection is a process of its own, which works for one user. */
+/** Every connection has its own process, which works for one user. */
 const overStdio: Variant = {
   name: 'stdio',
   eras: [MODERN, CONNECTION],

@@ -175,7 +175,7 @@ describe('createMcpdRequestStateSecurity', () => {
     expect(events).toEqual([]);
   });
 
-  test('seals nothing for a request whose name is no text', async () => {
+  test('seals nothing for a request whose name is not a text', async () => {
     const { error } = await answerOf(fallback({}), { method: 'tools/call', params: { name: 5 } });
     expect(error).toEqual(NOT_SEALED);
     expect(events).toEqual([{ direction: 'outbound', method: 'tools/call', reason: 'request binding' }]);

@@ -23,7 +23,7 @@ test('createMcpdRequestStateCodec rejects an empty key, and names the option tha
 
 test('createMcpdRequestStateCodec replaces an empty key with allowEphemeral, and emits one process warning', async () => {
   const emitWarning = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
-  // As in a process that has not warned yet.
+  // Load the module again, as in a process that has not warned yet.
   vi.resetModules();
   const fresh = await import('../../src/mcpd/request-state-codec.ts');
   const [states, other] = ['', new Uint8Array(0)].map((key) =>

@@ -20,7 +20,7 @@ const alice = { subject: 'alice', target: 'tools/call\0refund' };
 const MODES = ['signed', 'encrypted'] as const;
 const BINDINGS = ['none', 'authSubject', 'authSubjectAndTool'] as const;
 
-/** For values that TypeScript would reject. */
+/** Accepts values that TypeScript would reject. */
 function untyped(options: unknown): McpdRequestStateCodec {
   return Reflect.apply(createMcpdRequestStateCodec, undefined, [options]);
 }

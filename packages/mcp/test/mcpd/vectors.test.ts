@@ -10,7 +10,7 @@ type Vector = McpdVectors[number];
 const BEFORE = 1_795_000_000_000;
 const titled = mcpdVectors.map((vector, i) => ({ ...vector, title: `${i} ${vector.mode} ${vector.bindTo}` }));
 
-/** As the server that made the vector: its revision signed with the key of the bind tags. */
+/** A codec like the server that made the vector: its revision signed with the key of the bind tags. */
 function codecOf({ keyHex, mode, bindTo }: Vector, revision: 'current' | '2026-06', nowMs = BEFORE, ttlSeconds = 300) {
   const key = Buffer.from(keyHex, 'hex');
   return createMcpdRequestStateCodec({ key, mode, binding: bindTo, revision, ttlSeconds, clock: clockAt(nowMs) });
@@ -43,7 +43,7 @@ describe('vectors of mcp.d’s secureRequestState, revision of June 2026', () =>
   test('the file has 30 vectors of secureRequestState', () => expect(mcpdVectors.length).toBe(30));
 
   test.each(titled)('$title: every token gets the recorded answer', (vector) => {
-    // The expired ones had no life left when they were made; by the real clock the others have decades left.
+    // The expired tokens had no life left when they were made; by the real clock, the other tokens have decades left.
     const codec = codecOf(vector, '2026-06', vector.expired ? Date.parse('2027-01-01') : BEFORE);
     for (const { subject, tool, accepted } of vector.echoedBy) {
       const who = { subject, target: tool };
@@ -60,7 +60,7 @@ describe('vectors of mcp.d’s secureRequestState, revision of June 2026', () =>
     const who = { subject: vector.subject, target: vector.tool };
     const exp = expOf(vector);
     const ours = codecOf(vector, '2026-06', (exp - 300) * 1_000).encode(vector.state, who);
-    // Encrypted ones have a nonce each: the reference makes the same payload into both.
+    // Encrypted tokens have a nonce each: the reference makes the same payload into both.
     const payload = JSON.stringify({ b: tagOf(vector), exp, s: vector.state });
     const under = (wire: string) =>
       vector.mode === 'signed' ? vector.wire : encryptedAs({ ...vector, wire }, payload);

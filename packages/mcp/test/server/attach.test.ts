@@ -335,7 +335,7 @@ describe('the check at the transport', () => {
       };
       return server;
     });
-    // Patched outside of this package's patch, which so notices and stops a change by middleware.
+    // Patched outside this package's patch, which therefore notices and stops a change by middleware.
     const answer = await http.call('tools/call', { name: 'refund', arguments: { order: 'A1' } });
     expect(answer.error).toEqual(NOT_SEALED);
     expect(events.map((event) => event.reason)).toEqual(['unsealed requestState']);
@@ -413,7 +413,7 @@ describe('the check at the transport', () => {
     expect((await http.call(method, params)).error).toEqual(REFUSED);
     const event = { direction: 'inbound', method, reason: 'unverified requestState' };
     expect([events, seen]).toEqual([[event, event], []]);
-    // A message without a state is the handler's.
+    // A message without a state goes to the handler.
     await connection.send({ id: 10, method, params: { name: 't', requestState: null } });
     // The SDK refuses null by itself, but not before a fallback.
     expect(await connection.next()).toHaveProperty(isValidated ? 'error' : 'result');

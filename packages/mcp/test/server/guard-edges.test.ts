@@ -204,7 +204,7 @@ describe('createProtectedMcpServer announces the same capabilities as the class'
   const subsets = Array.from({ length: 8 }, (_, bits) => names.filter((_name, bit) => (bits & (1 << bit)) !== 0));
 
   test.each(subsets.map((subset) => [subset.join(', ') || 'nothing', subset] as const))(
-    'the announced capabilities are those of the class for %s',
+    'the announced capabilities are the capabilities of the class for %s',
     (_name, subset) => {
       const capabilities = Object.fromEntries(subset.map((name) => [name, all[name]]));
       const options = { capabilities: { ...capabilities, logging: {} } };

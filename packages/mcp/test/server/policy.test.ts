@@ -75,7 +75,7 @@ describe('the options of RequestStateSecurity', () => {
     expect(construct(options)).toThrow(named);
   });
 
-  test('the defaults are those of the README', () => {
+  test('the defaults are as documented in the README', () => {
     expect(policyOf(new RequestStateSecurity({ codec }))).toMatchObject({
       ttlSeconds: 600,
       requireSubject: false,
@@ -265,7 +265,7 @@ describe('onInvalid', () => {
       const requestState = await mint(minter);
       const answer = await at.http.call('tools/call', { ...REQUEST, requestState, inputResponses: YES });
       expect(reasons(at)).toEqual([reason]);
-      // As on the first round: the handler sees neither the state nor the attacker-chosen answers.
+      // The result is as on the first round: the handler sees neither the state nor the attacker-chosen answers.
       expect(at.seen).toEqual(Array.from({ length: rounds }, () => firstRound));
       expect(answer.error).toEqual(rounds === 0 ? REFUSED : undefined);
       expect(answer.result?.['resultType']).toBe(rounds === 0 ? undefined : 'input_required');
@@ -432,7 +432,7 @@ describe('codecs', () => {
     ['unknown key', new InvalidRequestState('unknown key'), 'unknown key'],
     ['of another copy of the class', named('InvalidRequestState', 'unknown key'), 'unknown key'],
     ['with the Python SDK’s word', named('InvalidRequestState', 'seal'), 'authentication failed'],
-    ['with a reason of its own', named('InvalidRequestState', 'canary'), 'codec error'],
+    ['with its own reason', named('InvalidRequestState', 'canary'), 'codec error'],
     ['with a reason and another name', named('KmsError', 'unknown key'), 'codec error'],
     ['a plain one', new Error('canary'), 'codec error'],
     ['no Error at all', 'canary', 'codec error'],

@@ -31,7 +31,7 @@ function requestOf(signal = new AbortController().signal): BoundaryRequest {
 
 describe('a result that is not input_required', () => {
   test.each([
-    ['a member of its own', { requestState: 'plaintext' }],
+    ['its own member', { requestState: 'plaintext' }],
     ['its structured content', { structuredContent: ASKED }],
     ['a text', { content: [{ text: 'first' }, { text: PRINTED }] }],
     ['an embedded resource', { content: [{ resource: { text: PRINTED } }] }],

@@ -85,7 +85,7 @@ export interface CompactJsonVectors {
 interface TypescriptClock {
   readonly name: string;
   readonly key: string;
-  /** The result of the bind callback; null for no callback. */
+  /** The result of the bind callback; null if there is no callback. */
   readonly bind: string | null;
   readonly nowMs: number;
   readonly payload?: unknown;

@@ -48,8 +48,8 @@ def aws_error_rows(
     throttled: Row,
     busy: Row,
 ) -> dict[str, Row]:
-    """Rows of an error table for the names that all AWS services share. `expired` also stands for
-    credentials that are temporarily unavailable: that is never `denied`, because it says nothing
+    """Rows of an error table for the names that all AWS services share. `expired` also means that
+    credentials are temporarily unavailable: that is never `denied`, because it says nothing
     about the permission.
 
     Sources: the "Common errors" of the AWS KMS, Amazon S3 and Amazon DynamoDB API references; the

@@ -10,7 +10,7 @@ forked process shares no bytes with its parent."""
 
 
 class Clock(Protocol):
-    """Where time comes from. Replaced in tests."""
+    """The source of time. Replaced in tests."""
 
     def wall_ms(self) -> int:
         """Milliseconds since the Unix epoch; may step."""

@@ -57,7 +57,7 @@ class KmsCodec:
             later. By default all.
         dangerously_trust_store: accept wraps that do not authenticate their origin: anyone who
             can write the store can then mint tokens.
-        format: what new tokens look like.
+        format: the token format to seal with.
         accept: what may be unsealed; by default only `format`.
         policy: times of the ring; the same on every member.
         accept_keys_created_after: keys created before this time count as revoked: for starts
@@ -68,7 +68,7 @@ class KmsCodec:
 
     Raises:
         TypeError: for an option of a wrong type.
-        ValueError: for one out of range, naming it.
+        ValueError: for an option out of range; the message names it.
     """
 
     def __init__(
@@ -313,7 +313,7 @@ _NOT_HERE = {None: "the codec is not started", -1: "the codec is closed"}
 
 
 class PurposeCodec:
-    """See `KmsCodec.for_purpose`. Closed with its codec."""
+    """See `KmsCodec.for_purpose`. It is closed with its codec."""
 
     def __init__(self, codec: KmsCodec, tokens: NativeTokens) -> None:
         self._codec = codec

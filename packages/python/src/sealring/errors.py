@@ -1,5 +1,5 @@
-"""Errors for failures, each with a kind from a closed set. Mistakes of the caller are TypeError
-and ValueError."""
+"""Errors for failures, each with a kind from a closed set. Mistakes of the caller raise TypeError
+or ValueError."""
 
 import re
 import sys
@@ -194,13 +194,13 @@ class RingStoreError(Exception):
         self.help = _section_on(f"RingStoreError: {kind}")
         """Address of the documentation on this kind."""
         self.revision = revision
-        """The revision of a stored document that is `corrupt` or `too-large`: a member that knows
-        the ring overwrites that document with it."""
+        """The revision of a stored document that is `corrupt` or `too-large`: with it, a member
+        that knows the ring overwrites that document."""
 
 
 class SingleUseStoreError(Exception):
     """The store cannot determine whether a token was redeemed: the token is refused. The kinds are
-    those of RingStoreError; the text is fixed, never the vendor's."""
+    the same as for RingStoreError; the text is fixed, and never comes from the vendor."""
 
     def __init__(self, kind: RingStoreErrorKind, detail: str, *, code: str | None = None) -> None:
         super().__init__(f"single-use store {kind}: {detail}")

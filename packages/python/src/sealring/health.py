@@ -108,7 +108,7 @@ class Standing(NamedTuple):
 
 
 def health_of(view: RingView, standing: Standing) -> CodecHealth:
-    """The health of a process. CodecClosedError after close."""
+    """The health of a process. Raises CodecClosedError after close."""
     now, limits = view.now(), view.limits
     wall_ms, states = view.wall_ms(now), view.states(now)
     active = next((key.id for key, state in states if state == "active"), None)

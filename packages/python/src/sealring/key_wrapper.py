@@ -26,10 +26,10 @@ class Supports(NamedTuple):
     plaintext: it then passes 64 bytes, data key and SHA-256 of the context."""
     authenticated: bool = True
     """Whether an unwrap shows that the wrap was made with the permission to wrap. False for
-    wrapping with a public RSA key: then `sign` and `verify` are needed."""
+    wrapping with a public RSA key, which requires `sign` and `verify`."""
     key_versions: bool = False
-    """Whether the KMS key has versions, and `key_id` of a wrapped key names the one that made it:
-    then a member notices a new one."""
+    """Whether the KMS key has versions, and `key_id` of a wrapped key names the version that made
+    it. If so, members notice a new version."""
 
 
 class KeyWrapper(Protocol):
@@ -56,8 +56,8 @@ class KeyWrapper(Protocol):
         ...
 
     def owns(self, wrapped: WrappedKey) -> bool:
-        """Whether a wrapped key is of this provider and of a KMS key that it may call. Makes no
-        call."""
+        """Whether a wrapped key belongs to this provider and to a KMS key that it may call. Makes
+        no call."""
         ...
 
     def wrap(

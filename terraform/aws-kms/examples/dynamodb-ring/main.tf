@@ -22,7 +22,7 @@ variable "region" {
 }
 
 variable "table_name" {
-  description = "The table to make."
+  description = "The name of the table to create."
   type        = string
   default     = "sealring"
 }

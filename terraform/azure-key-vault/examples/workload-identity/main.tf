@@ -1,4 +1,4 @@
-# A ring for pods of AKS, whose service accounts stand for managed identities, with logs and alerts.
+# A ring for pods of AKS, whose service accounts are bound to managed identities, with logs and alerts.
 
 terraform {
   required_version = ">= 1.9"

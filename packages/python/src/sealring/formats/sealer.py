@@ -50,7 +50,7 @@ class TokenSealer:
             drawn = int.from_bytes(state.random(NONCE_BYTES), "big")
             last = int.from_bytes(state.last_tag[:NONCE_BYTES], "big")
             nonce = (drawn ^ time ^ last).to_bytes(NONCE_BYTES, "big")
-            # Counted before it is used: whatever happens now, this nonce is used up.
+            # The nonce is counted before it is used: whatever happens now, it is used up.
             self._count += 1
             self._sealed_at = now
             token, state.last_tag = native.seal(key, nonce, payload)

@@ -13,7 +13,8 @@ from .sealer import SealingState
 
 TokenFormat = Literal["sealring", "python"]
 
-# Tokens one data key may seal on the Python wire: its nonces are random (SP 800-38D 8.3).
+# Number of tokens that one data key may seal on the Python wire: its nonces are random (SP 800-38D
+# 8.3).
 _PYTHON_TOKENS_PER_KEY = 2**32
 # How often a key may be revoked between its choice and its use.
 _ATTEMPTS = 3

@@ -28,7 +28,7 @@ class CallOptions(NamedTuple):
     """How a call to the KMS or the store is made."""
 
     is_foreground: bool = False
-    """Whether a caller waits for it: then there are three retries with full jitter."""
+    """Whether a caller waits for the call: if so, it is retried three times with full jitter."""
     until: Deadline | None = None
     """When the waiting caller gives up."""
     for_token: bool = False
@@ -134,7 +134,7 @@ class Calls:
     ) -> None:
         try:
             value = call()
-        except Exception as error:  # Handed to the thread that waits, if it still does.
+        except Exception as error:  # Handed to the waiting thread, if it still waits.
             with suppress(InvalidStateError):
                 answer.set_exception(error)
         else:

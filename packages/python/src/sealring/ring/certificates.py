@@ -82,7 +82,7 @@ def right_vouchers(entry: RingEntry, signers: Signers) -> Macs:
 
 def is_vouched(entry: RingEntry, signers: Signers) -> bool:
     """Whether a known key vouches for it, and it names that key as its ancestor. Both are required:
-    an attacker can vouch for the keys of a ring with a key of their own."""
+    an attacker can vouch for the keys of a ring with their own key."""
     named = () if entry.ancestors is None else entry.ancestors.ids
     return any(key_id in named for key_id in right_vouchers(entry, signers))
 

@@ -56,7 +56,7 @@ class RingWrap(WrappedKey):
     mac: bytes
     """Under the entry's own key: the process that added the wrap held it."""
     is_proved: bool = field(default=False, compare=False)
-    """Whether this process made or unwrapped it: such a wrap is never dropped."""
+    """Whether this process made or unwrapped the wrap. If so, it is never dropped."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class RingEntry:
     opens_until: int
     """From this time on it has expired."""
     times: tuple[str, ...]
-    """All four, as in the document."""
+    """All four times, as in the document."""
     vouchers: Macs
     """At most 8, of keys that its publisher could sign with."""
     ancestors: Ancestors | None
@@ -94,7 +94,7 @@ class RingDocument(NamedTuple):
     """A parsed document: well-formed, but not trusted."""
 
     entries: tuple[RingEntry, ...]
-    """At most 64, no two with one id."""
+    """At most 64, each with a different id."""
     claim: str | None = None
     """The claim of a member that is about to create the first key; 16 bytes in base64url."""
 
@@ -131,7 +131,8 @@ def parse_document(text: str, ring: str) -> RingDocument:
 
 
 def encode_document(ring: str, document: RingDocument) -> str:
-    """The text of a document: one line of ASCII. Not checked against the bound of 256 KiB."""
+    """The text of a document: one line of ASCII. Its length is not checked against the bound of 256
+    KiB."""
     head: dict[str, object] = {"format": _FORMAT, "ring": ring}
     claim = {} if document.claim is None else {"claim": document.claim}
     keys = [_encoded(entry) for entry in document.entries]

@@ -31,9 +31,9 @@ class Judgement(NamedTuple):
     """The inputs of a check besides the document."""
 
     now_ms: float
-    """By the checked clock."""
+    """The time by the checked clock."""
     is_unconfirmed: bool
-    """Whether that clock is unconfirmed now: then nothing has expired."""
+    """Whether that clock is unconfirmed now. If so, nothing has expired."""
     clock_skew_ms: float
     past: Signers
     """Keys that have expired and can still certify."""
@@ -54,7 +54,7 @@ class Judgement(NamedTuple):
         return entry.created > self.now_ms + self.clock_skew_ms + _CREATED_TOLERANCE_MS
 
     def is_plausible(self, entry: RingEntry) -> bool:
-        """Whether the times of an entry can be those of a key in use."""
+        """Whether the times of an entry can belong to a key in use."""
         return not self.has_ended(entry) and not self.is_from_the_future(entry)
 
 
@@ -104,7 +104,7 @@ def belongs(
     known: RingSnapshot,
     judgement: Judgement,
 ) -> bool:
-    """Whether a key that was unwrapped is one of this ring: linked to a known one in both
+    """Whether a key that was unwrapped belongs to this ring: linked to a known key in both
     directions, whichever is older."""
     before = known.by_id.get(key.id)
     if before is not None and before.signer is not None:
@@ -160,7 +160,8 @@ def learn(
             signers = signers_of(keys.values(), past)
             keys[entry.id] = _with_revocation(keys[entry.id], entry.revocation, signers)
     wanted = _unknown(keys, [*entries, *known.carried, *known.unreadable], judgement)
-    # Of keys that were never unwrapped, as many as a document has room for beside those in use.
+    # Keep only as many keys that were never unwrapped as a document has room for beside the keys in
+    # use.
     room = max(0, MAX_RING_KEYS - sum(key.revocation is None for key in keys.values()))
     tombs = [key for key in keys.values() if key.is_tombstone and not judgement.has_ended(key)]
     for key in sorted(tombs, key=birth, reverse=True)[room:]:
@@ -215,7 +216,7 @@ def _unknown(
 def _is_worth_unwrapping(key: RingKey, entry: RingEntry, signers: Signers) -> bool:
     """The times of a tombstone were never authenticated: another entry of that id may be the
     right one. If all its certifiers have been revoked since, others accept only its own
-    certificate. A key that expired by a clock that was set back since is needed again."""
+    certificate. A key that expired by a clock that was later set back is needed again."""
     if not key.is_tombstone:
         return key.held is None and not key.is_revoked and key.times == entry.times
     return key.times != entry.times or (
@@ -344,7 +345,7 @@ def lineages_of(keys: Sequence[Lineage]) -> list[list[str]]:
     for entry, held in newest:
         told = right_ancestors(entry.ancestors, held)
         named = () if told is None else told.ids
-        # Both ways: any key can vouch for those of a ring, or name them.
+        # This is checked both ways: any key can vouch for the keys of a ring, or name them.
         linked = {entry.id, *(right_vouchers(entry, signers).keys() & set(named))}
         apart = [group for group in groups if not group & linked]
         groups = [*apart, linked.union(*(group for group in groups if group & linked))]

@@ -14,7 +14,7 @@ from .view import RingView
 from .writer import RingWriter
 
 _MS = 1_000
-# Enough that two claims are never equal.
+# Enough random bytes that two claims are never equal.
 _CLAIM_BYTES = 16
 _FIRST_LOOK_MS = 50
 _LONGEST_LOOK_MS = 3_000
@@ -43,11 +43,11 @@ class Founding:
         self._writer = writer
         self._own_claim: str | None = None
         self._waiting_for: _Claim | None = None
-        # The times when a claim of others was first and last seen.
+        # The times when a claim of another member was first and last seen.
         self._waiting: tuple[Moment, Moment] | None = None
         self._looks = 0
-        # Whether the KMS failed the last time: then the key is created first, and the store is
-        # not written before.
+        # Whether the last call to the KMS failed: if so, the key is created before anything is
+        # written to the store.
         self._has_kms_failed = False
 
     def attempt(self, reason: Literal["initial", "emergency"] = "initial") -> float:
@@ -64,7 +64,7 @@ class Founding:
         trouble = self._view.ring_clock.trouble(self._view.now())
         if trouble is not None:
             raise RingStoreError("unavailable", f"no key was created: {trouble}")
-        # Remembered before the write: if the answer is lost, the claim in the store is this
+        # It is remembered before the write: if the answer is lost, the claim in the store is this
         # member's own.
         if self._own_claim is None:
             self._own_claim = base64url.encode(self._view.random(_CLAIM_BYTES))

@@ -91,7 +91,7 @@ class RingKeeper:
         self._cancel_rotation: Callable[[], None] | None = None
         self._rotation_failures = 0
         self._version_due_at: Deadline | None = None
-        # A version of the KMS key that no key of the ring was wrapped by when it was noticed.
+        # A version of the KMS key that had wrapped no key of the ring when it was noticed.
         self._new_version: KeyVersion | None = None
         self._unwatch: Callable[[], None] = _nothing
         view.on_overdue = lambda: self.turns.post(self._overdue)
@@ -292,9 +292,9 @@ class RingKeeper:
         )
 
     def _pass(self, options: CallOptions, *, reads: bool) -> None:
-        """One pass: reads the ring and makes the KMS check, as far as they are due. A store that
-        fails must not prevent the KMS check, nor a KMS that fails the read; and while one of them
-        fails, the other is not called more often than usual."""
+        """One pass: reads the ring and makes the KMS check, as far as they are due. A failing store
+        must not prevent the KMS check, and a failing KMS must not prevent the read; while one of
+        them fails, the other is not called more often than usual."""
         self._assert_open()
         began = self.view.now()
         self._last_pass_ms = began.steady_ms
@@ -376,7 +376,8 @@ class RingKeeper:
             raise
 
     def _read_to_write(self, options: CallOptions) -> None:
-        """Before a write: entries that cannot be unwrapped yet do not prevent it."""
+        """Reads the ring before a write: entries that cannot be unwrapped yet do not prevent the
+        write."""
         try:
             self._sync.read(options)
         except KeyWrapperError as error:
@@ -402,7 +403,7 @@ class RingKeeper:
         self._look_for_new_version()
 
     def _look_for_new_version(self) -> None:
-        """After a KMS check, when that is due: a KMS that fails gets no further call."""
+        """Runs after a KMS check, if one is due, so that a failing KMS gets no further call."""
         every_ms = self._policy.key_version_every_seconds * _MS
         if self._role == "reader" or every_ms == 0:
             return

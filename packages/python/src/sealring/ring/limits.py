@@ -29,7 +29,8 @@ class Limits:
 
     def __init__(self, policy: RingPolicy) -> None:
         self._policy = policy
-        # When, by the clock that never steps, and whether the key is disabled. Swapped whole.
+        # For each refusal: its time by the clock that never steps, and whether the key is disabled.
+        # Swapped whole.
         self._refusals: tuple[tuple[float, bool], ...] = ()
         self._stopped_at_ms: float | None = None
         self.last_kms_check: Moment | None = None
@@ -39,7 +40,7 @@ class Limits:
         """When a refresh succeeded completely: the ring was read, and every live key is held."""
 
     def proved(self, now: Moment) -> None:
-        """The KMS unwrapped the right bytes; both stops end."""
+        """The KMS unwrapped the right bytes, so sealing and unsealing may continue."""
         self._refusals, self._stopped_at_ms = (), None
         self.last_kms_check = now
 

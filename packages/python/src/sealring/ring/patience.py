@@ -6,9 +6,9 @@ from ..errors import KeyWrapperError, RingStoreError
 from .learn_anew import LineageError
 
 Patience = Literal["none", "short", "long"]
-"""`none`: it ends only when someone changes something. `short`: the same, except on a machine
-that is still starting, whose resolver and credentials come from other services. `long`: it may
-pass."""
+"""`none`: the failure lasts until someone changes something. `short`: the same, except on a machine
+that is still starting, whose resolver and credentials come from other services. `long`: the failure
+may pass."""
 
 # As in @sealring/core.
 LASTING = frozenset(
@@ -17,7 +17,7 @@ LASTING = frozenset(
     "3D000 3F000 42P01 "
     # It is in another region.
     "AuthorizationHeaderMalformed IllegalLocationConstraintException PermanentRedirect "
-    # The other end is not the intended one, or that cannot be verified.
+    # The other end is not the intended one, or its identity cannot be verified.
     "DEPTH_ZERO_SELF_SIGNED_CERT SELF_SIGNED_CERT_IN_CHAIN UNABLE_TO_GET_ISSUER_CERT "
     "UNABLE_TO_GET_ISSUER_CERT_LOCALLY UNABLE_TO_VERIFY_LEAF_SIGNATURE "
     "ERR_TLS_CERT_ALTNAME_INVALID HOSTNAME_MISMATCH ERR_SSL_WRONG_VERSION_NUMBER "
@@ -34,7 +34,7 @@ LASTING_IF_STARTED = frozenset(
 
 
 def patience_with(error: RingStoreError | KeyWrapperError) -> Patience:
-    """How long such a failure may still pass by itself."""
+    """How long to wait for such a failure to pass by itself."""
     if isinstance(error, LineageError):
         return "long"
     if isinstance(error, RingStoreError):
@@ -43,7 +43,7 @@ def patience_with(error: RingStoreError | KeyWrapperError) -> Patience:
         return "none"
     if not error.causes:
         return _patience_with_code(error.code)
-    # One of several key wrappers is enough for most calls, so the one that may pass counts.
+    # One of several key wrappers is enough for most calls, so the failure that may pass counts.
     found = [patience_with(cause) for cause in error.causes]
     return "long" if "long" in found else "short" if "short" in found else "none"
 

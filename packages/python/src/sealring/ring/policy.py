@@ -23,8 +23,8 @@ def _time(default: float, least: float, most: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class RingPolicy:
-    """The same as `policy` of the fleet's TypeScript members, in seconds. Every member must be
-    given the same.
+    """The same as `policy` of the fleet's TypeScript members, in seconds. Give every member the
+    same policy.
 
     Raises:
         TypeError: for an unknown option or a value that is not a number.

@@ -50,8 +50,8 @@ class Publisher(NamedTuple):
 
 
 def revoked_key(key: RingKey, at_ms: float, signers: Signers) -> RingKey | None:
-    """A known key, revoked with its own certificate, if this process can make it, and with that of
-    the newest key that may certify it. None if this process can make neither."""
+    """A known key, revoked with its own certificate, if this process can make it, and with the
+    certificate of the newest key that may certify it. None if this process can make neither."""
     at = format_time(at_ms) if key.revocation is None else key.revocation.at
     known = _NO_MACS if key.revocation is None else key.revocation.by
     by = _certificates_for(key, at, signers, known)
@@ -61,8 +61,8 @@ def revoked_key(key: RingKey, at_ms: float, signers: Signers) -> RingKey | None:
 def document_of(
     known: RingSnapshot, read: RingDocument | None, publisher: Publisher
 ) -> RingDocument:
-    """The document of all known facts, in place of `read`: with its certificates that only others
-    can check, while there is room. Over a limit the oldest
+    """The document of all known facts, which replaces `read`. While there is room, it keeps the
+    certificates of `read` that only others can check. Over a limit the oldest
     revocations are left out; then entries that are merely carried, then all tombstones, then
     wraps that this process neither made nor unwrapped, then further certificates: never a key that
     may be used."""
@@ -70,7 +70,7 @@ def document_of(
     there = {} if read is None else {entry.id: entry for entry in read.entries}
     kept = [key for key in known.keys if not key.is_left and not publisher.is_removable(key)]
     current = signers_of(kept, {})
-    # What only the pin of this process refuses is in use elsewhere.
+    # A key that only the pin of this process refuses is in use elsewhere.
     in_use = [key for key in kept if key.revocation is None]
     links = _links_between(in_use, known.by_id)
     spared = 0
@@ -113,12 +113,12 @@ def _certificates_for(key: RingKey, at: str, signers: Signers, known: Macs) -> M
 
 def _need_of(key: RingKey, links: set[str], read: Mapping[str, RingEntry], current: Signers) -> int:
     """How much a full document needs a revoked key: most if a starting member needs it to see that
-    the keys in use are of one ring; then if another writer wrote it as live, and must read its
+    the keys in use belong to one ring; then if another writer wrote it as live, and must read its
     revocation; then if the document has it already, so that members do not overwrite each other. A
     key that every member knows to be revoked, or that no member knows, is not used. Any other key
-    comes before a doubtful one: never unwrapped, and certified only by keys that have expired. An
-    attacker who stole an expired key can make any number of those; members that started later
-    ignore them."""
+    comes before a doubtful one, which was never unwrapped and is certified only by keys that have
+    expired. An attacker who stole an expired key can make any number of those; members that started
+    later ignore them."""
     if key.id in links:
         return 5
     there = read.get(key.id)
@@ -133,8 +133,8 @@ def _revoked_at(key: RingKey) -> int:
 
 
 def _links_between(in_use: list[RingKey], known: Mapping[str, RingKey]) -> set[str]:
-    """Revoked keys that keys in use come after, where these name no other key in use: as few as
-    reach one. The oldest has none."""
+    """Revoked ancestors of keys in use, if these name no other key in use: as few as reach the next
+    one. The oldest has none."""
     used = {key.id for key in in_use}
     links: set[str] = set()
     for key in sorted(in_use, key=birth, reverse=True)[:-1]:
@@ -192,8 +192,8 @@ def _revocation_of(
     known = first_of(MAX_MACS, mine.by, others)
     if key.is_tombstone:
         # Its times are not authenticated, and they decide whether its certifier is newer: no
-        # certificate is added, because it would be valid for any times. Nor can its own be
-        # checked.
+        # certificate is added, because it would be valid for any times. Its own certificate cannot
+        # be checked either.
         holds = theirs is not None and is_certified(key, theirs, signers)
         return theirs if holds else Revocation(mine.at, known)
     certificates = _certificates_for(key, mine.at, signers, known)
@@ -228,6 +228,6 @@ def _wraps_of(key: RingKey, read: RingEntry | None) -> tuple[RingWrap, ...]:
 
 
 def _without_unproved(wraps: tuple[RingWrap, ...]) -> tuple[RingWrap, ...]:
-    """Those that this process made or unwrapped; the first if there is none, because an entry has
-    at least one."""
+    """The wraps that this process made or unwrapped; the first wrap if there is none, because an
+    entry has at least one."""
     return tuple(wrap for wrap in wraps if wrap.is_proved) or wraps[:1]

@@ -27,8 +27,8 @@ class RingClock:
         # An answer may be as old as the deadline of its call when it is evaluated.
         self._tolerated_ms = self._step_ms + policy.kms_timeout_seconds * 1_000
         self._lock = threading.Lock()
-        # By service: its date minus monotonic time. Only those noted since the wall clock last
-        # stepped.
+        # For each service, its date minus monotonic time. Only dates that were noted since the wall
+        # clock last stepped.
         self._dates: dict[Service, float] = {}
         self._has_seen_dates = False
         now = moment_of(clock)
@@ -65,8 +65,8 @@ class RingClock:
                 self._believe(now, is_dated=True)
 
     def start_anew(self, now: Moment) -> bool:
-        """For a process that knows nothing yet: accepts the present time of the clock. True when it
-        had stepped."""
+        """Accepts the present time of the clock, for a process that knows no other time yet.
+        Returns True if the clock had stepped."""
         with self._lock:
             self._judged_ms(now)
             if not self._is_stepped:
@@ -93,7 +93,7 @@ class RingClock:
         return f"this machine's clock is {_seconds(ms)} s {direction} that of the {service}"
 
     def disputed_by(self, now: Moment) -> Service | None:
-        """The service whose date disagrees, while that of the other one agrees."""
+        """The service whose date disagrees, while the date of the other service agrees."""
         if self.trouble(now) is not None:
             return None
         with self._lock:
@@ -109,12 +109,13 @@ class RingClock:
         return now.steady_ms + self._offset_ms if self._is_stepped else now.wall_ms
 
     def _step(self, now: Moment) -> None:
-        # A time that no date ever fitted is replaced at once: the dates check the other one too.
+        # A time that no date ever matched is replaced at once: the dates check the other one too.
         if (self._dates and not self._is_dated) or self._was_suspended(now):
             self._believe(now, is_dated=False)
             return
         self._is_stepped = True
-        # Noted before the step: if the machine was suspended, they no longer fit.
+        # These dates were noted before the step: if the machine was suspended, they no longer
+        # match.
         self._dates.clear()
 
     def _was_suspended(self, now: Moment) -> bool:

@@ -64,7 +64,7 @@ def removable_from(opens_until: float, policy: RingPolicy) -> float:
 
 def rotation_delay_ms(uniform: float, policy: RingPolicy) -> float:
     """How long a member waits before it publishes a due successor: most draw a wait near the time
-    between two refreshes, so that of ten thousand only one to three come first."""
+    between two refreshes, so only one to three of ten thousand come first."""
     spread = math.log(1 + uniform * (math.e**10 - 1))
     return policy.refresh_every_seconds * _MS * spread / 10
 

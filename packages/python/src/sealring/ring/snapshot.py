@@ -28,11 +28,12 @@ class RingKey(RingEntry):
     """The monotonic time from which it seals here: a planned key that came late seals
     late."""
     is_left: bool = False
-    """Of a ring that was left for an older one: only unseals its own tokens."""
+    """Whether the key belongs to a ring that was left for an older one: it only unseals its own
+    tokens."""
 
     @property
     def is_tombstone(self) -> bool:
-        """Whether it is known only for being revoked."""
+        """Whether only its revocation is known."""
         return self.signer is None
 
     def may_seal(self, now_ms: float) -> bool:
@@ -71,10 +72,10 @@ class RingSnapshot:
     """Oldest first by (activates, id)."""
     by_id: Mapping[str, RingKey]
     carried: tuple[RingEntry, ...]
-    """Vouched for and not unwrapped yet: not used."""
+    """Entries that are vouched for but not unwrapped yet; they are not used."""
     unreadable: tuple[RingEntry, ...]
-    """Vouched for, and corrupt or without a wrap by this process's key wrappers; at most 4 with
-    those."""
+    """Entries that are vouched for, and are corrupt or have no wrap by this process's key wrappers;
+    at most 4 with those."""
 
     def sealing_key(self, now_ms: float, steady_ms: float, last: str | None) -> RingKey | None:
         """The newest key that is held and whose times allow it, but never an older one than `last`,
@@ -97,7 +98,7 @@ class RingSnapshot:
         return late
 
     def usable_keys(self, now_ms: float) -> list[RingKey]:
-        """Those that may unseal. Without any, no process could use this ring."""
+        """The keys that may unseal. Without such a key, no process could use this ring."""
         return [key for key in self.keys if key.may_open(now_ms)]
 
     def holds_newest(self, now_ms: float, opening_ms: float, skew_ms: float) -> bool:

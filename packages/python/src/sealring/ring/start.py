@@ -28,7 +28,7 @@ _BACKOFF_CAP_MS = 5_000
 _LONGEST_CONFLICT_WAIT_MS = 1_000
 # If the store did not answer *absent* for longer than this, the wait begins again.
 _LONGEST_SILENCE_MS = 60_000
-# How long resolver and credentials of a machine that is still starting may fail.
+# How long the resolver and the credentials of a machine that is still starting may fail.
 _STARTING_MACHINE_MS = 10_000
 # A start that takes longer logs a warning with what it waits for.
 _SILENT_SECONDS = 2.0
@@ -58,8 +58,8 @@ class RingStart:
     def run(self) -> None:
         """Raises RingStoreError or KeyWrapperError: a refusal, and a failure that lasts until
         someone changes something, at once; a failure that may pass after `start_timeout_seconds`,
-        with the last answer of each key wrapper that failed. CodecClosedError when the codec is
-        closed meanwhile."""
+        with the last answer of each key wrapper that failed. Raises CodecClosedError when the codec
+        is closed meanwhile."""
         progress = _Progress(self, self.view.now())
         with _notice_after_two_seconds(progress):
             failure = self._run(progress)
@@ -89,7 +89,7 @@ class RingStart:
         conflicts = failures = 0
         while True:
             self.calls.assert_open()
-            # Decisions by another time do not count.
+            # Decisions that were made with another time do not count.
             if view.ring_clock.start_anew(view.now()):
                 progress.absent_since = None
             try:
@@ -128,17 +128,16 @@ class _Progress:
     def __init__(self, start: RingStart, started_at: Moment) -> None:
         self._start = start
         self.started_at = started_at
-        # Since when the store was seen to hold no live key, and when it last was.
+        # When the store was first, and when last, seen to hold no live key.
         self.absent_since: Moment | None = None
         self.last_absent: Moment | None = None
         self.last_failure: RingStoreError | KeyWrapperError | None = None
         self.is_reading = False
-        # Whether that was a failure to read, which ends with the next read that succeeds.
+        # Whether the last failure was a failed read; the next successful read ends it.
         self.has_read_failed = False
 
     def deadline(self) -> Deadline:
-        """The time limit of this start; a member that saw no ring had to wait for
-        absence first."""
+        """The time limit of this start; a member that saw no ring must first wait for absence."""
         is_waiting = self.last_absent is not None and self._may_create
         seconds = self._start.view.policy.start_timeout_seconds
         seconds += self._create_after_seconds if is_waiting else 0
@@ -182,7 +181,7 @@ class _Progress:
         return self._start.view.policy.create_after(at_once=self._start.create == "now")
 
     def attempt(self) -> bool:
-        """Reads the store once. False: read again."""
+        """Reads the store once. Returns False if the ring must be read again."""
         start, view = self._start, self._start.view
         self.is_reading = True
         there = start.stored.read()
@@ -213,14 +212,15 @@ class _Progress:
         if not self._may_create:
             self.last_failure = None
         if self.deadline().ms_left(now) <= 0:
-            # The error that prevented the creation says more than the absence.
+            # The error that prevented the creation is more informative than the absence.
             raise self.last_failure or RingStoreError("absent", _NO_RING)
         return self._create_or_wait(self.absent_since, there, known)
 
     def _create_or_wait(
         self, absent_since: Moment, there: Stored | None, known: RingSnapshot
     ) -> bool:
-        """Creates the ring, once it was absent for long enough. False: read again."""
+        """Creates the ring, once it was absent for long enough. Returns False if the ring must be
+        read again."""
         start, view = self._start, self._start.view
         if start.create == "never" and start.role == "member" and there is not None:
             raise RingStoreError("corrupt", 'the ring has no live key, and create is "never"')
@@ -237,7 +237,7 @@ class _Progress:
         return self._is_founded()
 
     def _is_founded(self) -> bool:
-        """False, after a wait, if another member is creating it: read again."""
+        """Returns False, after a wait, if another member is creating the key: read again."""
         wait_ms = self._start.founding.attempt()
         if wait_ms > 0:
             self._start.calls.pause(wait_ms / _MS)

@@ -23,7 +23,8 @@ class StoredRing(NamedTuple):
 
 class ReadableRing(Protocol):
     """Where the ring document is stored, for reading. A store may have a str `location`: where
-    the ring is stored, for messages, without a secret, such as `s3://payments-sealring/payments.ring`.
+    the ring is stored, for messages, without a secret, such as
+    `s3://payments-sealring/payments.ring`.
     """
 
     @property
@@ -104,7 +105,7 @@ _CONFLICT = object()
 
 
 class StoredDocument:
-    """Reads and parses, prints and writes the document. Each call has a deadline, and each
+    """Reads, parses, prints and writes the ring document. Each call has a deadline, and each
     failure is a RingStoreError without any part of the vendor's error, or a RingConflictError."""
 
     def __init__(self, view: RingView, calls: Calls, store: ReadableRing) -> None:
@@ -140,7 +141,7 @@ class StoredDocument:
 
     def write(self, document: RingDocument) -> None:
         """Replaces the version that was read or written last; RingConflictError when the store no
-        longer holds that."""
+        longer holds that version."""
         text = encode_document(self._view.ring, document)
         # A document that could not be read back must not be written.
         parsed = self._parsed(text)

@@ -21,8 +21,8 @@ from .wraps import KeyWraps
 _MS = 1_000
 # Entries of a document that are unwrapped at once.
 _BATCH = 4
-# A random wait up to this before a document that lacks something is overwritten: one of many
-# members is enough.
+# The longest random wait before a document that lacks something is overwritten: it is enough if one
+# of many members does it.
 _REPAIR_WAIT_MS = 5_000
 # A foreign document is read twice, at least this far apart, before it is overwritten.
 _FOREIGN_WAIT_MS = 5_000
@@ -39,7 +39,7 @@ class RingSync:
         self._wraps = wraps
         self._stored = stored
         self._anew = LearnAnew(view, wraps)
-        # The document that was learned completely, and by which time.
+        # The last document that was learned completely, and the time that decided it.
         self._learned: tuple[RingDocument | None, float] = (None, 0)
         # The last document that lacked nothing.
         self._whole: tuple[RingDocument | None, RingSnapshot | None] = (None, None)
@@ -48,16 +48,17 @@ class RingSync:
         # Keyed by the KMS check that it was drawn for.
         self._proof_interval: tuple[Moment | None, float] = (None, 0)
         self.was_answered = False
-        """Whether the store answered the last read in any way: then it can be written."""
+        """Whether the store answered the last read in any way. If so, it can be written."""
         self.is_foreign = False
         """Whether the store holds something other than a document of this ring."""
         self.repair_at: Deadline | None = None
-        """When a repair is due."""
+        """The time when a repair is due."""
 
     def read(self, options: CallOptions) -> None:
-        """Reads the ring and learns its facts. RingStoreError: `unavailable` while it is absent,
-        `corrupt` for anything but a document of this ring: nothing is learned from it.
-        KeyWrapperError when a new key could not be unwrapped; the rest is learned."""
+        """Reads the ring and learns its facts. Raises RingStoreError: `unavailable` while the ring
+        is absent, `corrupt` for anything but a document of this ring, from which nothing is
+        learned.
+        Raises KeyWrapperError when a new key could not be unwrapped; the rest is learned."""
         view = self._view
         self.was_answered = False
         stored = self._stored.read()
@@ -104,16 +105,16 @@ class RingSync:
 
     @property
     def is_repairing(self) -> bool:
-        """Whether the store lacks facts that this process knows, and they are not written yet."""
+        """Whether the store lacks facts that this process knows and has not written yet."""
         return self.repair_at is not None
 
     def is_contested(self, now: Moment) -> bool:
-        """Whether something else keeps being written to the place of this ring in the store."""
+        """Whether another writer keeps overwriting this ring in the store."""
         recent = (at for at in self._overwritten if age_ms(at, now) < _CONTESTED_WINDOW_MS)
         return sum(1 for _ in recent) > _CONTESTED_AFTER
 
     def take_repair(self) -> bool:
-        """Whether to overwrite what was just read now."""
+        """Whether to overwrite now what was just read."""
         now = self._view.now()
         if not self.was_answered or self.repair_at is None or self.repair_at.ms_left(now) > 0:
             return False
@@ -155,8 +156,8 @@ class RingSync:
             return float("inf")
         if last is None or limits.is_refused(now):
             return 0
-        # Drawn once per KMS check: if it were drawn at every pass, the shortest of many draws would
-        # win.
+        # The wait is drawn once per KMS check: if it were drawn at every pass, the shortest of many
+        # draws would win.
         if self._proof_interval[0] is not last:
             jitter = 1 - 0.2 * self._view.uniform()
             self._proof_interval = last, self._view.policy.kms_check_every_seconds * _MS * jitter
@@ -259,7 +260,7 @@ class RingSync:
         tried: set[str],
         options: CallOptions,
     ) -> list[RingEntry]:
-        # A read that others caused repeats no call: the timer does that.
+        # A read that others caused repeats no unwrap: the timer does that.
         is_caused = options.for_token or options.defer_unwraps
         now_ms = self._view.wall_ms()
         urgent = [
@@ -312,7 +313,8 @@ class RingSync:
             if not refused or not self.prove(options):
                 return
         except KeyWrapperError:
-            # Counted if it is a refusal; the read fails with the answer for the entry.
+            # The failure is counted if it is a refusal; the read fails with the answer for the
+            # entry.
             return
         for entry in refused:
             self._wraps.note_corrupt(entry)

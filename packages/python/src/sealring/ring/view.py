@@ -38,8 +38,8 @@ class RingView:
         self.ring_clock = RingClock(policy, clock)
         self.is_closed = False
         self.overdue_at: Deadline | None = None
-        """When a refresh is late. No thread runs while a machine is suspended: the first call
-        after that calls `on_overdue`."""
+        """The time from which a refresh is late. No thread runs while a machine is suspended: the
+        first call after that calls `on_overdue`."""
         self.on_overdue: Callable[[], None] = lambda: None
         self.on_unknown_key: Callable[[Moment], None] = lambda _: None
         self._clock = clock
@@ -54,7 +54,7 @@ class RingView:
         # Keys that this process tried to publish, newest last: one that appears later was written
         # late.
         self._attempted: dict[str, None] = {}
-        # All that were unwrapped, until a snapshot without them is installed.
+        # All keys that were unwrapped, until a snapshot without them is installed.
         self._held: dict[str, HeldKey] = {}
 
     @property
@@ -137,7 +137,7 @@ class RingView:
         return now.steady_ms + policy.late_wait_seconds * 1_000
 
     def hold(self, held: HeldKey) -> HeldKey:
-        """The key with this id that is held already, otherwise this one."""
+        """The key with this id that is held already, otherwise this key."""
         known = self._held.get(held.id)
         if known is None or known.is_overwritten:
             self._held[held.id] = held
@@ -155,8 +155,8 @@ class RingView:
                 self._install(snapshot)
 
     def begin(self, snapshot: RingSnapshot) -> None:
-        """As `install`, for another ring: the last sealing key does not bind it, and expired keys
-        no longer vouch."""
+        """Like `install`, but for another ring: the last sealing key does not bind it, and expired
+        keys no longer vouch."""
         with self._lock:
             if not self.is_closed:
                 self._sealed_with = None
@@ -165,8 +165,8 @@ class RingView:
 
     def retire(self, now: Moment) -> None:
         """Overwrites the data keys that have expired, and drops the keys whose life is over on
-        every clock; their authenticators can still certify. By an unconfirmed time no key has
-        expired."""
+        every clock; their authenticators can still certify. While the time is unconfirmed, no key
+        has expired."""
         wall_ms = self.wall_ms(now)
         with self._lock:
             snapshot = self._snapshot
@@ -203,7 +203,7 @@ class RingView:
 
     def publisher(self, now: Moment) -> Publisher:
         """The inputs of a document that is written now. A key may leave the document when its life
-        is over on every clock; none by an unconfirmed time."""
+        is over on every clock. While the time is unconfirmed, no key may leave."""
         is_confirmed = self.ring_clock.trouble(now) is None
         until_ms = self.wall_ms(now) - removable_from(0, self.policy)
         return Publisher(self.ring, self._past, until_ms if is_confirmed else -float("inf"))
@@ -263,7 +263,7 @@ class RingView:
 
 
 def _remember_id(ids: dict[str, None], key_id: str) -> None:
-    """Adds an id to the newest that are remembered."""
+    """Adds an id to the newest ids that are remembered."""
     ids[key_id] = None
     if len(ids) > MAX_RING_KEYS:
         del ids[next(iter(ids))]

@@ -1,5 +1,5 @@
-"""Data keys and the KMS: wraps new ones with every key wrapper, unwraps those of a document with
-any of them. The result of an unwrap is trusted only after its id was recomputed."""
+"""Data keys and the KMS: wraps new data keys with every key wrapper, and unwraps the keys of a
+document with any of them. The result of an unwrap is trusted only after its id was recomputed."""
 
 import hashlib
 import hmac
@@ -62,8 +62,8 @@ class _Named(NamedTuple):
 
 
 class _LastAnswer:
-    """The failure that a key wrapper answered with last, and all its attempts since it last
-    succeeded."""
+    """The last failure that a key wrapper answered with, and the number of its attempts since it
+    last succeeded."""
 
     def __init__(self) -> None:
         self._last: KeyWrapperError | None = None
@@ -71,7 +71,7 @@ class _LastAnswer:
 
     @property
     def failure(self) -> KeyWrapperError | None:
-        """None when the last call succeeded, or there was none."""
+        """None if the last call succeeded, or there was no call."""
         return None if self._last is None else attempted(self._last, self._attempts)
 
     def note(self, failure: KeyWrapperError | None, *, is_cut: bool) -> None:
@@ -114,10 +114,10 @@ class KeyWraps:
     def unwrap(
         self, entries: Sequence[RingEntry], options: CallOptions
     ) -> list[Unwrapped | KeyWrapperError]:
-        """Unwraps entries, each with the first key wrapper that can. KeyWrapperError is the
-        mildest of those that were called; `corrupt`, without a call, if no wrap is one of theirs,
-        or all of those were found to be corrupt before. Failures that may pass are retried
-        together."""
+        """Unwraps entries, each with the first key wrapper that can. A KeyWrapperError is the
+        mildest error of the key wrappers that were called; it is `corrupt`, without a call, if none
+        of the wraps is theirs, or all of their wraps were found to be corrupt before. Failures that
+        may pass are retried together."""
         answers: dict[str, Unwrapped | KeyWrapperError] = {}
         attempt, left = 1, list(entries)
         while left:
@@ -135,7 +135,8 @@ class KeyWraps:
 
     def prove(self, entry: RingEntry, held: HeldKey, options: CallOptions) -> None:
         """Unwraps an entry whose key is held again, at the KMS. Only a refusal of this call
-        counts for the kill switch. KeyWrapperError, also `corrupt` for another key."""
+        counts for the kill switch. Raises KeyWrapperError, which is also `corrupt` if the result is
+        another key."""
         try:
             data_key, wrap = self._unwrap_any(entry, options)
             is_same = held.equals(data_key)
@@ -148,7 +149,8 @@ class KeyWraps:
         self._view.limits.proved(self._view.now())
 
     def note_corrupt(self, entry: RingEntry) -> None:
-        """For an entry that was refused although the key may be used: it is treated as corrupt."""
+        """Notes an entry that was refused although the key may be used: it is treated as
+        corrupt."""
         for wrap in entry.wraps:
             self._note_corrupt(entry, wrap)
 
@@ -159,9 +161,9 @@ class KeyWraps:
         vouch: Callable[[str, tuple[str, ...]], Macs],
         options: CallOptions = FOREGROUND,
     ) -> tuple[RingEntry, HeldKey]:
-        """Makes a data key with these times, wraps it with every key wrapper, and unwraps every
-        wrap again. `vouch` makes the vouchers of a key id and its times. KeyWrapperError if too
-        few key wrappers could wrap it."""
+        """Creates a data key with these times, wraps it with every key wrapper, and unwraps every
+        wrap again. `vouch` makes the vouchers of a key id and its times. Raises KeyWrapperError if
+        too few key wrappers could wrap it."""
         spelt = tuple(map(format_time, times))
         context = wrap_context(self._view.ring, spelt)
         while True:
@@ -193,8 +195,8 @@ class KeyWraps:
     def missing_wraps(
         self, entry: RingEntry, held: HeldKey, options: CallOptions
     ) -> tuple[RingWrap, ...]:
-        """Wraps by key wrappers that have none among those of the entry yet, as far as they could
-        be made."""
+        """New wraps by the key wrappers that have no wrap in the entry yet, as far as these wraps
+        could be made."""
         data_key = held.copy_data_key()
         named, added = _Named(entry.id, entry.times), []
         for wrapper in self._missing(entry):
@@ -204,9 +206,9 @@ class KeyWraps:
         return tuple(_certified(wrap, signature, held) for wrap, signature in added)
 
     def new_version(self, known: Iterable[RingWrap]) -> KeyVersion | None:
-        """The version of the KMS key by which a key wrapper wraps today, if none of `known` was
-        made by it: random bytes that are not a data key are wrapped, and the result is discarded.
-        KeyWrapperError if none was found and a key wrapper failed."""
+        """The version of the KMS key that a key wrapper now uses, if it made none of `known`:
+        random bytes that are not a data key are wrapped, and the result is discarded.
+        Raises KeyWrapperError if none was found and a key wrapper failed."""
         context = {"sealring:ring": self._view.ring, "sealring:purpose": "key-version"}
         known, failure = tuple(known), None
         for wrapper in self.wrappers:
@@ -231,7 +233,8 @@ class KeyWraps:
         self, context: Mapping[str, str], options: CallOptions
     ) -> tuple[bytearray, WrappedKey | None]:
         first = self.wrappers[0]
-        # A service without context wraps bytes of this process, which it cannot generate.
+        # A service that binds no context wraps bytes that this process composes, so it cannot
+        # generate them.
         if not isinstance(first, DataKeyGenerator) or not first.supports.context:
             return self._own_data_key(), None
         generate = first.generate
@@ -383,8 +386,7 @@ class KeyWraps:
         return since is not None and age_ms(since, self._view.now()) < _CORRUPT_FOR_MS
 
     def _identity(self, entry: RingEntry, wrap: RingWrap) -> bytes:
-        """The identity of the call to the KMS and of the signature; the MAC of the wrap is not part
-        of it."""
+        """The identity of the call to the KMS and of the signature, without the MAC of the wrap."""
         question = entry.id, entry.times, wrap.provider, wrap.key_id, wrap.wrapped, wrap.signature
         return hashlib.sha256(repr(question).encode("ascii", "backslashreplace")).digest()
 

@@ -23,8 +23,8 @@ from .wraps import KeyWraps
 _MS = 1_000
 # How old an entry that is active at once may be when it is written.
 _HASTY_ENTRY_MS = 60_000
-# Keys that the ring may have before another is created; for an urgent key, only those in use
-# count.
+# The number of keys that the ring may have before another one is created; for an urgent key, only
+# keys in use count.
 _MOST_KEYS: Mapping[RotationReason, int] = {
     "requested": MAX_KEYS_TO_ROTATE,
     "emergency": MAX_KEYS_TO_ROTATE,
@@ -55,10 +55,11 @@ class RingWriter:
         self._stored = stored
 
     def claim(self, claim: str | None) -> None:
-        """Writes to the store that this member is about to create a key, so that no other one
-        does meanwhile; None withdraws that. The document stays as it was read, unless it lacks what
-        this member knows: a member that dies after its claim may be the only one that knows a
-        revocation which the store has lost. RingConflictError when another writer was first."""
+        """Writes a claim to the store: this member is about to create a key, so no other member
+        creates one meanwhile. None withdraws the claim. The document stays as it was read, unless
+        it lacks what this member knows: a member that dies after its claim may be the only one that
+        knows a revocation which the store has lost. Raises RingConflictError when another writer
+        was first."""
         known, judgement = self._view.snapshot, self._view.judgement()
         there = None if self._stored.latest is None else self._stored.latest.document
         if there is None or lacks(there, known, judgement):
@@ -82,8 +83,9 @@ class RingWriter:
     def revoke(self, meant: list[RingKey]) -> None:
         """Revokes keys, and activates a successor in the same write if there is room, the KMS
         answers and the clock is confirmed. Otherwise the revocation is written without one.
-        RingConflictError or RingStoreError, also `unavailable` for a key that waits to be unwrapped
-        and that no newer one can certify, when the others are written."""
+        Raises RingConflictError or RingStoreError. After it has written the other revocations, it
+        also raises `unavailable` for a key that waits to be unwrapped and that no newer key can
+        certify."""
         view, known = self._view, self._view.snapshot
         ids = {key.id for key in meant}
         # No certificate is made by a key that is revoked in the same write.
@@ -176,8 +178,8 @@ class RingWriter:
         return [key for key in known.keys if not key.is_left and not publisher.is_removable(key)]
 
     def _has_room(self, known: RingSnapshot) -> bool:
-        """Whether there is room for a key that nothing else can take the place of: revoked ones can
-        be left out for it, once every member that reaches the store has read the revocation."""
+        """Whether there is room for a key that nothing else can replace: revoked keys can be left
+        out for it, once every member that reaches the store has read their revocation."""
         policy, wall_ms = self._view.policy, self._view.wall_ms()
         read_ms = (2 * policy.refresh_every_seconds + policy.clock_skew_seconds) * _MS
 
@@ -234,7 +236,7 @@ class RingWriter:
         entry, held = self._wraps.create(
             times,
             lambda key_id: key_id in taken,
-            # By every key that this member can sign with, live, revoked or expired.
+            # Every key that this member can sign with vouches for it: live, revoked or expired.
             lambda key_id, spelt: vouchers_by(key_id, times.created, spelt, signers, {}),
             options,
         )

@@ -101,7 +101,7 @@ class SingleUse:
 
     async def __call__(self, ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
         """The middleware."""
-        # Loaded by the server already; the rest of this package does not need it.
+        # The server has loaded it already; the rest of this package does not need it.
         from anyio.to_thread import run_sync  # noqa: PLC0415
         from mcp_types.methods import INPUT_REQUIRED_METHODS  # noqa: PLC0415
 
@@ -122,7 +122,8 @@ class SingleUse:
     def _claim(self, opened: _Opened) -> str | None:
         """The reason why a token is refused; None for one that was claimed."""
         data = base64url.decode(opened.id) if isinstance(opened.id, str) else None
-        # Sealed before single use was enabled: two redemptions cannot be distinguished.
+        # The token was sealed before single use was enabled, so two redemptions cannot be
+        # distinguished.
         if data is None or len(data) != _ID_BYTES:
             return "malformed"
         if isinstance(opened.expires, bool) or not isinstance(opened.expires, (int, float)):

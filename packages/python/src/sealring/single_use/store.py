@@ -44,7 +44,7 @@ def check_claim(owner: str, id: object, expires_at: object) -> float:  # noqa: A
 
 
 def check_clock_skew(owner: str, value: float) -> float:
-    """The option `clock_skew_seconds`: that of the ring's policy, with the same default."""
+    """The option `clock_skew_seconds`: the same as in the ring's policy, with the same default."""
     number(owner, "clock_skew_seconds", value, 0, 86_400)
     return value
 

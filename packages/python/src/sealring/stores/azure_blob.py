@@ -14,7 +14,8 @@ from ..ring.store import StoredRing, check_write, document_text
 from ..wrappers.service import note_date
 
 _OWNER = "AzureBlobRing"
-# Quoted, and never the `*` that stands for all: as a condition, anything else can mean any version.
+# It is quoted, and never the `*` that matches everything: as a condition, anything else can mean
+# any version.
 _ETAG = re.compile(r'"[\x21\x23-\x29\x2b-\x7e]{1,128}"', re.ASCII)
 _RIGHTS = "Blob Storage refused the call"
 _CREDENTIALS = "the credentials are missing, wrong or expired, or this machine's clock is off"
@@ -26,7 +27,7 @@ _CONFLICTS = frozenset(
 _REQUEST = "Blob Storage does not accept the request: check container and blob"
 _BUSY = "Blob Storage cannot serve requests at the moment"
 # Storage services REST API reference, "Blob service error codes" and "Common REST API error codes";
-# error names of azure-core and azure-identity. Else the status decides.
+# error names of azure-core and azure-identity. Otherwise the status decides.
 ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     # A missing container must not look like a ring that does not exist yet.
     **rows(
@@ -65,8 +66,8 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     ),
     # With the status of a conflict, but reading again does not help: the lease must end.
     **rows(("unavailable", _LEASED), "LeaseIdMissing LeaseIdMismatchWithBlobOperation LeaseLost"),
-    # Not `denied`, whatever their status: there was no token, which says nothing about the
-    # permission on the ring.
+    # These are not `denied`, whatever their status: there was no token, which says nothing about
+    # the permission on the ring.
     **rows(("unavailable", _CREDENTIALS), "ClientAuthenticationError CredentialUnavailableError"),
     **rows(("unavailable", "the document was damaged in transit"), "Crc64Mismatch Md5Mismatch"),
     **rows(("unavailable", _BUSY), "InternalError OperationTimedOut ServerBusy"),
@@ -121,7 +122,7 @@ class AzureBlobRing:
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
         """The document; None when Blob Storage answers that the blob does not exist.
-        RingStoreError, without any part of the SDK's error, for everything else."""
+        Raises RingStoreError, without any part of the SDK's error, for every other failure."""
         answer = self._get(on_service_date)
         if isinstance(answer, RingStoreError):
             raise answer
@@ -195,7 +196,7 @@ class AzureBlobRing:
             )
             etag = answer["etag"]
         except Exception as error:
-            # Not found: the blob that was to be replaced has been deleted.
+            # The blob that was to be replaced has been deleted.
             is_conflict = _code_of(error) in _CONFLICTS
             return RingConflictError() if is_conflict else _failure(error)
         if not isinstance(etag, str) or _ETAG.fullmatch(etag) is None:
@@ -212,7 +213,7 @@ def _dates(on_service_date: OnServiceDate | None) -> Callable[[Any], None]:
 
 def _code_of(error: Exception) -> str | None:
     code = getattr(error, "error_code", None)
-    # An enum of the SDK, or a text that it does not know.
+    # The code is an enum of the SDK, or a text that the SDK does not know.
     told = getattr(code, "value", code)
     return told if isinstance(told, str) else None
 
@@ -222,7 +223,7 @@ def _is_absent(error: Exception) -> bool:
 
 
 def _failure(error: Exception) -> RingStoreError:
-    """By code and status only: a message can contain parts of the request."""
+    """Classifies an error by code and status only: a message can contain parts of the request."""
     code, status = _code_of(error), getattr(error, "status_code", None)
     # A refusal by the service has a status; without one it is the credential that failed.
     classes = () if status is not None else (one.__name__ for one in type(error).__mro__)

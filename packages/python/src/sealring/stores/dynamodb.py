@@ -39,7 +39,7 @@ CONDITION_FAILED = "ConditionalCheckFailedException"
 _CONFLICTS = frozenset(
     {CONDITION_FAILED, "ReplicatedWriteConflictException", "TransactionConflictException"}
 )
-# boto3 treats any empty 200, even that of a proxy, as the answer that the item does not exist, or
+# boto3 treats any empty 200, even from a proxy, as the answer that the item does not exist, or
 # was written. Only DynamoDB can report what a call consumed.
 _CAPACITY = {"ReturnConsumedCapacity": "TOTAL"}
 # Sources: the "Errors" of GetItem and PutItem and the "Common errors" of the Amazon DynamoDB API
@@ -107,8 +107,8 @@ class DynamodbRing:
         self._client = aws_client(_OWNER, "dynamodb", "get_item", client, call_timeout_seconds)
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
-        """The document; None when DynamoDB answers that the item does not exist. RingStoreError,
-        without any part of boto3's error, for everything else."""
+        """The document; None when DynamoDB answers that the item does not exist. Raises
+        RingStoreError, without any part of boto3's error, for every other failure."""
         answer = self._get(on_service_date)
         if isinstance(answer, RingStoreError):
             raise answer
@@ -153,7 +153,7 @@ class DynamodbRing:
 
 
 def table_name(owner: str, table: str) -> str:
-    """The option `table`. TypeError or ValueError for anything but a name or an ARN."""
+    """The option `table`. Raises TypeError or ValueError for anything but a name or an ARN."""
     if _TABLE_NAME.fullmatch(text(owner, "table", table, 400)) is None:
         raise ValueError(f"{owner}: table must be a name or an ARN, got {ascii(table[:120])}")
     return table

@@ -53,7 +53,8 @@ class FileRing:
         *,
         on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - a file system has no date.
     ) -> StoredRing | None:
-        """The document; None if the file does not exist. RingStoreError for everything else."""
+        """The document; None if the file does not exist. Raises RingStoreError for every other
+        failure."""
         answer = self._read()
         if isinstance(answer, RingStoreError):
             raise answer
@@ -108,7 +109,7 @@ class FileRing:
         """The steps under the lock. Before the rename nothing has changed; after it nothing can be
         undone."""
         directory, name = os.path.split(self._path)
-        # Left behind by a process that was killed. If it was only stopped, its rename now fails, as
+        # A process that was killed left it behind. If it was only stopped, its rename now fails, as
         # it must.
         for other in os.listdir(directory):
             if other.startswith(f"{name}.tmp-"):

@@ -2,9 +2,9 @@
 respect it.
 
 It is a directory with one file per contender. Each makes its own file first and then checks the
-others, so of two at least one sees the other and withdraws. A contender counts as dead after 10 s,
+others, so at least one of two sees the other and withdraws. A contender counts as dead after 10 s,
 or, on this machine, as soon as its process has ended. Names are unique, so removing the file of a
-dead contender never removes that of a live one."""
+dead contender never removes the file of a live one."""
 
 import hashlib
 import os
@@ -132,8 +132,9 @@ def _is_running(contender: _Contender) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
-        pass  # It runs as another user. /proc may hide the processes of others: then the result
-    # of the signal decides.
+        # It runs as another user. /proc may hide the processes of others. If so, the result of the
+        # signal decides.
+        pass
     found = _process_stat(str(contender.pid))
     if found is None or contender.start == _UNKNOWN:
         return True
@@ -142,8 +143,8 @@ def _is_running(contender: _Contender) -> bool:
 
 
 def _who_am_i() -> tuple[str, str]:
-    """The namespace in which the id of this process is valid, and its id there. Determined each
-    time: a process restored from a snapshot has another identity."""
+    """The namespace in which the id of this process is valid, and its id there. It is determined
+    each time, because a process restored from a snapshot has another identity."""
     namespace = boot = ""
     with suppress(OSError):
         namespace = os.readlink("/proc/self/ns/pid")
@@ -156,8 +157,8 @@ def _who_am_i() -> tuple[str, str]:
 
 
 def _process_stat(pid: str) -> tuple[str, bool] | None:
-    """Start time in clock ticks since boot, and whether only the entry is left (proc(5): state Z or
-    X, field 22)."""
+    """Start time in clock ticks since boot, and whether the process has ended and only its entry is
+    left (proc(5): state Z or X, field 22)."""
     try:
         with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
             text = file.read()

@@ -55,14 +55,15 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
         "unavailable",
         "the document was damaged in transit, or the request is not accepted",
     ),
-    # Not `denied`, though some come with a 403: the rate was exceeded, no permission is missing.
+    # These are not `denied`, although some come with a 403: the rate was exceeded, and no
+    # permission is missing.
     **rows(
         ("unavailable", _BUSY),
         "backendError internalError uploadBrokenConnection quotaExceeded rateLimitExceeded "
         "userRateLimitExceeded",
     ),
 }
-# Of google-auth: there was no token, which says nothing about the permission on the ring.
+# Errors of google-auth: there was no token, which says nothing about the permission on the ring.
 _NO_TOKEN = frozenset({"DefaultCredentialsError", "RefreshError"})
 
 
@@ -123,7 +124,7 @@ class GcsRing:
         answer = self._get()
         if answer is None and not self._is_listed():
             return None
-        # Created between the two requests.
+        # The object was created between the two requests.
         answer = answer or self._get()
         if answer is None:
             raise RingStoreError("unavailable", "the object is in the listing but cannot be read")
@@ -215,7 +216,7 @@ def _is_generation(value: str) -> bool:
 
 
 def _failure(error: Exception) -> RingStoreError:
-    """By status and reason only: a message can contain parts of the request."""
+    """Classifies an error by status and reason only: a message can contain parts of the request."""
     code, errors = getattr(error, "code", None), getattr(error, "errors", None)
     first = errors[0] if isinstance(errors, (list, tuple)) and errors else None
     reason = first.get("reason") if isinstance(first, dict) else None

@@ -33,12 +33,12 @@ _OTHER = "another transaction changed the row first"
 ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     **rows(("denied", _LOGIN), "28000 28P01"),
     "42501": ("denied", "the user lacks a permission on the table"),
-    # Not absent: a ring may be created only where its table says that there is none.
+    # This is not absence: a ring may be created only if its table shows that it is absent.
     **rows(("unavailable", _TABLE), "42P01 3F000"),
     "3D000": ("unavailable", "the database is missing"),
     **rows(("corrupt", _SHAPE), "42703 42804 42883 42P10 23502"),
     "23514": ("too-large", "the document exceeds the bound of the table"),
-    # Not `read-only`: after the failover writes succeed.
+    # This is not `read-only`, because writes succeed after the failover.
     "25006": (
         "unavailable",
         "the server is read-only: a failover is under way, or the address is wrong",
@@ -146,8 +146,8 @@ class PostgresRing:
         )
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
-        """The document; None when a primary answers that there is no row. RingStoreError, without
-        any part of the server's error, for everything else."""
+        """The document; None when a primary answers that there is no row. Raises RingStoreError,
+        without any part of the server's error, for every other failure."""
         most = MAX_DOCUMENT_BYTES
         row = self._row(self._read, (most, most, self._name))
         if isinstance(row, Exception):
@@ -263,7 +263,8 @@ def _code_of_connection(text: str) -> str | None:
 
 
 def table_sql(owner: str, table: object) -> str:
-    """The name of a table, quoted for a statement. TypeError or ValueError for a wrong one."""
+    """The name of a table, quoted for a statement. Raises TypeError or ValueError for a wrong
+    one."""
     found = _TABLE_NAME.fullmatch(text(owner, "table", table, 97))
     if found is None:
         told = f"{owner}: table must be table or schema.table of [a-z0-9_]"
@@ -274,7 +275,8 @@ def table_sql(owner: str, table: object) -> str:
 def postgres_connector(
     owner: str, url: object, timeout: float
 ) -> Callable[[], AbstractContextManager[Any]]:
-    """Makes a connection to a URL, which is not shown. TypeError or ValueError for a wrong one."""
+    """Creates a connection to a URL, which is not shown. Raises TypeError or ValueError for a wrong
+    URL."""
     given = text(owner, "url", url, 4_096)
     if not given.startswith(("postgres://", "postgresql://")):
         raise ValueError(f"{owner}: url must be a postgresql:// URL")

@@ -18,8 +18,8 @@ from .redis_push import RedisPush
 _OWNER = "RedisRing"
 _REVISION_BYTES = 16
 
-# As in @sealring/redis, word for word. `revision`: that of the key's value, whose type is `kind`;
-# `foreign` for a value that no ring store wrote.
+# As in @sealring/redis, word for word. `revision`: the revision of the key's value, whose type is
+# `kind`; `foreign` for a value that no ring store wrote.
 _REVISION = """
 local revision = 'foreign'
 if kind == 'hash' then
@@ -213,8 +213,8 @@ def _refusal(status: str, revision: str | None) -> RingStoreError:
 
 
 def redis_failure(error: Exception) -> RingStoreError:
-    """By its class, or by the code at the start of its reply. In Redis 7, a missing permission
-    inside a script has no separate code (acl.c, script.c)."""
+    """Classifies an error by its class, or by the code at the start of its reply. In Redis 7, a
+    missing permission inside a script has no separate code (acl.c, script.c)."""
     message = str(error)
     reply = _REPLY_CODE.match(f"{message} ")
     names = [base.__name__ for base in type(error).__mro__]

@@ -26,7 +26,8 @@ from ..ring.store import StoredRing, check_write, document_text
 
 _OWNER = "S3Ring"
 _RIGHTS = (
-    "S3 refused the call; without the permission to list the bucket, also for a missing object"
+    "S3 refused the call; without the permission to list the bucket, it also does so for an object "
+    "that does not exist"
 )
 _REQUEST = "S3 does not accept the request: check bucket, key and expected_bucket_owner"
 _KMS = "the object's KMS key cannot be used"
@@ -38,7 +39,7 @@ _WRITE_ID_BYTES = 9
 _CONFLICTS = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey"})
 
 # Source: "Error responses" of the Amazon S3 API reference. Anything else is `unavailable`, or
-# `denied` by its status: nothing but S3's own NoSuchKey with its 404 is an absent object.
+# `denied` by its status: only S3's own NoSuchKey with its 404 means an absent object.
 ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     # A missing bucket must not look like an absent ring; it may be about to be created.
     "NoSuchBucket": ("unavailable", "the bucket does not exist"),
@@ -195,7 +196,7 @@ class S3Ring:
             note_aws_date(answer, on_service_date)
         except Exception as error:
             failure = aws_failure(error, on_service_date)
-            # Also where the object that was to be replaced has been deleted.
+            # This is also a conflict if the object that was to be replaced has been deleted.
             is_conflict = not _CONFLICTS.isdisjoint(failure.names) or failure.status in (409, 412)
             return RingConflictError() if is_conflict else _refusal(failure)
         found = _identity_of(answer, write_id)

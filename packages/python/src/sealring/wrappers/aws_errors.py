@@ -19,8 +19,8 @@ ERROR_TABLE: dict[str, _Row] = {
     **aws_error_rows(
         denied=("denied", None),
         credentials=("denied", CREDENTIALS),
-        # Not `denied`, whatever their status: expired credentials and a wrong clock say nothing
-        # about the permission to use the key, and three denials stop a fleet from sealing.
+        # These are not `denied`, whatever their status: expired credentials and a wrong clock say
+        # nothing about the permission to use the key, and three denials stop a fleet from sealing.
         expired=("unavailable", CREDENTIALS),
         clock=("unavailable", CLOCK),
         request=("denied", _REQUEST),

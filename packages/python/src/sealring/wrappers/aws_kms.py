@@ -103,7 +103,8 @@ class AwsKmsKeyWrapper:
     def generate(
         self, context: Mapping[str, str], *, on_service_date: OnServiceDate | None = None
     ) -> tuple[bytearray, WrappedKey]:
-        """A data key of 32 bytes that KMS made, and its wrap. KeyWrapperError for a failure."""
+        """A data key of 32 bytes that KMS made, and its wrap. Raises KeyWrapperError for a
+        failure."""
         answer = self._generate(context, on_service_date)
         if isinstance(answer, KeyWrapperError):
             raise answer
@@ -116,7 +117,7 @@ class AwsKmsKeyWrapper:
         *,
         on_service_date: OnServiceDate | None = None,
     ) -> WrappedKey:
-        """Wraps 32 bytes that are not all equal. KeyWrapperError for a failure."""
+        """Wraps 32 bytes that are not all equal. Raises KeyWrapperError for a failure."""
         check_plaintext(_OWNER, data_key, [DATA_KEY_BYTES])
         check_context(_OWNER, context)
         answer = self._encrypt(data_key, context, on_service_date)
@@ -131,7 +132,7 @@ class AwsKmsKeyWrapper:
         *,
         on_service_date: OnServiceDate | None = None,
     ) -> bytearray:
-        """The data key, 32 bytes. KeyWrapperError, without any part of boto3's error, for a
+        """The data key, 32 bytes. Raises KeyWrapperError, without any part of boto3's error, for a
         failure."""
         check_context(_OWNER, context)
         if not self.owns(wrapped):

@@ -47,7 +47,10 @@ _key_id = matches(
 )
 
 _CREDENTIALS = "the credential could not get a token, or the vault does not accept it"
-_USAGE = "the key operations must include wrapKey and unwrapKey, those of sign_key_id sign"
+_USAGE = (
+    "the key operations must include wrapKey and unwrapKey, and those of sign_key_id must include "
+    "sign"
+)
 _REQUEST = "the key must be RSA of 2048 bits or more, oct-HSM for A256KW, EC P-256 for sign_key_id"
 _NETWORK = "the vault's firewall or network rules refuse this client"
 _CHALLENGE = "the vault asks for a token for a domain other than its own: check the host of key_id"
@@ -128,7 +131,7 @@ class AzureKeyVaultKeyWrapper:
     called: one that is neither of `key_id` nor of `also_unwrap` is refused before any call.
 
     **RSA wrapping does not authenticate its origin**: anyone who has the public key can wrap a
-    data key of their own. With RSA-OAEP-256 a member needs `sign_key_id` and `sign_public_keys`;
+    data key that they chose. With RSA-OAEP-256 a member needs `sign_key_id` and `sign_public_keys`;
     a reader needs the latter.
 
     Args:
@@ -150,8 +153,8 @@ class AzureKeyVaultKeyWrapper:
     provider = _PROVIDER
     # Only with sign_public_keys: without them this is not an EntrySigner.
     sign: Callable[[bytes], bytes]
-    """Signs a ring entry: ES256, 64 bytes. KeyWrapperError for a failure, also `corrupt` for a
-    signature that no server with the pinned keys would accept."""
+    """Signs a ring entry: ES256, 64 bytes. Raises KeyWrapperError for a failure, and `corrupt` also
+    for a signature that no server with the pinned keys would accept."""
     verify: Callable[[bytes, bytes], bool]
     """Whether one of the pinned keys made this signature: r and s of 32 bytes each."""
 
@@ -205,7 +208,7 @@ class AzureKeyVaultKeyWrapper:
         *,
         on_service_date: OnServiceDate | None = None,
     ) -> WrappedKey:
-        """Wraps 64 bytes, data key and hash of the context. KeyWrapperError for a failure."""
+        """Wraps 64 bytes: the data key and the hash of the context. Raises KeyWrapperError."""
         check_plaintext(_OWNER, data_key, _LENGTHS)
         check_context(_OWNER, context)
         answer = self._wrap(data_key, on_service_date)
@@ -222,7 +225,8 @@ class AzureKeyVaultKeyWrapper:
         *,
         on_service_date: OnServiceDate | None = None,
     ) -> bytearray:
-        """What was wrapped. KeyWrapperError, without any part of the SDK's error, for a failure."""
+        """What was wrapped. Raises KeyWrapperError, without any part of the SDK's error, for a
+        failure."""
         check_context(_OWNER, context)
         version = self._find(wrapped.key_id) if wrapped.provider == _PROVIDER else None
         if version is None:
@@ -318,7 +322,7 @@ class AzureKeyVaultKeyWrapper:
     def _version_to_wrap_with(
         self, on_service_date: OnServiceDate | None
     ) -> _KeyId | KeyWrapperError:
-        """Never left to the vault, which would not report which one it used."""
+        """The choice is never left to the vault, which would not report its choice."""
         if self._key.version is not None:
             return self._key
         current, now = self._current, time.monotonic()
@@ -532,7 +536,7 @@ def _public_key(jwk: object) -> ec.EllipticCurvePublicKey | None:
         return None
     try:
         return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), b"\x04" + x + y)
-    except ValueError:  # Not a point of the curve.
+    except ValueError:  # The key is not a point of the curve.
         return None
 
 

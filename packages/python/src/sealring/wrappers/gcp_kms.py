@@ -88,7 +88,7 @@ _NO_CONNECTION = (
     ("Connection timed out|FD shutdown", "ETIMEDOUT"),
     ("(?:DNS|Domain name|address lookup|C-ares).*(?:not found|NXDOMAIN|failed)", "ENOTFOUND"),
 )
-# Of google-auth: there was no token.
+# Errors of google-auth, which mean that there was no token.
 _NO_TOKEN = frozenset({"DefaultCredentialsError", "RefreshError"})
 # The service could not read what was sent to be wrapped: an error of the configuration.
 _WRAP_REFUSED: _Row = (
@@ -106,8 +106,9 @@ class GcpKmsClient(Protocol):
 
 class GcpKmsKeyWrapper:
     """The same as `gcpKmsKeyWrapper` of @sealring/gcp-kms: either unwraps what the other wrapped.
-    The context is the additional authenticated data; every byte string has its CRC32C, and those of
-    the answers are verified. Needs `cloudkms.cryptoKeyVersions.useToDecrypt` on the key and, for a
+    The context is the additional authenticated data; every byte string has its CRC32C, and the
+    CRC32C of every answer is verified. Needs `cloudkms.cryptoKeyVersions.useToDecrypt` on the key
+    and, for a
     member, `useToEncrypt`.
 
     A wrapped key never chooses which key is called: one that names a version of neither `key_id`
@@ -283,7 +284,8 @@ def _corrupt(hint: str, operation: KeyWrapperOperation = "unwrap") -> KeyWrapper
 
 
 def _failure(error: Exception, operation: KeyWrapperOperation) -> KeyWrapperError:
-    """By status, reason and violations only: a message can contain parts of the request."""
+    """Classifies an error by status, reason and violations only: a message can contain parts of the
+    request."""
     status = getattr(getattr(error, "grpc_status_code", None), "name", None)
     reason = getattr(error, "reason", None)
     names = [*_violations(error), reason, status]

@@ -40,7 +40,7 @@ class LocalKeyWrapper:
 
     Raises:
         TypeError: for a master key that is neither bytes nor text.
-        ValueError: for one that is too short, repeats one byte, is readable text, or was given
+        ValueError: for a key that is too short, repeats one byte, is readable text, or was given
             twice.
     """
 
@@ -103,19 +103,20 @@ class LocalKeyWrapper:
 
 
 def _derive(name: str, value: object) -> tuple[str, AESGCM]:
-    # Never coerced: bytearray(32) would silently make a key of zeros.
+    # The value is never coerced: bytearray(32) would silently create a key of zeros.
     if not isinstance(value, (str, bytes, bytearray)):
         raise TypeError(f"{_OWNER}: {name} must be bytes or a str, got {show(value)}")
     secret = _decoded(name, value) if isinstance(value, str) else bytearray(value)
     if len(secret) < _LEAST_SECRET_BYTES:
         least = f"at least {_LEAST_SECRET_BYTES} bytes of secret randomness"
         raise ValueError(
-            f"{_OWNER}: {name} must be {least}, got {len(secret)}: give what {_PRINTS_A_KEY} prints"
+            f"{_OWNER}: {name} must be {least}, got {len(secret)}: "
+            f"pass the output of {_PRINTS_A_KEY}"
         )
     if all(0x20 <= byte <= 0x7E or 0x09 <= byte <= 0x0D for byte in secret):
         raise ValueError(
-            f"{_OWNER}: {name} is printable text, not random bytes: give what {_PRINTS_A_KEY} "
-            "prints, as a str, or decode it"
+            f"{_OWNER}: {name} is printable text, not random bytes: pass the output of "
+            f"{_PRINTS_A_KEY}, as a str, or decode it"
         )
     if is_constant(secret):
         told = f"{_OWNER}: {name} is one repeated byte"
@@ -132,14 +133,14 @@ def _decoded(name: str, text: str) -> bytearray:
     if re.fullmatch(r"(?:[0-9a-fA-F]{2}){32,}", text):
         raise ValueError(
             f"{_OWNER}: {name} is text in hexadecimal: decode it with bytes.fromhex(text), or "
-            f"give what {_PRINTS_A_KEY} prints"
+            f"pass the output of {_PRINTS_A_KEY}"
         )
     padding = len(text) - len(text.rstrip("="))
     data = base64url.decode(text.rstrip("=").replace("+", "-").replace("/", "_"))
     if data is None or padding > 2:  # noqa: PLR2004 - of three bytes.
         raise ValueError(
-            f"{_OWNER}: {name} is text that is not base64: give 32 random bytes, or what "
-            f"{_PRINTS_A_KEY} prints"
+            f"{_OWNER}: {name} is text that is not base64: pass 32 random bytes, or "
+            f"the output of {_PRINTS_A_KEY}"
         )
     return bytearray(data)
 

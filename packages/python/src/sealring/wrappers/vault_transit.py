@@ -60,7 +60,7 @@ _REFUSALS: tuple[tuple[str, _Row], ...] = (
         r"version number could not be decoded|unable to decrypt)",
         ("corrupt", None),
     ),
-    # Not `corrupt`: a standby node can be behind the node that rotated the key.
+    # This is not `corrupt`: a standby node can be behind the node that rotated the key.
     (
         r"invalid ciphertext: version is too new",
         (
@@ -208,7 +208,7 @@ class VaultTransitKeyWrapper:
         *,
         on_service_date: OnServiceDate | None = None,
     ) -> bytearray:
-        """The data key, 32 bytes. KeyWrapperError, without any part of the answer, for a
+        """The data key, 32 bytes. Raises KeyWrapperError, without any part of the answer, for a
         failure."""
         check_context(_OWNER, context)
         key = self._key_to_ask(wrapped.key_id) if wrapped.provider == _PROVIDER else None
@@ -275,7 +275,7 @@ class VaultTransitKeyWrapper:
         bound = b64encode(canonical_json(dict(context)).encode("utf-8")).decode("ascii")
         whole = {**body, "associated_data": bound}
         if not self._has_token():
-            hint = "the token function failed, or gave something other than visible ASCII"
+            hint = "the token function failed, or returned something other than visible ASCII"
             return KeyWrapperError("unavailable", _PROVIDER, operation=operation, hint=hint)
         answer = self._post(f"/v1/{key.mount}/{endpoint}/{key.name}", whole)
         if isinstance(answer, ConnectionFailure):

@@ -1,4 +1,5 @@
-# Planned as for the first time: values that Google generates, such as the rescuer's address, are not known yet.
+# The example is planned as for the first time: values that Google generates, such as the rescuer's address, are not
+# known yet.
 
 mock_provider "google" {
   override_during = plan
