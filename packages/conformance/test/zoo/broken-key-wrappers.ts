@@ -494,21 +494,26 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     and('WRAP-RECORD'),
   ),
-  around('keeps the nonce outside the stored record', 'WRAP-STORED', (sound) => ({
-    async wrap(dataKey: Uint8Array, options: WrapOptions) {
-      const { wrapped, ...rest } = await sound.wrap(dataKey, options);
-      return { ...rest, wrapped: wrapped.slice(12), nonce: wrapped.slice(0, 12) };
-    },
-    async generate(options: WrapOptions) {
-      const { dataKey, wrapped: whole } = await sound.generate(options);
-      const { wrapped, ...rest } = whole;
-      return { dataKey, wrapped: { ...rest, wrapped: wrapped.slice(12), nonce: wrapped.slice(0, 12) } };
-    },
-    unwrap(given: WrappedKey & { readonly nonce?: Uint8Array }, options: WrapOptions) {
-      if (given?.wrapped === undefined) return sound.unwrap(given, options);
-      return sound.unwrap({ ...given, wrapped: Uint8Array.of(...(given.nonce ?? []), ...given.wrapped) }, options);
-    },
-  })),
+  around(
+    'keeps the nonce outside the stored record',
+    'WRAP-STORED',
+    (sound) => ({
+      async wrap(dataKey: Uint8Array, options: WrapOptions) {
+        const { wrapped, ...rest } = await sound.wrap(dataKey, options);
+        return { ...rest, wrapped: wrapped.slice(12), nonce: wrapped.slice(0, 12) };
+      },
+      async generate(options: WrapOptions) {
+        const { dataKey, wrapped: whole } = await sound.generate(options);
+        const { wrapped, ...rest } = whole;
+        return { dataKey, wrapped: { ...rest, wrapped: wrapped.slice(12), nonce: wrapped.slice(0, 12) } };
+      },
+      unwrap(given: WrappedKey & { readonly nonce?: Uint8Array }, options: WrapOptions) {
+        if (given?.wrapped === undefined) return sound.unwrap(given, options);
+        return sound.unwrap({ ...given, wrapped: Uint8Array.of(...(given.nonce ?? []), ...given.wrapped) }, options);
+      },
+    }),
+    and('WRAP-ARGUMENT-BYTES'),
+  ),
   made(
     'unwraps only wrapped keys of this process',
     'WRAP-PEER',
@@ -725,6 +730,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     and(
       'WRAP-CONCURRENT',
+      'WRAP-ROTATED-REFUSES',
       'WRAP-VERSION-BINDS',
       'WRAP-BIT-FLIP',
       'WRAP-TRUNCATION',
