@@ -294,6 +294,25 @@ describe('sealring probe', () => {
     expect(stderr).toContain(message);
   });
 
+  test('prints no text of the server that could be a line of the report', async () => {
+    const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+      let body = '';
+      for await (const chunk of request.setEncoding('utf8')) body += chunk;
+      const { id, params } = JSON.parse(body);
+      const isAsked = params.arguments.order === 'A1' && params.requestState === undefined;
+      const requestState = randomBytes(60).toString('base64url');
+      const result = { resultType: isAsked ? 'input_required' : 'complete', inputRequests: {}, requestState };
+      const isRefused = params.arguments.order !== 'A1';
+      const error = { code: '\u001b[2J\nok  nothing is accepted [tampering]', message: '' };
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ jsonrpc: '2.0', id, ...(isRefused ? { error } : { result }) }));
+    };
+    await using server = await listening((request, response) => void answer(request, response));
+    const { stdout } = await probe(server.url);
+    expect(stdout).toContain('does not ask for input (JSON-RPC error without a code) [arguments]');
+    expect(stdout).not.toContain('nothing is accepted');
+  });
+
   test('fails with not-probed for an address without a server', async () => {
     const { code, stderr } = await probe('http://127.0.0.1:9/mcp');
     expect(code).toBe(1);

@@ -1,6 +1,6 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -240,6 +240,19 @@ describe('the owner of a state', () => {
     expect(answer).toMatchObject({ status: 400, body: `the header ${name} has more than one value\n` });
   });
 
+  test('a second value of a header counts after a thousand others, too', async () => {
+    await using proxy = proxyFor(server.origin, ['--principal-header', 'x-user']);
+    const { port } = new URL(await proxy.origin());
+    const socket = connect(Number(port), '127.0.0.1').setEncoding('utf8');
+    const many = 'a:\r\n'.repeat(1_100);
+    socket.write(
+      `GET / HTTP/1.1\r\nHost: localhost\r\nX-User: grace\r\n${many}X-User: ada\r\nConnection: close\r\n\r\n`,
+    );
+    let text = '';
+    for await (const part of socket) text += String(part);
+    expect(text).toMatch(/^HTTP\/1\.1 400 [^]*the header x-user has more than one value/);
+  });
+
   test('a header that Connection names is not passed on, and binds no state', async () => {
     await using proxy = proxyFor(server.origin, ['--principal-header', 'x-user']);
     const url = `${await proxy.origin()}/mcp`;
@@ -362,6 +375,18 @@ describe('the connection', () => {
     for (const host of ['localhost', '127.0.0.1:8080', '[::1]:8080']) {
       expect((await send(origin, { headers: { host } })).status).not.toBe(421);
     }
+  });
+
+  test.each([
+    ['0:0:0:0:0:0:0:1', '::1'],
+    ['::ffff:127.0.0.1', '127.0.0.1'],
+    ['LOCALHOST', 'localhost'],
+  ])('the loopback address %s is recognized in any spelling', async (host, connected) => {
+    await using proxy = proxyFor(server.origin, ['--no-principal', '--host', host]);
+    const { port } = new URL(await proxy.origin());
+    const origin = `http://${connected.includes(':') ? `[${connected}]` : connected}:${port}`;
+    expect(await send(origin, { headers: { host: 'attacker.example' } })).toMatchObject({ status: 421 });
+    expect((await send(origin)).status).not.toBe(421);
   });
 
   test('with --allow-host, a request with any other host name is answered with status 421', async () => {
@@ -547,7 +572,11 @@ describe('the connection', () => {
     },
   );
 
-  test('a body that is not JSON is streamed to the server', async () => {
+  test.each([
+    ['one in chunks', {}],
+    ['one of a known length', { 'Content-Length': '20000001' }],
+    ['one of a length that Connection names', { 'Content-Length': '20000001', Connection: 'content-length' }],
+  ])('a body that is not JSON is streamed to the server: %s', async (_, headers: Record<string, string>) => {
     const [began, begins] = gate();
     let size = 0;
     await using upstream = await byHand(async (request, response) => {
@@ -558,7 +587,7 @@ describe('the connection', () => {
       response.end();
     });
     await using proxy = proxyFor(upstream.origin, ['--no-principal']);
-    const request = httpRequest(await proxy.origin(), { method: 'PUT' });
+    const request = httpRequest(await proxy.origin(), { method: 'PUT', headers });
     const answered = once(request, 'response');
     request.write('x');
     await began;
@@ -566,6 +595,26 @@ describe('the connection', () => {
     const [response] = await answered;
     expect(response.statusCode).toBe(200);
     expect(size).toBe(20_000_001);
+  });
+
+  test('a client that does not read its answer is disconnected', async () => {
+    const [answered, answers] = gate();
+    await using upstream = await byHand((request, response) => {
+      request.resume();
+      response
+        .writeHead(200, json)
+        .end(JSON.stringify({ jsonrpc: '2.0', id: 1, result: 'x'.repeat(20_000_000) }), answers);
+    });
+    const times = ['--response-timeout', '1', '--idle-timeout', '1', '--grace', '3600'];
+    await using proxy = proxyFor(upstream.origin, ['--no-principal', ...times]);
+    const request = httpRequest(await proxy.origin(), { method: 'POST', headers: json });
+    request.on('response', (response) => response.pause()).on('error', () => undefined);
+    request.end(ask('a'));
+    await answered;
+    // It ends when no request is in progress.
+    proxy.child.kill('SIGTERM');
+    expect(await proxy.ended).toBe(0);
+    request.destroy();
   });
 
   test('a client that disconnects ends the request to the server', async () => {
@@ -701,6 +750,28 @@ describe('the process', () => {
     const { status, body } = await send(`${health}/readyz`);
     expect({ ...JSON.parse(body), status }).toMatchObject({ status: 200, ready: true, canSeal: true });
     expect(await send(`${health}/`)).toMatchObject({ status: 404 });
+  });
+
+  const unwritable = existsSync('/dev/full') ? [['stderr', 'is on a full disk'] as const] : [];
+  test.each([
+    ['stdout', 'has no reader any more'] as const,
+    ['stderr', 'has no reader any more'] as const,
+    ...unwritable,
+  ])('a proxy answers requests if its %s %s', async (name, trouble) => {
+    const args = ['--upstream', server.origin, '--audience', 'desk', '--no-principal'];
+    const more = name === 'stdout' ? ['--json'] : [];
+    const stderr = trouble === 'is on a full disk' ? openSync('/dev/full', 'w') : 'pipe';
+    const child = spawn(process.execPath, [MAIN, 'proxy', ...args, ...more], {
+      cwd: project.cwd,
+      stdio: ['ignore', 'pipe', stderr],
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const [line] = await once(Object(child.stdout).setEncoding('utf8'), 'data');
+    const origin = String(/(?:"url":"| at )(http:[^" ]+)/.exec(String(line))?.[1]);
+    child[name]?.destroy();
+    // A failure, which is printed.
+    const forged = { method: 'POST', headers: json, body: '{"method":"tools/call","n":NaN}' };
+    for (let count = 0; count < 5; count += 1) expect(await send(origin, forged)).toMatchObject({ status: 400 });
   });
 
   test('fails with cannot-listen for a port in use', async () => {

@@ -4,6 +4,7 @@ import { Failure } from './failure.ts';
 import { failureCodeOf, lineOf, sectionOn } from './foreign-error.ts';
 import { createProgram } from './program.ts';
 import { quietStartNotices } from './terminal/progress.ts';
+import { isServer } from './terminal/until-stopped.ts';
 import { visibleLine } from './terminal/visible.ts';
 import { MISTAKES, UsageError } from './usage-error.ts';
 
@@ -12,10 +13,12 @@ const MAX_EXIT_DELAY_MS = 2_000;
 
 /** Runs the command of this process, reports its failure, and sets the exit code. */
 export async function runCommandLine(): Promise<void> {
-  // The reader of a pipe may stop early, as in `sealring status | head`.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
-  });
+  // The reader of a pipe may stop early, as in `sealring status | head`. A server outlives its log, whose disk may be full.
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE' && !isServer()) throw error;
+    });
+  }
   quietStartNotices();
   try {
     await createProgram().parseAsync();

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-import { stopSignal } from './terminal/until-stopped.ts';
+import { isServer, stopSignal } from './terminal/until-stopped.ts';
 
 // Before the other modules are loaded, which takes most of the start.
-if (['keeper', 'proxy'].includes(process.argv[2] ?? '')) stopSignal();
+if (isServer()) stopSignal();
 const { runCommandLine } = await import('./command-line.ts');
 await runCommandLine();

@@ -15,7 +15,8 @@ export interface MemberHealth {
   readonly canUnseal: boolean;
   /** Seconds. */
   readonly sealRemaining: number;
-  readonly kmsCheckAge: number;
+  /** Seconds; undefined if it is not exported: 0 would be a check that has just passed. */
+  readonly kmsCheckAge: number | undefined;
   /** The metric `sealring.ring.sealing_key.fingerprint`; 0 for no key. */
   readonly fingerprint: number;
   /** Kinds of problems that need an operator. */
@@ -49,14 +50,15 @@ function healthOf(own: readonly Sample[]): MemberHealth | undefined {
     .find(({ value }) => value === 1)
     ?.labels.get('sealring_status');
   if (status === undefined) return undefined;
-  const gauge = (name: string): number => named(own, name)[0]?.value ?? 0;
+  const exported = (name: string): number | undefined => named(own, name)[0]?.value;
+  const gauge = (name: string): number => exported(name) ?? 0;
   return {
     status,
     ready: gauge('sealring_codec_ready') === 1,
     canSeal: gauge('sealring_codec_can_seal') === 1,
     canUnseal: gauge('sealring_codec_can_unseal') === 1,
     sealRemaining: gauge('sealring_codec_seal_remaining'),
-    kmsCheckAge: gauge('sealring_codec_kms_check_age'),
+    kmsCheckAge: exported('sealring_codec_kms_check_age'),
     fingerprint: gauge('sealring_ring_sealing_key_fingerprint'),
     problems: problemsIn(own),
   };

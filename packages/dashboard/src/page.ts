@@ -165,7 +165,7 @@ function membersOf({ members, keys }: View): Html {
       const status = statusOf(member);
       return health === undefined
         ? html`<tr><td>${name}</td><td class="away" data-label="status" colspan="5">${failure ?? 'exports no metrics of this ring'}</td></tr>`
-        : html`<tr><td>${name}</td><td class="${status}" data-label="status">${status}${health.ready ? '' : ', not ready'}${health.problems.length === 0 ? '' : `: ${health.problems.join(', ')}`}</td><td data-label="seals with">${health.canSeal ? keyOf(health.fingerprint) : html`<span class="failing">does not seal</span>`}</td><td data-label="unseals">${health.canUnseal ? 'yes' : html`<span class="failing">no</span>`}</td><td class="number" data-label="last KMS check">${span(health.kmsCheckAge)} ago</td><td class="number" data-label="seals without KMS and store">${span(health.sealRemaining)}</td></tr>`;
+        : html`<tr><td>${name}</td><td class="${status}" data-label="status">${status}${health.ready ? '' : ', not ready'}${health.problems.length === 0 ? '' : `: ${health.problems.join(', ')}`}</td><td data-label="seals with">${health.canSeal ? keyOf(health.fingerprint) : html`<span class="failing">does not seal</span>`}</td><td data-label="unseals">${health.canUnseal ? 'yes' : html`<span class="failing">no</span>`}</td><td class="number" data-label="last KMS check">${health.kmsCheckAge === undefined ? 'unknown' : `${span(health.kmsCheckAge)} ago`}</td><td class="number" data-label="seals without KMS and store">${span(health.sealRemaining)}</td></tr>`;
     },
   )}</tbody></table></section>`;
 }

@@ -30,7 +30,9 @@ function sampleOf(line: string): Sample | undefined {
   const [, name, labelText = '', valueText] = SAMPLE.exec(line) ?? [];
   const labels = labelsOf(labelText);
   const value = Number(valueText);
-  return name === undefined || labels === undefined || !Number.isFinite(value) ? undefined : { name, labels, value };
+  // Sums of larger numbers could be infinite, and their differences would be none.
+  const isNumber = Math.abs(value) <= Number.MAX_SAFE_INTEGER;
+  return name === undefined || labels === undefined || !isNumber ? undefined : { name, labels, value };
 }
 
 function labelsOf(text: string): ReadonlyMap<string, string> | undefined {

@@ -43,7 +43,8 @@ export async function servePage(host: string, port: number, page: ServedPage): P
 
 /** Whether only this machine can reach the host. */
 export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+  const address = host.replace(/^::ffff:/, '');
+  return host === 'localhost' || host === '::1' || (isIP(address) === 4 && address.startsWith('127.'));
 }
 
 function answer(request: IncomingMessage, response: ServerResponse, host: string, page: ServedPage): void {

@@ -139,7 +139,7 @@ describe('the page', () => {
             fingerprint: 8,
             sealRemaining: 60,
           }),
-          member('c', { canSeal: false, canUnseal: false }),
+          member('c', { canSeal: false, canUnseal: false, kmsCheckAge: undefined }),
           member('d', { fingerprint: 0, kmsCheckAge: 120 }),
           member('e', {}, 'timed out'),
           member('f', null),
@@ -148,7 +148,7 @@ describe('the page', () => {
       '| Members | member | status | seals with | unseals | last KMS check | seals without KMS and store ' +
         '| a | ok | k1 | yes | 30 s ago | 1 h ' +
         '| b | degraded, not ready: one, two | another key | yes | 30 s ago | 1 min ' +
-        '| c | ok | does not seal | no | 30 s ago | 1 h ' +
+        '| c | ok | does not seal | no | unknown | 1 h ' +
         '| d | ok | none | yes | 2 min ago | 1 h ' +
         '| e | timed out | f | exports no metrics of this ring |',
     ],

@@ -51,14 +51,14 @@ describe('the report of a member', () => {
     });
   });
 
-  test('metrics that are not exported count as 0, and without a status there is no health', () => {
+  test('metrics that are not exported count as 0, the age of the KMS check is then unknown, and without a status there is no health', () => {
     expect(reported(metric('codec_status', 1, { sealring_status: 'ok' }), metric('codec_ready', 0)).health).toEqual({
       status: 'ok',
       ready: false,
       canSeal: false,
       canUnseal: false,
       sealRemaining: 0,
-      kmsCheckAge: 0,
+      kmsCheckAge: undefined,
       fingerprint: 0,
       problems: [],
     });
@@ -250,8 +250,10 @@ test.each([
   ['::1', true],
   ['127.0.0.1', true],
   ['127.9.9.9', true],
+  ['::ffff:127.0.0.1', true],
   ['127.evil.example', false],
   ['10.127.0.1', false],
+  ['::ffff:10.0.0.1', false],
   ['0.0.0.0', false],
   ['::', false],
 ])('only this machine can reach %s: %s', (host, isOnly) => {

@@ -14,13 +14,18 @@ sealring_b{x="1",y="a \\"b\\" \\\\ \\n c"} 2.5e3 1700000000
 sealring_c{x=1} 3
 sealring_d{x="1"
 sealring_e NaN
+sealring_e +Inf
+sealring_e 1.7e308
+sealring_e -9007199254740992
 other_f 4
 sealring_g{} 5
+sealring_h -9007199254740991
 `;
     expect(readSamples(page).map(({ name, labels, value }) => [name, Object.fromEntries(labels), value])).toEqual([
       ['sealring_a', {}, 1],
       ['sealring_b', { x: '1', y: 'a "b" \\ \n c' }, 2_500],
       ['sealring_g', {}, 5],
+      ['sealring_h', {}, -9_007_199_254_740_991],
     ]);
   });
 

@@ -83,12 +83,18 @@ function outcomeOf(message: unknown, status: number): Outcome {
   if (BUSY.includes(status) || (result === undefined && !isRefusal)) {
     throw new Failure('not-probed', `the server did not answer in MCP (HTTP status ${status})`);
   }
-  if (error !== undefined) return { kind: 'refused', why: `JSON-RPC error ${String(member(error, 'code'))}` };
+  if (error !== undefined) return { kind: 'refused', why: `JSON-RPC error ${codeOf(error)}` };
   if (result === undefined) return { kind: 'refused', why: `HTTP status ${status}` };
   if (member(result, 'resultType') === 'input_required') {
     return { kind: 'asked', questions: member(result, 'inputRequests'), state: member(result, 'requestState') };
   }
   return { kind: 'done', isError: member(result, 'isError') === true };
+}
+
+/** A text would be printed: it could hide or forge lines of the report on a terminal. */
+function codeOf(error: unknown): string {
+  const code = member(error, 'code');
+  return typeof code === 'number' ? String(code) : 'without a code';
 }
 
 /** The message with this id; undefined if the server sent none. */

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { isIP } from 'node:net';
+import { type AddressInfo, isIP } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
@@ -22,10 +22,12 @@ export interface ListenerOptions {
   readonly origin: string;
   readonly host: string;
   /**
-   * Host names that requests may have. If empty: the names of this machine if `host` is a loopback address, otherwise
+   * Host names that requests may have. If empty: the names of this machine if only this machine can reach it, otherwise
    * any name.
    */
   readonly allowedHosts: readonly string[];
+  /** Longest time in which a client with a request neither sends nor reads anything. Milliseconds. */
+  readonly stalledMs: number;
   /** Headers of which a request may have one value. */
   readonly singleHeaders: readonly string[];
   readonly handler: (request: Request, exchange: Exchange) => Promise<Response>;
@@ -37,18 +39,26 @@ export interface ListenerOptions {
 export class Listener {
   readonly #options: ListenerOptions;
   readonly #server: Server;
+  #isLocal = true;
   #isStopping = false;
 
   constructor(options: ListenerOptions) {
     this.#options = options;
     this.#server = createServer((incoming, outgoing) => void this.#serve(incoming, outgoing));
     this.#server.headersTimeout = HEADERS_MS;
+    // No limit besides their size: Node.js 20 leaves out headers after the first thousand, a second value of one among them.
+    this.#server.maxHeadersCount = 0;
     this.#server.keepAliveTimeout = KEEP_ALIVE_MS;
+    // A client that does not read keeps its whole answer in memory.
+    this.#server.timeout = options.stalledMs;
   }
 
   /** @returns the address. @throws {Failure} if it cannot listen. */
   async listen(port: number): Promise<string> {
-    return await listening(this.#server, this.#options.host, port);
+    const url = await listening(this.#server, this.#options.host, port);
+    // Not by `host`, which may be any name or spelling of an address.
+    this.#isLocal = isLoopback((this.#server.address() as AddressInfo).address);
+    return url;
   }
 
   /** Stops accepting connections, waits for the requests in progress, and ends them after `graceMs`. */
@@ -80,7 +90,7 @@ export class Listener {
     try {
       const { headers, socket } = incoming;
       const hop = { address: socket.remoteAddress, host: headers.host };
-      return await this.#options.handler(request, { signal, hasLength: headers['content-length'] !== undefined, hop });
+      return await this.#options.handler(request, { signal, hasLength: request.headers.has('content-length'), hop });
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;
       this.#options.onFailure(error.message);
@@ -93,7 +103,9 @@ export class Listener {
 
   #refusal({ headers, rawHeaders }: IncomingMessage): Response | undefined {
     const { host, allowedHosts, singleHeaders } = this.#options;
-    if (!isAllowed(headers.host, host, allowedHosts)) return plain(421, 'the host name of the request is not allowed');
+    const ofThisMachine = this.#isLocal ? ['localhost', host] : undefined;
+    if (!isAllowed(headers.host, allowedHosts, ofThisMachine))
+      return plain(421, 'the host name of the request is not allowed');
     const twice = singleHeaders.find((name) => valuesOf(rawHeaders, name) > 1);
     return twice === undefined ? undefined : plain(400, `the header ${twice} has more than one value`);
   }
@@ -103,10 +115,15 @@ export class Listener {
  * Prevents DNS rebinding: if an attacker's name points to this machine, the Host header has that name, and the attacker's
  * pages could call the server. The upstream server cannot check it: it gets its own name.
  */
-function isAllowed(header: string | undefined, host: string, allowed: readonly string[]): boolean {
+function isAllowed(
+  header: string | undefined,
+  allowed: readonly string[],
+  ofThisMachine: readonly string[] | undefined,
+): boolean {
   const name = hostnameOf(header);
-  if (allowed.length > 0) return allowed.some((one) => one.toLowerCase() === name);
-  return !isLoopback(host) || name === 'localhost' || isIP(name) !== 0;
+  const isIn = (names: readonly string[]): boolean => names.some((one) => one.toLowerCase() === name);
+  if (allowed.length > 0) return isIn(allowed);
+  return ofThisMachine === undefined || isIn(ofThisMachine) || isIP(name) !== 0;
 }
 
 function hostnameOf(header = ''): string {

@@ -81,13 +81,15 @@ async function serve(
   options: ProxyOptions,
   { stop, report }: Running,
 ): Promise<void> {
-  const { principal, host, allowedHosts } = options;
-  const upstream = new Upstream(options.upstream, options.timeouts);
+  const { principal, host, allowedHosts, timeouts } = options;
+  const upstream = new Upstream(options.upstream, timeouts);
   try {
     const listener = new Listener({
       origin: options.upstream.origin,
       host,
       allowedHosts,
+      // A client waits for the upstream server as long as the proxy does.
+      stalledMs: timeouts.responseMs + timeouts.idleMs,
       singleHeaders: ['host', 'authorization', ...(principal === null ? [] : [principal.header])],
       handler: protectedBy(mcp, sealing, upstream, options, report),
       onFailure: (message) => report({ event: 'failure', message }),

@@ -1,5 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
+/** Whether the command of this process serves others until it is stopped. */
+export function isServer(): boolean {
+  return ['keeper', 'proxy'].includes(process.argv[2] ?? '');
+}
+
 let stop: AbortSignal | undefined;
 
 /**

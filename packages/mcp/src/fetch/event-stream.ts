@@ -1,4 +1,5 @@
 import { parseExactly, printExactly } from './exact-json.ts';
+import { GatheredBytes } from './gathered-bytes.ts';
 import { mayHaveState } from './lenient-reading.ts';
 
 const LINE_FEED = 0x0a;
@@ -40,30 +41,31 @@ export function rewriteEvents(rewriting: Rewriting): TransformStream<Uint8Array,
 
 /** Divides a stream into events, each with the blank line that ends it. */
 class EventSplitter {
-  #parts: Uint8Array[] = [];
+  #gathered = new GatheredBytes();
   #isLineEmpty = true;
   #isAfterReturn = false;
-  pending = 0;
+
+  get pending(): number {
+    return this.#gathered.size;
+  }
 
   push(chunk: Uint8Array): Uint8Array[] {
     const events: Uint8Array[] = [];
     let start = 0;
     for (let at = 0; at < chunk.byteLength; at += 1) {
       if (!this.#endsEvent(chunk[at])) continue;
-      this.#parts.push(chunk.subarray(start, at + 1));
+      this.#gathered.add(chunk.subarray(start, at + 1));
       events.push(this.rest());
       start = at + 1;
     }
-    this.#parts.push(chunk.subarray(start));
-    this.pending += chunk.byteLength - start;
+    this.#gathered.add(chunk.subarray(start));
     return events;
   }
 
   rest(): Uint8Array {
-    const event = Buffer.concat(this.#parts);
-    this.#parts = [];
-    this.pending = 0;
-    return event;
+    const { bytes } = this.#gathered;
+    this.#gathered = new GatheredBytes();
+    return bytes;
   }
 
   #endsEvent(byte: number | undefined): boolean {

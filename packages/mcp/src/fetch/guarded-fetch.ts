@@ -5,6 +5,7 @@ import { ownMember } from '../shared/own-member.ts';
 import { Call, carrierMethodOf, carriesState, hasId, isRpc, messagesIn } from './call.ts';
 import { rewriteEvents } from './event-stream.ts';
 import { parseExactly, printExactly } from './exact-json.ts';
+import { GatheredBytes } from './gathered-bytes.ts';
 import { isMisleading, mayHaveState } from './lenient-reading.ts';
 import { type RefusedBody, readRequestBody, refusedEncoding, withBody, withMessage } from './request-body.ts';
 
@@ -187,12 +188,10 @@ function withAnswer(response: Response, body: ReadableStream<Uint8Array> | strin
 }
 
 async function readWithin(body: ReadableStream<Uint8Array>, maxBytes: number): Promise<Uint8Array | undefined> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
+  const read = new GatheredBytes();
   for await (const chunk of body) {
-    chunks.push(chunk);
-    size += chunk.byteLength;
-    if (size > maxBytes) return undefined;
+    read.add(chunk);
+    if (read.size > maxBytes) return undefined;
   }
-  return Buffer.concat(chunks);
+  return read.bytes;
 }

@@ -56,10 +56,15 @@ function resembles(key: string, lookalikes: Lookalikes): boolean {
   return name !== undefined && name !== key;
 }
 
+/** No spelling of a name is longer: NFKC makes no letter of several characters. */
+const LONGEST_SPELLING = 100;
+
 /** Go folds letters beyond ASCII too: U+017F is an `s`, and U+212A a `k`. */
 function folded(key: string): string {
-  const name = key.replace(/\0[^]*/, '').normalize('NFKC');
-  return name.toLowerCase().replaceAll(/[-_]/g, '');
+  const name = key.replace(/\0[^]*/, '');
+  // NFKC sorts accents, in a time that grows with the square of their number: hours for a request of some megabytes.
+  if (name.length > LONGEST_SPELLING) return name;
+  return name.normalize('NFKC').toLowerCase().replaceAll(/[-_]/g, '');
 }
 
 /**

@@ -1,4 +1,5 @@
 import { parseExactly } from './exact-json.ts';
+import { GatheredBytes } from './gathered-bytes.ts';
 import { mayBeCarrier } from './lenient-reading.ts';
 
 /** The first bytes of a message's JSON: `{`, `[`, and `/` or `#` of a comment. */
@@ -36,26 +37,24 @@ export async function readRequestBody(request: Request, maxBytes: number): Promi
   const encoding = refusedEncoding(request.headers);
   if (encoding !== undefined) return { kind: 'refused', status: 415, message: `Unsupported Media Type: ${encoding}` };
   const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader();
-  const read: Uint8Array[] = [];
-  let size = 0;
+  const read = new GatheredBytes();
   let isJson = false;
   for (;;) {
     const { done, value } = await reader.read();
     if (done) break;
-    read.push(value);
+    read.add(value);
     if (!isJson) {
       const first = value.find((byte) => byte > SPACE && !SKIPPED.has(byte));
       isJson = FIRST.includes(first ?? SPACE);
-      if (first !== undefined && !isJson) return { kind: 'other', request: withRest(request, read, reader) };
+      if (first !== undefined && !isJson) return { kind: 'other', request: withRest(request, read.bytes, reader) };
     }
-    size += value.byteLength;
-    if (size > maxBytes || (isJson && Number(request.headers.get('content-length')) > maxBytes)) {
+    if (read.size > maxBytes || (isJson && Number(request.headers.get('content-length')) > maxBytes)) {
       await reader.cancel();
       const message = `Payload Too Large: Request body must not exceed ${maxBytes} bytes`;
       return { kind: 'refused', status: 413, message };
     }
   }
-  const bytes = Buffer.concat(read);
+  const { bytes } = read;
   const text = new TextDecoder().decode(bytes);
   const isSuspect = mayBeCarrier(text);
   try {
@@ -79,14 +78,10 @@ export function withBody(request: Request, body: Uint8Array | string, headers: H
 }
 
 /** The same request with the part of its body that was read, and the rest as it comes. */
-function withRest(
-  request: Request,
-  read: readonly Uint8Array[],
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-): Request {
+function withRest(request: Request, read: Uint8Array, reader: ReadableStreamDefaultReader<Uint8Array>): Request {
   const body = new ReadableStream<Uint8Array>({
     start(controller) {
-      for (const chunk of read) controller.enqueue(chunk);
+      controller.enqueue(read);
     },
     async pull(controller) {
       const { done, value } = await reader.read();

@@ -57,6 +57,14 @@ describe('the lenient reader', () => {
   ])('another parser reads %j differently: %s', (message, misleading) => {
     expect(isMisleading(message)).toBe(misleading);
   });
+
+  test('a name of more than 100 characters is not folded, which could take hours, unless a zero character ends it before', () => {
+    const spelled = (length: number): string => `request${'-'.repeat(length - 12)}State`;
+    expect(isMisleading({ params: { [spelled(100)]: 'a' } })).toBe(true);
+    expect(isMisleading({ params: { [spelled(101)]: 'a' } })).toBe(false);
+    expect(isMisleading({ params: { [`requestState\0${'a'.repeat(100)}`]: 'a' } })).toBe(true);
+    expect(isMisleading({ params: { ['\u0300\u0316'.repeat(2_000_000)]: 'a' } })).toBe(false);
+  });
 });
 
 test.each<[string, string, string | undefined]>([
