@@ -102,6 +102,16 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
       for (const { wrapped } of made) names.add(wrapped.keyId);
     };
     expectNew(after);
+    if (trial.target.control?.disable !== undefined) {
+      const asked = await trial.create();
+      const [{ wrapped } = { wrapped: undefined }] = await trial.makeEach(asked);
+      await trial.whileChanged(['disable', 'enable'], async () => {
+        await trial.settle(() => asked.wrap(trial.dataKey(asked), OPTIONS), 'wrap');
+      });
+      const again = await trial.make(asked);
+      const isSame = again.wrapped.keyId === wrapped?.keyId;
+      expectThat(isSame, 'a wrap after disable and enable names another version than the one before');
+    }
     // Up to a version of two digits, which comes before one of one digit in the order of texts.
     const { rotate } = trial.control('rotate');
     for (const _ of trial.inTime(Array.from({ length: TWO_DIGITS }), 0, ROTATING_MS)) {

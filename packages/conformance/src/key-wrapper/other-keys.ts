@@ -124,6 +124,7 @@ function similarlyNamed(keyWrapper: KeyWrapper, wrapped: WrappedKey): readonly W
     `x${keyId}`,
     `x\n${keyId}`,
     ...separatedBy(keyId),
+    ...otherPlaces(keyId),
   ]);
 }
 
@@ -133,6 +134,14 @@ function similarlyNamed(keyWrapper: KeyWrapper, wrapped: WrappedKey): readonly W
  */
 function separatedBy(keyId: string): readonly string[] {
   return [...keyId.matchAll(/[^a-z0-9]/gi)].map(({ index }) => `${keyId.slice(0, index)}q${keyId.slice(index + 1)}`);
+}
+
+/** Names of KMS keys elsewhere: with another account, project or location. Regions of one key are not among them. */
+function otherPlaces(keyId: string): readonly string[] {
+  const parts = keyId.split('/');
+  return parts
+    .slice(0, -1)
+    .flatMap((part, i) => (/^[a-z]\w*-\w|^$/i.test(part) ? [] : [parts.with(i, `${part}q`).join('/')]));
 }
 
 /** Other spellings of a name that an adapter may accept: with a prefix, or with a different beginning. */

@@ -97,6 +97,11 @@ export const ROUND_TRIP_CHECKS: KeyWrapperChecks = {
     const [first] = keyWrappers as [KeyWrapper];
     const together = Array.from({ length: AT_ONCE }, () => trial.generate(first));
     for (const one of await Promise.all(together)) await look(first, one);
+    const options = { context: { ...CONTEXT, odd: ' \u00e9\tX ', 'Odd.Name': '' } };
+    const outcome = await trial.settle(() => first.wrap(trial.dataKey(first), options), 'wrap');
+    // A service may refuse such a context.
+    if ('value' in outcome)
+      await trial.expectOpens(first, await trial.generate(first, options), 'a generated one', options);
     const [example = new Uint8Array(0)] = seen;
     // Among several hundred bytes, a bit is constant by chance once in 2^400 runs.
     const all = seen.flatMap((one) => [...one]);

@@ -256,6 +256,8 @@ async function expectNotPadded(trial: RingStoreTrial, store: RingStore, first: s
 const SIMILAR: readonly string[] = [
   ...'{"a":1,"b":2}|{"b":2,"a":1}|{"a":1, "b":2}|{"a":1,"b":2}\n|{"a":1.0,"b":2}|{"A":1,"b":2}'.split('|'),
   ...'\u00e9|e\u0301|\\u00e9|\u01e9|\u00e8|\uff45|e|\u{1f600}|\u{1f601}'.split('|').map((text) => `{"a":"${text}"}`),
+  // Of equal hashes of 32 bits, as Java has them.
+  ...'Aa|BB|AaAa|BBBB'.split('|'),
   ...'\ufeff{"a":"e"}|one\ntwo\n|two\none\n|one\r\ntwo\r\n'.split('|'),
 ];
 
