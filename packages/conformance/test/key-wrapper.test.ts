@@ -168,17 +168,17 @@ describe('a sound key wrapper passes completely, with any seed', () => {
     expect(ids.filter((id) => !tried.some((result) => result.id === id))).toEqual([]);
   });
 
-  test('a run makes about fifteen hundred calls to a quick service, and two hundred and fifty more with control', async () => {
+  test('a run makes about nineteen hundred calls to a quick service, and two hundred and fifty more with control', async () => {
     let calls = 0;
     const ask: Steps['ask'] = (world, ...rest) => {
       calls += world.isReachable ? 1 : 0;
       return SOUND.ask(world, ...rest);
     };
     await runKeyWrapperConformance(zooTarget('counted', soundKeyWrapper({ ask }), { control: {} }));
-    expect(calls).toBeLessThan(1_650);
+    expect(calls).toBeLessThan(2_000);
     calls = 0;
     await runKeyWrapperConformance(zooTarget('counted', soundKeyWrapper({ ask })));
-    expect(calls).toBeLessThan(1_950);
+    expect(calls).toBeLessThan(2_300);
   });
 
   test('a changed KMS key is restored', async () => {

@@ -7,6 +7,18 @@ const LOOK_ALIKES: ReadonlyMap<string, string> = new Map(
   'AА aа cс eе oо OО pр xх -‐ 1１ _＿'.split(' ').map((pair) => [pair.charAt(0), pair.charAt(1)]),
 );
 
+/** Letters whose other case is a Latin letter. */
+const FOLDED: readonly (readonly [string, string])[] = [
+  ['s', '\u017f'],
+  ['k', '\u212a'],
+  ['i', '\u0131'],
+  ['i', '\u0130'],
+];
+
+/** Characters of ASCII that no token contains, and separators, which a decoder may take for each other. */
+const OTHER_CHARACTERS: readonly string[] = Array.from('^[]\\`{}|"\'<>()@#&*;,!?%+/');
+const SEPARATORS: readonly string[] = Array.from('-_.~:+/ ,|');
+
 /** Beginnings of tokens in an earlier format. */
 const PREFIXES: readonly string[] = ['', 'v0.', 'v1.', 'v2.', 'v1:', '1.', '0.', '$1$'];
 
@@ -52,6 +64,13 @@ export const CANONICAL_CHECKS: CodecChecks = {
     yield [token.replaceAll('+', '-').replaceAll('/', '_'), 'in the URL-safe alphabet'];
     yield [token.replace('-', '+'), 'with its first - as +'];
     yield [token.replace('_', '/'), 'with its first _ as /'];
+    // Decoders skip many of these, and a proxy may have changed others.
+    const [at, mark] = [token.length >> 1, /[-_.~:$]/g];
+    for (const char of OTHER_CHARACTERS) yield [replaced(token, at, char + token[at]), `with ${char} in its middle`];
+    for (const { index } of token.matchAll(mark)) {
+      for (const char of SEPARATORS) yield [replaced(token, index, char), `with "${char}" for character ${index}`];
+    }
+    for (const char of SEPARATORS) yield [token.replaceAll(mark, char), `with "${char}" for every separator`];
     for (const { bytes } of encodedParts(token)) {
       for (const encoding of ['hex', 'base64', 'base64url', 'latin1'] as const) {
         for (const prefix of PREFIXES) {
@@ -81,6 +100,12 @@ export const CANONICAL_CHECKS: CodecChecks = {
         [0xfee0, 'full width'],
       ] as const) {
         yield [replaced(token, at, String.fromCharCode(char.charCodeAt(0) + more)), `with character ${at} ${what}`];
+      }
+    }
+    // Regular expressions with the flags i and u take these for s, K and i.
+    for (const [char, folded] of FOLDED) {
+      for (const { index } of token.matchAll(new RegExp(char, 'gi'))) {
+        yield [replaced(token, index, folded), `with ${folded} for character ${index}`];
       }
     }
     yield [`${token}\u0301`, 'with a combining accent'];

@@ -7,7 +7,7 @@ import { loadTarget } from '../target-module.ts';
 import { builtIns, globalsNow, type LeftBehind, observe, patches } from './observe.ts';
 import { type FirstSeals, firstTokens, type Task } from './processes.ts';
 import { checkCodecTarget } from './target.ts';
-import { CodecTrial, useOnce } from './trial.ts';
+import { CodecTrial, useWhole } from './trial.ts';
 
 const [module = '', given = ''] = process.argv.slice(2);
 const task = JSON.parse(given) as Task;
@@ -27,7 +27,7 @@ async function probe(mark: string): Promise<LeftBehind> {
   const codec = await trial.create();
   putMark();
   try {
-    const left = observe(() => useOnce(codec), since);
+    const left = observe(() => useWhole(codec), since);
     return { ...left, globals: [...new Set([...left.globals, ...patches(before)])] };
   } finally {
     putMark();

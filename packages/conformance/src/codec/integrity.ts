@@ -7,9 +7,10 @@ import { answerOf, BUDGET_MS, type CodecChecks, tokenText } from './trial.ts';
 /** Lengths of key ids, versions, nonces, salts and tags. */
 const FIELDS: readonly number[] = [1, 2, 4, 8, 9, 12, 16, 18, 20, 24, 32, 48, 64];
 
-/** A long token cut after a chunk, without a chunk, or with two chunks swapped, at every possible offset. */
-function chunkings(token: string): readonly (() => string)[] {
-  return encodedParts(token).flatMap(({ bytes, put }) => {
+/** A long token cut after a chunk, without a chunk, or with two chunks swapped or replaced, at every possible offset. */
+function chunkings(token: string, other: string): readonly (() => string)[] {
+  const others = encodedParts(other);
+  return encodedParts(token).flatMap(({ bytes, put }, part) => {
     const made: (() => string)[] = [];
     const ends = new Set<number>();
     for (const piece of new Set(CHUNKS.flatMap((size) => CHUNK_EXTRA.map((more) => size + more)))) {
@@ -19,6 +20,8 @@ function chunkings(token: string): readonly (() => string)[] {
         const [head, tail] = [bytes.subarray(0, start), bytes.subarray(two)];
         const [first, second] = [bytes.subarray(start, one), bytes.subarray(one, two)];
         made.push(() => put(Buffer.concat([head, second, tail])));
+        const theirs = others[part]?.bytes.subarray(one, two);
+        if (theirs !== undefined) made.push(() => put(Buffer.concat([head, first, theirs, tail])));
         if (start % 4 === 1) made.push(() => put(Buffer.concat([head, second, first, tail])));
       }
     }
@@ -122,10 +125,10 @@ export const INTEGRITY_CHECKS: CodecChecks = {
       }
     }
     // Chunked authentication must also cover completeness and order.
-    const chunked = trial.seal(codec, trial.bytes(CHUNKED_BYTES));
-    const cuts = chunkings(chunked);
+    const [chunked, other] = [0, 1].map(() => trial.seal(codec, trial.bytes(CHUNKED_BYTES))) as [string, string];
+    const cuts = chunkings(chunked, other);
     for (const cut of trial.sample(cuts, () => trial.outcome(codec, trial.random.pick(cuts)()))) {
-      trial.refused(codec, cut(), `a token of ${chunked.length} characters with chunks removed or swapped`);
+      trial.refused(codec, cut(), `a token of ${chunked.length} characters with chunks removed, swapped or replaced`);
     }
     // Try payloads longer than a codec must accept, if this codec accepts them quickly.
     for (const length of [300_000, 1_100_000]) {
@@ -248,6 +251,12 @@ export const INTEGRITY_CHECKS: CodecChecks = {
       yield [token.replace(version, number), `with ${number} for ${version}`];
     }
     for (const { parts, separator } of divisions(token)) {
+      for (const [i, part] of parts.entries()) {
+        // Equal in so many bits.
+        for (const bits of /^\d{1,20}$/.test(part) ? [8n, 16n, 31n, 32n, 53n, 64n] : []) {
+          yield [parts.with(i, `${BigInt(part) + 2n ** bits}`).join(separator), `with 2^${bits} added to part ${i}`];
+        }
+      }
       const named = [...ALGORITHMS, ...rewritten(parts[0] ?? '')];
       for (const algorithm of named) {
         const others = parts.slice(1);

@@ -59,7 +59,9 @@ export const ISOLATION_CHECKS: CodecChecks = {
   },
   'CODEC-ROTATED-OPENS': async (trial) => {
     const [before, after] = [await trial.create(), await trial.createRotated()];
+    const twin = trial.supports.crossInstance ? await trial.createRotated() : after;
     for (let again = 0; again < 2; again++) {
+      comesBack(trial, twin, after, 'a token from after the rotation, of another instance,');
       comesBack(trial, before, after, 'a token from before the rotation');
       comesBack(trial, after, after, 'a token from after the rotation');
     }

@@ -1,6 +1,7 @@
 import type { RequestStateCodec } from '@sealring/core';
 import { xor } from '../bytes.ts';
 import { expectThat, NotApplicable } from '../requirement.ts';
+import { at } from './clock.ts';
 import { firstSeals, readFirstTokens } from './processes.ts';
 import { confidential, SEALING_MS } from './secrecy.ts';
 import { LONGEST_PAYLOAD } from './target.ts';
@@ -77,6 +78,7 @@ export const KEY_STREAM_CHECKS: CodecChecks = {
     await betweenInstances(trial);
     await betweenPayloads(trial);
     await betweenCalls(trial);
+    await atOneMoment(trial);
     return betweenProcesses(trial);
   },
 };
@@ -95,6 +97,24 @@ async function betweenInstances(trial: CodecTrial): Promise<void> {
     });
     const what = `two tokens, number ${ordinal + 1} of their codecs,`;
     expectThat(!sharedStream(sealed) && !overlappingStreams(sealed), `${what} share a key stream`);
+  }
+}
+
+/** The time of the system clock, which stands still, returns and is the same elsewhere, is no nonce. */
+async function atOneMoment(trial: CodecTrial): Promise<void> {
+  const codecs = [await trial.create(), await trial.create(), await trial.createPeerOrSelf()];
+  const now = Date.now();
+  for (const moments of [
+    [now, now],
+    [now, now + 1_000, now],
+  ]) {
+    const sealed = moments.flatMap((moment) =>
+      codecs.map((codec) => {
+        const payload = trial.bytes(STREAM_BYTES);
+        return { payload, token: at(moment, () => trial.seal(codec, payload)) };
+      }),
+    );
+    expectThat(!sharedStream(sealed), 'two tokens, sealed at the same time of the system clock, share a key stream');
   }
 }
 

@@ -1,4 +1,5 @@
 import childProcess from 'node:child_process';
+import dgram from 'node:dgram';
 import dns from 'node:dns';
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -20,6 +21,12 @@ export interface LeftBehind {
 /** Settings that may have changed before the first check, with the values that reveal it. */
 const ENVIRONMENT: Readonly<Record<string, string>> = { TZ: 'Etc/GMT+7', LANG: 'tlh', LC_ALL: 'tlh' };
 const EXIT_CODE = 3;
+
+/** Functions with an effect of objects that have many others. */
+const ONLY: ReadonlyMap<object, string> = new Map<object, string>([
+  [globalThis, 'fetch'],
+  [process, 'emitWarning'],
+]);
 
 /** Runs `use` twice and compares the process before and after. @param since - Globals before the module was loaded. */
 export function observe(use: () => void, since: ReadonlyMap<string, unknown> = globalsNow()): LeftBehind {
@@ -50,12 +57,13 @@ export function globalsNow(): ReadonlyMap<string, unknown> {
 function callsOf(use: () => void): readonly string[] {
   const called = new Set<string>();
   const restore: (() => void)[] = [];
-  const holders = { fs, 'fs.promises': fs.promises, child_process: childProcess, dns, net, globalThis };
+  const holders = { fs, 'fs.promises': fs.promises, child_process: childProcess, dgram, dns, net, process, globalThis };
   for (const [holder, object] of Object.entries(holders)) {
     for (const [name, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(object))) {
       const original: unknown = descriptor.value;
       const isOne = typeof original === 'function' && /^[a-z]/.test(name) && descriptor.configurable === true;
-      if (!isOne || (object === globalThis && name !== 'fetch')) continue;
+      const only = ONLY.get(object);
+      if (!isOne || (only !== undefined && name !== only)) continue;
       const value = function (this: unknown, ...given: unknown[]): unknown {
         called.add(`${holder}.${name}`);
         return Reflect.apply(original, this, given);

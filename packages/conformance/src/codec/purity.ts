@@ -8,7 +8,7 @@ import { encodings, reachableFrom } from '../secrets.ts';
 import { expectNoTimers, watchOutput } from '../watch.ts';
 import { builtIns, globalsNow, observe, patches } from './observe.ts';
 import { type ProbedCodec, probeModule } from './processes.ts';
-import { answerOf, type CodecChecks, type CodecTrial, useOnce } from './trial.ts';
+import { answerOf, type CodecChecks, type CodecTrial, useOnce, useWhole } from './trial.ts';
 
 const USES = 120;
 const FORGOTTEN = 16;
@@ -107,7 +107,7 @@ async function seenOf(trial: CodecTrial): Promise<ProbedCodec> {
   const left = observe(() => {
     const watched = watchOutput(false);
     try {
-      useOnce(codec);
+      useWhole(codec);
     } finally {
       watched.stop();
     }

@@ -11,10 +11,15 @@ import { BUDGET_MS, type CodecChecks, type CodecTrial, decodings, tokenText } fr
 const LONGEST_REASON = 32;
 /** The number of refusals: more than a codec that counts them would tolerate. */
 const MANY_REFUSALS = 2_000;
+/** More unknown keys than a codec would remember, and the bytes of a token that may name one. */
+const STRANGE_KEYS = 300;
+const NAMED_HEAD = 16;
 const TELLING_LENGTH = 12;
 /** Characters of a token that do not occur in a text by chance: after the prefix of all tokens, and alone. */
 const TELLING_CHARACTERS = 4;
 const TELLING_END = 6;
+/** Four bytes recur by chance once in 2^32. */
+const NAMED_BYTES = 4;
 /** Half of a key or more, as hex or base64. */
 const LONG_WORD = /[A-Za-z0-9+/_-]{22,}/g;
 
@@ -37,6 +42,21 @@ function damaged(token: string): readonly (readonly [string, string])[] {
     [swapped(token.length - 2), 'a token with another character near its end'],
     ['A'.repeat(token.length), 'a token with every character replaced by A'],
   ];
+}
+
+/** Whether the message or a member of a refusal has at least four bytes of a token, as text or encoded. */
+function namesPart(refusal: unknown, token: string): boolean {
+  const { message, stack: _, ...members } = Object(refusal) as Readonly<Record<string, unknown>>;
+  const words = [message, ...Object.values(members)].flatMap((said) =>
+    typeof said === 'string' ? (said.match(/[A-Za-z0-9+/_-]{6,}/g) ?? []) : [],
+  );
+  const parts = [Buffer.from(token, 'latin1'), ...decodings(token).map((bytes) => Buffer.from(bytes))];
+  return words.some(
+    (word) =>
+      [Buffer.from(word, 'base64'), Buffer.from(word, 'hex')]
+        .filter((bytes) => bytes.length >= NAMED_BYTES)
+        .some((bytes) => parts.some((part) => part.includes(bytes.subarray(0, NAMED_BYTES)))) || token.includes(word),
+  );
 }
 
 export const REFUSAL_CHECKS: CodecChecks = {
@@ -99,6 +119,18 @@ export const REFUSAL_CHECKS: CodecChecks = {
       const isAbbreviated = shown.texts.some((one) => pieces.some((piece) => one.includes(piece)));
       expectThat(!isShown && !isAbbreviated, `the refusal of ${what} repeats it`);
     }
+    // What two services have in common, such as a version, is not secret either.
+    const stranger = await trial.createStranger();
+    for (const length of [0, 24, 200]) {
+      const token = trial.seal(stranger, trial.bytes(length));
+      const outcome = trial.outcome(codec, token);
+      const own = Array.from(good).findIndex((char, i) => char !== token[i]);
+      const isNamed = 'refusal' in outcome && namesPart(outcome.refusal, token.slice(own));
+      expectThat(
+        !isNamed,
+        'the message for a token of another service repeats a part of it, such as the name of a key',
+      );
+    }
   },
   'CODEC-REFUSAL-REASON': async (trial) => {
     const codec = await trial.create();
@@ -127,10 +159,24 @@ export const REFUSAL_CHECKS: CodecChecks = {
     for (let i = 0; i < MANY_REFUSALS && performance.now() < until; i++) {
       trial.outcome(codec, bad[i % bad.length]?.[0]);
     }
-    trial.expectPayload(codec, good, payload, `a valid token, after ${MANY_REFUSALS} refusals,`);
+    for (const token of strangeKeys(trial, good)) trial.outcome(codec, token);
+    trial.expectPayload(codec, good, payload, 'a valid token, after many refusals');
     trial.expectPayload(codec, trial.seal(codec, payload), payload, 'a token sealed after refusals');
   },
 };
+
+/** Tokens that name keys which nobody has, by the first bytes of a part or by a whole part. */
+function* strangeKeys(trial: CodecTrial, token: string): Generator<string> {
+  for (let i = 0; i < STRANGE_KEYS; i++) {
+    for (const { bytes, put } of encodedParts(token)) {
+      const head = trial.random.bytes(Math.min(NAMED_HEAD, bytes.length));
+      yield put(Buffer.concat([head, bytes.subarray(head.length)]));
+      yield put(trial.random.bytes(bytes.length));
+      // After a version.
+      yield put(Buffer.concat([bytes.subarray(0, 1), head, bytes.subarray(head.length + 1)]));
+    }
+  }
+}
 
 /** Values of JSON without members. */
 const ENCODED_VALUES: readonly string[] = 'null [] {} true 1 ""'

@@ -21,6 +21,10 @@ export const CODEC_TABLE: RequirementTable = {
   'CODEC-ANY-ORDER': must('Tokens can be unsealed in any order, more than once, and after many later seals.'),
   'CODEC-ROUNDTRIP-BYTES': must('unseal returns exactly the bytes that were passed to seal, for any bytes.'),
   'CODEC-ROUNDTRIP-VIEW': must('seal reads a view of a larger buffer only within its bounds.'),
+  'CODEC-ROUNDTRIP-REALM': should(
+    'seal accepts shared memory, and a Uint8Array of another realm, as in some test runners.',
+    KIT,
+  ),
   'CODEC-CALLERS-BUFFER': must('seal does not modify its input buffer or read it after returning.'),
   'CODEC-OWN-RESULT': must('The caller may overwrite the bytes that unseal returns without side effects.'),
   'CODEC-NOT-KEPT': must('seal keeps neither its payload nor a visible copy of it.', NOT_KEPT),
@@ -88,4 +92,10 @@ export const CODEC_TABLE: RequirementTable = {
   'CODEC-CLOSES': must('Closing an instance of the target completes.', KIT),
   'CODEC-WORKERS': must('Codecs in worker threads of one process do not interfere with each other.', KIT),
   'CODEC-TIMING': should('The duration of a refusal does not reveal which byte of the tag is wrong.', KIT),
+  // Last: a codec may react to another time with new keys.
+  'CODEC-CLOCK-SKEW': should('A token unseals at a peer whose clock is a minute ahead or behind.', CONTRACT),
+  'CODEC-AGE': should(
+    'A token unseals ten minutes after it was sealed.',
+    'RequestStateSecurity of the MCP Python SDK 2.3.0: ttl',
+  ),
 };

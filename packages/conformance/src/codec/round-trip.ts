@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { runInNewContext } from 'node:vm';
 import { gzipSync } from 'node:zlib';
 import type { RequestStateCodec } from '@sealring/core';
 import { assert as assertProperty, property as forAll, uint8Array } from 'fast-check';
@@ -104,6 +105,15 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
       trial.expectPayload(codec, trial.seal(codec, view), view, `a view of ${bytesText(view)}`);
     }
   },
+  'CODEC-ROUNDTRIP-REALM': async (trial) => {
+    const codec = await trial.create();
+    const payload = trial.bytes(24);
+    const shared = new Uint8Array(new SharedArrayBuffer(payload.length));
+    shared.set(payload);
+    trial.expectPayload(codec, trial.seal(codec, shared), payload, 'shared memory');
+    const foreign = runInNewContext('Uint8Array.from(bytes)', { bytes: payload }) as Uint8Array;
+    trial.expectPayload(codec, trial.seal(codec, foreign), payload, 'a Uint8Array of another realm');
+  },
   'CODEC-CALLERS-BUFFER': async (trial) => {
     const codec = await trial.create();
     for (const length of [24, 64, 5_000, LONGEST_PAYLOAD].filter((one) => one <= trial.supports.maxPayloadBytes)) {
@@ -155,9 +165,12 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
     const codec = await trial.create();
     const declared = maxPayloadBytes < LONGEST_PAYLOAD ? [0, 1, 1_024].map((more) => maxPayloadBytes + more) : [];
     const until = performance.now() + LONG_MS;
-    for (const length of [...declared, ...LONGER]) {
+    const long = [...declared, ...LONGER].map((length) => trial.random.bytes(length));
+    // Compressed, these are short.
+    const compressible = declared.slice(1).map((length) => new Uint8Array(length));
+    for (const payload of [...compressible, ...long]) {
       if (performance.now() > until) return;
-      const payload = trial.random.bytes(length);
+      const { length } = payload;
       const before = Uint8Array.from(payload);
       let token: string | undefined;
       try {
@@ -166,7 +179,17 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
         if (length <= Math.min(maxPayloadBytes, LONGEST_PAYLOAD)) throw error;
       }
       expectThat(sameBytes(payload, before), `seal modified its ${length} input bytes`);
-      if (token === undefined) continue;
+      if (token === undefined) {
+        // Nothing of the refused payload may be left.
+        const short = trial.bytes(SHORT_BYTES);
+        trial.expectPayload(
+          codec,
+          trial.seal(codec, short),
+          short,
+          `the token sealed after ${length} bytes were refused`,
+        );
+        continue;
+      }
       if (length > maxPayloadBytes) throw new Finding(`${length} bytes were sealed as ${tokenText(token)}`);
       // Beyond the required length, a codec may return the whole payload or refuse it, but not a part.
       if (length > LONGEST_PAYLOAD && 'refusal' in trial.outcome(codec, token)) continue;

@@ -4,6 +4,7 @@ import type { ConformanceReport, Requirement } from '../requirement.ts';
 import { type Suite, suiteOf } from '../run.ts';
 import type { TestRunner } from '../runner.ts';
 import { CANONICAL_CHECKS } from './canonical.ts';
+import { CLOCK_CHECKS } from './clock.ts';
 import { FORGERY_CHECKS } from './forgeries.ts';
 import { INTEGRITY_CHECKS } from './integrity.ts';
 import { ISOLATION_CHECKS, WORKER_CHECKS } from './isolation.ts';
@@ -21,6 +22,7 @@ import { type CodecChecks, CodecTrial } from './trial.ts';
 export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
   'CODEC-SYNCHRONOUS': 'the kit waits for every answer',
   'CODEC-ROUNDTRIP-VIEW': 'the program creates the buffer that it seals',
+  'CODEC-ROUNDTRIP-REALM': 'the program creates the buffer that it seals',
   'CODEC-CALLERS-BUFFER': 'the program creates the buffer that it seals',
   'CODEC-OWN-RESULT': 'only a copy of the bytes arrives here',
   'CODEC-NOT-KEPT': 'the program creates the buffer that it seals',
@@ -35,6 +37,8 @@ export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
   'CODEC-NO-GLOBALS': 'they are in another process',
   'CODEC-NO-EXIT': 'every requirement reports a program that ends',
   'CODEC-TIMING': 'the pipe takes longer than the refusal',
+  'CODEC-CLOCK-SKEW': 'the program has the clock of its machine',
+  'CODEC-AGE': 'the program has the clock of its machine',
 };
 
 const CODEC_CHECKS: CodecChecks = {
@@ -51,6 +55,7 @@ const CODEC_CHECKS: CodecChecks = {
   ...PURITY_CHECKS,
   ...WORKER_CHECKS,
   ...TIMING_CHECKS,
+  ...CLOCK_CHECKS,
 };
 
 /** Options of the codec suite. */

@@ -4,7 +4,7 @@ import { sameBytes } from '../bytes.ts';
 import { type Checks, expectThat, Finding, NotApplicable } from '../requirement.ts';
 import { describeThrown, isThenable, kindOf } from '../thrown.ts';
 import { Trial } from '../trial.ts';
-import type { CodecSupport, CodecTarget } from './target.ts';
+import { type CodecSupport, type CodecTarget, LONGEST_PAYLOAD } from './target.ts';
 
 export type CodecChecks = Checks<CodecTrial>;
 
@@ -188,6 +188,15 @@ export function useOnce(codec: RequestStateCodec): void {
   const token = answerOf(() => codec.seal(new TextEncoder().encode('state')));
   answerOf(() => codec.unseal(token as string));
   answerOf(() => codec.unseal(`${String(token)}A`));
+}
+
+/** The same, with long payloads too. */
+export function useWhole(codec: RequestStateCodec): void {
+  useOnce(codec);
+  for (const length of [1_000, LONGEST_PAYLOAD]) {
+    const token = answerOf(() => codec.seal(new Uint8Array(length)));
+    answerOf(() => codec.unseal(token as string));
+  }
 }
 
 export function answerOf(call: () => unknown): unknown {

@@ -43,6 +43,17 @@ export const ESCAPED_CONTEXTS: readonly Alike[] = [
   return [what, { [`${name}${after}x${between}${next}`]: 'x' }, { [`${name}\\`]: 'x\\', [next]: 'x' }];
 });
 
+/** Two separators in one value, of which only the first may be escaped. */
+export const TWICE_SEPARATED: readonly Alike[] = [
+  [';', '='],
+  [',', ':'],
+  ['&', '='],
+].map(([between, after], i): Alike => {
+  const [name, next] = [`z${i}`, `z${i}z`];
+  const what = `with a second ${JSON.stringify(between)} in a value that looks like the end of its member`;
+  return [what, { [name]: `1${between}2${between}${next}${after}3` }, { [name]: `1${between}2`, [next]: '3' }];
+});
+
 /** Characters that an adapter may normalize, trim or truncate to one byte. */
 const ALIKE_VALUES: readonly Alike[] = [
   ['with a space after a value', { c1: 'x' }, { c1: 'x ' }],
@@ -77,6 +88,9 @@ const ALIKE_VALUES: readonly Alike[] = [
   ['with a backslash and n for a newline', { f5: '\n' }, { f5: '\\n' }],
   ['with letters whose sum is equal', { f6: 'bb' }, { f6: 'ac' }],
   ['with letters in another order', { f7: 'ab' }, { f7: 'ba' }],
+  ['with a date in another form', { f9: '2026-01-02T03:04:05Z' }, { f9: '2026-01-02T03:04:05.000Z' }],
+  ['without the control characters of a value', { h1: 'x\u0001\u0008\u001b\u007f' }, { h1: 'x' }],
+  ['without a tab in a value', { h2: 'x\ty' }, { h2: 'xy' }],
   ['with an ampersand that is encoded', { f8: '&' }, { f8: '&amp;' }],
   ...['.:', '._', '-_', '/.', '/-', '/:', ' _', '/\\'].map(
     ([one, other], i): Alike => [
@@ -101,6 +115,11 @@ const LONG = 1_000;
 
 /** Values and names that an adapter may truncate. */
 export const CUT_CONTEXTS: readonly Alike[] = [
+  [
+    'with another character in the middle of 3 000',
+    { l7: `${'x'.repeat(1_500)}1${'x'.repeat(1_499)}` },
+    { l7: `${'x'.repeat(1_500)}2${'x'.repeat(1_499)}` },
+  ],
   ...[LONG - 1, LONG / 2, 300].map((place): Alike => {
     const valueOf = (char: string): string => 'x'.repeat(place) + char + 'x'.repeat(LONG - place - 1);
     const name = `at${place}`;
@@ -129,8 +148,14 @@ export const WRAPPED_LENGTHS: readonly Alike[] = [
   ['whose lengths are equal modulo 256', { lm: `x\u007f${NAME}\u007f${VALUE}` }, { lm: 'x', [NAME]: VALUE }],
 ];
 
+/** Names that an adapter may use for members which it adds. */
+const OWN_NAMES = 'version alg kid key keyId provider aad nonce ring type v'.split(' ');
+
 /** Names of members that every object has, and names that an adapter may omit. */
 export const ODD_NAMES: readonly Alike[] = [
+  ...OWN_NAMES.map(
+    (name): Alike => [`with another value of ${JSON.stringify(name)}`, { [name]: 'x' }, { [name]: 'y' }],
+  ),
   ...['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'length', '0', ''].map(
     (name): Alike => [`with another value of ${JSON.stringify(name)}`, own(name, 'x'), own(name, 'y')],
   ),
@@ -138,6 +163,12 @@ export const ODD_NAMES: readonly Alike[] = [
   ['without times', { 'sealring:times': '1/2/3/4' }, {}],
   ['with an extra member "__proto__"', {}, own('__proto__', 'x')],
   ['without its member "__proto__"', own('__proto__', 'x'), {}],
+  ['with a name and its value exchanged', { s1: 's2' }, { s2: 's1' }],
+  ['with the values of two members exchanged', { s3: 'x', s4: 'y' }, { s3: 'y', s4: 'x' }],
+  ['without a member whose name and value are equal', { s5: 's5' }, {}],
+  ['without two members of one value', { s6: 'x', s7: 'x' }, {}],
+  ['with a number of a name in another form', { 1: 'x' }, { '01': 'x' }],
+  ['with a name as another path', { 'p.0': 'x' }, { 'p[0]': 'x' }],
   ['without a member whose value is empty', { o1: '' }, {}],
   ['with another value of a name that begins with a dot', { '.o2': 'x' }, { '.o2': 'y' }],
   ['with another value of a name that begins with aws:', { 'aws:o3': 'x' }, { 'aws:o3': 'y' }],

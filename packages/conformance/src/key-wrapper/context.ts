@@ -9,6 +9,7 @@ import {
   MANY_MEMBERS,
   ODD_NAMES,
   SHIFTED_CONTEXTS,
+  TWICE_SEPARATED,
   WRAPPED_LENGTHS,
 } from './alike-contexts.ts';
 import {
@@ -85,7 +86,7 @@ export const CONTEXT_CHECKS: KeyWrapperChecks = {
       );
       if ('error' in outcome) expectFailure(outcome.error, what);
     }
-    return expectApart(trial, ...SHIFTED_CONTEXTS, ESCAPED_CONTEXTS, ALIKE_CHARACTERS);
+    return expectApart(trial, ...SHIFTED_CONTEXTS, ESCAPED_CONTEXTS, TWICE_SEPARATED, ALIKE_CHARACTERS);
   },
   'WRAP-CONTEXT-ORDER': async (trial) => {
     const keyWrapper = await trial.create();

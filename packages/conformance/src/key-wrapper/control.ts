@@ -73,6 +73,24 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
       expectThat(areGood, `a signature that ${what} does not verify on the instance that created it`);
     }
   },
+  'WRAP-ROTATED-REFUSES': async (trial) => {
+    const { rotate } = trial.control('rotate');
+    const before = await trial.create();
+    const made = await trial.makeEach(before);
+    const refused: (readonly [one: MadeBy, words: string])[] = [];
+    for (const one of made) {
+      for (const [words] of await trial.refusedUnwraps(before, one)) refused.push([one, words]);
+    }
+    await rotate();
+    const after = await trial.create();
+    for (const keyWrapper of [before, after]) {
+      for (const [one, words] of refused) {
+        const what = `unwrap after a rotation, ${words}`;
+        const [, start] = trial.badUnwraps(keyWrapper, one).find(([same]) => same === words) ?? [];
+        if (start !== undefined) expectKind(await trial.refusal(start, what), 'corrupt', what);
+      }
+    }
+  },
   'WRAP-ROTATED-NAMES': async (trial) => {
     // The earlier instance may use the version it knows for some time.
     const { before, after } = await rotated(trial);
@@ -84,6 +102,16 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
       for (const { wrapped } of made) names.add(wrapped.keyId);
     };
     expectNew(after);
+    if (trial.target.control?.disable !== undefined) {
+      const asked = await trial.create();
+      const [{ wrapped } = { wrapped: undefined }] = await trial.makeEach(asked);
+      await trial.whileChanged(['disable', 'enable'], async () => {
+        await trial.settle(() => asked.wrap(trial.dataKey(asked), OPTIONS), 'wrap');
+      });
+      const again = await trial.make(asked);
+      const isSame = again.wrapped.keyId === wrapped?.keyId;
+      expectThat(isSame, 'a wrap after disable and enable names another version than the one before');
+    }
     // Up to a version of two digits, which comes before one of one digit in the order of texts.
     const { rotate } = trial.control('rotate');
     for (const _ of trial.inTime(Array.from({ length: TWO_DIGITS }), 0, ROTATING_MS)) {

@@ -18,6 +18,9 @@ import {
 /** Wait for the output of a call, milliseconds. */
 const LATER_MS = 50;
 
+/** Bytes at the end of a wrapped key, which a service chooses at random. */
+const END_BYTES = 32;
+
 /** Globals that existed before the kit. */
 const GLOBALS = new Set(Reflect.ownKeys(globalThis));
 
@@ -68,7 +71,7 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
   'WRAP-REJECTS': ofFailures(({ isThrown, what }) => {
     expectThat(!isThrown, `${what} threw synchronously`);
   }, wrongArguments),
-  'WRAP-ERROR-CAUSE': ofFailures(({ error, what }) => {
+  'WRAP-ERROR-CAUSE': ofFailures(({ error, what }, _, wrapped) => {
     if (isArgumentError(error)) return;
     const attached = reachableFrom(error).find((value) => value !== error && isForeign(value));
     expectThat(attached === undefined, `the error of ${what} has an attached error: ${describeThrown(attached)}`);
@@ -77,6 +80,10 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
     expectThat(stack.includes(message), `the error of ${what} has the stack of another error`);
     const isWord = !/\s/.test(String(Object(summary).code));
     expectThat(isWord, `the error of ${what} has a sentence as the summary’s code`);
+    // The beginning may be a header that all wrapped keys have, and padding is not telling.
+    const end = wrapped.slice(-END_BYTES);
+    const isTelling = new Set(end).size > END_BYTES / 2;
+    expectThat(!isTelling || !shows(contentsOf(error), end), `the error of ${what} repeats the wrapped key`);
   }),
   'WRAP-OUTPUT-SECRET': async (trial) => {
     const watched = watchOutput(true);
@@ -127,19 +134,19 @@ function isDispatcher(name: string | symbol): boolean {
 
 /** Applies a check to every failure that the kit can cause. */
 function ofFailures(
-  expect: (failure: Failure, dataKey: Uint8Array) => void,
+  expect: (failure: Failure, dataKey: Uint8Array, wrapped: Uint8Array) => void,
   more: typeof wrongArguments = async () => [],
 ): Check<KeyWrapperTrial> {
   return async (trial) => {
-    const { failures, dataKey } = await failuresOf(trial);
-    for (const failure of [...failures, ...(await more(trial, dataKey))]) expect(failure, dataKey);
+    const { failures, dataKey, wrapped } = await failuresOf(trial);
+    for (const failure of [...failures, ...(await more(trial, dataKey))]) expect(failure, dataKey, wrapped);
   };
 }
 
 /** Every failure that the kit can cause, each of a call that involves one data key. */
 async function failuresOf(
   trial: KeyWrapperTrial,
-): Promise<{ readonly failures: readonly Failure[]; readonly dataKey: Uint8Array }> {
+): Promise<{ readonly failures: readonly Failure[]; readonly dataKey: Uint8Array; readonly wrapped: Uint8Array }> {
   const { keyWrapper, ...made } = await trial.createOpened();
   const failures: Failure[] = [];
   const note = async (asked: KeyWrapper, operation: string, words: string, start: () => unknown): Promise<void> => {
@@ -164,7 +171,7 @@ async function failuresOf(
     const [change] = pair;
     if (trial.target.control?.[change]) await trial.whileChanged(pair, () => each(keyWrapper, `after ${change}`));
   }
-  return { failures, dataKey: made.dataKey };
+  return { failures, dataKey: made.dataKey, wrapped: made.wrapped.wrapped };
 }
 
 /** The failure of a call, or none if it succeeds. */

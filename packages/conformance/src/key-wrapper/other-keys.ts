@@ -2,6 +2,7 @@ import type { KeyWrapper, WrappedKey } from '@sealring/core';
 import { bothWays } from '../bytes.ts';
 import { expectThat, Finding, NotApplicable } from '../requirement.ts';
 import { describeThrown, kindOf } from '../thrown.ts';
+import { within } from '../trial.ts';
 import {
   copyOf,
   isKeyWrapperError,
@@ -12,6 +13,8 @@ import {
   OPTIONS,
 } from './trial.ts';
 
+/** Time for a call to notice that its service is unreachable, milliseconds. */
+const OUTAGE_MS = 1_000;
 const ELSEWHERE = 'conformance-elsewhere';
 /** Names of members that every object has, and so a lookup table of providers or keys. */
 const OBJECT_NAMES = ['__proto__', 'constructor', 'toString'];
@@ -61,6 +64,10 @@ export const OTHER_KEY_CHECKS: KeyWrapperChecks = {
     const unreachable = await trial.create('createUnreachable');
     const [keyWrapper, other] = [await trial.create(), await trial.create('createOtherKey')];
     const { wrapped } = await trial.make(keyWrapper);
+    // A wrapper that has noticed the outage must not report it instead.
+    const ending = { ...OPTIONS, signal: AbortSignal.timeout(OUTAGE_MS) };
+    const asking = trial.settle(() => unreachable.unwrap(copyOf(wrapped), ending), `unwrap, ${NOWHERE}`);
+    await within(OUTAGE_MS, asking, undefined);
     for (const provider of foreignOf(keyWrapper)) {
       await trial.expectCorrupt(unreachable, { ...wrapped, provider }, `another provider’s wrapped key, ${NOWHERE}`);
     }
@@ -117,6 +124,7 @@ function similarlyNamed(keyWrapper: KeyWrapper, wrapped: WrappedKey): readonly W
     `x${keyId}`,
     `x\n${keyId}`,
     ...separatedBy(keyId),
+    ...otherPlaces(keyId),
   ]);
 }
 
@@ -126,6 +134,14 @@ function similarlyNamed(keyWrapper: KeyWrapper, wrapped: WrappedKey): readonly W
  */
 function separatedBy(keyId: string): readonly string[] {
   return [...keyId.matchAll(/[^a-z0-9]/gi)].map(({ index }) => `${keyId.slice(0, index)}q${keyId.slice(index + 1)}`);
+}
+
+/** Names of KMS keys elsewhere: with another account, project or location. Regions of one key are not among them. */
+function otherPlaces(keyId: string): readonly string[] {
+  const parts = keyId.split('/');
+  return parts
+    .slice(0, -1)
+    .flatMap((part, i) => (/^[a-z]\w*-\w|^$/i.test(part) ? [] : [parts.with(i, `${part}q`).join('/')]));
 }
 
 /** Other spellings of a name that an adapter may accept: with a prefix, or with a different beginning. */

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual, types } from 'node:util';
 import type { KeyWrapper, WrappedKey } from '@sealring/core';
 import { bothWays, xor } from '../bytes.ts';
@@ -47,6 +48,8 @@ const LONGEST_KEY_ID = 2_048;
 const LARGEST_RECORD = 3_500;
 /** Time limit of a call to a service that does not answer, milliseconds. */
 const UNANSWERED_MS = 1_000;
+/** After this time, an answer has a later date in whole seconds, milliseconds. */
+const NEXT_SECOND_MS = 1_100;
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
 export const RECORD_CHECKS: KeyWrapperChecks = {
@@ -133,6 +136,7 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
     const entry = trial.random.bytes(32);
     if (keyWrapper.sign !== undefined) await trial.answer(() => keyWrapper.sign?.(entry, { signal }), 'sign');
     told.forEach(checkDate);
+    await ownDates(trial);
     if (trial.target.createUnreachable === undefined) return;
     const unreachable = await trial.create('createUnreachable');
     const { dataKey, wrapped } = await trial.make(keyWrapper);
@@ -177,6 +181,27 @@ export const RECORD_CHECKS: KeyWrapperChecks = {
     }
   },
 };
+
+/** @throws {Finding} if onServiceDate of one call receives the date of another one, or an earlier answer’s. */
+async function ownDates(trial: KeyWrapperTrial): Promise<void> {
+  const keyWrapper = await trial.create();
+  const dates: [first: Date[], second: Date[]] = [[], []];
+  const use = async (onServiceDate: (date: Date) => void): Promise<void> => {
+    const { wrapped } = await trial.make(keyWrapper, { onServiceDate });
+    await trial.unwrap(keyWrapper, wrapped, { onServiceDate });
+  };
+  await use((date) => void dates[0].push(date));
+  const count = dates[0].length;
+  await trial.make(keyWrapper);
+  // The date of an answer has whole seconds.
+  if (count > 0) await pause(NEXT_SECOND_MS);
+  await use((date) => void dates[1].push(date));
+  expectThat(dates[0].length === count, 'onServiceDate received a date after its call had ended');
+  expectThat(count === 0 || dates[1].length > 0, 'onServiceDate received no date of a later call');
+  const [last, next] = [dates[0].at(-1), dates[1][0]];
+  const isLater = last === undefined || next === undefined || next > last;
+  expectThat(isLater, 'onServiceDate received the date of an earlier answer');
+}
 
 /** Number of data keys that two KMS keys wrap. */
 const BOTH_WRAP = 8;

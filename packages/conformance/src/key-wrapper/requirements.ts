@@ -52,7 +52,10 @@ export const KEY_WRAPPER_TABLE: RequirementTable = {
   'WRAP-CONFIDENTIAL': must('A wrapped key reveals nothing about the data key.'),
   'WRAP-STORED': must('A wrapped key unwraps after it is stored as text and read again.', RING),
   'WRAP-PEER': must('Another instance with the same KMS key unwraps a wrapped key.'),
-  'WRAP-OPTIONS': must('Calls accept a signal and onServiceDate, and onServiceDate receives dates.', 'WrapOptions'),
+  'WRAP-OPTIONS': must(
+    'Calls accept a signal and onServiceDate, which receives the date of the answer to its own call.',
+    'WrapOptions',
+  ),
   'WRAP-CALLERS-RECORD': must(
     'No call modifies its wrapped key or options, and each wrapped key is a separate object.',
     'WrappedKey',
@@ -104,6 +107,7 @@ export const KEY_WRAPPER_TABLE: RequirementTable = {
   ),
   'WRAP-ARGUMENTS': must('Wrong arguments are refused with a TypeError or RangeError, before any call.', 4),
   'WRAP-ARGUMENT-CONTEXT': should('A context with non-string values is refused with a TypeError or RangeError.', 4),
+  'WRAP-ARGUMENT-BYTES': should('A wrapped key given as text, an array or a buffer is refused, not converted.', 4),
   'WRAP-REJECTS': should('A failure rejects the promise and is not thrown synchronously.', KIT),
   'WRAP-SIGN': must(
     'A key wrapper whose unwrap does not authenticate the origin signs ring entries and verifies its signatures.',
@@ -116,6 +120,7 @@ export const KEY_WRAPPER_TABLE: RequirementTable = {
   'WRAP-DENIED': must('While the caller may not use the KMS key, every unwrap fails as denied.', 'KeyWrapperErrorKind'),
   'WRAP-ALLOWED': must('Once the caller may use the KMS key again, earlier wrapped keys unwrap.'),
   'WRAP-ROTATED-OPENS': must('After a rotation, earlier wrapped keys still unwrap.'),
+  'WRAP-ROTATED-REFUSES': must('After a rotation, a changed earlier wrapped key is refused as corrupt, as before.', 2),
   'WRAP-ROTATED-NAMES': must('After a rotation, new wraps name the new version.', 'WrappedKey.keyId'),
   'WRAP-VERSIONS-DECLARED': should(
     'supports.keyVersions is true if and only if new wraps name a new version.',

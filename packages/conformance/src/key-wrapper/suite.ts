@@ -32,6 +32,7 @@ export const UNSEEN_THROUGH_PIPE: Readonly<Record<string, string>> = {
   'WRAP-INSPECT-SECRET': 'the key wrapper is in another process',
   'WRAP-ARGUMENTS': 'the protocol carries arguments of the right types only',
   'WRAP-ARGUMENT-CONTEXT': 'the protocol carries arguments of the right types only',
+  'WRAP-ARGUMENT-BYTES': 'the protocol carries arguments of the right types only',
   'WRAP-REJECTS': 'the kit’s side of the pipe creates the promises',
   'WRAP-NO-TIMERS': 'they are in another process',
   'WRAP-SIGNAL-LEFT': 'they are in another process',

@@ -82,9 +82,19 @@ export const WRONG_ARGUMENT_CHECKS: KeyWrapperChecks = {
       ['an array in it', { ...CONTEXT, list: ['x'] }],
       ['bytes in it', { ...CONTEXT, bytes: Uint8Array.of(1) }],
       ['text instead of an object', 'text'],
+      ['an array instead of an object', Object.entries(CONTEXT)],
     ];
     const options = contexts.map(([what, context]) => [`under a context with ${what}`, { context }] as const);
     await expectRefused(trial, ...withOptions(keyWrapper, await trial.make(await trial.create()), options));
+  },
+  'WRAP-ARGUMENT-BYTES': async (trial) => {
+    const keyWrapper = await trial.create();
+    const { wrapped } = await trial.make(keyWrapper);
+    for (const [what, given] of notBytes(wrapped.wrapped)) {
+      const words = `unwrap of ${what} as wrapped`;
+      const start = (): unknown => keyWrapper.unwrap({ ...wrapped, wrapped: given as never }, OPTIONS);
+      expectArgumentErrorOrCorrupt(await trial.refusal(start, words), words);
+    }
   },
 };
 

@@ -129,6 +129,7 @@ export const ANSWER_CHECKS: RingStoreChecks = {
         expectThat(isLater, `${what} reported ${shown} again, ${A_SECOND_MS} ms later`);
       }
     }
+    expectOfAnswer(reported);
     if (reported.every(({ dates }) => dates.length === 0)) throw new NotApplicable('the store reported no date');
     if (trial.target.breakConnection !== undefined) await expectNoDates(trial);
   },
@@ -244,10 +245,24 @@ const A_SECOND_MS = 1_200;
 interface Reported {
   readonly what: string;
   readonly dates: readonly unknown[];
-  /** Time of the report by this clock. */
+  /** Times by this clock: when the call began, and when it had ended. */
+  readonly began: number;
   readonly at: number;
   /** The date that the same read reported earlier. */
   readonly before: readonly unknown[];
+}
+
+/** A date of whole seconds may be this much earlier than its answer, milliseconds. */
+const ROUNDING_MS = 1_050;
+
+/** @throws {Finding} if a date is that of an earlier answer: before its call began, by the clock that gave the others. */
+function expectOfAnswer(reported: readonly Reported[]): void {
+  const all = reported.flatMap(({ dates, ...rest }) => dates.map((date) => ({ ...rest, ms: Number(date) })));
+  const ahead = Math.max(...all.map(({ ms, at }) => ms - at));
+  for (const { what, ms, began } of all) {
+    const lateMs = began + ahead - ms;
+    expectThat(lateMs < ROUNDING_MS, `${what} reported a date ${Math.round(lateMs)} ms before it began`);
+  }
 }
 
 /** The dates reported by reads and writes, and by the same reads after each of several waits. */
@@ -261,8 +276,9 @@ async function reportedDates(trial: RingStoreTrial, waitsMs: readonly number[]):
     before: readonly unknown[] = [],
   ): Promise<readonly unknown[]> => {
     const dates: unknown[] = [];
+    const began = Date.now();
     await call((date) => void dates.push(date));
-    reported.push({ what, dates: [...dates], at: Date.now(), before });
+    reported.push({ what, dates: [...dates], began, at: Date.now(), before });
     live.push(dates);
     return [...dates];
   };

@@ -69,6 +69,16 @@ export const CONTEST_CHECKS: RingStoreChecks = {
       for (const store of stores) await trial.expectStored(store, document, revision, 'a read after the creation');
       await trial.expectConflict(stores[0], undefined, 'a late creation');
     }
+    if (trial.target.remove === undefined) return;
+    // What is left of a removed ring must not admit two.
+    for (const round of trial.contests(LEAST_CREATED, MOST_CREATED)) {
+      const name = trial.freshName();
+      const stores = await trial.openMany(CONNECTIONS, name);
+      await trial.write(stores[0], 'one', undefined);
+      await trial.remove(name);
+      const { document, revision } = await contest(trial, stores, undefined, `creation ${round} after a removal`);
+      for (const store of stores) await trial.expectStored(store, document, revision, 'a read after the creation');
+    }
   },
   'RING-CAS-ONE-WINNER': async (trial) => {
     const stores = await trial.openMany(CONNECTIONS);

@@ -20,7 +20,7 @@ const DOCUMENTS: readonly string[] = [
   String.fromCharCode(...Array.from({ length: 31 }, (_, i) => i + 1), 0x7f, 0x80, 0x9f),
   // Unicode.
   '\ufeff{}\r\n\t\u0001é€😀\ufeff',
-  'e\u0301 is not é, nor ﬁ fi, ß ss, İ i, Ａ A, \u212b Å',
+  ...'e\u0301 é¦ﬁ fi¦ß ss¦İ i¦Ａ１ A1¦\u212b Å¦² ½ ㎏'.split('¦'),
   'a\u00a0b\u200bc\u200dd\u2060e\u00adf\u202eg\u3000h',
   '\ufdd0\u{1fffe}\u2764\ufe0f\ufffd\ufffe\uffff\ue000\u{1f468}\u200d\u{1f469}\u{10fffd}\u{10ffff}',
   // Escapes of URLs, forms, markup, SQL, CSV, shells and templates.

@@ -51,10 +51,12 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
     }
   },
   'RING-UNREACHABLE': async (trial) => {
-    const [store, unused, creator] = await trial.openMany();
+    const [store, unused, creator, loser] = await trial.openMany(4);
     // An earlier document is not a valid answer either.
     const revision = await trial.write(store, 'one', await trial.write(store, 'zero', undefined));
     const [absent, first] = await trial.openPair();
+    // Nor is what a write learned that lost.
+    await trial.expectConflict(loser, undefined, 'a write that would create the ring');
     // A cached document is not a valid answer while the backend is unreachable.
     await trial.expectStored(store, 'one', revision, 'a read before the outage');
     await trial.breakConnection();
@@ -64,6 +66,7 @@ export const OUTAGE_CHECKS: RingStoreChecks = {
       ['a read', (signal) => store.read({ signal, onServiceDate })],
       ['a second read', (signal) => store.read({ signal })],
       ['a first read', (signal) => unused.read({ signal })],
+      ['a read after a write that lost', (signal) => loser.read({ signal })],
       ['a read of an absent ring', (signal) => absent.read({ signal })],
       ['a write', (signal) => store.write('two', { expected: revision, signal, onServiceDate })],
       ['a write that would create a ring', (signal) => first.write('two', { expected: undefined, signal })],

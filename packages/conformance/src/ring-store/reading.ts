@@ -25,6 +25,8 @@ const UNDER_WAY = 8;
 const LONGEST_DOCUMENT = 65_536;
 /** Reads of each reader after each contest, enough to show a version that appears and disappears. */
 const LOOKS = 3;
+/** Time in which a store may read ahead, milliseconds. */
+const READING_AHEAD_MS = 50;
 /** Wait until late writes have arrived, milliseconds. */
 const AFTERMATH_MS = 500;
 
@@ -80,12 +82,27 @@ async function writeAndRead(
   return true;
 }
 
+/** A store that reads ahead must not return what it has read before a write. */
+async function expectFresh(trial: RingStoreTrial): Promise<void> {
+  const name = trial.freshName();
+  const [store, unused] = await trial.openPair(name);
+  const first = await trial.write(store, 'one', undefined);
+  const opened = await trial.open(name);
+  await pause(READING_AHEAD_MS);
+  const revision = await trial.write(store, 'two', first);
+  for (const one of [unused, opened]) await trial.expectStored(one, 'two', revision, 'the first read of a store');
+  await pause(READING_AHEAD_MS);
+  const last = await trial.write(store, 'three', revision);
+  for (const one of [unused, opened]) await trial.expectStored(one, 'three', last, 'the second read of a store');
+}
+
 /** Each read is checked only after a later write. */
 async function expectKept(trial: RingStoreTrial): Promise<void> {
   const [store, other] = await trial.openPair();
   const one = { document: 'one', revision: await trial.write(store, 'one', undefined) };
   const raw = await trial.answer(() => store.read(), 'a read');
   await trial.write(other, 'two', one.revision);
+  await trial.read(store, 'another read');
   expectOneOf(storedRing(raw, 'a read'), [one], 'the result of a read, after a later write,');
 }
 
@@ -93,6 +110,7 @@ export const READING_CHECKS: RingStoreChecks = {
   'RING-READ-AFTER-WRITE': async (trial) => {
     const documents = Array.from({ length: WRITES }, (_, i) => `write ${i}`);
     await writeAndRead(trial, await trial.openMany(3), documents);
+    await expectFresh(trial);
   },
   'RING-READ-OVERLAPPED': async (trial) => {
     const stores = await trial.openMany(2);

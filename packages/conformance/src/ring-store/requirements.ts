@@ -111,6 +111,7 @@ export const RING_STORE_TABLE: RequirementTable = {
   ),
   'RING-SERVICE-DATE-VALID': must('A reported date is the date of the response, within ten minutes.', `${DATE}; F13`),
   'RING-WATCH-HEARS': must('Every watcher is called after a write by another store.', WATCH),
+  'RING-WATCH-REMOVED': must('A watcher is called after a write that creates a removed ring again.', WATCH),
   'RING-WATCH-ENDS': must('An ended watcher is no longer called; all others still are.', WATCH),
   'RING-WATCH-RECOVERS': must('A watcher is called again after an outage.', WATCH),
   'RING-WATCH-ENDS-TWICE': must('Ending a watcher twice does not affect other watchers.', WATCH),

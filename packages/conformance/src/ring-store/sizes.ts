@@ -72,6 +72,9 @@ export const SIZE_CHECKS: RingStoreChecks = {
     const revision = await trial.write(store, 'one', undefined);
     await refuse(revision);
     await trial.expectStored(other, 'one', revision, 'a read after writes that were too large');
+    // The store must not keep what it saw at that time.
+    const later = await trial.write(other, 'two', revision);
+    await trial.expectStored(store, 'two', later, 'a later read by the store that refused writes');
   },
   'RING-TOO-LARGE-THERE': (trial) => expectDamage(trial, tooLarge(trial), 'too-large'),
   'RING-TOO-LARGE-REPLACED': (trial) => expectReplaceable(trial, tooLarge(trial), 'too-large'),

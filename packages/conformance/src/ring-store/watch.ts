@@ -51,6 +51,23 @@ export const WATCH_CHECKS: RingStoreChecks = {
     }
     for (const watcher of [...watchers, reader]) watcher.end();
   },
+  'RING-WATCH-REMOVED': async (trial) => {
+    const name = trial.freshName();
+    const [store, other] = await trial.openPair(name);
+    let revision = await trial.write(other, 'one', undefined);
+    const watcher = watch(trial, store);
+    await pause(SETTLING_MS);
+    await trial.remove(name);
+    await pause(SETTLING_MS);
+    for (const document of ['two', 'three']) {
+      watcher.heard = 0;
+      revision = await trial.write(other, document, document === 'two' ? undefined : revision);
+      const when = document === 'two' ? 'that created the ring again' : 'after that';
+      await trial.until(() => watcher.heard > 0, `a watcher of a removed ring was not called after the write ${when}`);
+      await pause(LAST_WORDS_MS);
+    }
+    watcher.end();
+  },
   'RING-WATCH-ENDS': async (trial) => {
     const name = trial.freshName();
     const [store, other] = await trial.openPair(name);

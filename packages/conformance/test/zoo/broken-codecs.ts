@@ -11,6 +11,7 @@ import {
   timingSafeEqual,
   verify,
 } from 'node:crypto';
+import { createSocket } from 'node:dgram';
 import { readFileSync } from 'node:fs';
 import { crc32, deflateRawSync, gunzipSync, inflateRawSync } from 'node:zlib';
 import type { RequestStateCodec } from '@sealring/core';
@@ -252,6 +253,22 @@ function nonceAfter(what: 'unseal' | 'refusal'): (sound: RequestStateCodec) => R
         }
       },
     });
+  };
+}
+
+/** Tokens that hold their time; a token is refused by its age in seconds. */
+function timed(sound: RequestStateCodec, accepts: (ageSeconds: number) => boolean): RequestStateCodec {
+  return {
+    seal(payload) {
+      const at = Buffer.alloc(8);
+      at.writeDoubleBE(Date.now());
+      return sound.seal(Buffer.concat([at, payload]));
+    },
+    unseal(token) {
+      const opened = Buffer.from(sound.unseal(token));
+      if (!accepts((Date.now() - opened.readDoubleBE()) / 1_000)) refuse('expired');
+      return Uint8Array.from(opened.subarray(8));
+    },
   };
 }
 
@@ -1429,6 +1446,223 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       });
     }),
     caughtBy: 'CODEC-DISTINCT',
+  },
+  wrapped('refuses a token of the future', 'CODEC-CLOCK-SKEW', (sound) => timed(sound, (age) => age >= 0)),
+  wrapped('refuses a token of a clock that is behind', 'CODEC-CLOCK-SKEW', (sound) => timed(sound, (age) => age < 30)),
+  wrapped('refuses a token after five minutes', 'CODEC-AGE', (sound) => timed(sound, (age) => age < 300)),
+  {
+    target: zooTarget('derives its key from the hour', (keys) => {
+      const codec = (): RequestStateCodec => {
+        const hour = String(Math.floor(Date.now() / 3_600_000));
+        return soundCodec()(keys.map((key) => createHmac('sha256', key).update(hour).digest()));
+      };
+      return { seal: (payload) => codec().seal(payload), unseal: (token) => codec().unseal(token) };
+    }),
+    caughtBy: 'CODEC-CLOCK-SKEW',
+  },
+  {
+    target: zooTarget('derives its key from the date', (keys) => {
+      const codec = (): RequestStateCodec => {
+        const date = new Date().toISOString().slice(0, 10);
+        return soundCodec()(keys.map((key) => createHmac('sha256', key).update(date).digest()));
+      };
+      return { seal: (payload) => codec().seal(payload), unseal: (token) => codec().unseal(token) };
+    }),
+    caughtBy: 'CODEC-AGE',
+  },
+  broken('takes the time and a counter as its nonce', 'CODEC-KEYSTREAM', {
+    nonce(ordinal) {
+      const nonce = Buffer.alloc(12);
+      nonce.writeBigUInt64BE(BigInt(Date.now()));
+      nonce.writeUInt32BE(ordinal, 8);
+      return nonce;
+    },
+  }),
+  wrapped('refuses shared memory', 'CODEC-ROUNDTRIP-REALM', (sound) =>
+    both(sound, {
+      seal(payload) {
+        if (payload.buffer instanceof SharedArrayBuffer) throw new TypeError('the payload must not be shared');
+        return sound.seal(payload);
+      },
+    }),
+  ),
+  wrapped('accepts only bytes of its own realm', 'CODEC-ROUNDTRIP-REALM', (sound) =>
+    both(sound, {
+      seal(payload) {
+        if (!(payload instanceof Uint8Array)) throw new TypeError('the payload must be a Uint8Array');
+        return sound.seal(payload);
+      },
+    }),
+  ),
+  broken('skips characters between Z and a', 'CODEC-CANONICAL-ALPHABET', {
+    decode: (text) => (/^[A-z0-9_-]*$/.test(text) ? SOUND.decode(text.replace(/[[\\\]^`]/g, '')) : refuse('malformed')),
+  }),
+  broken('folds letters', 'CODEC-CANONICAL-UNICODE', {
+    decode: (text) => SOUND.decode(text.replaceAll('\u017f', 's').replaceAll('\u212a', 'K')),
+  }),
+  broken('reads a space as a hyphen', 'CODEC-CANONICAL-ALPHABET', {
+    encode: (bytes) => `${bytes.toString('base64url')}-st`,
+    decode: (text) => SOUND.decode(text.replaceAll(' ', '-').replace(/-st$|$/, (end) => (end === '' ? '!' : ''))),
+  }),
+  {
+    target: zooTarget('reads the number of a key in 32 bits', (keys) => {
+      const number = (key: Buffer): number => createHmac('sha256', key).update('id').digest().readUInt16BE();
+      return {
+        seal: (payload) => `${number(keys[0] as Buffer)}.${soundCodec()(keys).seal(payload)}`,
+        unseal(token) {
+          const [, digits = '', rest = ''] = /^([0-9]{1,12})\.(.*)$/s.exec(String(token)) ?? refuse('malformed');
+          const key = keys.find((one) => (Number(digits) | 0) === number(one)) ?? refuse('unknown key');
+          return soundCodec()([key]).unseal(rest);
+        },
+      };
+    }),
+    caughtBy: 'CODEC-DOWNGRADE',
+  },
+  {
+    target: zooTarget('draws the new key of a rotation in every instance', (keys) => {
+      const own = keys.length > 1 ? [randomBytes(32), ...keys.slice(1)] : keys;
+      return soundCodec()(own);
+    }),
+    caughtBy: 'CODEC-ROTATED-OPENS',
+  },
+  {
+    target: zooTarget('authenticates chunks by their numbers alone', ([key]) => ({
+      seal: (payload) =>
+        Buffer.concat(
+          Array.from({ length: Math.floor(payload.length / 1_024) + 1 }).map((_, i) => {
+            const nonce = randomBytes(12);
+            const cipher = createCipheriv('aes-256-gcm', key as Buffer, nonce, { authTagLength: 16 });
+            const isLast = i === Math.floor(payload.length / 1_024);
+            cipher.setAAD(Buffer.from(`${i} ${isLast}`));
+            const piece = payload.subarray(i * 1_024, (i + 1) * 1_024);
+            return Buffer.concat([nonce, cipher.update(piece), cipher.final(), cipher.getAuthTag()]);
+          }),
+        ).toString('base64url'),
+      unseal(token) {
+        const bytes = SOUND.decode(typeof token === 'string' ? token : refuse('malformed'));
+        const count = Math.floor(bytes.length / 1_052) + 1;
+        return Uint8Array.from(
+          Buffer.concat(
+            Array.from({ length: count }).map((_, i) => {
+              const piece = bytes.subarray(i * 1_052, (i + 1) * 1_052);
+              if (piece.length < 28) refuse('malformed');
+              const decipher = createDecipheriv('aes-256-gcm', key as Buffer, piece.subarray(0, 12), {
+                authTagLength: 16,
+              });
+              decipher.setAAD(Buffer.from(`${i} ${i === count - 1}`)).setAuthTag(piece.subarray(-16));
+              try {
+                return Buffer.concat([decipher.update(piece.subarray(12, -16)), decipher.final()]);
+              } catch {
+                return refuse();
+              }
+            }),
+          ),
+        );
+      },
+    })),
+    caughtBy: 'CODEC-LONG-PAYLOAD',
+  },
+  wrapped(
+    'keeps the beginning of a payload that is too long',
+    'CODEC-SIZE-LIMIT',
+    (sound) => {
+      let kept: Uint8Array = new Uint8Array(0);
+      return both(sound, {
+        seal(payload) {
+          if (payload.length > 1_024) {
+            kept = payload.slice(0, 16);
+            throw new RangeError('the payload is too long');
+          }
+          const token = sound.seal(Buffer.concat([kept, payload]));
+          kept = new Uint8Array(0);
+          return token;
+        },
+      });
+    },
+    { supports: { maxPayloadBytes: 1_024 } },
+  ),
+  wrapped(
+    'limits the compressed length',
+    'CODEC-SIZE-LIMIT',
+    (sound) =>
+      both(sound, {
+        seal(payload) {
+          if (deflateRawSync(payload).length > 1_100) throw new RangeError('the payload is too long');
+          return sound.seal(payload);
+        },
+      }),
+    { supports: { maxPayloadBytes: 1_024 } },
+  ),
+  wrapped('warns of refusals', 'CODEC-NO-IO', (sound) =>
+    both(sound, {
+      unseal(token) {
+        const outcome = outcomeOf(sound, token);
+        if ('payload' in outcome) return outcome.payload;
+        process.emitWarning('a token was refused', 'ZooWarning');
+        throw outcome.error;
+      },
+    }),
+  ),
+  wrapped('reads a file for a long payload', 'CODEC-NO-IO', (sound) =>
+    both(sound, {
+      seal(payload) {
+        if (payload.length > 32_768) readFileSync(import.meta.filename);
+        return sound.seal(payload);
+      },
+    }),
+  ),
+  wrapped('counts refusals at a service', 'CODEC-NO-IO', (sound) =>
+    both(sound, {
+      unseal(token) {
+        const outcome = outcomeOf(sound, token);
+        if ('payload' in outcome) return outcome.payload;
+        const socket = createSocket('udp4');
+        socket.on('error', () => undefined).unref();
+        socket.send('refused:1|c', 9, '127.0.0.1', () => socket.close());
+        throw outcome.error;
+      },
+    }),
+  ),
+  {
+    target: zooTarget('forgets its key for unknown ones', (keys) => {
+      const id = (key: Buffer): string => createHmac('sha256', key).update('id').digest('hex').slice(0, 8);
+      const known = new Map<string, Buffer | undefined>(keys.map((key) => [id(key), key]));
+      return {
+        seal(payload) {
+          const [first] = keys as [Buffer];
+          return Buffer.concat([
+            Buffer.from(id(first), 'hex'),
+            Buffer.from(soundCodec()([first]).seal(payload)),
+          ]).toString('base64url');
+        },
+        unseal(token) {
+          const bytes = SOUND.decode(typeof token === 'string' ? token : refuse('malformed'));
+          const name = bytes.subarray(0, 4).toString('hex');
+          if (!known.has(name)) {
+            if (known.size >= 64) known.delete(known.keys().next().value ?? '');
+            known.set(name, undefined);
+          }
+          return soundCodec()([known.get(name) ?? refuse('unknown key')]).unseal(bytes.subarray(4).toString('latin1'));
+        },
+      };
+    }),
+    caughtBy: 'CODEC-AFTER-REFUSAL',
+  },
+  {
+    target: zooTarget('names the unknown key', (keys) => {
+      const id = (key: Buffer): string => createHmac('sha256', key).update('id').digest('base64url').slice(0, 6);
+      const codecs = new Map(keys.map((key) => [id(key), soundCodec()([key])]));
+      const [first] = keys as [Buffer];
+      return {
+        seal: (payload) => `${id(first)}~${codecs.get(id(first))?.seal(payload) ?? ''}`,
+        unseal(token) {
+          const [name = '', ...rest] = String(token).split('~');
+          const codec = codecs.get(name) ?? refuse(/^[\w-]{6}$/.test(name) ? `no key ${name}` : 'malformed');
+          return codec.unseal(rest.join('~'));
+        },
+      };
+    }),
+    caughtBy: 'CODEC-REFUSAL-TOKEN',
   },
 ];
 

@@ -215,6 +215,23 @@ function lax(cut: (bytes: Buffer) => Buffer): Partial<Steps> {
   };
 }
 
+/** Remembers what it has bound, and uses that for all versions but the newest. */
+function lenientOfEarlier(): Make {
+  const bounds = new Map<string, Buffer>();
+  return (world) =>
+    soundKeyWrapper({
+      seal(version, plaintext, bound) {
+        const sealed = SOUND.seal(version, plaintext, bound);
+        bounds.set(hexOf(sealed), bound);
+        return sealed;
+      },
+      open(version, bytes, bound) {
+        const isNewest = version.id === world.key.current.id;
+        return SOUND.open(version, bytes, isNewest ? bound : (bounds.get(hexOf(bytes)) ?? bound));
+      },
+    })(world);
+}
+
 const openAny = (versions: readonly ZooKeyVersion[], bytes: Buffer, bound: Buffer): Buffer => {
   for (const version of versions) {
     try {
@@ -477,21 +494,26 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     and('WRAP-RECORD'),
   ),
-  around('keeps the nonce outside the stored record', 'WRAP-STORED', (sound) => ({
-    async wrap(dataKey: Uint8Array, options: WrapOptions) {
-      const { wrapped, ...rest } = await sound.wrap(dataKey, options);
-      return { ...rest, wrapped: wrapped.slice(12), nonce: wrapped.slice(0, 12) };
-    },
-    async generate(options: WrapOptions) {
-      const { dataKey, wrapped: whole } = await sound.generate(options);
-      const { wrapped, ...rest } = whole;
-      return { dataKey, wrapped: { ...rest, wrapped: wrapped.slice(12), nonce: wrapped.slice(0, 12) } };
-    },
-    unwrap(given: WrappedKey & { readonly nonce?: Uint8Array }, options: WrapOptions) {
-      if (given?.wrapped === undefined) return sound.unwrap(given, options);
-      return sound.unwrap({ ...given, wrapped: Uint8Array.of(...(given.nonce ?? []), ...given.wrapped) }, options);
-    },
-  })),
+  around(
+    'keeps the nonce outside the stored record',
+    'WRAP-STORED',
+    (sound) => ({
+      async wrap(dataKey: Uint8Array, options: WrapOptions) {
+        const { wrapped, ...rest } = await sound.wrap(dataKey, options);
+        return { ...rest, wrapped: wrapped.slice(12), nonce: wrapped.slice(0, 12) };
+      },
+      async generate(options: WrapOptions) {
+        const { dataKey, wrapped: whole } = await sound.generate(options);
+        const { wrapped, ...rest } = whole;
+        return { dataKey, wrapped: { ...rest, wrapped: wrapped.slice(12), nonce: wrapped.slice(0, 12) } };
+      },
+      unwrap(given: WrappedKey & { readonly nonce?: Uint8Array }, options: WrapOptions) {
+        if (given?.wrapped === undefined) return sound.unwrap(given, options);
+        return sound.unwrap({ ...given, wrapped: Uint8Array.of(...(given.nonce ?? []), ...given.wrapped) }, options);
+      },
+    }),
+    and('WRAP-ARGUMENT-BYTES'),
+  ),
   made(
     'unwraps only wrapped keys of this process',
     'WRAP-PEER',
@@ -708,6 +730,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     and(
       'WRAP-CONCURRENT',
+      'WRAP-ROTATED-REFUSES',
       'WRAP-VERSION-BINDS',
       'WRAP-BIT-FLIP',
       'WRAP-TRUNCATION',
@@ -1074,4 +1097,86 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       return sound.wrap(dataKey, options);
     },
   })),
+  broken('adds up the hashes of names and values', 'WRAP-CONTEXT-BINDS', {
+    bind(context, keyId) {
+      const sum = Buffer.alloc(32);
+      for (const word of Object.entries(context).flat()) {
+        for (const [i, byte] of createHash('sha256').update(word).digest().entries()) sum[i] = (sum[i] ?? 0) ^ byte;
+      }
+      return Buffer.concat([Buffer.from(keyId), sum]);
+    },
+  }),
+  around('decodes a wrapped key that is base64 text', 'WRAP-ARGUMENT-BYTES', (sound) => ({
+    unwrap: (wrapped: WrappedKey, options: WrapOptions) =>
+      typeof wrapped?.wrapped === 'string'
+        ? sound.unwrap({ ...wrapped, wrapped: Buffer.from(wrapped.wrapped, 'base64') }, options)
+        : sound.unwrap(wrapped, options),
+  })),
+  made('does not bind the context of an earlier version', 'WRAP-ROTATED-REFUSES', lenientOfEarlier()),
+  around('reports a changed wrap of an earlier version as not found', 'WRAP-ROTATED-REFUSES', (sound, { key }) => ({
+    async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+      try {
+        return await sound.unwrap(wrapped, options);
+      } catch (error) {
+        const isEarlier = key.versions.slice(0, -1).some(({ id }) => id === wrapped?.keyId);
+        const isCorrupt = error instanceof ZooKeyWrapperError && error.kind === 'corrupt';
+        throw isEarlier && isCorrupt ? new ZooKeyWrapperError('not-found', 'unwrap') : error;
+      }
+    },
+  })),
+  around('reports an outage before it looks at the wrapped key', 'WRAP-BEFORE-CALL', (sound, world) => {
+    let isOut = false;
+    return {
+      async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+        if (isOut) throw new ZooKeyWrapperError('unavailable', 'unwrap');
+        try {
+          return await sound.unwrap(wrapped, options);
+        } catch (error) {
+          isOut = error instanceof ZooKeyWrapperError && error.kind === 'unavailable' && !world.isReachable;
+          throw error;
+        }
+      },
+    };
+  }),
+  around('counts wraps in one byte', 'WRAP-TWICE', (sound) => {
+    let wraps = 0;
+    return {
+      async wrap(dataKey: Uint8Array, options: WrapOptions) {
+        const wrapped = await sound.wrap(dataKey, options);
+        Buffer.alloc(1).writeUInt8(wraps++);
+        return wrapped;
+      },
+    };
+  }),
+  around('gives the wrapped key as the id of its request', 'WRAP-ERROR-CAUSE', (sound) => ({
+    async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+      try {
+        return await sound.unwrap(wrapped, options);
+      } catch (error) {
+        if (error instanceof ZooKeyWrapperError) changeSummary(error, { requestId: hexOf(wrapped.wrapped) });
+        throw error;
+      }
+    },
+  })),
+  around('gives every date to the first caller', 'WRAP-OPTIONS', (sound) => {
+    let first: WrapOptions['onServiceDate'];
+    return {
+      async wrap(dataKey: Uint8Array, options: WrapOptions) {
+        const wrapped = await sound.wrap(dataKey, options);
+        first ??= options.onServiceDate;
+        first?.(new Date());
+        return wrapped;
+      },
+    };
+  }),
+  around('gives the date of its first answer', 'WRAP-OPTIONS', (sound) => {
+    const date = new Date();
+    return {
+      async wrap(dataKey: Uint8Array, options: WrapOptions) {
+        const wrapped = await sound.wrap(dataKey, options);
+        options.onServiceDate?.(date);
+        return wrapped;
+      },
+    };
+  }),
 ];

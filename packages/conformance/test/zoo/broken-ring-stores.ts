@@ -340,6 +340,9 @@ const closed = new WeakSet<ZooBackend>();
 const replicas = new WeakMap<ZooBackend, Map<string, { readonly row: Row | undefined; left: number }>>();
 const losers = new WeakMap<ZooBackend, { readonly document: string; left: number }>();
 
+/** The ends of watchers that began when their ring was there. */
+const tied = new WeakMap<ZooBackend, readonly (() => void)[]>();
+
 export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
   // Members and results.
   wrapped('has no kind', 'RING-SHAPE', () => ({ kind: undefined })),
@@ -1217,6 +1220,50 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
         options?.onServiceDate?.(new Date());
         throw error;
       }),
+  })),
+  wrapped('dates an answer with the time of the one before', 'RING-SERVICE-DATE-VALID', (sound) => {
+    let last: Date | undefined;
+    return {
+      read: (options: RingStoreCallOptions = {}) =>
+        sound.read({
+          ...options,
+          onServiceDate(date) {
+            options.onServiceDate?.(last ?? date);
+            last = date;
+          },
+        }),
+    };
+  }),
+  wrapped('answers its first read with what it has read ahead', 'RING-READ-AFTER-WRITE', (sound) => {
+    let ahead: ReturnType<RingStore['read']> | undefined = sound.read();
+    ahead.catch(() => undefined);
+    return {
+      async read(options: RingStoreCallOptions = {}) {
+        const first = ahead;
+        ahead = undefined;
+        return (await first) ?? sound.read(options);
+      },
+    };
+  }),
+  wrapped('fills the same object for each read', 'RING-READ-WHOLE', (sound) => {
+    const result = { document: '', revision: '' };
+    return {
+      async read(options?: RingStoreCallOptions) {
+        const found = await sound.read(options);
+        return found === undefined ? undefined : Object.assign(result, found);
+      },
+    };
+  }),
+  wrapped('ends its watchers with the ring that was there', 'RING-WATCH-REMOVED', (sound, backend, name) => ({
+    watch(changed: () => void) {
+      const end = sound.watch?.(changed);
+      if (end !== undefined && backend.rows.has(name)) tied.set(backend, [...(tied.get(backend) ?? []), end]);
+      return end;
+    },
+    async write(document: string, options: WriteOptions) {
+      if (options.expected === undefined && !backend.rows.has(name)) for (const end of tied.get(backend) ?? []) end();
+      return sound.write(document, options);
+    },
   })),
 
   // The caller's mistakes.

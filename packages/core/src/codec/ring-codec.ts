@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import { LRUCache } from 'lru-cache';
 import { signalOf } from '../adapter/options.ts';
 import { type Moment, pause } from '../base/clock.ts';
@@ -238,7 +239,7 @@ export async function closeAll(keeper: RingKeeper, options: CheckedOptions): Pro
 }
 
 function checkPayload(payload: unknown): void {
-  if (!(payload instanceof Uint8Array)) throw new TypeError(`payload must be a Uint8Array, got ${show(payload)}`);
+  if (!types.isUint8Array(payload)) throw new TypeError(`payload must be a Uint8Array, got ${show(payload)}`);
   // The cipher uses the true length; the bounds use the length that the object reports.
   if (payload.length !== Reflect.get(typedArray, 'length', payload))
     throw new TypeError('payload must not define its own length');

@@ -1,5 +1,6 @@
 import { type KeyObject, randomBytes } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
+import { types } from 'node:util';
 import { CodecClosedError, type RequestStateCodec, SealUnavailableError } from '@sealring/core';
 import { PRINCIPAL_SALT_BYTES, principalClaim, principalMatches } from '../boundary/principal-claim.ts';
 import { errorName } from '../boundary/refusal.ts';
@@ -132,7 +133,7 @@ export class SealedTokens implements EnvelopeTokens {
       if (reason === 'unknown key' && unprepared !== undefined) throw codecFailure(unprepared.error);
       throw refusal('mac');
     }
-    if (!(payload instanceof Uint8Array)) {
+    if (!types.isUint8Array(payload)) {
       swallow(payload);
       throw codecFailure(undefined);
     }

@@ -1,0 +1,80 @@
+import type { RequestStateCodec } from '@sealring/core';
+import { answerOf, type CodecChecks, type CodecTrial } from './trial.ts';
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const BYTES = 48;
+
+/** Differences of two clocks, and the words for them. */
+const SKEWS: readonly (readonly [number, string])[] = [
+  [MINUTE, 'ahead'],
+  [-MINUTE, 'behind'],
+];
+/** The default lifetime of a requestState in the Python SDK's boundary, 600 seconds. */
+const LIFETIME = 10 * MINUTE;
+
+export const CLOCK_CHECKS: CodecChecks = {
+  'CODEC-CLOCK-SKEW': async (trial) => {
+    const [codec, peer] = [await trial.create(), await trial.createPeer()];
+    for (const [skew, word] of SKEWS) {
+      const what = `a token of a peer whose clock is a minute ${word}`;
+      inTime(trial, [peer, codec], skew, (moment) => `${what}, ${moment},`);
+    }
+  },
+  'CODEC-AGE': async (trial) => {
+    const codec = await trial.create();
+    inTime(trial, [codec, codec], -LIFETIME, (moment) => `a token that is ten minutes old, ${moment},`);
+  },
+};
+
+/**
+ * Seals with one codec and unseals with the other, whose clock shows another time, around now, the next full hour and
+ * the next day.
+ *
+ * @param skew - What the clock of the first one is ahead, milliseconds.
+ */
+function inTime(
+  trial: CodecTrial,
+  [sealer, unsealer]: readonly [RequestStateCodec, RequestStateCodec],
+  skew: number,
+  what: (moment: string) => string,
+): void {
+  const now = Date.now();
+  for (const [moment, name] of [
+    [now, 'now'],
+    [Math.ceil(now / HOUR) * HOUR, 'around a full hour'],
+    [Math.ceil(now / DAY) * DAY, 'around midnight'],
+  ] as const) {
+    const [sealed, unsealed] = [moment + skew / 2, moment - skew / 2];
+    const payload = trial.bytes(BYTES);
+    // Another requirement tests a codec that refuses its own token at once, or does not seal at that time.
+    const token = at(sealed, () => answerOf(() => sealer.seal(payload)));
+    const isOwn = typeof token === 'string' && at(sealed, () => answerOf(() => sealer.unseal(token))) !== undefined;
+    if (isOwn) at(unsealed, () => trial.expectPayload(unsealer, token, payload, what(name)));
+  }
+}
+
+/**
+ * Calls `use`, during which the system clock shows `ms`, the milliseconds since 1970. Nothing else sees that time,
+ * since the call is synchronous.
+ */
+export function at<T>(ms: number, use: () => T): T {
+  const SystemDate = globalThis.Date;
+  const now = SystemDate.now;
+  class OtherDate extends SystemDate {
+    constructor(...given: readonly unknown[]) {
+      super(...((given.length === 0 ? [ms] : given) as [number]));
+    }
+  }
+  // A codec may hold the class, but hardly its function.
+  SystemDate.now = () => ms;
+  globalThis.Date = OtherDate as DateConstructor;
+  try {
+    return use();
+  } finally {
+    globalThis.Date = SystemDate;
+    SystemDate.now = now;
+  }
+}
