@@ -50,9 +50,9 @@ function inTime(
     const [sealed, unsealed] = [moment + skew / 2, moment - skew / 2];
     const payload = trial.bytes(BYTES);
     // Another requirement tests a codec that refuses its own token at once, or does not seal at that time.
-    const token = at(sealed, () => answerOf(() => sealer.seal(payload)));
-    const isOwn = typeof token === 'string' && at(sealed, () => answerOf(() => sealer.unseal(token))) !== undefined;
-    if (isOwn) at(unsealed, () => trial.expectPayload(unsealer, token, payload, what(name)));
+    const token = atTime(sealed, () => answerOf(() => sealer.seal(payload)));
+    const isOwn = typeof token === 'string' && atTime(sealed, () => answerOf(() => sealer.unseal(token))) !== undefined;
+    if (isOwn) atTime(unsealed, () => trial.expectPayload(unsealer, token, payload, what(name)));
   }
 }
 
@@ -60,7 +60,7 @@ function inTime(
  * Calls `use`, during which the system clock shows `ms`, the milliseconds since 1970. Nothing else sees that time,
  * since the call is synchronous.
  */
-export function at<T>(ms: number, use: () => T): T {
+export function atTime<T>(ms: number, use: () => T): T {
   const SystemDate = globalThis.Date;
   const now = SystemDate.now;
   class OtherDate extends SystemDate {

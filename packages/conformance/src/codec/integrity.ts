@@ -125,8 +125,8 @@ export const INTEGRITY_CHECKS: CodecChecks = {
       }
     }
     // Chunked authentication must also cover completeness and order.
-    const [chunked, other] = [0, 1].map(() => trial.seal(codec, trial.bytes(CHUNKED_BYTES))) as [string, string];
-    const cuts = chunkings(chunked, other);
+    const [chunked, another] = [0, 1].map(() => trial.seal(codec, trial.bytes(CHUNKED_BYTES))) as [string, string];
+    const cuts = chunkings(chunked, another);
     for (const cut of trial.sample(cuts, () => trial.outcome(codec, trial.random.pick(cuts)()))) {
       trial.refused(codec, cut(), `a token of ${chunked.length} characters with chunks removed, swapped or replaced`);
     }

@@ -1,7 +1,7 @@
 import type { RequestStateCodec } from '@sealring/core';
 import { xor } from '../bytes.ts';
 import { expectThat, NotApplicable } from '../requirement.ts';
-import { at } from './clock.ts';
+import { atTime } from './clock.ts';
 import { firstSeals, readFirstTokens } from './processes.ts';
 import { confidential, SEALING_MS } from './secrecy.ts';
 import { LONGEST_PAYLOAD } from './target.ts';
@@ -111,7 +111,7 @@ async function atOneMoment(trial: CodecTrial): Promise<void> {
     const sealed = moments.flatMap((moment) =>
       codecs.map((codec) => {
         const payload = trial.bytes(STREAM_BYTES);
-        return { payload, token: at(moment, () => trial.seal(codec, payload)) };
+        return { payload, token: atTime(moment, () => trial.seal(codec, payload)) };
       }),
     );
     expectThat(!sharedStream(sealed), 'two tokens, sealed at the same time of the system clock, share a key stream');

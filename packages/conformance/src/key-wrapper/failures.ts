@@ -80,10 +80,10 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
     expectThat(stack.includes(message), `the error of ${what} has the stack of another error`);
     const isWord = !/\s/.test(String(Object(summary).code));
     expectThat(isWord, `the error of ${what} has a sentence as the summary’s code`);
-    // The beginning may be a header that all wrapped keys have, and padding is not telling.
+    // The beginning may be a header that all wrapped keys have. Padding recurs too.
     const end = wrapped.slice(-END_BYTES);
-    const isTelling = new Set(end).size > END_BYTES / 2;
-    expectThat(!isTelling || !shows(contentsOf(error), end), `the error of ${what} repeats the wrapped key`);
+    const isRandom = new Set(end).size > END_BYTES / 2;
+    expectThat(!isRandom || !shows(contentsOf(error), end), `the error of ${what} repeats the wrapped key`);
   }),
   'WRAP-OUTPUT-SECRET': async (trial) => {
     const watched = watchOutput(true);

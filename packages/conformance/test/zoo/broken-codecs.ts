@@ -1510,7 +1510,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       return {
         seal: (payload) => `${number(keys[0] as Buffer)}.${soundCodec()(keys).seal(payload)}`,
         unseal(token) {
-          const [, digits = '', rest = ''] = /^([0-9]{1,12})\.(.*)$/s.exec(String(token)) ?? refuse('malformed');
+          const [, digits = '', rest = ''] = /^([0-9]{1,12})\.(.*)$/s.exec(token) ?? refuse('malformed');
           const key = keys.find((one) => (Number(digits) | 0) === number(one)) ?? refuse('unknown key');
           return soundCodec()([key]).unseal(rest);
         },
@@ -1656,7 +1656,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       return {
         seal: (payload) => `${id(first)}~${codecs.get(id(first))?.seal(payload) ?? ''}`,
         unseal(token) {
-          const [name = '', ...rest] = String(token).split('~');
+          const [name = '', ...rest] = (typeof token === 'string' ? token : '').split('~');
           const codec = codecs.get(name) ?? refuse(/^[\w-]{6}$/.test(name) ? `no key ${name}` : 'malformed');
           return codec.unseal(rest.join('~'));
         },
