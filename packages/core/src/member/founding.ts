@@ -92,10 +92,12 @@ export class Founding {
 
   /**
    * Withdraws the claim, so that other members need not wait for it. If the write fails, they wait; the error that
-   * prevented the creation is thrown either way.
+   * prevented the creation is thrown either way. A claim that was withdrawn is not written again: to a member that saw
+   * it, its age would count from the first time.
    */
   async #giveBack(): Promise<void> {
-    await Promise.allSettled([this.#o.writer.claim(undefined)]);
+    const [result] = await Promise.allSettled([this.#o.writer.claim(undefined)]);
+    if (result.status === 'fulfilled') this.#ownClaim = undefined;
   }
 }
 

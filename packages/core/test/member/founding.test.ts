@@ -78,6 +78,22 @@ describe('a store that other processes share', () => {
     expect(fleet.clock.wallMs() - at).toBeLessThan(10_000);
   });
 
+  test('a claim that was withdrawn is not written again, because other members would count its age from the first time', async () => {
+    const claims: string[] = [];
+    fleet.store.connect().watch?.(() => {
+      const { claim } = parseDocument(fleet.store.written ?? '', 'default');
+      if (claim !== undefined) claims.push(claim);
+    });
+    fleet.kms.failing = 'unavailable';
+    const member = fleet.start(AT_ONCE);
+    await fleet.clock.advance(20);
+    expect(claims).toHaveLength(1);
+    expect((await ring()).claim).toBeUndefined();
+    fleet.kms.failing = undefined;
+    await member;
+    expect(new Set(claims).size).toBe(2);
+  });
+
   test('a creator that was presumed dead loses the race and adopts the ring', async () => {
     let patient: (() => void) | undefined;
     fleet.kms.latency = () =>
