@@ -54,8 +54,8 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   mutant('revocations-of-others-certify-nothing', 'a newer key certifies a revocation', [
     'ring/certificates.ts',
-    'return id === key.id || (signer',
-    'return id === key.id && (signer',
+    'return id === key.id || (!signer',
+    'return id === key.id && (!signer',
   ]),
   mutant('newer-by-nothing', 'newer is by (created, id)', [
     'ring/certificates.ts',

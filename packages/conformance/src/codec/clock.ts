@@ -12,8 +12,8 @@ const SKEWS: readonly (readonly [number, string])[] = [
   [MINUTE, 'ahead'],
   [-MINUTE, 'behind'],
 ];
-/** The default lifetime of a requestState in the Python SDK's boundary, 600 seconds. */
-const LIFETIME = 10 * MINUTE;
+/** Less than the default lifetime of a requestState in the SDKs, 600 seconds. */
+const LIFETIME = 9 * MINUTE;
 
 export const CLOCK_CHECKS: CodecChecks = {
   'CODEC-CLOCK-SKEW': async (trial) => {
@@ -25,7 +25,7 @@ export const CLOCK_CHECKS: CodecChecks = {
   },
   'CODEC-AGE': async (trial) => {
     const codec = await trial.create();
-    inTime(trial, [codec, codec], -LIFETIME, (moment) => `a token that is ten minutes old, ${moment},`);
+    inTime(trial, [codec, codec], -LIFETIME, (moment) => `a token that is nine minutes old, ${moment},`);
   },
 };
 

@@ -32,9 +32,9 @@ const ONLY: ReadonlyMap<object, string> = new Map<object, string>([
 export function observe(use: () => void, since: ReadonlyMap<string, unknown> = globalsNow()): LeftBehind {
   const before = process.getActiveResourcesInfo();
   const watched = watchTimers();
-  let calls: readonly string[] = [];
+  let seen: Spied = { calls: [], replaced: [] };
   try {
-    watched.run(() => (calls = callsOf(use)));
+    watched.run(() => (seen = spied(use)));
   } finally {
     watched.stop();
   }
@@ -42,8 +42,8 @@ export function observe(use: () => void, since: ReadonlyMap<string, unknown> = g
   return {
     // An unreferenced timer does not keep the process alive, but counts too.
     resources: [...timers, ...leftOver(before, process.getActiveResourcesInfo(), timers)],
-    globals: [...new Set([...changes(since, globals()), ...overwritten(use)])],
-    calls,
+    globals: [...new Set([...changes(since, globals()), ...seen.replaced, ...overwritten(use)])],
+    calls: seen.calls,
   };
 }
 
@@ -53,9 +53,15 @@ export function globalsNow(): ReadonlyMap<string, unknown> {
   return globals();
 }
 
-/** Names of the Node functions with effects outside the process that `use` calls. */
-function callsOf(use: () => void): readonly string[] {
+interface Spied {
+  readonly calls: readonly string[];
+  readonly replaced: readonly string[];
+}
+
+/** Names of the Node functions with effects outside the process that `use` calls, and of those that it replaces. */
+function spied(use: () => void): Spied {
   const called = new Set<string>();
+  const replaced: string[] = [];
   const restore: (() => void)[] = [];
   const holders = { fs, 'fs.promises': fs.promises, child_process: childProcess, dgram, dns, net, process, globalThis };
   for (const [holder, object] of Object.entries(holders)) {
@@ -69,7 +75,10 @@ function callsOf(use: () => void): readonly string[] {
         return Reflect.apply(original, this, given);
       };
       Object.defineProperty(object, name, { ...descriptor, value: Object.assign(value, original) });
-      restore.push(() => Object.defineProperty(object, name, descriptor));
+      restore.push(() => {
+        if (ownValue(object, name) !== value) replaced.push(`${holder}.${name}`);
+        Object.defineProperty(object, name, descriptor);
+      });
     }
   }
   syncBuiltinESMExports();
@@ -79,7 +88,7 @@ function callsOf(use: () => void): readonly string[] {
     for (const undo of restore) undo();
     syncBuiltinESMExports();
   }
-  return [...called];
+  return { calls: [...called], replaced };
 }
 
 /** Names of variables that `use` sets to the value they already have, which a comparison does not show. */

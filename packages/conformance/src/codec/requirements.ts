@@ -95,7 +95,7 @@ export const CODEC_TABLE: RequirementTable = {
   // Last: a codec may react to another time with new keys.
   'CODEC-CLOCK-SKEW': should('A token unseals at a peer whose clock is a minute ahead or behind.', CONTRACT),
   'CODEC-AGE': should(
-    'A token unseals ten minutes after it was sealed.',
+    'A token unseals nine minutes after it was sealed.',
     'RequestStateSecurity of the MCP Python SDK 2.3.0: ttl',
   ),
 };

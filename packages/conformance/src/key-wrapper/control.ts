@@ -108,9 +108,11 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
       await trial.whileChanged(['disable', 'enable'], async () => {
         await trial.settle(() => asked.wrap(trial.dataKey(asked), OPTIONS), 'wrap');
       });
-      const again = await trial.make(asked);
-      const isSame = again.wrapped.keyId === wrapped?.keyId;
-      expectThat(isSame, 'a wrap after disable and enable names another version than the one before');
+      const what = 'a wrap after disable and enable';
+      // Whether it succeeds at all is the subject of WRAP-ENABLED.
+      const again = await trial.settle(() => asked.wrap(trial.dataKey(asked), OPTIONS), 'wrap');
+      const isSame = 'error' in again || wrappedKeyOf(again.value, what).keyId === wrapped?.keyId;
+      expectThat(isSame, `${what} names another version than the one before`);
     }
     // Up to a version of two digits, which comes before one of one digit in the order of texts.
     const { rotate } = trial.control('rotate');

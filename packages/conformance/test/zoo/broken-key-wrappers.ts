@@ -522,7 +522,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       const bind: Steps['bind'] = (context, keyId) => Buffer.concat([own, SOUND.bind(context, keyId)]);
       return soundKeyWrapper({ bind })(world);
     },
-    and('WRAP-ROTATED-OPENS', 'WRAP-STORED', 'WRAP-CLOSE-ALONE'),
+    and('WRAP-ROTATED-OPENS', 'WRAP-STORED', 'WRAP-CLOSE-ALONE', 'WRAP-ABORT-ALONE'),
   ),
   broken('refuses unknown options', 'WRAP-OPTIONS', {
     checkOptions(options) {
