@@ -51,7 +51,7 @@ function mcpdTarget(mode: 'signed' | 'encrypted'): Promise<CodecTarget> {
   const [a, b] = [randomBytes(32), randomBytes(32)];
   const who = { subject: 'alice' };
   const open = (key: Uint8Array): { codec: RequestStateCodec } => {
-    const wire = createMcpdRequestStateCodec({ key, mode });
+    const wire = createMcpdRequestStateCodec({ key, mode, ttlSeconds: 600 });
     return {
       codec: {
         seal: (payload) => wire.encode(`p${Buffer.from(payload).toString('base64')}`, who),

@@ -71,10 +71,10 @@ export const CONTEST_CHECKS: RingStoreChecks = {
     }
     if (trial.target.remove === undefined) return;
     // What is left of a removed ring must not admit two.
+    const name = trial.freshName();
+    const stores = await trial.openMany(CONNECTIONS, name);
+    await trial.write(stores[0], 'one', undefined);
     for (const round of trial.contests(LEAST_CREATED, MOST_CREATED)) {
-      const name = trial.freshName();
-      const stores = await trial.openMany(CONNECTIONS, name);
-      await trial.write(stores[0], 'one', undefined);
       await trial.remove(name);
       const { document, revision } = await contest(trial, stores, undefined, `creation ${round} after a removal`);
       for (const store of stores) await trial.expectStored(store, document, revision, 'a read after the creation');
