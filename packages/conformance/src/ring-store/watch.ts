@@ -141,7 +141,8 @@ export const WATCH_CHECKS: RingStoreChecks = {
       expectThat(going.heard === 0, 'a watcher was called after its store was closed');
     } else going.end();
     elsewhere.end();
-    const isLate = brief.some(({ watcher }) => watcher.heard > 0);
+    // Through a pipe, the end of a watcher reaches the program after calls that were already sent.
+    const isLate = !(THROUGH_PIPE in trial.target) && brief.some(({ watcher }) => watcher.heard > 0);
     expectThat(!isLate, 'a watcher that ended right after a write was called later');
     const thrown = describeThrown(failures[0]);
     expectThat(failures.length === 0, `the end of a watcher threw ${thrown} while the watcher was called`);
