@@ -5,7 +5,6 @@ import { type AzureKeyVaultClients, fetchAzureSignPublicKeys } from '@sealring/a
 import { KEY_WRAPPER_REQUIREMENTS, type KeyWrapperTarget, runKeyWrapperConformance } from '@sealring/conformance';
 import { createKmsCodec, memoryRing } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-import { expectNoFindings } from '../support/findings.ts';
 import { freePort } from '../support/redis.ts';
 import { awsTarget } from './key-wrappers/aws.ts';
 import { azureTargetOf, calling } from './key-wrappers/azure.ts';
@@ -89,7 +88,8 @@ describe.each(Object.entries(LIVE))('live: %s', (_, { variables, optional = [], 
   };
 
   test.each(KEY_WRAPPER_REQUIREMENTS)('$id: $text', async ({ id }) => {
-    expectNoFindings(await runKeyWrapperConformance(await theTarget(), { only: [id] }));
+    const { results } = await runKeyWrapperConformance(await theTarget(), { only: [id] });
+    expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
   });
 
   test('a codec creates a ring, and another unseals what the first sealed', async () => {
