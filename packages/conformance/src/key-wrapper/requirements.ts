@@ -107,7 +107,7 @@ export const KEY_WRAPPER_TABLE: RequirementTable = {
   ),
   'WRAP-ARGUMENTS': must('Wrong arguments are refused with a TypeError or RangeError, before any call.', 4),
   'WRAP-ARGUMENT-CONTEXT': should('A context with non-string values is refused with a TypeError or RangeError.', 4),
-  'WRAP-ARGUMENT-BYTES': should('A wrapped key given as text, an array or a buffer is refused, not converted.', 4),
+  'WRAP-ARGUMENT-BYTES': should('A wrapped key given in another form, such as text, is refused; null is a wrong argument.', 4),
   'WRAP-REJECTS': should('A failure rejects the promise and is not thrown synchronously.', KIT),
   'WRAP-SIGN': must(
     'A key wrapper whose unwrap does not authenticate the origin signs ring entries and verifies its signatures.',

@@ -95,6 +95,12 @@ export const WRONG_ARGUMENT_CHECKS: KeyWrapperChecks = {
       const start = (): unknown => keyWrapper.unwrap({ ...wrapped, wrapped: given as never }, OPTIONS);
       expectArgumentErrorOrCorrupt(await trial.refusal(start, words), words);
     }
+    // A store may hold a damaged record, but no record at all is a mistake of the caller.
+    const none = NO_RECORDS.map(([what, given]): Wrong => [
+      `unwrap of ${what}`,
+      () => keyWrapper.unwrap(given as never, OPTIONS),
+    ]);
+    await expectRefused(trial, ...none);
   },
 };
 
@@ -107,11 +113,15 @@ function withOptions(keyWrapper: KeyWrapper, { dataKey, wrapped }: Made, options
   ]);
 }
 
+const NO_RECORDS: Given = [
+  ['undefined', undefined],
+  ['null', null],
+  ['text', 'text'],
+];
+
 function wrongRecords(record: WrappedKey): readonly (readonly [what: string, given: unknown, isSpelling?: boolean])[] {
   return [
-    ['undefined', undefined],
-    ['null', null],
-    ['text', 'text'],
+    ...NO_RECORDS,
     ['no members', {}],
     ...notBytes(record.wrapped).map(([what, wrapped]) => [`${what} as wrapped`, { ...record, wrapped }, true] as const),
     ['a number as keyId', { ...record, keyId: 7 }],

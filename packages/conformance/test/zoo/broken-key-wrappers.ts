@@ -1106,6 +1106,12 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       return Buffer.concat([Buffer.from(keyId), sum]);
     },
   }),
+  around('calls null a corrupt wrapped key', 'WRAP-ARGUMENT-BYTES', (sound) => ({
+    async unwrap(wrapped, options) {
+      if (typeof wrapped !== 'object' || wrapped === null) throw new ZooKeyWrapperError('corrupt', 'unwrap');
+      return sound.unwrap(wrapped, options);
+    },
+  })),
   around('decodes a wrapped key that is base64 text', 'WRAP-ARGUMENT-BYTES', (sound) => ({
     unwrap: (wrapped: WrappedKey, options: WrapOptions) =>
       typeof wrapped?.wrapped === 'string'

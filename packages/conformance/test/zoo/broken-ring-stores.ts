@@ -1272,6 +1272,10 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
     checkSize: () => undefined,
     stored: String,
   }),
+  wrapped('stores a text that has no UTF-8 as another text', 'RING-WRITE-ARGUMENTS', (sound) => ({
+    write: async (document: string, options: WriteOptions) =>
+      sound.write(typeof document === 'string' ? document.toWellFormed() : document, options),
+  })),
   wrapped('takes a missing expectation for any', 'RING-WRITE-ARGUMENTS', (sound) => ({
     async write(document: string, options: Partial<WriteOptions> = {}) {
       const expected = 'expected' in options ? options.expected : (await sound.read())?.revision;
