@@ -64,7 +64,13 @@ export function watchOutput(isShown: boolean): Output {
 const LOOKS = 10;
 const PAUSE_MS = 100;
 
-/** Records only the timers that some work starts, since a test runner has its own. */
+const TIMERS: ReadonlySet<string> = new Set(['Timeout', 'Immediate']);
+/** Types that keep the process alive until they are closed. Sockets are left out: an agent may reuse them. */
+const HANDLES: ReadonlySet<string> = new Set(
+  'MESSAGEPORT FSEVENTWRAP STATWATCHER PROCESSWRAP TCPSERVERWRAP UDPWRAP'.split(' '),
+);
+
+/** Records only the timers and handles that some work starts, since a test runner has its own. */
 export function watchTimers(): {
   run<T>(work: () => T): T;
   left(which?: 'alive' | 'all'): readonly string[];
@@ -74,16 +80,20 @@ export function watchTimers(): {
   const started: { readonly type: string; readonly timer: object }[] = [];
   const hook = createHook({
     init(_id, type, _trigger, resource) {
-      if ((type === 'Timeout' || type === 'Immediate') && mark.getStore() === true)
-        started.push({ type, timer: resource });
+      if ((TIMERS.has(type) || HANDLES.has(type)) && mark.getStore() === true) started.push({ type, timer: resource });
     },
   });
   hook.enable();
   return {
     run: (work) => mark.run(true, work),
-    /** The types of the timers that have not ended; by default only those that keep the process alive. */
+    /** The types of what has not ended: by default only what keeps the process alive, otherwise all timers. */
     left: (which = 'alive') =>
-      started.flatMap(({ type, timer }) => (hasEnded(timer) || (which === 'alive' && !isAlive(timer)) ? [] : [type])),
+      started.flatMap(({ type, timer }) => {
+        const isLeft = TIMERS.has(type)
+          ? !hasEnded(timer) && (which === 'all' || isAlive(timer))
+          : which === 'alive' && isReferenced(timer);
+        return isLeft ? [type] : [];
+      }),
     stop: () => void hook.disable(),
   };
 }
@@ -93,18 +103,24 @@ function hasEnded(timer: object): boolean {
 }
 
 function isAlive(timer: object): boolean {
-  const hasRef: unknown = Reflect.get(timer, 'hasRef');
-  return typeof hasRef !== 'function' || Reflect.apply(hasRef, timer, []) === true;
+  return typeof Reflect.get(timer, 'hasRef') !== 'function' || isReferenced(timer);
 }
 
-/** @throws {Finding} if timers that keep the process alive do not end soon. */
+/** Whether an object of Node keeps the process alive. A closed one does not. */
+function isReferenced(handle: object): boolean {
+  const hasRef: unknown = Reflect.get(handle, 'hasRef');
+  return typeof hasRef === 'function' && Reflect.apply(hasRef, handle, []) === true;
+}
+
+/** @throws {Finding} if timers or handles that keep the process alive do not end soon. */
 export async function expectNoTimers(work: () => Promise<void>): Promise<void> {
   const watched = watchTimers();
   try {
     await watched.run(work);
     for (let look = 1; watched.left().length > 0 && look < LOOKS; look++) await pause(PAUSE_MS);
-    const { length } = watched.left();
-    expectThat(length === 0, `${length} timers keep the process alive after close`);
+    const left = watched.left();
+    const types = [...new Set(left)].join(', ');
+    expectThat(left.length === 0, `${left.length} timers or handles keep the process alive after close: ${types}`);
   } finally {
     watched.stop();
   }

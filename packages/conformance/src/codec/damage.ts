@@ -25,6 +25,9 @@ export async function tokensOf(trial: CodecTrial): Promise<{ codec: RequestState
   };
 }
 
+const LONG_BYTES = 1_500;
+const LONG_VARIANTS = 300;
+
 type Variants = (token: string, other: string) => Iterable<readonly [string, string]>;
 
 const DAMAGE: Variants[] = [];
@@ -48,7 +51,8 @@ export function refuses(variantsOf: Variants, also?: (trial: CodecTrial) => Prom
       const other = tokens[(i + 1) % tokens.length] ?? token;
       return [...variantsOf(token, other)].map(([variant, what]) => ({ token, variant, what }));
     });
-    const changed = variants.filter(({ variant }) => !tokens.includes(variant));
+    variants.push(...longVariants(trial, codec, variantsOf));
+    const changed = variants.filter(({ token, variant }) => variant !== token && !tokens.includes(variant));
     if (changed.length === 0) throw new NotApplicable('its tokens have no such variant');
     const any = (): unknown => trial.outcome(codec, trial.random.pick(changed).variant);
     for (const { token, variant, what } of trial.sample(changed, any)) {
@@ -56,4 +60,13 @@ export function refuses(variantsOf: Variants, also?: (trial: CodecTrial) => Prom
     }
     await also?.(trial);
   };
+}
+
+/** Variants of a long token, which a decoder may treat in another way. A sample, since most are alike. */
+function longVariants(trial: CodecTrial, codec: RequestStateCodec, variantsOf: Variants) {
+  const [token, other] = [0, 1].map(() => trial.seal(codec, trial.bytes(LONG_BYTES))) as [string, string];
+  const all = [...variantsOf(token, other)].filter(([variant]) => variant !== other);
+  const step = Math.ceil(all.length / LONG_VARIANTS);
+  const from = trial.random.below(Math.max(1, step));
+  return all.filter((_, i) => i % step === from).map(([variant, what]) => ({ token, variant, what }));
 }

@@ -185,6 +185,12 @@ export const INTEGRITY_CHECKS: CodecChecks = {
           yield [parts.toSpliced(i, 0, more).join(separator), `with ${tokenText(more)} inserted as part ${i}`];
         }
       }
+      // Number parsers accept these forms of a key number or a version.
+      for (const [i, part] of parts.entries()) {
+        for (const form of [`0${part}`, `+${part}`, ` ${part}`, `${part}x`, `${part} `, `${part}e0`]) {
+          yield [parts.with(i, form).join(separator), `with ${tokenText(form)} as part ${i}`];
+        }
+      }
     }
     for (const separator of [',', ' ', ';', '|', '\n']) {
       yield [`${token}${separator}${other}`, `followed by another, with ${tokenText(separator)} between`];

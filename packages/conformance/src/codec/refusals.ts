@@ -61,7 +61,8 @@ function namesPart(refusal: unknown, token: string): boolean {
 
 export const REFUSAL_CHECKS: CodecChecks = {
   'CODEC-REFUSAL-CLASS': async (trial) => {
-    const [codec, stranger] = [await trial.create(), await trial.createStranger()];
+    const codecs = await trial.createEach();
+    const [codec, stranger] = [codecs[0] as RequestStateCodec, await trial.createStranger()];
     const [token, other] = [
       trial.seal(codec, trial.text('state of a tool')),
       trial.seal(codec, trial.text('other state')),
@@ -81,8 +82,11 @@ export const REFUSAL_CHECKS: CodecChecks = {
         (length) => [`${token}${'A'.repeat(length)}`, `a token with ${length} characters added`] as const,
       ),
     ];
-    for (const [refusal, what] of [...refusalsOf(trial, codec, bad), ...refusalsOf(trial, codec, always, false)]) {
-      trial.expectRefusalClass(refusal, what);
+    for (const [i, asked] of codecs.entries()) {
+      const refusals = [...refusalsOf(trial, asked, bad), ...refusalsOf(trial, asked, always, false)];
+      for (const [refusal, what] of refusals) {
+        trial.expectRefusalClass(refusal, i === 0 ? what : `${what}, after a rotation,`);
+      }
     }
   },
   'CODEC-REFUSAL-SECRET': async (trial) => {

@@ -32,7 +32,7 @@ export const CODEC_TABLE: RequirementTable = {
   'CODEC-BIT-FLIP': must('A token with any single bit changed is refused.', SPEC),
   'CODEC-LONG-PAYLOAD': must('A long token is authenticated over its whole length.', SPEC),
   'CODEC-TRUNCATION': must('A token truncated at either end is refused.', SPEC),
-  'CODEC-EXTENSION': must('A token extended at either end is refused.', SPEC),
+  'CODEC-EXTENSION': must('A token, or a part of it, extended at either end is refused.', SPEC),
   'CODEC-SPLICE': must('A token assembled from parts of other tokens is refused.', SPEC),
   'CODEC-DOWNGRADE': must('A token that names another version or algorithm is refused.', SPEC),
   'CODEC-TAG-LENGTH': should(

@@ -66,6 +66,12 @@ export class CodecTrial extends Trial {
     return this.#create('createRotated');
   }
 
+  /** A codec before a rotation, and one after it if the target has one. */
+  async createEach(): Promise<readonly RequestStateCodec[]> {
+    const codec = await this.create();
+    return this.#target.createRotated === undefined ? [codec] : [codec, await this.createRotated()];
+  }
+
   #create(name: 'create' | 'createPeer' | 'createStranger' | 'createRotated'): Promise<RequestStateCodec> {
     return this.start<RequestStateCodec>(name, () => this.#target[name]?.(), 'codec', ['seal', 'unseal']);
   }

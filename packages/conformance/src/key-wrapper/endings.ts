@@ -76,7 +76,9 @@ export const CLOSING_CHECKS: KeyWrapperChecks = {
       closing = unused.close?.();
       return closing;
     }, 'close');
-    await promptly(call, 'close of an instance that was never used');
+    const outcome = await promptly(call, 'close of an instance that was never used');
+    const failed = 'error' in outcome ? describeThrown(outcome.error) : '';
+    expectThat(failed === '', `close of an instance that was never used failed with ${failed}`);
     expectThat(isThenable(closing), `close returned ${kindOf(closing)}, not a promise`);
   },
   'WRAP-CLOSED': async (trial) => {

@@ -41,10 +41,7 @@ export const KEY_WRAPPER_TABLE: RequirementTable = {
   'WRAP-VIEW': must('A view of a larger buffer is read only within its bounds.', 1),
   'WRAP-OWN-BYTES': must('The caller may overwrite the bytes that a call returns.', 1),
   'WRAP-CALLERS-BYTES': must('No call modifies its input bytes, or reads them after it has ended.', 1),
-  'WRAP-CALLERS-BYTES-AT-ONCE': should(
-    'wrap reads the data key, and sign the entry, before the first asynchronous step.',
-    KIT,
-  ),
+  'WRAP-CALLERS-BYTES-AT-ONCE': should('A call reads its arguments before the first asynchronous step.', KIT),
   'WRAP-SIGNAL-AFTER': must('A signal that aborts after its call has ended has no effect.', 'WrapOptions'),
   'WRAP-FACTS': must('A key wrapper declares its provider, its KMS key and what it supports.'),
   'WRAP-RECORD': must('A wrapped key names its provider and a KMS key in a form that a ring can store.', RING),
@@ -107,7 +104,10 @@ export const KEY_WRAPPER_TABLE: RequirementTable = {
   ),
   'WRAP-ARGUMENTS': must('Wrong arguments are refused with a TypeError or RangeError, before any call.', 4),
   'WRAP-ARGUMENT-CONTEXT': should('A context with non-string values is refused with a TypeError or RangeError.', 4),
-  'WRAP-ARGUMENT-BYTES': should('A wrapped key given in another form, such as text, is refused; null is a wrong argument.', 4),
+  'WRAP-ARGUMENT-BYTES': should(
+    'A wrapped key given in another form, such as text, is refused; null is a wrong argument.',
+    4,
+  ),
   'WRAP-REJECTS': should('A failure rejects the promise and is not thrown synchronously.', KIT),
   'WRAP-SIGN': must(
     'A key wrapper whose unwrap does not authenticate the origin signs ring entries and verifies its signatures.',
@@ -131,6 +131,6 @@ export const KEY_WRAPPER_TABLE: RequirementTable = {
   'WRAP-CLOSE': must('close returns a promise that settles, and calls made during or after it end.', 5),
   'WRAP-CLOSED': should('After close, a call succeeds or fails as unavailable, and a second close does nothing.', KIT),
   'WRAP-INSTANCE-CLOSES': must('Closing an instance of the target completes.', KIT),
-  'WRAP-NO-TIMERS': should('A closed key wrapper leaves no timers behind.', KIT),
+  'WRAP-NO-TIMERS': should('A closed key wrapper leaves no timers, watchers or servers behind.', KIT),
   'WRAP-SIGNAL-LEFT': should('A finished call leaves no listener on its signal.', 'WrapOptions'),
 };

@@ -96,10 +96,9 @@ export const WRONG_ARGUMENT_CHECKS: KeyWrapperChecks = {
       expectArgumentErrorOrCorrupt(await trial.refusal(start, words), words);
     }
     // A store may hold a damaged record, but no record at all is a mistake of the caller.
-    const none = NO_RECORDS.map(([what, given]): Wrong => [
-      `unwrap of ${what}`,
-      () => keyWrapper.unwrap(given as never, OPTIONS),
-    ]);
+    const none = NO_RECORDS.map(
+      ([what, given]): Wrong => [`unwrap of ${what}`, () => keyWrapper.unwrap(given as never, OPTIONS)],
+    );
     await expectRefused(trial, ...none);
   },
 };

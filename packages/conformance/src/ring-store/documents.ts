@@ -195,6 +195,7 @@ async function closedCalls(
   const [store, other] = await trial.openPair();
   const own = await trial.write(store, 'zero', undefined);
   let before = { document: 'one', revision: await trial.write(other, 'one', own) };
+  await trial.read(store);
   const what = isUnderWay ? 'that a close interrupts' : 'after the close of its store';
   const start = (expected: string): Promise<readonly Outcome[]> =>
     trial.all([

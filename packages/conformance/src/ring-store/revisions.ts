@@ -155,6 +155,12 @@ export const REVISION_CHECKS: RingStoreChecks = {
           await trial.expectStored(one, document, revisions.at(-1), 'a read after both');
       }
     }
+    // An unchanged document must be compared with the store, too.
+    const found = await trial.read(store);
+    revisions.push(await trial.write(other, 'newer', revisions.at(-1)));
+    const unchanged = 'a write of the document that the store read before, with its revision, after another writer,';
+    await trial.expectLost(store, found?.revision, unchanged, found?.document);
+    await trial.expectStored(other, 'newer', revisions.at(-1), 'a read afterwards');
     if (trial.target.remove === undefined) return;
     await trial.remove(name);
     for (const stale of revisions) {

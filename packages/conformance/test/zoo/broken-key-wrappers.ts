@@ -363,6 +363,21 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     and('WRAP-CALLERS-BYTES-AT-ONCE'),
   ),
   broken('reads the data key after queueing', 'WRAP-CALLERS-BYTES-AT-ONCE', { take: (dataKey) => dataKey }),
+  ...(['wrap', 'unwrap', 'generate'] as const).map((name) =>
+    around(`reads the context of ${name} after queueing`, 'WRAP-CALLERS-BYTES-AT-ONCE', (sound) => ({
+      async [name](...given: readonly unknown[]) {
+        await null;
+        return Reflect.apply(sound[name] as (...given: readonly unknown[]) => unknown, sound, given);
+      },
+    })),
+  ),
+  around('reads the wrapped key after queueing', 'WRAP-CALLERS-BYTES-AT-ONCE', (sound) => ({
+    async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+      const context = { ...options.context };
+      await null;
+      return sound.unwrap(wrapped, { ...options, context });
+    },
+  })),
   around(
     'unwraps only the newest wrap of a data key',
     'WRAP-TWICE',
@@ -1107,7 +1122,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
   }),
   around('calls null a corrupt wrapped key', 'WRAP-ARGUMENT-BYTES', (sound) => ({
-    async unwrap(wrapped, options) {
+    async unwrap(wrapped: WrappedKey, options: WrapOptions) {
       if (typeof wrapped !== 'object' || wrapped === null) throw new ZooKeyWrapperError('corrupt', 'unwrap');
       return sound.unwrap(wrapped, options);
     },
