@@ -48,6 +48,8 @@ export function watchOutput(isShown: boolean): Output {
   // Under a test runner, the console may have its own stream.
   for (const name of CONSOLE) watch(console, name);
   watch(process, '_rawDebug');
+  // A process that was started with --no-warnings does not print them, but its listeners receive them.
+  if (isShown) watch(process, 'emitWarning');
   for (const name of WRITERS) watch(fs, name, ([, word]) => [word]);
   syncBuiltinESMExports();
   return {

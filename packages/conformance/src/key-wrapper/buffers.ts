@@ -1,19 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { types } from 'node:util';
-import type { KeyWrapper, WrapOptions } from '@sealring/core';
 import { flipped, sameBytes, text } from '../bytes.ts';
 import { expectThat } from '../requirement.ts';
 import type { Outcome } from '../trial.ts';
-import {
-  bytesOf,
-  CONTEXT,
-  copyOf,
-  generatedOf,
-  type KeyWrapperChecks,
-  type KeyWrapperTrial,
-  OPTIONS,
-  wrappedKeyOf,
-} from './trial.ts';
+import { bytesOf, copyOf, type KeyWrapperChecks, type KeyWrapperTrial, OPTIONS, wrappedKeyOf } from './trial.ts';
 
 const ENTRY = '{"ring":"conformance","id":"AAAAAAAAAAAAAAAA"}';
 
@@ -171,7 +161,6 @@ export const BUFFER_CHECKS: KeyWrapperChecks = {
       const isGood = keyWrapper.verify(text(ENTRY), bytesOf(signature, 'sign'));
       expectThat(isGood, 'sign used an entry that was overwritten during the call');
     }
-    await expectReadAtOnce(trial, keyWrapper);
   },
   'WRAP-SIGNAL-AFTER': async (trial) => {
     const keyWrapper = await trial.create();
@@ -189,45 +178,6 @@ export const BUFFER_CHECKS: KeyWrapperChecks = {
     await trial.expectOpens(keyWrapper, made, 'its own wrapped key, after a signal of earlier calls aborted,');
   },
 };
-
-/** Expects calls to use the context and the wrapped key that they were given, although both change during the call. */
-async function expectReadAtOnce(trial: KeyWrapperTrial, keyWrapper: KeyWrapper): Promise<void> {
-  const { dataKey, wrapped } = await trial.make(keyWrapper);
-  const meanwhile = async (what: string, start: (options: WrapOptions) => unknown, bytes?: Uint8Array) => {
-    const context: Record<string, string> = { ...CONTEXT };
-    return trial.answer(() => {
-      const call = start({ context });
-      if (bytes === undefined) context['sealring:purpose'] = 'changed';
-      else bytes.fill(0);
-      return call;
-    }, what);
-  };
-  const stored = copyOf(wrapped);
-  for (const [what, start, bytes] of [
-    ['unwrap, whose context was changed during the call,', (given) => keyWrapper.unwrap(copyOf(wrapped), given)],
-    [
-      'unwrap, whose wrapped key was overwritten during the call,',
-      (given) => keyWrapper.unwrap(stored, given),
-      stored.wrapped,
-    ],
-  ] as const satisfies readonly (readonly [string, (options: WrapOptions) => unknown, Uint8Array?])[]) {
-    const back = bytesOf(await meanwhile(what, start, bytes), what);
-    expectThat(sameBytes(back, dataKey), `${what} returned other bytes`);
-  }
-  const what = 'whose context was changed during the call,';
-  const answer = await meanwhile(`wrap, ${what}`, (given) => keyWrapper.wrap(Uint8Array.from(dataKey), given));
-  await trial.expectOpens(
-    keyWrapper,
-    { dataKey, wrapped: wrappedKeyOf(answer, 'wrap') },
-    `the wrapped key of wrap, ${what}`,
-  );
-  if (keyWrapper.generate === undefined) return;
-  const generated = generatedOf(
-    await meanwhile(`generate, ${what}`, (given) => keyWrapper.generate?.(given)),
-    keyWrapper,
-  );
-  await trial.expectOpens(keyWrapper, generated, `the wrapped key of generate, ${what}`);
-}
 
 function answered(answer: unknown): readonly Uint8Array[] {
   if (types.isUint8Array(answer)) return [answer];

@@ -41,7 +41,10 @@ export const KEY_WRAPPER_TABLE: RequirementTable = {
   'WRAP-VIEW': must('A view of a larger buffer is read only within its bounds.', 1),
   'WRAP-OWN-BYTES': must('The caller may overwrite the bytes that a call returns.', 1),
   'WRAP-CALLERS-BYTES': must('No call modifies its input bytes, or reads them after it has ended.', 1),
-  'WRAP-CALLERS-BYTES-AT-ONCE': should('A call reads its arguments before the first asynchronous step.', KIT),
+  'WRAP-CALLERS-BYTES-AT-ONCE': should(
+    'wrap reads the data key, and sign the entry, before the first asynchronous step.',
+    KIT,
+  ),
   'WRAP-SIGNAL-AFTER': must('A signal that aborts after its call has ended has no effect.', 'WrapOptions'),
   'WRAP-FACTS': must('A key wrapper declares its provider, its KMS key and what it supports.'),
   'WRAP-RECORD': must('A wrapped key names its provider and a KMS key in a form that a ring can store.', RING),

@@ -63,6 +63,10 @@ export const ROUND_TRIP_CHECKS: KeyWrapperChecks = {
     const made: Made[] = await Promise.all(
       [1, 2].map(async () => ({ dataKey, wrapped: await trial.wrap(keyWrapper, dataKey) })),
     );
+    // A cache of wraps must not ignore the context.
+    const options = { context: { ...CONTEXT, more: 'x' } };
+    const again = { dataKey, wrapped: await trial.wrap(keyWrapper, dataKey, options) };
+    await trial.expectOpens(keyWrapper, again, 'a wrapped key of the same data key under another context', options);
     while (made.length < KEPT) made.push(...(await trial.makeEach(keyWrapper)));
     await trial.each(made.entries(), ([i, one]) =>
       trial.expectOpens(keyWrapper, one, `wrapped key ${i + 1} of ${made.length}`),

@@ -5,7 +5,7 @@ import { contentsOf, type Readable, shows } from '../secrets.ts';
 import { describeThrown, isObject, kindOf } from '../thrown.ts';
 import type { Outcome } from '../trial.ts';
 import { callsOf, outOfReach } from './reach.ts';
-import { expectOneOf, revisionOf } from './stored-ring.ts';
+import { expectOneOf } from './stored-ring.ts';
 import { MAX_DOCUMENT_BYTES } from './target.ts';
 import type { RingStoreChecks, RingStoreTrial } from './trial.ts';
 
@@ -96,12 +96,6 @@ export const ANSWER_CHECKS: RingStoreChecks = {
         if ('value' in outcome) throw new Finding(`${what} resolved to ${kindOf(outcome.value)}`);
         await trial.expectFound(other, ring, `a read after ${what}`);
       }
-      // UTF-8 has no form of it: a store that cannot keep it must not store another text.
-      const what = 'a write with a lone surrogate';
-      const options = { expected: ring?.revision };
-      const outcome = await trial.promised(() => store.write(LONE_SURROGATE, options), what);
-      const left = 'value' in outcome ? { document: LONE_SURROGATE, revision: revisionOf(outcome.value, what) } : ring;
-      await trial.expectFound(other, left, `a read after ${what}`);
     }
   },
   'RING-READ-ARGUMENTS': async (trial) => {
@@ -214,8 +208,6 @@ export function expectDiscreet(error: unknown, canary: string, what: string): vo
 }
 
 type WrongWrite = readonly [name: string, given: (expected: string | undefined) => readonly unknown[]];
-
-const LONE_SURROGATE = 'x\ud800y';
 
 const NO_DOCUMENTS: readonly WrongWrite[] = [
   ['no document', (expected) => [undefined, { expected }]],

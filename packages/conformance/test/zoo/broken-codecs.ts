@@ -408,6 +408,33 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
+  {
+    target: zooTarget('throws the last error of several keys', (keys) => {
+      const sound = soundCodec()(keys);
+      return both(sound, {
+        unseal(token) {
+          try {
+            return sound.unseal(token);
+          } catch (error) {
+            throw keys.length > 1 ? new Error('unable to authenticate data') : error;
+          }
+        },
+      });
+    }),
+    caughtBy: 'CODEC-REFUSAL-CLASS',
+  },
+  broken('decodes long tokens leniently', 'CODEC-CANONICAL-ALPHABET', {
+    decode: (text) => (text.length > 1_024 ? Buffer.from(text, 'base64url') : SOUND.decode(text)),
+  }),
+  wrapped('parses the number of its key leniently', 'CODEC-EXTENSION', (sound) =>
+    both(sound, {
+      seal: (payload) => `7.${sound.seal(payload)}`,
+      unseal(token) {
+        const [number = '', ...rest] = typeof token === 'string' ? token.split('.') : [];
+        return Number.parseInt(number, 10) === 7 ? sound.unseal(rest.join('.')) : refuse('unknown key');
+      },
+    }),
+  ),
   wrapped('throws a RangeError on long input', 'CODEC-REFUSAL-CLASS', (sound) =>
     both(sound, {
       unseal(token) {

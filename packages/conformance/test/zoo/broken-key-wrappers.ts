@@ -363,21 +363,18 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     and('WRAP-CALLERS-BYTES-AT-ONCE'),
   ),
   broken('reads the data key after queueing', 'WRAP-CALLERS-BYTES-AT-ONCE', { take: (dataKey) => dataKey }),
-  ...(['wrap', 'unwrap', 'generate'] as const).map((name) =>
-    around(`reads the context of ${name} after queueing`, 'WRAP-CALLERS-BYTES-AT-ONCE', (sound) => ({
-      async [name](...given: readonly unknown[]) {
-        await null;
-        return Reflect.apply(sound[name] as (...given: readonly unknown[]) => unknown, sound, given);
+  around('returns the wrapped key of another context', 'WRAP-TWICE', (sound) => {
+    const kept = new Map<string, WrappedKey>();
+    return {
+      async wrap(dataKey: Uint8Array, options: WrapOptions) {
+        const answer = await sound.wrap(dataKey, options);
+        const name = hexOf(dataKey);
+        const { wrapped, ...rest } = kept.get(name) ?? answer;
+        kept.set(name, { ...rest, wrapped: Uint8Array.from(wrapped) });
+        return { ...rest, wrapped };
       },
-    })),
-  ),
-  around('reads the wrapped key after queueing', 'WRAP-CALLERS-BYTES-AT-ONCE', (sound) => ({
-    async unwrap(wrapped: WrappedKey, options: WrapOptions) {
-      const context = { ...options.context };
-      await null;
-      return sound.unwrap(wrapped, { ...options, context });
-    },
-  })),
+    };
+  }),
   around(
     'unwraps only the newest wrap of a data key',
     'WRAP-TWICE',
@@ -949,6 +946,12 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       return SOUND.take(dataKey);
     },
   }),
+  broken('warns with data keys', 'WRAP-OUTPUT-SECRET', {
+    take(dataKey) {
+      process.emitWarning('a slow wrap', { type: 'ZooWarning', detail: Buffer.from(dataKey).toString('hex') });
+      return SOUND.take(dataKey);
+    },
+  }),
   around('shows the last data key', 'WRAP-INSPECT-SECRET', (sound) => {
     const state: { last?: Uint8Array } = {};
     return {
@@ -1105,6 +1108,32 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     () => ({ close: never }),
     hanging('WRAP-OWN-BYTES', 'WRAP-CLOSED', 'WRAP-NO-TIMERS', 'WRAP-CLOSE-ALONE'),
   ),
+  around('leaves a port', 'WRAP-NO-TIMERS', (sound) => ({
+    wrap(dataKey: Uint8Array, options: WrapOptions) {
+      const { port1 } = new MessageChannel();
+      port1.ref();
+      // Long enough to be detected.
+      setTimeout(() => port1.close(), 4_000).unref();
+      return sound.wrap(dataKey, options);
+    },
+  })),
+  around('closes a connection that it never had', 'WRAP-CLOSE', (sound) => {
+    let connection: { end(): void } | undefined;
+    return {
+      wrap(dataKey: Uint8Array, options: WrapOptions) {
+        connection = { end: () => undefined };
+        return sound.wrap(dataKey, options);
+      },
+      unwrap(wrapped: WrappedKey, options: WrapOptions) {
+        connection = { end: () => undefined };
+        return sound.unwrap(wrapped, options);
+      },
+      async close() {
+        if (connection === undefined) throw new TypeError('the connection is undefined');
+        connection.end();
+      },
+    };
+  }),
   around('leaves a timer', 'WRAP-NO-TIMERS', (sound) => ({
     wrap(dataKey: Uint8Array, options: WrapOptions) {
       // Long enough to be detected, and ends by itself.
