@@ -54,7 +54,10 @@ export const CODEC_TABLE: RequirementTable = {
   'CODEC-HUGE': must('Text of ten megabytes is refused in bounded time.', SPEC),
   'CODEC-HUGE-QUICK': should('Text of ten megabytes is refused within two seconds.', KIT),
   'CODEC-NOT-TEXT': must('unseal throws for a value that is not a string.'),
-  'CODEC-NOT-TEXT-CLASS': should('For a value that is not a string, unseal throws the error for a bad token.', KIT),
+  'CODEC-NOT-TEXT-CLASS': should(
+    'For a value that is not a string, unseal throws the error for a bad token or a TypeError.',
+    KIT,
+  ),
   'CODEC-REFUSAL-CLASS': must('For every refused token, unseal throws the same error, InvalidRequestState.'),
   'CODEC-REFUSAL-SECRET': must('A refusal does not reveal the payload in its message, stack or properties.', SPEC),
   'CODEC-REFUSAL-TOKEN': must('A refusal does not repeat the token.', REFUSAL),

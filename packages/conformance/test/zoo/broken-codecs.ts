@@ -435,6 +435,14 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
+  wrapped('throws an assertion error for what is no text', 'CODEC-NOT-TEXT-CLASS', (sound) =>
+    both(sound, {
+      unseal(token) {
+        if (typeof token !== 'string') throw new Error('assertion failed');
+        return sound.unseal(token);
+      },
+    }),
+  ),
   wrapped('throws a RangeError on long input', 'CODEC-REFUSAL-CLASS', (sound) =>
     both(sound, {
       unseal(token) {

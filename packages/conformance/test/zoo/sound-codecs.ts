@@ -332,6 +332,17 @@ const boxed =
   (keys: readonly Buffer[]) =>
     codecOf(box, encoding, keys);
 
+function checkingType(keys: readonly Buffer[]): RequestStateCodec {
+  const sound = soundCodec()(keys);
+  return {
+    seal: (payload) => sound.seal(payload),
+    unseal(token) {
+      if (typeof token !== 'string') throw new TypeError('token must be a string');
+      return sound.unseal(token);
+    },
+  };
+}
+
 /** Sound codecs that differ in everything the contract leaves open. */
 export const SOUND_CODECS: readonly SoundCodec[] = [
   { target: zooTarget('AES-GCM with a prefix', soundCodec()), warnings: [] },
@@ -340,6 +351,7 @@ export const SOUND_CODECS: readonly SoundCodec[] = [
   { target: zooTarget('AES-CBC, then HMAC', boxed(encryptThenMac('aes-256-cbc'))), warnings: [] },
   { target: zooTarget('AES-CTR, then HMAC', boxed(encryptThenMac('aes-256-ctr'))), warnings: [] },
   { target: zooTarget('AES-GCM in hex', boxed(gcm, HEX)), warnings: [] },
+  { target: zooTarget('with a TypeError for another type', checkingType), warnings: [] },
   { target: zooTarget('AES-GCM in base32', boxed(gcm, BASE32)), warnings: [] },
   { target: zooTarget('XChaCha20-Poly1305 of another library', boxed(XCHACHA)), warnings: [] },
   { target: zooTarget('AES-SIV, with a deterministic token', boxed(SIV)), warnings: ['CODEC-DISTINCT'] },

@@ -23,8 +23,7 @@ export interface RequestStateCodec {
   seal(payload: Uint8Array): string;
   /**
    * Returns the bytes given to {@link seal}.
-   * @throws {InvalidRequestState} for every token that was not sealed with a key of this codec, or was changed since, and
-   *   for a value that is not a string: a client may send anything.
+   * @throws {InvalidRequestState} for every token that was not sealed with a key of this codec, or was changed since.
    */
   unseal(token: string): Uint8Array;
 }
