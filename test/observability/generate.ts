@@ -52,7 +52,7 @@ export function instrumentsOfTheBridge(): readonly Instrument[] {
 function forCollectors(text: string): string {
   return text
     .replace(
-      /# OpenTelemetry's own exporter for Prometheus produces these names; alerts-otlp\.yml has the names of a collector\./,
+      "# OpenTelemetry's own exporter for Prometheus produces these names; alerts-otlp.yml has the names of a collector.",
       '# Generated from alerts.yml: npm run observability. A collector with its default settings produces these names.',
     )
     .replace('"uid": "sealring"', '"uid": "sealring-otlp"')

@@ -17,7 +17,7 @@ export async function loadTarget(url: string): Promise<object> {
   throw new TypeError('the module must export a target, or a function that creates one, as default or as target');
 }
 
-/** A script beside `from` for a separate process or thread: compiled, or its source in the repository. */
+/** A script in the folder of `from`, or below it, for a separate process or thread: compiled, or its source in the repository. */
 export function scriptBeside(from: string, name: string): URL {
   return new URL(`./${name}.${from.endsWith('.ts') ? 'ts' : 'js'}`, from);
 }

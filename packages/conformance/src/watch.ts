@@ -79,10 +79,10 @@ export function watchTimers(): {
   stop(): void;
 } {
   const mark = new AsyncLocalStorage<true>();
-  const started: { readonly type: string; readonly timer: object }[] = [];
+  const started: { readonly type: string; readonly resource: object }[] = [];
   const hook = createHook({
     init(_id, type, _trigger, resource) {
-      if ((TIMERS.has(type) || HANDLES.has(type)) && mark.getStore() === true) started.push({ type, timer: resource });
+      if ((TIMERS.has(type) || HANDLES.has(type)) && mark.getStore() === true) started.push({ type, resource });
     },
   });
   hook.enable();
@@ -90,28 +90,22 @@ export function watchTimers(): {
     run: (work) => mark.run(true, work),
     /** The types of what has not ended: by default only what keeps the process alive, otherwise all timers. */
     left: (which = 'alive') =>
-      started.flatMap(({ type, timer }) => {
-        const isLeft = TIMERS.has(type)
-          ? !hasEnded(timer) && (which === 'all' || isAlive(timer))
-          : which === 'alive' && isReferenced(timer);
-        return isLeft ? [type] : [];
+      started.flatMap(({ type, resource }) => {
+        const isLeft = which === 'all' ? TIMERS.has(type) : isAlive(resource);
+        return isLeft && !hasEnded(resource) ? [type] : [];
       }),
     stop: () => void hook.disable(),
   };
 }
 
-function hasEnded(timer: object): boolean {
-  return Reflect.get(timer, '_destroyed') === true;
+function hasEnded(resource: object): boolean {
+  return Reflect.get(resource, '_destroyed') === true;
 }
 
-function isAlive(timer: object): boolean {
-  return typeof Reflect.get(timer, 'hasRef') !== 'function' || isReferenced(timer);
-}
-
-/** Whether an object of Node keeps the process alive. A closed one does not. */
-function isReferenced(handle: object): boolean {
-  const hasRef: unknown = Reflect.get(handle, 'hasRef');
-  return typeof hasRef === 'function' && Reflect.apply(hasRef, handle, []) === true;
+/** Whether a timer or a handle keeps the process alive. A closed handle does not. */
+function isAlive(resource: object): boolean {
+  const hasRef: unknown = Reflect.get(resource, 'hasRef');
+  return typeof hasRef !== 'function' || Reflect.apply(hasRef, resource, []) === true;
 }
 
 /** @throws {Finding} if timers or handles that keep the process alive do not end soon. */

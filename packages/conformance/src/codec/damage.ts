@@ -34,10 +34,12 @@ const DAMAGE: Variants[] = [];
 
 /** Every damaged form of a token, with a description of the damage. */
 export function* damagedForms(token: string, other: string): Iterable<readonly [string, string]> {
-  for (const variantsOf of DAMAGE) {
-    for (const [variant, what] of variantsOf(token, other))
-      if (variant !== token && variant !== other) yield [variant, what];
-  }
+  for (const variantsOf of DAMAGE) yield* changedForms(variantsOf, token, other);
+}
+
+function* changedForms(variantsOf: Variants, token: string, other: string): ReturnType<Variants> {
+  for (const [variant, what] of variantsOf(token, other))
+    if (variant !== token && variant !== other) yield [variant, what];
 }
 
 /** A check that every variant of every token is refused, followed by the check `also`. */
@@ -52,7 +54,7 @@ export function refuses(variantsOf: Variants, also?: (trial: CodecTrial) => Prom
       return [...variantsOf(token, other)].map(([variant, what]) => ({ token, variant, what }));
     });
     variants.push(...longVariants(trial, codec, variantsOf));
-    const changed = variants.filter(({ token, variant }) => variant !== token && !tokens.includes(variant));
+    const changed = variants.filter(({ variant }) => !tokens.includes(variant));
     if (changed.length === 0) throw new NotApplicable('its tokens have no such variant');
     const any = (): unknown => trial.outcome(codec, trial.random.pick(changed).variant);
     for (const { token, variant, what } of trial.sample(changed, any)) {
@@ -64,9 +66,7 @@ export function refuses(variantsOf: Variants, also?: (trial: CodecTrial) => Prom
 
 /** Variants of a long token, which a decoder may treat in another way. A sample, since most are alike. */
 function longVariants(trial: CodecTrial, codec: RequestStateCodec, variantsOf: Variants) {
-  const [token, other] = [0, 1].map(() => trial.seal(codec, trial.bytes(LONG_BYTES))) as [string, string];
-  const all = [...variantsOf(token, other)].filter(([variant]) => variant !== other);
-  const step = Math.ceil(all.length / LONG_VARIANTS);
-  const from = trial.random.below(Math.max(1, step));
-  return all.filter((_, i) => i % step === from).map(([variant, what]) => ({ token, variant, what }));
+  const [token, other] = [trial.seal(codec, trial.bytes(LONG_BYTES)), trial.seal(codec, trial.bytes(LONG_BYTES))];
+  const all = [...changedForms(variantsOf, token, other)];
+  return trial.spread(all, LONG_VARIANTS).map(([variant, what]) => ({ token, variant, what }));
 }

@@ -6,9 +6,8 @@ import { expectThat, NotApplicable } from '../requirement.ts';
 import { scriptBeside } from '../target-module.ts';
 import { damagedForms } from './damage.ts';
 import { LEAST_BYTES, sharedStream } from './key-stream.ts';
-import { readFirstTokens } from './processes.ts';
+import { readFirstTokens, type WorkerAnswer } from './processes.ts';
 import type { CodecChecks, CodecTrial } from './trial.ts';
-import type { WorkerAnswer } from './worker.ts';
 
 /** Lengths from empty to long, since a long payload may take another path. */
 const LENGTHS: readonly number[] = [0, 1, 5, 16, 39, 100, 1_000, 5_000, 60_000];
@@ -123,7 +122,10 @@ interface Thread {
 }
 
 function startThread(module: string, seed: number): Thread {
-  const worker = new Worker(scriptBeside(import.meta.url, 'worker'), { workerData: { module, seed }, execArgv: [] });
+  const worker = new Worker(scriptBeside(import.meta.url, 'scripts/worker'), {
+    workerData: { module, seed },
+    execArgv: [],
+  });
   const answer = new Promise<WorkerAnswer>((resolve) => {
     worker.on('message', (message: WorkerAnswer | 'ready') => {
       if (message !== 'ready') resolve(message);

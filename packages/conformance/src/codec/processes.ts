@@ -27,6 +27,12 @@ export interface FirstSeals {
   readonly opened: boolean;
 }
 
+/** The result of a thread. Before it, the thread posts `ready` and waits for a message. */
+export interface WorkerAnswer {
+  readonly finding?: string;
+  readonly tokens?: FirstTokens;
+}
+
 /** Traces of a codec in a separate process, and the number of characters it printed there. */
 export interface ProbedCodec extends LeftBehind {
   readonly printed: number;
@@ -70,7 +76,7 @@ async function inProcess(
   task: Task,
   what: string,
 ): Promise<{ readonly answer: object; readonly printed: readonly string[] }> {
-  const child = fork(scriptBeside(import.meta.url, 'child'), [module, JSON.stringify(task)], {
+  const child = fork(scriptBeside(import.meta.url, 'scripts/child'), [module, JSON.stringify(task)], {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     // The child runs without the options of a test runner.
     execArgv: [],

@@ -11,11 +11,12 @@ import { ISOLATION_CHECKS, WORKER_CHECKS } from './isolation.ts';
 import { JUNK_CHECKS } from './junk.ts';
 import { KEY_STREAM_CHECKS } from './key-stream.ts';
 import { PURITY_CHECKS } from './purity.ts';
-import { REFUSAL_CHECKS, TIMING_CHECKS } from './refusals.ts';
+import { REFUSAL_CHECKS } from './refusals.ts';
 import { CODEC_TABLE } from './requirements.ts';
 import { ROUND_TRIP_CHECKS } from './round-trip.ts';
 import { KEYLESS_CHECKS, SECRECY_CHECKS } from './secrecy.ts';
 import { type CodecTarget, checkCodecTarget } from './target.ts';
+import { TIMING_CHECKS } from './timing.ts';
 import { type CodecChecks, CodecTrial } from './trial.ts';
 
 /** Requirements that cannot be checked through a pipe, with the reason. */

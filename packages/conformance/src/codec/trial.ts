@@ -67,7 +67,7 @@ export class CodecTrial extends Trial {
   }
 
   /** A codec before a rotation, and one after it if the target has one. */
-  async createEach(): Promise<readonly RequestStateCodec[]> {
+  async createWithRotated(): Promise<readonly [RequestStateCodec, ...RequestStateCodec[]]> {
     const codec = await this.create();
     return this.#target.createRotated === undefined ? [codec] : [codec, await this.createRotated()];
   }
@@ -152,9 +152,14 @@ export class CodecTrial extends Trial {
     }
     // The median ignores calls that a busy machine interrupted.
     const usual = times.toSorted((a, b) => a - b)[times.length >> 1] ?? 0;
-    const step = Math.ceil((calls.length * usual) / BUDGET_MS);
+    return this.spread(calls, BUDGET_MS / usual);
+  }
+
+  /** At most `most` of the items, evenly spread. */
+  spread<T>(items: readonly T[], most: number): readonly T[] {
+    const step = Math.ceil(items.length / most);
     const from = this.random.below(Math.max(1, step));
-    return step <= 1 ? calls : calls.filter((_, i) => i % step === from);
+    return step <= 1 ? items : items.filter((_, i) => i % step === from);
   }
 
   text(content: string): Uint8Array {

@@ -3,11 +3,11 @@
  * changes come from the codec. Its arguments are the module's URL and a task, see processes.ts.
  */
 import { writeSync } from 'node:fs';
-import { loadTarget } from '../target-module.ts';
-import { builtIns, globalsNow, type LeftBehind, observe, patches } from './observe.ts';
-import { type FirstSeals, firstTokens, type Task } from './processes.ts';
-import { checkCodecTarget } from './target.ts';
-import { CodecTrial, useWhole } from './trial.ts';
+import { loadTarget } from '../../target-module.ts';
+import { builtIns, globalsNow, type LeftBehind, observe, patches } from '../observe.ts';
+import { type FirstSeals, firstTokens, type Task } from '../processes.ts';
+import { checkCodecTarget } from '../target.ts';
+import { CodecTrial, useWhole } from '../trial.ts';
 
 const [module = '', given = ''] = process.argv.slice(2);
 const task = JSON.parse(given) as Task;

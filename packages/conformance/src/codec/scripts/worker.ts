@@ -1,17 +1,11 @@
 /* Runs in a worker thread: creates the codec of a module and uses it, while other threads do the same. */
 import { once } from 'node:events';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { sameBytes } from '../bytes.ts';
-import { loadTarget } from '../target-module.ts';
-import { type FirstTokens, firstTokens } from './processes.ts';
-import { checkCodecTarget } from './target.ts';
-import { CodecTrial } from './trial.ts';
-
-/** The result of a thread. Before it, the thread posts `ready` and waits for a message. */
-export interface WorkerAnswer {
-  readonly finding?: string;
-  readonly tokens?: FirstTokens;
-}
+import { sameBytes } from '../../bytes.ts';
+import { loadTarget } from '../../target-module.ts';
+import { firstTokens, type WorkerAnswer } from '../processes.ts';
+import { checkCodecTarget } from '../target.ts';
+import { CodecTrial } from '../trial.ts';
 
 const ROUNDS = 300;
 /** Longer than a scheduler time slice, milliseconds, so that other threads run in between. */

@@ -1,0 +1,85 @@
+import type { RequestStateCodec } from '@sealring/core';
+import { expectThat, NotApplicable } from '../requirement.ts';
+import type { CodecChecks } from './trial.ts';
+
+/** Tag length of AES-GCM and ChaCha20-Poly1305, bytes. */
+const TAG_BYTES = 16;
+const TRIALS = 5;
+const SAMPLES = 200;
+/** Duration of a sample, milliseconds, since clocks are too coarse for a single call. */
+const SAMPLE_MS = 0.05;
+/** Medians of alternating samples of the same work differ by a few percent, even on busy machines. */
+const SAMPLING_MS = 4_000;
+const TELLING_RATIO = 1.25;
+
+export const TIMING_CHECKS: CodecChecks = {
+  'CODEC-TIMING': async (trial) => {
+    const codec = await trial.create();
+    const token = trial.seal(codec, trial.text('state of a tool'));
+    // The last byte of a signature belongs to a number that may be out of range, which is refused at once.
+    const [first, last] = [TAG_BYTES, 2].map((fromEnd) => withByteChanged(token, fromEnd));
+    if (first === undefined || last === undefined) throw new NotApplicable('its tokens use an unknown encoding');
+    const messages = [first, last].map((one) => {
+      const refusal = trial.refused(codec, one, 'a token with a byte of its tag changed');
+      return refusal instanceof Error ? refusal.message : '';
+    });
+    // If the last byte is not part of a tag, as in a JSON token, the two refusals have different causes.
+    if (messages[0] !== messages[1]) throw new NotApplicable('its tokens do not end in a tag');
+    const batch = batchSize(codec, first);
+    // Fewer samples suffice for a slow codec, since overhead has a smaller share.
+    const samples = Math.max(
+      9,
+      Math.min(SAMPLES, Math.floor(SAMPLING_MS / (2 * TRIALS * timeOf(codec, first, batch)))),
+    );
+    const ratios: number[] = [];
+    for (let i = 0; i < TRIALS; i++) {
+      const [a, b]: [number[], number[]] = [[], []];
+      for (let sample = 0; sample < samples; sample++) {
+        // The order alternates, since the second one benefits from warm caches.
+        const order = sample % 2 === 0 ? [a, b] : [b, a];
+        for (const times of order) times.push(timeOf(codec, times === a ? first : last, batch));
+      }
+      ratios.push(median(b) / median(a));
+    }
+    const shown = ratios.map((ratio) => ratio.toFixed(2)).join(', ');
+    const alike =
+      !ratios.every((ratio) => ratio > TELLING_RATIO) && !ratios.every((ratio) => ratio < 1 / TELLING_RATIO);
+    expectThat(alike, `a wrong last byte of the tag takes ${shown} times as long as a wrong first byte`);
+    return `a wrong last byte of the tag takes ${shown} times as long as a wrong first byte`;
+  },
+};
+
+/** A token of the same length, with one of its encoded bytes changed. */
+function withByteChanged(token: string, fromEnd: number): string | undefined {
+  for (const encoding of ['hex', 'base64url'] as const) {
+    // The last part of a token that has several.
+    const [, head = '', part = ''] = /^(.*[.:~$])?([^.:~$]*)$/.exec(token) ?? [];
+    const bytes = Buffer.from(part, encoding);
+    if (bytes.length < TAG_BYTES || bytes.toString(encoding) !== part) continue;
+    bytes[bytes.length - fromEnd] = (bytes[bytes.length - fromEnd] ?? 0) ^ 0x55;
+    return head + bytes.toString(encoding);
+  }
+  return undefined;
+}
+
+function batchSize(codec: RequestStateCodec, token: string): number {
+  let batch = 1;
+  while (timeOf(codec, token, batch) < SAMPLE_MS && batch < 1_024) batch *= 2;
+  return batch;
+}
+
+function timeOf(codec: RequestStateCodec, token: string, times: number): number {
+  const began = performance.now();
+  for (let i = 0; i < times; i++) {
+    try {
+      codec.unseal(token);
+    } catch {
+      // The token is refused, as before.
+    }
+  }
+  return performance.now() - began;
+}
+
+function median(times: readonly number[]): number {
+  return times.toSorted((a, b) => a - b)[times.length >> 1] ?? Number.NaN;
+}
