@@ -32,9 +32,9 @@ const tiers = {
   all: { checks: true, runs: [{ kinds: ['quick'], args: ['--coverage'] }, { kinds: ['services', 'long'] }] },
 };
 const plain = { ...toolEnvironment, NO_COLOR: '1', FORCE_COLOR: '0' };
-// Most tests wait for servers and processes, so more files than cores run at a time. `maxWorkers` in
-// the configuration does not reach the projects.
-const workers = process.env.VITEST_MAX_WORKERS ?? String(availableParallelism() + 2);
+// Most tests wait for servers and processes. With three files for each core, all cores are busy all the time.
+// `maxWorkers` in the configuration does not reach the projects.
+const workers = process.env.VITEST_MAX_WORKERS ?? String(availableParallelism() * 3);
 const report = join('.cache', 'test-results.json');
 const errorReport = join('.cache', 'test-errors.json');
 /** Compiled modules, for the hundreds of processes of a run: a third of what it costs to start one. */

@@ -18,9 +18,11 @@ export type Outcome = { readonly value: unknown } | { readonly error: unknown };
 /** Base of the trials of all suites: closes the instances after a check, and names the calls that hang. */
 export class Trial {
   readonly random: Random;
+  /** Time limit for one call, if it is shorter than that for the requirement, milliseconds. */
+  readonly callMs: number = Number.POSITIVE_INFINITY;
   /** Instances that a check has already closed: closing them again may fail. */
   protected readonly closed: Set<object> = new Set();
-  readonly #pending = new Map<symbol, string>();
+  readonly #pending = new Map<symbol, { readonly what: string; readonly since: number }>();
   readonly #open: { readonly made: object; readonly close: () => unknown }[] = [];
   #mend: (() => Promise<void> | void) | undefined;
 
@@ -30,13 +32,19 @@ export class Trial {
 
   /** The pending calls, earliest first. */
   get pending(): readonly string[] {
-    return [...new Set(this.#pending.values())];
+    return [...new Set([...this.#pending.values()].map(({ what }) => what))];
+  }
+
+  /** Milliseconds for which the earliest pending call has been pending, or 0. */
+  get pendingMs(): number {
+    const [first] = this.#pending.values();
+    return first === undefined ? 0 : performance.now() - first.since;
   }
 
   /** Waits for the result of `start`, which is listed as pending under a name. */
   async wait<T>(what: string, start: () => T | Promise<T>): Promise<T> {
     const call = Symbol(what);
-    this.#pending.set(call, what);
+    this.#pending.set(call, { what, since: performance.now() });
     try {
       return await start();
     } finally {

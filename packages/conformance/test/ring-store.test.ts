@@ -1,5 +1,5 @@
 import { memoryRing, type RingStore, type RingStoreCallOptions } from '@sealring/core';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
   describeRingStore,
   RING_STORE_REQUIREMENTS,
@@ -134,6 +134,17 @@ describe('the kit survives its targets', () => {
       status: 'fail',
       detail: expect.stringContaining('did not end within 200 ms: waiting for a read'),
     });
+  });
+
+  test('a call that never ends is found long before the time limit of its requirement', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const never = (): Promise<never> => new Promise(() => undefined);
+    const create = () => ({ store: { ...memoryRing(), read: never } });
+    const running = runRingStoreConformance({ ...target, create }, { only: ['RING-ABSENT'] });
+    await vi.advanceTimersByTimeAsync(100_000);
+    const { results } = await running;
+    expect(results[0]?.detail).toContain('did not end within 60000 ms: waiting for a read');
   });
 
   test('a store in which no write wins is found long before the time limit', async () => {

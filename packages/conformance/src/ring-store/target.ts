@@ -4,7 +4,7 @@ import { aFlag, aFunction, anObject, aText, aWholeNumber, type ConformanceOption
 
 /** Options of the ring store suite. */
 export interface RingStoreOptions extends ConformanceOptions {
-  /** Time limit for one requirement, milliseconds; 100 to 3 600 000. Default 600 000. */
+  /** Time limit for one requirement, milliseconds; 100 to 3 600 000. Default 600 000. One call has at most 60 000. */
   readonly timeoutMs?: number;
   /** Number of contests between writers, 1 to 100 000. Default: as many as one second allows, 5 to 200. */
   readonly rounds?: number;

@@ -12,12 +12,14 @@ export type RingStoreChecks = Checks<RingStoreTrial>;
 
 /** Maximum wait for push and recovery, milliseconds; less if a requirement has less than two minutes. */
 const PATIENCE_MS = 30_000;
+const CALL_MS = 60_000;
 const LOOK_AGAIN_MS = 20;
 const CLEAN_UP_MS = 10_000;
 let names = 0;
 
 /** The tools of a ring store check: new names, stores and findings. */
 export class RingStoreTrial extends Trial {
+  override readonly callMs: number = CALL_MS;
   readonly target: RingStoreTarget;
   readonly supports: RingStoreSupport & { readonly uniqueRevisions: boolean; readonly maxDocumentBytes: number };
   readonly settings: Settings;
