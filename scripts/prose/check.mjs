@@ -12,13 +12,17 @@ const help = `Usage: node scripts/prose/check.mjs                 all prose of t
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const FILES = [
   '*.md',
-  'docs/**/*.{md,svg,ts}',
+  '.github/**/*.yml',
+  'docs/**/*.{md,svg,ts,py,yaml}',
+  'docs/examples/**/*.json',
   'packages/*/README.md',
   'packages/*/docs/*.md',
-  'packages/*/src/**/*.ts',
+  'packages/otel/observability/*',
+  'packages/*/src/**/*.{ts,py}',
+  'packages/*/examples/**/*.{ts,py}',
   'packages/*/test/**/*.ts',
   'scripts/**/*.mjs',
-  'terraform/**/*.md',
+  'terraform/**/*.{md,tf,hcl}',
   'test/**/*.ts',
 ];
 

@@ -1,7 +1,7 @@
 import { parseSync, Visitor } from 'oxc-parser';
 
 // Plugins of textlint that read prose outside Markdown: comments and messages of a source file, the titles of a test
-// file, and the text of an SVG picture. Each becomes a paragraph that keeps its place in the file.
+// file, comments and strings of Python, Terraform, YAML and JSON, and the text of an SVG picture. Each becomes a paragraph that keeps its place in the file.
 
 /** Code within prose: `code`, {@link name}, the example of a doc comment, and an id such as CODEC-OPENS. */
 const CODE = /```[^]*?```|`[^`\n]*`|\{@[^}]*\}|@\w+|\b[A-Z]+(?:-[A-Z0-9]+)+\b/g;
@@ -112,6 +112,19 @@ function calledName(callee) {
   return callee.type === 'CallExpression' ? calledName(callee.callee) : undefined;
 }
 
+/** Comments, strings, and unquoted descriptions of YAML. */
+const TEXTS = /#.*$|"""[^]*?"""|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|(?<=^ *(?:description|summary): )[^"'\n].*$/gm;
+/** Code in a docstring, and a value within a text. */
+const CODE_OR_VALUE = new RegExp(String.raw`\`\`[^\`]*\`\`|\$?\{[^}]*\}|${CODE.source}`, CODE.flags);
+
+function readScript(text) {
+  const page = new Page(text);
+  for (const { 0: found, index } of text.matchAll(TEXTS)) {
+    if (isMessage(found)) page.add(index, index + found.length, { code: CODE_OR_VALUE });
+  }
+  return page.document;
+}
+
 function readPicture(text) {
   const page = new Page(text);
   for (const { 0: found, index } of text.matchAll(/>[^<]*[a-z][^<]*</gi)) {
@@ -138,5 +151,6 @@ function pluginOf(extensions, read) {
 
 export const plugins = [
   { pluginId: 'source', plugin: pluginOf(['.ts', '.mjs'], readSource) },
+  { pluginId: 'script', plugin: pluginOf(['.py', '.tf', '.hcl', '.json', '.yml', '.yaml'], readScript) },
   { pluginId: 'picture', plugin: pluginOf(['.svg'], readPicture) },
 ];

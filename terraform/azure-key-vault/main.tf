@@ -68,7 +68,7 @@ locals {
     "Microsoft.KeyVault/vaults/keyrotationpolicies/read", "Microsoft.KeyVault/vaults/keyrotationpolicies/write",
   ]
 
-  rights = {
+  permissions = {
     for role in keys(local.principals) : role => {
       wrapping_key = {
         scope        = "${azurerm_key_vault.this.id}/keys/${azurerm_key_vault_key.wrapping.name}"
@@ -113,19 +113,19 @@ resource "azurerm_role_definition" "role" {
   assignable_scopes = [local.resource_group_id]
 
   permissions {
-    data_actions = local.rights[each.value.role][each.value.target].data_actions
+    data_actions = local.permissions[each.value.role][each.value.target].data_actions
   }
 }
 
 resource "azurerm_role_assignment" "role" {
   for_each = local.assignments
 
-  scope              = local.rights[each.value.role][each.value.target].scope
+  scope              = local.permissions[each.value.role][each.value.target].scope
   role_definition_id = azurerm_role_definition.role[each.value.definition].role_definition_resource_id
   principal_id       = each.value.principal
   principal_type     = each.value.role == "break_glass" ? null : "ServicePrincipal"
   description        = "Sealring ${var.ring_name}"
-  condition          = local.rights[each.value.role][each.value.target].condition
+  condition          = local.permissions[each.value.role][each.value.target].condition
   condition_version  = each.value.target == "ring" ? "2.0" : null
 }
 
@@ -342,7 +342,7 @@ locals {
   }
 
   activity_alerts = {
-    rights-changed = {
+    permissions-changed = {
       operation   = "Microsoft.Authorization/roleAssignments/write"
       resource    = null
       description = "A permission was granted in the resource group of the ring ${var.ring_name}."

@@ -59,7 +59,7 @@ output "environment_file" {
 output "roles" {
   description = "What each role may do, as data: for `member`, `reader`, `rotator` and `break_glass`, and for `wrapping_key`, `signing_key` and `ring`, the custom role's `role_definition_id`, its `data_actions`, the `scope` and the `condition` to assign it with."
   value = {
-    for role, targets in local.rights : role => {
+    for role, targets in local.permissions : role => {
       for target, right in targets : target => merge(right, {
         role_definition_id = azurerm_role_definition.role["${role}-${target}"].role_definition_resource_id
       })

@@ -266,7 +266,7 @@ variable "action_group_ids" {
   }
   validation {
     condition     = length(var.action_group_ids) <= 5
-    error_message = "action_group_ids must be at most 5: an alert has no more."
+    error_message = "action_group_ids must have at most 5 items, which is the limit of an alert."
   }
 }
 

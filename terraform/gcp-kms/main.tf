@@ -21,11 +21,11 @@ locals {
 locals {
   custom_roles = {
     key_wrapper = {
-      title       = "wraps and opens data keys"
+      title       = "wraps and unwraps data keys"
       permissions = ["cloudkms.cryptoKeyVersions.useToDecrypt", "cloudkms.cryptoKeyVersions.useToEncrypt"]
     }
     key_opener = {
-      title       = "opens data keys"
+      title       = "unwraps data keys"
       permissions = ["cloudkms.cryptoKeyVersions.useToDecrypt"]
     }
     key_rescuer = {
@@ -189,13 +189,13 @@ locals {
       wanted  = local.are_told
       title   = "key disabled, to be destroyed, or changed"
       filter  = "${local.of_this_key} AND protoPayload.methodName=~\"(^|[.])(DestroyCryptoKeyVersion|DeleteCryptoKeyVersion|DeleteCryptoKey|UpdateCryptoKeyVersion|UpdateCryptoKeyPrimaryVersion|UpdateCryptoKey|SetIamPolicy)$\""
-      meaning = "Versions of the key of the ring ${var.ring_name} were enabled, disabled or are to be destroyed, or its rotation or its rights were changed."
+      meaning = "Versions of the key of the ring ${var.ring_name} were enabled, disabled or are to be destroyed, or its rotation or its permissions were changed."
     }
     decrypt_denied = {
       wanted  = local.of_decrypts
       title   = "decrypt denied"
       filter  = "${local.decrypts} AND protoPayload.status.code=7"
-      meaning = "Somebody without the right asked Cloud KMS to open a data key of the ring ${var.ring_name}, or a server lost that right."
+      meaning = "A caller without the permission to decrypt asked Cloud KMS to unwrap a data key of the ring ${var.ring_name}, or a server lost that permission."
     }
   }
 }

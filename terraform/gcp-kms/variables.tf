@@ -87,7 +87,7 @@ variable "destroy_scheduled_days" {
 
   validation {
     condition     = var.destroy_scheduled_days >= 7 && var.destroy_scheduled_days <= 120 && floor(var.destroy_scheduled_days) == var.destroy_scheduled_days
-    error_message = "destroy_scheduled_days must be a whole number from 7 to 120: Cloud KMS allows no more, and fewer can pass unnoticed."
+    error_message = "destroy_scheduled_days must be a whole number from 7 to 120: 120 is the limit of Cloud KMS, and fewer than 7 can pass unnoticed."
   }
 }
 

@@ -7,7 +7,7 @@ import { canaryEnvironment } from './environment.ts';
 import { sightings } from './search.ts';
 
 /*
- * Runs the tests once with recognisable keys, keeps all output, and searches it (F21):
+ * Runs the tests once with recognizable keys, keeps all output, and searches it (F21):
  *
  *   npm run canary -- --project core --project mcp
  *

@@ -122,6 +122,23 @@ describe('the prose check', () => {
     expect([...check(source.join('\n'), 'packages/x/test/x.test.ts').keys()]).toEqual([1, 2, 3]);
   });
 
+  test('reads comments and strings of Python, Terraform, YAML and JSON, without the values in them', () => {
+    const script = [
+      '# The rights of a member.',
+      'title = "it was told"',
+      'rights = "rights"',
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: the source has the placeholder
+      'meaning = "A member ${rights.told} unseals"',
+      '"""A docstring',
+      'tells the law of ``rights``."""',
+      'description: It was told.',
+      "raise ValueError(f'{told} must be a number')",
+    ];
+    for (const name of ['x.py', 'x.tf', 'x.json', 'x.yml']) {
+      expect([name, ...check(script.join('\n'), name).keys()]).toEqual([name, 1, 2, 6, 7]);
+    }
+  });
+
   test('reads the text of a picture', () => {
     const picture = ['<svg>', '<title>laws</title>', '<text data-law="law">two rights</text>', '</svg>'];
     expect([...check(picture.join('\n'), 'docs/images/x.svg').keys()]).toEqual([2, 3]);

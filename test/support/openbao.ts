@@ -49,7 +49,7 @@ export interface OpenBao extends OpenBaoAccess {
   close(): Promise<void>;
 }
 
-/** Starts OpenBao on free loopback ports, initialised and unsealed. @throws {MissingPrerequisite} */
+/** Starts OpenBao on free loopback ports, initialized and unsealed. @throws {MissingPrerequisite} */
 export async function startOpenBao(): Promise<OpenBao> {
   const command = await installedExecutable();
   const directory = await mkdtemp(join(tmpdir(), 'sealring-openbao-'));
@@ -170,7 +170,7 @@ async function becomesActive(address: string): Promise<void> {
   }
 }
 
-/** 200 active, 429 standby, 501 not initialised, 503 sealed; undefined if nothing answers. */
+/** 200 active, 429 standby, 501 not initialized, 503 sealed; undefined if nothing answers. */
 async function health(address: string): Promise<number | undefined> {
   try {
     const response = await fetch(`${address}/v1/sys/health`, { signal: AbortSignal.timeout(5000) });

@@ -24,7 +24,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = vendorError.errorT
   ['not-found', MISSING, 'notFound', 404],
 
   ['denied', DENIED, 'forbidden insufficientPermissions accountDisabled countryBlocked'],
-  ['denied', 'a policy of the organisation forbids it', 'orgPolicyConstraintFailed'],
+  ['denied', 'a policy of the organization forbids it', 'orgPolicyConstraintFailed'],
   ['denied', 'the credentials are missing, wrong or expired', 'authError'],
   // They have no separate kind: the caller may not do this, and a retry cannot help.
   [

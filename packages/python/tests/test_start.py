@@ -187,7 +187,7 @@ def test_a_failed_connection_is_named_by_a_code_of_the_list(
     assert "secret" not in str(found)
 
 
-def test_a_server_without_tls_is_recognised() -> None:
+def test_a_server_without_tls_is_recognized() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         near = socket.create_connection(server.getsockname())
         far, _ = server.accept()

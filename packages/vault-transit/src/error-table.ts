@@ -48,7 +48,7 @@ export const STATUSES: Readonly<Record<number, ErrorRow>> = Object.freeze({
   },
   404: { kind: 'not-found', hint: 'the mount or namespace does not exist' },
   405: { kind: 'denied', hint: 'the mount is not a transit engine' },
-  501: { kind: 'unavailable', hint: 'Vault is not initialised' },
+  501: { kind: 'unavailable', hint: 'Vault is not initialized' },
   503: { kind: 'unavailable', hint: 'Vault is sealed, or has no active node' },
 });
 

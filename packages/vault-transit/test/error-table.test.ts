@@ -104,7 +104,7 @@ describe('adapter rule 2: any other failure is classified by its status', () => 
     [403, /policy.*token/],
     [404, /mount or namespace/],
     [405, /transit engine/],
-    [501, /not initialised/],
+    [501, /not initialized/],
     [503, /sealed/],
   ])('%i has a hint that names what to check', (status, hint) => {
     expect(classifyAnswer(status, '').hint).toMatch(hint);

@@ -256,10 +256,10 @@ run "alerts" {
   }
   assert {
     condition = { for name, alert in azurerm_monitor_activity_log_alert.activity : name => one(alert.criteria).operation_name } == {
-      rights-changed = "Microsoft.Authorization/roleAssignments/write"
-      store-deleted  = "Microsoft.Storage/storageAccounts/delete"
-      vault-changed  = "Microsoft.KeyVault/vaults/write"
-      vault-deleted  = "Microsoft.KeyVault/vaults/delete"
+      permissions-changed = "Microsoft.Authorization/roleAssignments/write"
+      store-deleted       = "Microsoft.Storage/storageAccounts/delete"
+      vault-changed       = "Microsoft.KeyVault/vaults/write"
+      vault-deleted       = "Microsoft.KeyVault/vaults/delete"
     }
     error_message = "Changes of vault, store and permissions must be reported."
   }

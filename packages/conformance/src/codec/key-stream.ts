@@ -73,7 +73,7 @@ export const KEY_STREAM_CHECKS: CodecChecks = {
   'CODEC-KEYSTREAM': async (trial) => {
     confidential(trial);
     if (trial.supports.maxPayloadBytes < LEAST_BYTES) {
-      throw new NotApplicable('its payloads are too short to be recognised');
+      throw new NotApplicable('its payloads are too short to be recognized');
     }
     await betweenInstances(trial);
     await betweenPayloads(trial);

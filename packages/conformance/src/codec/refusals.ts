@@ -92,7 +92,7 @@ export const REFUSAL_CHECKS: CodecChecks = {
   'CODEC-REFUSAL-SECRET': async (trial) => {
     const codec = await trial.create();
     const canary = trial.text(Buffer.from(trial.random.bytes(18)).toString('hex'));
-    if (canary.length < TELLING_LENGTH) throw new NotApplicable('its payloads are too short to be recognised');
+    if (canary.length < TELLING_LENGTH) throw new NotApplicable('its payloads are too short to be recognized');
     const token = trial.seal(codec, canary);
     // A refusal must not show a cached payload either.
     trial.unseal(codec, token);

@@ -53,7 +53,7 @@ export const SECRECY_CHECKS: CodecChecks = {
     const codec = await trial.create();
     for (const around of [0, 0, 0, 2_000, 20_000, (LONGEST_PAYLOAD - 24) / 2, 100_000]) {
       const canary = text(Buffer.from(trial.random.bytes(12)).toString('hex'));
-      if (!trial.fits(canary)) throw new NotApplicable('its payloads are too short to be recognised');
+      if (!trial.fits(canary)) throw new NotApplicable('its payloads are too short to be recognized');
       const payload = Buffer.concat([trial.random.bytes(around), canary, trial.random.bytes(around)]);
       if (!trial.fits(payload)) continue;
       const token = payload.length > LONGEST_PAYLOAD ? answerOf(() => codec.seal(payload)) : trial.seal(codec, payload);
@@ -173,7 +173,7 @@ export const KEYLESS_CHECKS: CodecChecks = {
   'CODEC-KEYLESS': async (trial) => {
     confidential(trial);
     const lengths = LENGTHS.filter((length) => length <= trial.supports.maxPayloadBytes);
-    if (lengths.length === 0) throw new NotApplicable('its payloads are too short to be recognised');
+    if (lengths.length === 0) throw new NotApplicable('its payloads are too short to be recognized');
     const [codec, stranger] = [await trial.create(), await trial.createStranger()];
     const until = performance.now() + BUDGET_MS;
     for (const [i, length] of lengths.entries()) {

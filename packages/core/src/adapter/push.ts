@@ -4,7 +4,7 @@ import { Calls } from './calls.ts';
 const HEARTBEAT_MS = 15_000;
 const RECONNECTIONS: Backoff = { firstMs: 100, capMs: 30_000 };
 
-/** The cause of a failure: push is only an optimisation. */
+/** The cause of a failure: push is only an optimization. */
 const ignored = (): undefined => undefined;
 
 /** One connection that listens for writes; not connected yet. */

@@ -33,7 +33,7 @@ export interface CanonicalJsonOptions {
  * A safe integer prints as an integer, every other number as a float: what `JSON.parse` has lost (`1.0`, integers
  * beyond 2^53, the sign of `-0`) cannot be distinguished, so such values do not match across languages.
  *
- * The value is serialised as it is, never rebuilt: rebuilding reorders integer-like keys and loses `__proto__`.
+ * The value is serialized as it is, never rebuilt: rebuilding reorders integer-like keys and loses `__proto__`.
  *
  * @throws {TypeError} for anything but a plain JSON value: undefined, NaN, a bigint unless allowed, a function, a class instance.
  * @throws {RangeError} for nesting deeper than 512.

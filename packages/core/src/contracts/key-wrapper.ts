@@ -7,7 +7,7 @@ import { brand, sectionOn } from './errors.ts';
  * - `denied`: the caller may not use the key. `disabled`: at present no caller may. `not-found`: there is no such key.
  * - `corrupt`: the wrapped key, its context or the service's answer failed a check.
  *
- * Any error that an adapter does not recognise is `unavailable`: an unknown error never ends the use of a key.
+ * Any error that an adapter does not recognize is `unavailable`: an unknown error never ends the use of a key.
  */
 export type KeyWrapperErrorKind = (typeof KEY_WRAPPER_ERROR_KINDS)[number];
 

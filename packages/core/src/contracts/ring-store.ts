@@ -51,7 +51,7 @@ export interface RingStore {
     options: RingStoreCallOptions & { readonly expected: string | undefined },
   ): Promise<{ readonly revision: string }>;
   /**
-   * Calls `changed` soon after a write; an optimisation only. Returns a function that ends it, and does nothing when called
+   * Calls `changed` soon after a write; an optimization only. Returns a function that ends it, and does nothing when called
    * again.
    */
   watch?(changed: () => void): () => void;

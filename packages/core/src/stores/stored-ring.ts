@@ -96,7 +96,7 @@ export class StoredRingDocument {
     );
   }
 
-  /** The same object for the same text, so that an unchanged ring is recognised without parsing it. */
+  /** The same object for the same text, so that an unchanged ring is recognized without parsing it. */
   #parsed(text: string): RingDocument {
     if (this.#lastDocument === undefined || this.#lastText !== text) {
       this.#lastDocument = parseDocument(text, this.#ring);

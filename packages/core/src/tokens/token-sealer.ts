@@ -78,7 +78,7 @@ export class TokenSealer {
   constructor(state: SealingState, derive: (salt: Uint8Array) => SealingTokenKey) {
     this.#state = state;
     this.#derive = derive;
-    // A start-up snapshot is deserialised many times: every copy must begin with its own salt and pool.
+    // A start-up snapshot is deserialized many times: every copy must begin with its own salt and pool.
     if (startupSnapshot.isBuildingSnapshot()) {
       startupSnapshot.addDeserializeCallback(() => {
         this.#tokenKey = undefined;

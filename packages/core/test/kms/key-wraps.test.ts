@@ -94,7 +94,7 @@ function without(wrapper: KeyWrapper, method: 'sign' | 'verify' | 'generate'): K
   return Object.fromEntries(Object.entries(wrapper).filter(([name]) => name !== method)) as unknown as KeyWrapper;
 }
 
-/** Two services of one provider recognise their own wraps by the id of their key. */
+/** Two services of one provider recognize their own wraps by the id of their key. */
 function named(kms: FaultKms, provider: string): KeyWrapper {
   return kms.connect(provider);
 }

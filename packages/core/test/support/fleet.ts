@@ -56,7 +56,7 @@ export interface Member {
 
 const text = new TextEncoder();
 
-/** Seals a recognisable payload. */
+/** Seals a recognizable payload. */
 export function seal(member: Member, payload = 'state'): string {
   return member.codec.seal(text.encode(payload));
 }

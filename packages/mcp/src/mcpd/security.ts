@@ -30,7 +30,7 @@ export interface McpdRequestStateSecurityOptions extends McpdRequestStateCodecOp
 }
 
 /**
- * A policy for `protectRequestState` with mcp.d's token formats and the behavior of its dispatch: when a token is refused,
+ * A policy for `protectRequestState` with mcp.d's token formats and the behaviour of its dispatch: when a token is refused,
  * the handler runs as on the first round, without `requestState` and `inputResponses`, and asks again. The refusal is
  * reported to `onReject` and `server.onerror`. This fails the official tampered-state scenario by design.
  *

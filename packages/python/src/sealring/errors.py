@@ -118,8 +118,8 @@ class KeyWrapperError(Exception):
             several,
             hint,
         )
-        told = ", ".join(fact for fact in facts if isinstance(fact, str))
-        own = f"{provider} {operation}: {kind}{f' ({told})' if told else ''}"
+        shown = ", ".join(fact for fact in facts if isinstance(fact, str))
+        own = f"{provider} {operation}: {kind}{f' ({shown})' if shown else ''}"
         super().__init__("; ".join(map(str, causes)) or own)
         self.kind: KeyWrapperErrorKind = kind
         self.provider = provider

@@ -24,8 +24,8 @@ def is_refusal(kind: KeyWrapperErrorKind) -> bool:
 
 class Limits:
     """Only an unwrap that returned the right bytes shows that the key may still be used, and only a
-    successful read of the ring shows revocations. One thread writes the fields; a seal or unseal
-    reads each field once."""
+    successful read of the ring shows revocations. One thread writes the fields; a call of `seal` or
+    `unseal` reads each field once."""
 
     def __init__(self, policy: RingPolicy) -> None:
         self._policy = policy

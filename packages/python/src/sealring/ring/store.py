@@ -59,7 +59,7 @@ class RingStore(ReadableRing, Protocol):
 
 @runtime_checkable
 class WatchableRing(Protocol):
-    """A store that can notify of writes; only an optimisation."""
+    """A store that can notify of writes; only an optimization."""
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Calls `changed`, on any thread, soon after a write. Returns a function that ends it."""
@@ -183,7 +183,7 @@ class StoredDocument:
             return Stored(None, answer.revision, junk)
 
     def _parsed(self, text: str) -> RingDocument:
-        """The same object for the same text, so that an unchanged ring is recognised without
+        """The same object for the same text, so that an unchanged ring is recognized without
         parsing it."""
         if self._last is None or self._last[0] != text:
             self._last = text, parse_document(text, self._view.ring)

@@ -204,5 +204,5 @@ def _sync_directory(path: str) -> None:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    # Without O_NONBLOCK (Windows has none) opening a pipe waits forever for its writer.
+    # Without O_NONBLOCK, which Windows lacks, `open` of a pipe waits forever for its writer.
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

@@ -29,7 +29,7 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     # Of a bucket: a 404 of the object is not a failure.
     "notFound": ("unavailable", "the bucket does not exist"),
     **rows(("denied", _RIGHTS), "forbidden insufficientPermissions accountDisabled countryBlocked"),
-    "orgPolicyConstraintFailed": ("denied", "a policy of the organisation forbids it"),
+    "orgPolicyConstraintFailed": ("denied", "a policy of the organization forbids it"),
     "authError": ("denied", _CREDENTIALS),
     # They have no separate kind: the caller may not do this, and a retry does not help.
     **rows(
@@ -77,8 +77,8 @@ class GcsClient(Protocol):
 class GcsRing:
     """A ring in one object, whose generation is the revision, and which is written with
     `ifGenerationMatch`. Checksums are verified both ways. A 404 does not distinguish a missing
-    object from a missing bucket, so a ring is absent only if a listing of the bucket does not
-    have it. Needs `storage.objects.get` and `storage.objects.list` and, for a member,
+    object from a missing bucket, so a ring is absent only if a listing of the bucket lacks
+    it. Needs `storage.objects.get` and `storage.objects.list` and, for a member,
     `storage.objects.create` and `storage.objects.delete`.
 
     Args:

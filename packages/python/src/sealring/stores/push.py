@@ -11,7 +11,7 @@ _LONGEST_BACKOFF_SECONDS = 30.0
 
 
 class Push(ABC):
-    """Reconnects after every failure. It is only an optimisation, so it fails silently."""
+    """Reconnects after every failure. It is only an optimization, so it fails silently."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
@@ -37,7 +37,7 @@ class Push(ABC):
 
     def _loop(self) -> None:
         while not self._closing.is_set():
-            # Every error of the client is ignored: push is only an optimisation.
+            # Every error of the client is ignored: push is only an optimization.
             with suppress(Exception):
                 self.listen()
             longest = min(

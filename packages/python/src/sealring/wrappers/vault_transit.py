@@ -86,7 +86,7 @@ _STATUSES: dict[int, _Row] = {
     403: ("denied", "the policy lacks the permission, or the token is unknown, expired or revoked"),
     404: ("not-found", "the mount or namespace does not exist"),
     405: ("denied", "the mount is not a transit engine"),
-    501: ("unavailable", "Vault is not initialised"),
+    501: ("unavailable", "Vault is not initialized"),
     503: ("unavailable", "Vault is sealed, or has no active node"),
 }
 _REDIRECTED = "a redirect is not followed: let nodes forward, or give the address of the active one"
