@@ -1,6 +1,7 @@
 import type { RequestStateCodec } from '@sealring/core';
 import { text } from '../bytes.ts';
 import { type Check, NotApplicable } from '../requirement.ts';
+import { divisions, encodedParts } from './token-parts.ts';
 import { type CodecTrial, tokenText } from './trial.ts';
 
 /**
@@ -69,4 +70,44 @@ function longVariants(trial: CodecTrial, codec: RequestStateCodec, variantsOf: V
   const [token, other] = [trial.seal(codec, trial.bytes(LONG_BYTES)), trial.seal(codec, trial.bytes(LONG_BYTES))];
   const all = [...changedForms(variantsOf, token, other)];
   return trial.spread(all, LONG_VARIANTS).map(([variant, what]) => ({ token, variant, what }));
+}
+
+/** Parts of a token that is divided into chunks. */
+const MOST_PARTS = 64;
+/** Sizes of a chunk's payload and of its overhead: nonces, tags, lengths. */
+const CHUNKS: readonly number[] = [256, 512, 1_000, 1_024, 2_048, 4_096];
+const CHUNK_EXTRA: readonly number[] = [0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 56, 60, 64];
+
+/** A long token cut after a chunk, without a chunk, or with two chunks swapped or replaced, at every possible offset. */
+export function chunkings(token: string, other: string): readonly (() => string)[] {
+  const others = encodedParts(other);
+  const ofText = divisions(token).flatMap(({ parts, separator }) =>
+    parts.length > MOST_PARTS
+      ? []
+      : parts
+          .flatMap((one, i) =>
+            [0, i, i + 1]
+              .map((to) => parts.toSpliced(i, 1).toSpliced(to, 0, one))
+              .concat([parts.slice(0, i), parts.toSpliced(i, 1)]),
+          )
+          .map((some) => some.join(separator)),
+  );
+  const ofBytes = encodedParts(token).flatMap(({ bytes, put }, part) => {
+    const made: (() => string)[] = [];
+    const ends = new Set<number>();
+    for (const piece of new Set(CHUNKS.flatMap((size) => CHUNK_EXTRA.map((more) => size + more)))) {
+      for (let start = 0; start <= 64 && start + 2 * piece <= bytes.length; start++) {
+        const [one, two] = [start + piece, start + 2 * piece];
+        ends.add(one);
+        const [head, tail] = [bytes.subarray(0, start), bytes.subarray(two)];
+        const [first, second] = [bytes.subarray(start, one), bytes.subarray(one, two)];
+        made.push(() => put(Buffer.concat([head, second, tail])));
+        const theirs = others[part]?.bytes.subarray(one, two);
+        if (theirs !== undefined) made.push(() => put(Buffer.concat([head, first, theirs, tail])));
+        if (start % 4 === 1) made.push(() => put(Buffer.concat([head, second, first, tail])));
+      }
+    }
+    return [...made, ...Array.from(ends, (end) => () => put(bytes.subarray(0, end)))];
+  });
+  return [...ofText.filter((one) => one !== token).map((one) => () => one), ...ofBytes];
 }

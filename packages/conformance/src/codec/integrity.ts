@@ -1,33 +1,11 @@
 import { expectThat } from '../requirement.ts';
-import { refuses } from './damage.ts';
+import { chunkings, refuses } from './damage.ts';
 import { refusesSums, swapsOf } from './forgeries.ts';
 import { CHARACTERS, divisions, encodedParts, replaced, URL_SAFE } from './token-parts.ts';
 import { answerOf, BUDGET_MS, type CodecChecks, tokenText } from './trial.ts';
 
 /** Lengths of key ids, versions, nonces, salts and tags. */
 const FIELDS: readonly number[] = [1, 2, 4, 8, 9, 12, 16, 18, 20, 24, 32, 48, 64];
-
-/** A long token cut after a chunk, without a chunk, or with two chunks swapped or replaced, at every possible offset. */
-function chunkings(token: string, other: string): readonly (() => string)[] {
-  const others = encodedParts(other);
-  return encodedParts(token).flatMap(({ bytes, put }, part) => {
-    const made: (() => string)[] = [];
-    const ends = new Set<number>();
-    for (const piece of new Set(CHUNKS.flatMap((size) => CHUNK_EXTRA.map((more) => size + more)))) {
-      for (let start = 0; start <= 64 && start + 2 * piece <= bytes.length; start++) {
-        const [one, two] = [start + piece, start + 2 * piece];
-        ends.add(one);
-        const [head, tail] = [bytes.subarray(0, start), bytes.subarray(two)];
-        const [first, second] = [bytes.subarray(start, one), bytes.subarray(one, two)];
-        made.push(() => put(Buffer.concat([head, second, tail])));
-        const theirs = others[part]?.bytes.subarray(one, two);
-        if (theirs !== undefined) made.push(() => put(Buffer.concat([head, first, theirs, tail])));
-        if (start % 4 === 1) made.push(() => put(Buffer.concat([head, second, first, tail])));
-      }
-    }
-    return [...made, ...Array.from(ends, (end) => () => put(bytes.subarray(0, end)))];
-  });
-}
 
 /** Text that a lenient decoder strips. */
 const AROUND: readonly (readonly [string, string])[] = [
@@ -46,9 +24,6 @@ const COMPRESSIBLE = 1_500;
 const HEAD_BYTES = 64;
 /** Nine chunks of one kilobyte, or four of two. */
 const CHUNKED_BYTES = 9_000;
-/** Sizes of a chunk's payload and of its overhead: nonces, tags, lengths. */
-const CHUNKS: readonly number[] = [256, 512, 1_000, 1_024, 2_048, 4_096];
-const CHUNK_EXTRA: readonly number[] = [0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 56, 60, 64];
 /** Characters at the start of a token that may hold a version or an algorithm. */
 const HEADER_LENGTH = 8;
 /** Names with which a token may request no check or a weaker one. */
@@ -58,6 +33,8 @@ const ALGORITHMS: readonly string[] = ['', ...'none None NONE null plain raw ide
 const UNPROTECTED: readonly string[] =
   'plain none raw debug test dev clear insecure unsigned b64 base64 json 0 v0 v1'.split(' ');
 
+const NONE: readonly string[] = ['none', 'None', 'NONE', 'nOnE'];
+
 /** JSON headers with another algorithm, as in a JSON Web Token. */
 function rewritten(header: string): readonly string[] {
   const made: Record<string, unknown>[] = [{ alg: 'none' }, { alg: 'none', typ: 'JWT' }];
@@ -65,7 +42,11 @@ function rewritten(header: string): readonly string[] {
   if (content.startsWith('{') && content.endsWith('}')) {
     try {
       const given = Object(JSON.parse(content));
-      made.push({ ...given, alg: 'none' }, { ...given, alg: 'dir', enc: 'none' }, { ...given, enc: 'none' });
+      made.push(
+        ...NONE.map((alg) => ({ ...given, alg })),
+        { ...given, alg: 'dir', enc: 'none' },
+        { ...given, enc: 'none' },
+      );
     } catch {
       // Not JSON.
     }
@@ -158,14 +139,25 @@ export const INTEGRITY_CHECKS: CodecChecks = {
     }
   }),
   'CODEC-EXTENSION': refuses(function* (token, other) {
-    for (const more of ['A', 'AA', 'AAA', 'AAAA', '0', '.', '~', '\0', token, other]) {
+    for (const more of ['A', 'AA', 'AAA', 'AAAA', '0', '1', '.', '~', '\0', token, other]) {
       yield [`${token}${more}`, `with ${tokenText(more)} after it`];
       yield [`${more}${token}`, `with ${tokenText(more)} before it`];
     }
     for (const more of ['#x', '?x', '&x=1', ';', ',', '|', '/', ':', '$', '!']) {
       yield [`${token}${more}`, `with ${tokenText(more)} after it`];
     }
+    for (const { parts, separator } of divisions(token)) {
+      // A zero of base64 or base58, which may count as nothing.
+      for (const [i, part] of parts.entries()) {
+        for (const zero of ['A', '1'])
+          yield [parts.with(i, zero + part).join(separator), `with ${zero} before part ${i}`];
+      }
+    }
     for (const { bytes, put } of encodedParts(token)) {
+      for (const [at, byte] of bytes.subarray(0, HEADER_LENGTH).entries()) {
+        const longer = Buffer.concat([bytes.subarray(0, at), Buffer.of(byte | 0x80, 0), bytes.subarray(at + 1)]);
+        yield [put(longer), `with a longer form of the number at byte ${at}`];
+      }
       for (const length of [0, ...FIELDS].filter((one) => one < bytes.length)) {
         const at = bytes.length - length;
         const longer = Buffer.concat([bytes.subarray(0, at), Buffer.of(0), bytes.subarray(at)]);

@@ -90,6 +90,8 @@ async function betweenInstances(trial: CodecTrial): Promise<void> {
   for (let i = 0; i < 4; i++) {
     codecs.push(await (i % 2 === 0 ? trial.create() : trial.createPeerOrSelf()));
   }
+  // Members that rotate to the same key.
+  for (let i = 0; i < 2; i++) codecs.push(...(await trial.createWithRotated()).slice(1));
   for (let ordinal = 0; ordinal < 3; ordinal++) {
     const sealed = codecs.map((codec) => {
       const payload = trial.bytes(STREAM_BYTES);

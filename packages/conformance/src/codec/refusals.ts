@@ -3,7 +3,7 @@ import { text } from '../bytes.ts';
 import { expectThat, NotApplicable } from '../requirement.ts';
 import { contentsOf, shows } from '../secrets.ts';
 import { damagedForms } from './damage.ts';
-import { GARBAGE } from './junk.ts';
+import { GARBAGE, hugeTexts } from './junk.ts';
 import { LONGEST_PAYLOAD } from './target.ts';
 import { encodedParts, partsReplaced } from './token-parts.ts';
 import { BUDGET_MS, type CodecChecks, type CodecTrial, decodings, tokenText } from './trial.ts';
@@ -81,6 +81,7 @@ export const REFUSAL_CHECKS: CodecChecks = {
       ...[1_000, 100_000, 1_000_000, 2_000_000].map(
         (length) => [`${token}${'A'.repeat(length)}`, `a token with ${length} characters added`] as const,
       ),
+      ...hugeTexts(token, 1_000_000).map((huge) => [huge, `${huge.length} characters`] as const),
     ];
     for (const [i, asked] of codecs.entries()) {
       const refusals = [...refusalsOf(trial, asked, bad), ...refusalsOf(trial, asked, always, false)];

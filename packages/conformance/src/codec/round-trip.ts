@@ -97,6 +97,8 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
       whole.subarray(63),
       Buffer.from('state of a tool'),
       large.subarray(32, 40),
+      // The buffer of an empty view is not empty.
+      whole.subarray(8, 8),
       Object.preventExtensions(trial.random.bytes(8)),
     ].map((view) =>
       view.length > trial.supports.maxPayloadBytes ? view.subarray(0, trial.supports.maxPayloadBytes) : view,
@@ -276,6 +278,14 @@ function edgePayloads(random: Random): readonly Uint8Array[] {
       PADDINGS.map((end) => Buffer.concat([random.bytes(length - end.length), end])),
     ),
     ...[15, 16, 17, 31, 32, 33].map((length) => random.bytes(length)),
+    // Numbers of 4 and 8 bytes, of which only the bits are kept apart: not-a-numbers, and a negative zero.
+    ...['7fa00001', '010080ff', '7ff0000000000001', '010000000000f8ff', '8000000000000000'].map((hex) =>
+      Buffer.from(hex, 'hex'),
+    ),
+    // Text that ends in a byte which is not.
+    ...[64, 300, 1_100, 5_000, LONGEST_PAYLOAD - 1].map((length) =>
+      Buffer.concat([Buffer.alloc(length, 'state '), Uint8Array.of(0xe9)]),
+    ),
     Uint8Array.from({ length: 256 }, (_, i) => i),
     new Uint8Array(1_000),
     random.bytes(4_097),

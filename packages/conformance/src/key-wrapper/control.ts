@@ -89,6 +89,12 @@ export const CONTROL_CHECKS: KeyWrapperChecks = {
         const [, start] = trial.badUnwraps(keyWrapper, one).find(([same]) => same === words) ?? [];
         if (start !== undefined) expectKind(await trial.refusal(start, what), 'corrupt', what);
       }
+      for (const one of await trial.makeEach(after)) {
+        for (const [words, start] of trial.badUnwraps(keyWrapper, one)) {
+          const what = `unwrap after a rotation, ${words}, made after it`;
+          expectKind(await trial.refusal(start, what), 'corrupt', what);
+        }
+      }
     }
   },
   'WRAP-ROTATED-NAMES': async (trial) => {
@@ -184,19 +190,28 @@ function whileRefused(pair: Pair, kind: string): Check<KeyWrapperTrial> {
     // A cached unwrap must not be used now, since an unwrap checks the permission to use the key.
     const { keyWrapper, ...made } = await trial.createOpened();
     for (let time = 1; time < TIMES; time++) await trial.expectOpens(keyWrapper, made);
+    for (const { name, start } of trial.calls(keyWrapper, made)) await trial.settle(start, name);
     const entry = trial.random.bytes(32);
     const signature = keyWrapper.verify && (await trial.answer(() => keyWrapper.sign?.(entry), 'sign'));
     await trial.whileChanged(pair, async () => {
       // The public key is pinned, so verify still works.
       const isGood = !types.isUint8Array(signature) || keyWrapper.verify?.(entry, signature) === true;
       expectThat(isGood, `while ${kind}, an earlier signature does not verify`);
-      for (const asked of [keyWrapper, await trial.create()]) {
+      const answered = new Set<string>();
+      const fresh = await trial.create();
+      for (const asked of [keyWrapper, fresh]) {
         expectThat(asked.owns?.(made.wrapped) ?? true, `while ${kind}, owns is not true for its own wrapped key`);
         for (let time = 0; time < TIMES; time++) {
           const calls = trial.calls(asked, made).map(async ({ name, start }) => {
             const what = `${name} while ${kind}`;
             const outcome = await trial.settle(start, what);
-            if ('error' in outcome) return expectKind(outcome.error, kind, what);
+            if ('error' in outcome) {
+              // What the service refuses must not come from before.
+              const wasKept = asked === fresh && answered.has(name);
+              expectThat(!wasKept, `${what}, was not refused on an earlier instance, but on a new one`);
+              return expectKind(outcome.error, kind, what);
+            }
+            answered.add(name);
             // Some services still wrap with a key that they refuse for unwrap, or sign with another one.
             expectThat(name !== 'unwrap', `${what}, was not refused`);
             if (name === 'wrap') wrappedKeyOf(outcome.value, what);

@@ -1,5 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
+import { types } from 'node:util';
+import type { KeyWrapper } from '@sealring/core';
 import { flipped, sameBytes } from '../bytes.ts';
 import { expectThat, NotApplicable } from '../requirement.ts';
 import { contentsOf, shows } from '../secrets.ts';
@@ -20,6 +22,13 @@ export const ENDING_CHECKS: KeyWrapperChecks = {
       });
       await Promise.all(calls);
     }
+    const { keyWrapper, ...signer } = await trial.createOpened();
+    const entry = signer.dataKey;
+    const signature = keyWrapper.verify && (await trial.answer(() => keyWrapper.sign?.(entry), 'sign'));
+    if (!types.isUint8Array(signature) || keyWrapper.verify?.(entry, signature) !== true) return;
+    // The public key is pinned, so verify needs no service.
+    const isGood = unreachable.verify?.(entry, signature) === true;
+    expectThat(isGood, `verify is not true for a signature of another instance, after calls ${NOWHERE}`);
   },
 };
 
@@ -34,11 +43,14 @@ export const CLOSING_CHECKS: KeyWrapperChecks = {
     const underWay = trial.calls(before, made).map(({ name, start }) => trial.answer(start, `${name}${BESIDE}`));
     await trial.closeKeyWrapper(keyWrapper);
     await trial.all(underWay);
-    for (const other of [before, await trial.create()]) {
+    const expectWorks = async (other: KeyWrapper): Promise<void> => {
       for (const { name, start } of trial.calls(other, made)) {
         await trial.answer(start, `${name} of one instance, after another one was closed,`);
       }
-    }
+    };
+    await expectWorks(before);
+    // Only now, since a new instance may reconnect what the closed one shared.
+    await expectWorks(await trial.create());
   },
   'WRAP-CLOSE': async (trial) => {
     const opener = await trial.create();
@@ -111,26 +123,30 @@ function expectEnd(outcome: Outcome, dataKey: Uint8Array, what: string): void {
 
 export const PURITY_CHECKS: KeyWrapperChecks = {
   'WRAP-NO-TIMERS': async (trial) => {
-    await expectNoTimers(async () => {
-      for (const keyWrapper of [await trial.create(), await trial.createUnasked()]) {
-        const made = await trial.make(await trial.create());
-        for (const { name, start } of trial.calls(keyWrapper, made)) {
-          const controller = new AbortController();
-          const signals = [undefined, AbortSignal.abort(), controller.signal];
-          const calls = signals.map((signal) => trial.settle(() => start(signal), name));
-          controller.abort();
-          await Promise.all(calls);
-        }
-        await trial.settle(() => keyWrapper.close?.(), 'close');
+    const use = async (keyWrapper: KeyWrapper): Promise<void> => {
+      const made = await trial.make(await trial.create());
+      for (const { name, start } of trial.calls(keyWrapper, made)) {
+        const controller = new AbortController();
+        const signals = [undefined, AbortSignal.abort(), controller.signal];
+        const calls = signals.map((signal) => trial.settle(() => start(signal), name));
+        controller.abort();
+        await Promise.all(calls);
       }
+      await trial.settle(() => keyWrapper.close?.(), 'close');
+    };
+    await expectNoTimers(async () => {
+      for (const keyWrapper of [await trial.create(), await trial.createUnasked()]) await use(keyWrapper);
       await trial.close();
     });
+    // What its own calls start is not left to the target's close.
+    const closable = await trial.create();
+    if (closable.close !== undefined) await expectNoTimers(() => use(closable));
     const counts: number[] = [];
     for (let i = 0; i < 3; i++) {
       const keyWrapper = await trial.create();
       await trial.make(keyWrapper);
       await trial.settle(() => keyWrapper.close?.(), 'close');
-      await trial.close();
+      if (keyWrapper.close === undefined) await trial.close();
       counts.push(process.eventNames().reduce((sum, name) => sum + process.listenerCount(name), 0));
     }
     const [first = 0, second = 0, third = 0] = counts;

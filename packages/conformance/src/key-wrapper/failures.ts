@@ -107,8 +107,9 @@ export const FAILURE_CHECKS: KeyWrapperChecks = {
     const keyWrapper = await trial.create();
     // Not drawn from the seed: a leak of another run with this seed in this process would count as a leak of this run.
     const dataKey = new Uint8Array(randomBytes(trial.dataKey(keyWrapper).length));
+    const others = (await trial.makeEach(keyWrapper)).slice(1);
     const fresh = { dataKey, wrapped: await trial.wrap(keyWrapper, dataKey), by: 'wrap' };
-    const made = [fresh, ...(await trial.makeEach(keyWrapper)).slice(1)];
+    const made = [fresh, ...others];
     for (const { wrapped, by } of made) {
       await trial.unwrap(keyWrapper, wrapped);
       const aborted = { ...OPTIONS, signal: AbortSignal.abort() };

@@ -19,6 +19,8 @@ import {
 
 /** Number of generated data keys. A byte is equal in all of them by chance once in 10^15 runs. */
 const GENERATES = 8;
+/** More than a pool of generated data keys may hold. */
+const MORE_GENERATES = 24;
 /** Minimum of distinct bytes in a data key. Random keys have about 30, fewer once in 10^14 times; hex text has 16. */
 const LEAST_DIFFERENT = 17;
 /** Number of concurrent calls, and of wraps before the first unwrap. */
@@ -101,6 +103,8 @@ export const ROUND_TRIP_CHECKS: KeyWrapperChecks = {
     const [first] = keyWrappers as [KeyWrapper];
     const together = Array.from({ length: AT_ONCE }, () => trial.generate(first));
     for (const one of await Promise.all(together)) await look(first, one);
+    for (const _ of trial.inTime(Array.from({ length: MORE_GENERATES }), 0))
+      await look(first, await trial.generate(first));
     const options = { context: { ...CONTEXT, odd: ' \u00e9\tX ', 'Odd.Name': '' } };
     const outcome = await trial.settle(() => first.wrap(trial.dataKey(first), options), 'wrap');
     // A service may refuse such a context.

@@ -18,26 +18,6 @@ const AT_ONCE = 8;
 const PLACES = 16;
 const LONGEST = 65_536;
 
-/** Halves of characters, where a store keeps them as they are: UTF-8 has no form for them. */
-async function differByHalves(trial: RingStoreTrial): Promise<void> {
-  const store = await trial.open();
-  const kept = new Set<string>();
-  let expected: string | undefined;
-  for (const document of ['x\ud800', 'x\ud801', 'x\udc00']) {
-    const given = { expected };
-    const outcome = await trial.settle(() => store.write(document, given), 'a write of half a character');
-    if ('error' in outcome) return;
-    const found = await trial.read(store);
-    if (found?.document !== document) return;
-    expectThat(
-      !kept.has(found.revision),
-      `two documents with half a character have the revision ${textOf(found.revision)}`,
-    );
-    kept.add(found.revision);
-    expected = found.revision;
-  }
-}
-
 export const REVISION_CHECKS: RingStoreChecks = {
   'RING-REVISION-STABLE': async (trial) => {
     const stores = await trial.openPair();
@@ -65,7 +45,6 @@ export const REVISION_CHECKS: RingStoreChecks = {
       expectThat(other === undefined, `${pair} have the revision ${textOf(revision)}`);
       found.set(revision, document);
     }
-    await differByHalves(trial);
   },
   'RING-REVISION-UNIQUE': async (trial) => {
     if (!trial.supports.uniqueRevisions) throw new NotApplicable('supports.uniqueRevisions is not declared');

@@ -365,6 +365,38 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
   broken('reads the whole buffer of a view', 'CODEC-ROUNDTRIP-VIEW', {
     before: (payload) => Buffer.from(payload.buffer),
   }),
+  wrapped('divides a token at its dots by recursion', 'CODEC-REFUSAL-CLASS', (sound) =>
+    both(sound, {
+      unseal(token) {
+        const split = (some: string): readonly string[] => {
+          const at = some.indexOf('~');
+          return at < 0 ? [some] : [some.slice(0, at), ...split(some.slice(at + 1))];
+        };
+        const parts = split(token);
+        return parts.length === 2 && parts[0] === 'v1' ? sound.unseal(parts[1] ?? '') : refuse();
+      },
+      seal: (payload) => `v1~${sound.seal(payload)}`,
+    }),
+  ),
+  broken('reads the whole buffer of an empty view', 'CODEC-ROUNDTRIP-VIEW', {
+    before: (payload) => (payload.length === 0 ? Buffer.from(payload.buffer) : payload),
+  }),
+  broken('takes bytes for text after 1 024 letters', 'CODEC-ROUNDTRIP-BYTES', {
+    before: (payload) =>
+      payload.length > 1_024 && payload.subarray(0, 1_024).every((byte) => byte >= 0x20 && byte < 0x7f)
+        ? Buffer.from(Buffer.from(payload).toString())
+        : payload,
+  }),
+  broken('keeps numbers of eight bytes, but not their bits', 'CODEC-ROUNDTRIP-BYTES', {
+    before(payload) {
+      if (payload.length !== 8) return payload;
+      const number = Buffer.from(payload).readDoubleLE();
+      if (!Number.isNaN(number)) return payload;
+      const bytes = Buffer.alloc(8);
+      bytes.writeDoubleLE(Number.NaN);
+      return bytes;
+    },
+  }),
   broken('compresses before encryption', 'CODEC-NO-COMPRESSION', {
     before: (payload) => deflateRawSync(payload),
     after: (payload) => inflateRawSync(payload),

@@ -1,5 +1,5 @@
 import { createDecipheriv, createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
-import { inspect } from 'node:util';
+import { inspect, types } from 'node:util';
 import type { KeyWrapper, KeyWrapperErrorKind, WrapOptions, WrappedKey } from '@sealring/core';
 import type { KeyWrapperTarget } from '../../src/index.ts';
 import {
@@ -94,6 +94,9 @@ function signer(
     rest,
   );
 }
+
+/** KMS keys whose shared connections were closed. */
+const closedPools = new WeakSet<object>();
 
 const byName = ([a]: readonly [string, string], [b]: readonly [string, string]): number => (a < b ? -1 : 1);
 const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
@@ -428,19 +431,21 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     Uint8Array.of(...randomBytes(16), ...new Uint8Array(16).map((_, i) => i)),
   ),
   generating('generates data keys of hexadecimal text', () => Uint8Array.from(Buffer.from(hexOf(randomBytes(16))))),
-  made('repeats every third generated data key', 'WRAP-GENERATE', (world) => {
-    const keys = [randomBytes(32), randomBytes(32), randomBytes(32)];
-    let ordinal = 0;
-    const sound = soundKeyWrapper()(world);
-    return {
-      ...sound,
-      async generate(options) {
-        SOUND.checkOptions(options);
-        const dataKey = Uint8Array.from(keys[ordinal++ % 3] ?? []);
-        return { dataKey, wrapped: await sound.wrap(dataKey, options) };
-      },
-    };
-  }),
+  ...[3, 20].map((count) =>
+    made(`generates the same ${count} data keys again`, 'WRAP-GENERATE', (world) => {
+      const keys = Array.from({ length: count }, () => randomBytes(32));
+      let ordinal = 0;
+      const sound = soundKeyWrapper()(world);
+      return {
+        ...sound,
+        async generate(options) {
+          SOUND.checkOptions(options);
+          const dataKey = Uint8Array.from(keys[ordinal++ % count] ?? []);
+          return { dataKey, wrapped: await sound.wrap(dataKey, options) };
+        },
+      };
+    }),
+  ),
   made('generates one data key per millisecond', 'WRAP-GENERATE', (world) => {
     const sound = soundKeyWrapper()(world);
     const secret = randomBytes(32);
@@ -578,13 +583,13 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     {
       bind: (context, keyId) => Buffer.from(`${keyId} ${context['sealring:ring']} ${context['ab']} ${context['abc']}`),
     },
-    and('WRAP-CONTEXT-BOUNDARIES'),
+    and('WRAP-CONTEXT-BOUNDARIES', 'WRAP-ROTATED-REFUSES'),
   ),
   broken(
     'binds no context, but declares that it does',
     'WRAP-CONTEXT-BINDS',
     { bind: (_, keyId) => Buffer.from(keyId) },
-    and('WRAP-CONTEXT-BOUNDARIES'),
+    and('WRAP-CONTEXT-BOUNDARIES', 'WRAP-ROTATED-REFUSES'),
   ),
   broken('binds names and values without a boundary', 'WRAP-CONTEXT-BOUNDARIES', {
     bind: (context, keyId) => Buffer.from([keyId, ...Object.entries(context).toSorted(byName).flat()].join('')),
@@ -677,10 +682,15 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     open: (version, bytes, bound) =>
       SOUND.open(version, Buffer.concat([bytes.subarray(0, 30), bytes.subarray(31)]), bound),
   }),
-  broken('does not check the first byte', 'WRAP-BIT-FLIP', {
-    seal: (version, plaintext, bound) => Buffer.concat([Buffer.of(1), SOUND.seal(version, plaintext, bound)]),
-    open: (version, bytes, bound) => SOUND.open(version, bytes.subarray(1), bound),
-  }),
+  broken(
+    'does not check the first byte',
+    'WRAP-BIT-FLIP',
+    {
+      seal: (version, plaintext, bound) => Buffer.concat([Buffer.of(1), SOUND.seal(version, plaintext, bound)]),
+      open: (version, bytes, bound) => SOUND.open(version, bytes.subarray(1), bound),
+    },
+    and('WRAP-ROTATED-REFUSES'),
+  ),
   broken(
     'checks only the available part of a tag',
     'WRAP-TRUNCATION',
@@ -786,7 +796,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     {
       mayAsk: (world, wrapped) => SOUND.mayAsk(world, { ...wrapped, provider: PROVIDER }),
     },
-    and('WRAP-BEFORE-CALL', 'WRAP-ARGUMENTS'),
+    and('WRAP-BEFORE-CALL', 'WRAP-ARGUMENTS', 'WRAP-ROTATED-REFUSES'),
   ),
   broken(
     'calls the service before checking the key',
@@ -1021,12 +1031,17 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     sign: async (...[entry, options]: Parameters<typeof sound.sign>) => sound.sign(entry?.subarray(0, 16), options),
     verify: (entry: Uint8Array, signature: Uint8Array) => sound.verify(entry.subarray(0, 16), signature),
   })),
-  signer('verifies at the service', 'WRAP-VERIFY-LOCAL', (sound, world) => ({
-    verify(entry: Uint8Array, signature: Uint8Array) {
-      if (!world.isReachable) throw new ZooKeyWrapperError('unavailable', 'sign');
-      return sound.verify(entry, signature);
-    },
-  })),
+  signer(
+    'verifies at the service',
+    'WRAP-VERIFY-LOCAL',
+    (sound, world) => ({
+      verify(entry: Uint8Array, signature: Uint8Array) {
+        if (!world.isReachable) throw new ZooKeyWrapperError('unavailable', 'sign');
+        return sound.verify(entry, signature);
+      },
+    }),
+    and('WRAP-UNREACHABLE'),
+  ),
   made(
     'caches unwraps',
     'WRAP-DISABLED',
@@ -1108,6 +1123,48 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     () => ({ close: never }),
     hanging('WRAP-OWN-BYTES', 'WRAP-CLOSED', 'WRAP-NO-TIMERS', 'WRAP-CLOSE-ALONE'),
   ),
+  around('binds no context after a rotation', 'WRAP-ROTATED-REFUSES', (sound, { key }) => {
+    const without = (options: WrapOptions, versionId = key.current.id): WrapOptions => {
+      SOUND.checkOptions(options);
+      return versionId === key.versions[0]?.id ? options : { ...options, context: {} };
+    };
+    return {
+      wrap: async (dataKey: Uint8Array, options: WrapOptions) => sound.wrap(dataKey, without(options)),
+      generate: async (options: WrapOptions) => sound.generate(without(options)),
+      unwrap: async (wrapped: WrappedKey, options: WrapOptions) =>
+        sound.unwrap(wrapped, without(options, wrapped?.keyId)),
+    };
+  }),
+  around('generates in advance, and answers while denied', 'WRAP-DENIED', (sound, world) => {
+    let next: Awaited<ReturnType<Whole['generate']>> | undefined;
+    return {
+      async generate(options: WrapOptions) {
+        const ready = world.key.state === 'denied' ? next : undefined;
+        if (ready !== undefined) return ready;
+        next = await sound.generate(options);
+        return sound.generate(options);
+      },
+    };
+  }),
+  around('shows its last request', 'WRAP-INSPECT-SECRET', (sound) => ({
+    lastRequest: '',
+    wrap(this: { lastRequest: string }, dataKey: Uint8Array, options: WrapOptions) {
+      this.lastRequest = types.isUint8Array(dataKey) ? hexOf(dataKey) : '';
+      return sound.wrap(dataKey, options);
+    },
+  })),
+  around('a closed instance closes the others until a new one is created', 'WRAP-CLOSE-ALONE', (sound, { key }) => {
+    closedPools.delete(key);
+    const isOpen = <T>(call: () => Promise<T>): Promise<T> =>
+      closedPools.has(key) ? Promise.reject(SOUND.fail('unavailable', 'wrap')) : call();
+    return {
+      wrap: (dataKey: Uint8Array, options: WrapOptions) => isOpen(() => sound.wrap(dataKey, options)),
+      async close() {
+        closedPools.add(key);
+        await sound.close();
+      },
+    };
+  }),
   around('leaves a port', 'WRAP-NO-TIMERS', (sound) => ({
     wrap(dataKey: Uint8Array, options: WrapOptions) {
       const { port1 } = new MessageChannel();
