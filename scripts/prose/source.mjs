@@ -1,7 +1,8 @@
 import { parseSync, Visitor } from 'oxc-parser';
 
 // Plugins of textlint that read prose outside Markdown: comments and messages of a source file, the titles of a test
-// file, comments and strings of Python, Terraform, YAML and JSON, and the text of an SVG picture. Each becomes a paragraph that keeps its place in the file.
+// file, comments and strings of Python, Terraform, YAML and JSON, and the text of an SVG picture. Each becomes a
+// paragraph that keeps its place in the file.
 
 /** Code within prose: `code`, {@link name}, the example of a doc comment, and an id such as CODEC-OPENS. */
 const CODE = /```[^]*?```|`[^`\n]*`|\{@[^}]*\}|@\w+|\b[A-Z]+(?:-[A-Z0-9]+)+\b/g;

@@ -24,6 +24,15 @@ export function text(content: string): Uint8Array {
   return new TextEncoder().encode(content);
 }
 
+/** The alphabet of base64url. */
+export const URL_SAFE: string = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+
+/** The characters of base64url whose value differs in one bit: six, or none if the given one does not belong to it. */
+export function withBitFlipped(char: string): readonly string[] {
+  const value = char === '' ? -1 : URL_SAFE.indexOf(char);
+  return value < 0 ? [] : [1, 2, 4, 8, 16, 32].map((bit) => URL_SAFE.charAt(value ^ bit));
+}
+
 /** A seeded random generator: xorshift, 32 bits (Marsaglia 2003). For test inputs, never for keys. */
 export class Random {
   #state: number;

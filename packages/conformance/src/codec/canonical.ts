@@ -1,5 +1,6 @@
+import { URL_SAFE } from '../bytes.ts';
 import { refuses } from './damage.ts';
-import { encodedParts, jsonParts, replaced, URL_SAFE } from './token-parts.ts';
+import { encodedParts, jsonParts, replaced } from './token-parts.ts';
 import type { CodecChecks } from './trial.ts';
 
 /** Letters of other alphabets that look like Latin ones. */

@@ -81,17 +81,16 @@ const CHUNK_EXTRA: readonly number[] = [0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40,
 /** A long token cut after a chunk, without a chunk, or with two chunks swapped or replaced, at every possible offset. */
 export function chunkings(token: string, other: string): readonly (() => string)[] {
   const others = encodedParts(other);
-  const ofText = divisions(token).flatMap(({ parts, separator }) =>
-    parts.length > MOST_PARTS
-      ? []
-      : parts
-          .flatMap((one, i) =>
-            [0, i, i + 1]
-              .map((to) => parts.toSpliced(i, 1).toSpliced(to, 0, one))
-              .concat([parts.slice(0, i), parts.toSpliced(i, 1)]),
-          )
-          .map((some) => some.join(separator)),
-  );
+  const ofText = divisions(token)
+    .filter(({ parts }) => parts.length <= MOST_PARTS)
+    .flatMap(({ parts, separator }) =>
+      parts.flatMap((part, i) => {
+        const rest = parts.toSpliced(i, 1);
+        const forms = [parts.slice(0, i), rest, [part, ...rest], rest.toSpliced(i + 1, 0, part)];
+        return forms.map((form) => form.join(separator));
+      }),
+    )
+    .filter((form) => form !== token);
   const ofBytes = encodedParts(token).flatMap(({ bytes, put }, part) => {
     const made: (() => string)[] = [];
     const ends = new Set<number>();
@@ -109,5 +108,5 @@ export function chunkings(token: string, other: string): readonly (() => string)
     }
     return [...made, ...Array.from(ends, (end) => () => put(bytes.subarray(0, end)))];
   });
-  return [...ofText.filter((one) => one !== token).map((one) => () => one), ...ofBytes];
+  return [...ofText.map((form) => () => form), ...ofBytes];
 }

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import type { RequestStateCodec } from '@sealring/core';
-import { flipped, xor } from '../bytes.ts';
+import { flipped, URL_SAFE, xor } from '../bytes.ts';
 import { contentsOf } from '../secrets.ts';
 import { tokensOf } from './damage.ts';
-import { CHARACTERS, encodedParts, replaced, URL_SAFE } from './token-parts.ts';
+import { CHARACTERS, encodedParts, replaced } from './token-parts.ts';
 import { type CodecChecks, type CodecTrial, tokenText } from './trial.ts';
 
 /** A forged token, with a description of the forgery. */

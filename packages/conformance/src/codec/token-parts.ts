@@ -1,4 +1,5 @@
-export const URL_SAFE = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+import { URL_SAFE } from '../bytes.ts';
+
 export const CHARACTERS: readonly string[] = Array.from(URL_SAFE);
 
 /** The parts of a token that encode bytes, each with a function that replaces them. */

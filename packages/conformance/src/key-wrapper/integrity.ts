@@ -1,5 +1,5 @@
 import type { WrapOptions } from '@sealring/core';
-import { bothWays, flipped, sameBytes, text } from '../bytes.ts';
+import { bothWays, flipped, sameBytes, text, withBitFlipped } from '../bytes.ts';
 import type { Check } from '../requirement.ts';
 import { MOST_STORED } from './signatures.ts';
 import {
@@ -155,12 +155,12 @@ function spellings(wrapped: Buffer): readonly Altered[] {
   const middle = spelt.length >> 1;
   const swapped = spelt.replaceAll(/[-_+/]/g, (char) => ({ '-': '+', _: '/', '+': '-', '/': '_' })[char] ?? char);
   const head = spelt.slice(0, ENDS);
-  const last = [...Array.from('ABCDEFGHQRSTgwxyz019'), ...besides(/([^=])=*$/.exec(spelt)?.[1])].map(
-    (char): [string, string] => [
-      spelt.replace(/[A-Za-z0-9+/_-](=*)$/, `${char}$1`),
-      `with ${char} as its last character`,
-    ],
-  );
+  const end = /([^=])=*$/.exec(spelt)?.[1] ?? '';
+  // Some of the bits of a last character may belong to no byte.
+  const last = [...Array.from('ABCDEFGHQRSTgwxyz019'), ...withBitFlipped(end)].map((char): [string, string] => [
+    spelt.replace(/[A-Za-z0-9+/_-](=*)$/, `${char}$1`),
+    `with ${char} as its last character`,
+  ]);
   const variants: [string, string][] = [
     [`${spelt}=`, 'with padding added'],
     [spelt.replace(/=+$/, ''), 'without its padding'],
@@ -186,14 +186,6 @@ function spellings(wrapped: Buffer): readonly Altered[] {
     ...last,
   ];
   return variants.map(([one, what]) => [Buffer.from(one, 'latin1'), what]);
-}
-
-const BASE64 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
-
-/** Characters that differ from a last one of base64 in a bit which belongs to no byte. */
-function besides(char: string | undefined): readonly string[] {
-  const value = BASE64.indexOf(char ?? '=');
-  return value < 0 ? [] : [1, 2, 4, 8].flatMap((bit) => BASE64[value ^ bit] ?? []);
 }
 
 /** Wraps and unwraps once, and expects each altered form to be refused as corrupt. */

@@ -63,6 +63,9 @@ export const SIGNATURE_CHECKS: KeyWrapperChecks = {
     const signature = await signatureOf(trial, signer, ENTRY);
     expectThat(verdict(unreachable, ENTRY, signature), `${NOWHERE}, a good signature does not verify`);
     expectThat(!verdict(unreachable, ENTRY, flipped(signature, 0)), `${NOWHERE}, a changed signature verifies`);
+    await trial.refusal(() => unreachable.sign(ENTRY), `sign, ${NOWHERE}`);
+    const words = `${NOWHERE}, a good signature does not verify after a call that failed`;
+    expectThat(verdict(unreachable, ENTRY, signature), words);
   },
 };
 

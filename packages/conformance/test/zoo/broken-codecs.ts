@@ -365,7 +365,7 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
   broken('reads the whole buffer of a view', 'CODEC-ROUNDTRIP-VIEW', {
     before: (payload) => Buffer.from(payload.buffer),
   }),
-  wrapped('divides a token at its dots by recursion', 'CODEC-REFUSAL-CLASS', (sound) =>
+  wrapped('divides a token at each tilde by recursion', 'CODEC-REFUSAL-CLASS', (sound) =>
     both(sound, {
       unseal(token) {
         const split = (some: string): readonly string[] => {

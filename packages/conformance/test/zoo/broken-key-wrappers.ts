@@ -1031,17 +1031,22 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     sign: async (...[entry, options]: Parameters<typeof sound.sign>) => sound.sign(entry?.subarray(0, 16), options),
     verify: (entry: Uint8Array, signature: Uint8Array) => sound.verify(entry.subarray(0, 16), signature),
   })),
-  signer(
-    'verifies at the service',
-    'WRAP-VERIFY-LOCAL',
-    (sound, world) => ({
-      verify(entry: Uint8Array, signature: Uint8Array) {
-        if (!world.isReachable) throw new ZooKeyWrapperError('unavailable', 'sign');
-        return sound.verify(entry, signature);
+  signer('verifies at the service', 'WRAP-VERIFY-LOCAL', (sound, world) => ({
+    verify(entry: Uint8Array, signature: Uint8Array) {
+      if (!world.isReachable) throw new ZooKeyWrapperError('unavailable', 'sign');
+      return sound.verify(entry, signature);
+    },
+  })),
+  signer('verifies nothing after a call that failed', 'WRAP-VERIFY-LOCAL', (sound, world) => {
+    let hasFailed = false;
+    return {
+      async sign(...given: Parameters<typeof sound.sign>) {
+        hasFailed ||= !world.isReachable;
+        return sound.sign(...given);
       },
-    }),
-    and('WRAP-UNREACHABLE'),
-  ),
+      verify: (entry: Uint8Array, signature: Uint8Array) => !hasFailed && sound.verify(entry, signature),
+    };
+  }),
   made(
     'caches unwraps',
     'WRAP-DISABLED',
