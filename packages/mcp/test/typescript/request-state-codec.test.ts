@@ -584,7 +584,7 @@ test('a real server completes two rounds over HTTP, and the SDK refuses a forged
     const requestState = tokenOf(await http.call('tools/call', { name: 'refund' }));
     const second = { name: 'refund', inputResponses: YES, requestState };
     expect(textOf(await http.call('tools/call', second))).toBe('A1');
-    const forged = { ...second, requestState: `${requestState.slice(0, -2)}AA` };
+    const forged = { ...second, requestState: `${requestState.slice(0, -8)}AAAAAAAA` };
     expect((await http.call('tools/call', forged)).error).toMatchObject(REFUSED);
   }
 });
