@@ -7,7 +7,9 @@ export default defineProject({
     globalSetup: ['./support/moto.ts'],
     // Thousands of simulated members start. Their warnings are emitted, but not printed.
     execArgv: ['--disable-warning=SEALRING_WAITING'],
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    // What takes longer has hung: machines are slow, and other files run on the same cores.
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
+    expect: { poll: { timeout: 60_000 } },
   },
 });

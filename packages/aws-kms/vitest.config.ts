@@ -5,7 +5,9 @@ export default defineProject({
     name: 'aws-kms',
     include: ['test/**/*.test.ts'],
     globalSetup: ['../../test/support/moto.ts'],
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    // What takes longer has hung: machines are slow, and other files run on the same cores.
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
+    expect: { poll: { timeout: 60_000 } },
   },
 });

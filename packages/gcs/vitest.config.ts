@@ -5,7 +5,9 @@ export default defineProject({
     name: 'gcs',
     include: ['test/**/*.test.ts'],
     globalSetup: ['../../test/support/fake-gcs.ts'],
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    // What takes longer has hung: machines are slow, and other files run on the same cores.
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
+    expect: { poll: { timeout: 60_000 } },
   },
 });

@@ -272,7 +272,7 @@ describe('a fake Cloud KMS, used by the vendor’s own client', () => {
       child.stdout.setEncoding('utf8').on('data', (text) => {
         printed += text;
       });
-      await expect.poll(() => printed, { timeout: 20_000 }).toMatch(/^Running on http:.*\nKey .*\n$/);
+      await expect.poll(() => printed).toMatch(/^Running on http:.*\nKey .*\n$/);
       const [, host = '', port, key] = /on http:\/\/(.*):(\d+)\nKey (.*)\n/.exec(printed) ?? [];
       const far = new KeyManagementServiceClient(clientOptions({ host, port: Number(port) }));
       const [answer] = await far.encrypt({ name: key ?? '', plaintext: PLAINTEXT }, oneAttempt());

@@ -28,7 +28,7 @@ const policy = {
 };
 /** Several checks by every member, plus the wait before a rotation that a check may cause. */
 const LOOKS_MS = 5_000;
-const WAIT = { timeout: 30_000, interval: 50 };
+const WAIT = { interval: 50 };
 
 type Options = Pick<KmsCodecOptions, 'ring' | 'policy' | 'create'>;
 

@@ -8,7 +8,7 @@ test('flows with and without the boundary complete, and both are timed', async (
     expect(low).toBeLessThanOrEqual(median);
     expect(median).toBeLessThanOrEqual(high);
   }
-}, 120_000);
+});
 
 test('verdict rejects boundary results beyond their limits', () => {
   const of = (median: number) => ({ median, low: median, high: median });

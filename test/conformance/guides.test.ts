@@ -52,7 +52,6 @@ const GUIDES: readonly (readonly [
 
 test.each(GUIDES)(
   'the guide leads to a %s that is checked, and to a broken one that is found',
-  { timeout: 600_000 },
   async (what, file, only, foundBy, broken) => {
     const name = what.replace(' ', '-');
     const folder = join(temporary, name);

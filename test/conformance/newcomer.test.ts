@@ -20,7 +20,7 @@ beforeAll(async () => {
   // Core is installed too: npm would get it for the kit's types.
   tarballs = ['conformance', 'core'].map((name) => packTarball(name, temporary));
   python = await pythonVenv('python-sdk', ['mcp==2.3.0']);
-}, 600_000);
+});
 afterAll(() => rmSync(temporary, { recursive: true, force: true }));
 
 /** One code block of a section of the guide. */
@@ -63,7 +63,6 @@ test.each([
   ['In Python', 'python', 'my-codec/cipher.py', ['os.urandom(12)', 'bytes(12)']],
 ] as const)(
   '%s: the guide leads to a codec that is tested, and to one whose fault is found',
-  { timeout: 600_000 },
   async (section, language, file, [sound, broken]) => {
     const folder = join(temporary, language);
     mkdirSync(folder);

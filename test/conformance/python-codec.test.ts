@@ -19,7 +19,7 @@ let python = '';
 
 beforeAll(async () => {
   python = join(await pythonVenv('python-sdk', ['mcp==2.3.0']), 'python');
-}, 600_000);
+});
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /** The report on a program, from a seed. */

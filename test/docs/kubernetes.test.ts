@@ -194,12 +194,10 @@ describe.skipIf(real === undefined)('on kube-apiserver', () => {
         policy: { missRefreshSeconds: 1 },
       });
     await expect
-      .poll(
-        () =>
-          storeOf(secret)
-            .read()
-            .then(() => 'allowed', String),
-        { timeout: 5_000 },
+      .poll(() =>
+        storeOf(secret)
+          .read()
+          .then(() => 'allowed', String),
       )
       .toBe('allowed');
     expect(await runJob(client, namespace)).toMatchObject({ code: 0, output: expect.stringContaining('created') });

@@ -104,7 +104,6 @@ async function rollingDeploy(): Promise<void> {
 
 describe.skipIf(redis === undefined || moto === '')(
   `${MEMBERS} processes on Redis, with an AWS KMS behind a separate network`,
-  { timeout: 600_000 },
   () => {
     test('no token fails through three rotations, a rolling deploy, a restart of the store during it, and a KMS outage at the time of a rotation (F7, F8, F31)', async () => {
       await fleet.start(await fleet.fork(MEMBERS));

@@ -36,7 +36,7 @@ function sum(calls: readonly Calls[]): Calls {
   return { generate: add((each) => each.generate), wrap: add((each) => each.wrap), unwrap: add((each) => each.unwrap) };
 }
 
-describe(`${MEMBERS} processes on one file ring`, { timeout: 180_000 }, () => {
+describe(`${MEMBERS} processes on one file ring`, () => {
   test('processes that start at once on an empty store create one ring with one key, with one unwrap each (F6, F8)', async () => {
     const calls = await fleet.start(await fleet.fork(MEMBERS));
     expect(storedKeyIds()).toHaveLength(1);

@@ -107,7 +107,7 @@ class Scene {
   }
 }
 
-describe.skipIf(moto === '').concurrent('sealring revoke, on a store without push (F44)', { timeout: 330_000 }, () => {
+describe.skipIf(moto === '').concurrent('sealring revoke, on a store without push (F44)', () => {
   let admin: S3Client;
   beforeAll(async () => {
     admin = new S3Client(clientOptions);

@@ -89,7 +89,7 @@ async function statusesDuring(run: (said: Statuses) => Promise<void>): Promise<S
   return said;
 }
 
-describe.skipIf(redis === undefined)(`${MEMBERS} processes on Redis`, { timeout: 180_000 }, () => {
+describe.skipIf(redis === undefined)(`${MEMBERS} processes on Redis`, () => {
   test('processes that start at once on an empty store create one ring with one key, and unseal what any of them seals (F8, F31)', async () => {
     await fleet.start(await fleet.fork(MEMBERS));
     expect(await storedKeyIds()).toHaveLength(1);

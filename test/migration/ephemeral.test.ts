@@ -17,7 +17,7 @@ let python = '';
 
 beforeAll(async () => {
   python = await pythonWithPackage();
-}, 600_000);
+});
 afterAll(() => {
   for (const each of [guide, fromSdk, fromMcpd]) each.remove();
 });
@@ -71,20 +71,17 @@ async function drain(fleet: Fleet, module: string, between: readonly Step[]): Pr
 }
 
 describe.concurrent('from an ephemeral key to a KMS with a drain, as in the guide', () => {
-  test.each(Object.entries(EPHEMERAL))(
-    'no token fails, also after a step back: from %s',
-    { timeout: 240_000 },
-    (_, module) =>
-      onFleet(async (fleet) => {
-        const { first, second } = steps();
-        const { failures } = await drain(fleet, module(), [second, first, second]);
-        expect(failures).toEqual([]);
-      }),
+  test.each(Object.entries(EPHEMERAL))('no token fails, also after a step back: from %s', (_, module) =>
+    onFleet(async (fleet) => {
+      const { first, second } = steps();
+      const { failures } = await drain(fleet, module(), [second, first, second]);
+      expect(failures).toEqual([]);
+    }),
   );
 });
 
 describe('from another codec to a KMS with the same drain', () => {
-  test.each(Object.entries(SHARED))('no token fails: from %s', { timeout: 240_000 }, (_, module) =>
+  test.each(Object.entries(SHARED))('no token fails: from %s', (_, module) =>
     onFleet(async (fleet) => {
       const { failures } = await drain(fleet, module(), [steps().second]);
       expect(failures).toEqual([]);

@@ -39,7 +39,7 @@ function steps(mode: (typeof MODES)[number]) {
 }
 
 describe.concurrent('from a secret of mcp.d to a KMS, as in the guide', () => {
-  test.each(MODES)('no user is asked again, also after a step back: %s', { timeout: 240_000 }, (mode) =>
+  test.each(MODES)('no user is asked again, also after a step back: %s', (mode) =>
     onFleet(randomBytes(32).toString('hex'), async (fleet) => {
       const { before, first, second, last } = steps(mode);
       for (let member = 0; member < 2; member++) await fleet.add(before);

@@ -15,7 +15,7 @@ let python = '';
 
 beforeAll(async () => {
   python = await pythonWithPackage();
-}, 600_000);
+});
 afterAll(() => guide.remove());
 
 /** A fleet, and the two processes that keep its ring. */
@@ -66,7 +66,7 @@ function steps() {
 }
 
 describe.concurrent('from keys of the Python SDK to a KMS, as in the guide', () => {
-  test('no token fails, with a step back and TypeScript servers', { timeout: 300_000 }, () =>
+  test('no token fails, with a step back and TypeScript servers', () =>
     onFleet(async (fleet) => {
       const { before, first, second, last, early, joining } = steps();
       for (let member = 0; member < 2; member++) await fleet.add(before);
@@ -101,10 +101,9 @@ describe.concurrent('from keys of the Python SDK to a KMS, as in the guide', () 
         ]),
       );
       expect(flows.wentWell).toBeGreaterThan(300);
-    }),
-  );
+    }));
 
-  test('tokens fail without step 1, or with step 3 too early', { timeout: 300_000 }, () =>
+  test('tokens fail without step 1, or with step 3 too early', () =>
     onFleet(async (fleet) => {
       const { before, first, second, last } = steps();
       for (let member = 0; member < 2; member++) await fleet.add(before);
@@ -113,6 +112,5 @@ describe.concurrent('from keys of the Python SDK to a KMS, as in the guide', () 
       await flows.end();
       const failed = new Set(flows.failures.map((failure) => failure.split(': ')[0]));
       expect(failed).toEqual(new Set(['Step 2 → before', 'Step 1 → Step 3']));
-    }),
-  );
+    }));
 });

@@ -175,16 +175,16 @@ export default {
     expect(states.toSorted()).toEqual(['active', 'revoked', 'verify-only']);
     const reasons = (): Promise<string[]> => page.evaluate<string[]>(IN_PAGE.reasons);
     await expect
-      .poll(async () => (await reasons()).toSorted(), { timeout: 15_000 })
+      .poll(async () => (await reasons()).toSorted())
       .toEqual(['authentication failed', 'malformed', 'request binding']);
-    await expect.poll(() => page.locator('.rate.sealed b').innerText(), { timeout: 15_000 }).toMatch(/^[1-9]/);
+    await expect.poll(() => page.locator('.rate.sealed b').innerText()).toMatch(/^[1-9]/);
   });
 
   test('shows a rotation that is in progress, without a reload', async () => {
     await page.evaluate('window.loadedOnce = true');
     const { code } = await runProgram(process.execPath, [CLI, 'rotate'], { cwd: project });
     expect(code).toBe(0);
-    await page.locator('.timeline.wide .key.propagating').waitFor({ timeout: 15_000 });
+    await page.locator('.timeline.wide .key.propagating').waitFor();
     expect(await page.locator('.note').innerText()).toMatch(
       /^A rotation is in progress\. .* becomes active in 1 h 1[45] min/,
     );
@@ -224,7 +224,7 @@ export default {
 
   test('makes requests to its own server only, and blocks injected code that would make others', async () => {
     // The page itself, and then its figures as often as the machine allows.
-    await expect.poll(() => asked.length, { timeout: 15_000 }).toBeGreaterThan(3);
+    await expect.poll(() => asked.length).toBeGreaterThan(3);
     expect(new Set(asked)).toEqual(new Set([url, `${url}main`]));
     expect(complaints).toEqual([]);
     let reached = 0;
@@ -251,7 +251,7 @@ export default {
       cwd: project,
     });
     expect(code).toBe(0);
-    await expect.poll(() => page.locator('.timeline.wide .key.revoked').count(), { timeout: 15_000 }).toBe(4);
+    await expect.poll(() => page.locator('.timeline.wide .key.revoked').count()).toBe(4);
     const { now, ends } = await page.evaluate<{ readonly now: number; readonly ends: number[] }>(IN_PAGE.revoked);
     expect(ends.length).toBeGreaterThan(3);
     // A bar has at least two pixels.
@@ -264,7 +264,7 @@ export default {
     const aside = `${ringPath}.aside`;
     renameSync(ringPath, aside);
     mkdirSync(ringPath);
-    await page.locator('.trouble:not(.offline)').first().waitFor({ timeout: 15_000 });
+    await page.locator('.trouble:not(.offline)').first().waitFor();
     expect(await page.locator('.trouble:not(.offline)').first().innerText()).toContain(
       'the ring store: corrupt: not a regular file',
     );
@@ -279,6 +279,6 @@ export default {
   test('reports that its server does not answer', async () => {
     expect(await page.locator('.offline').isVisible()).toBe(false);
     children.at(-1)?.kill('SIGTERM');
-    await page.locator('.offline').waitFor({ state: 'visible', timeout: 15_000 });
+    await page.locator('.offline').waitFor({ state: 'visible' });
   });
 });

@@ -42,7 +42,7 @@ export async function startPrometheus(program: string, page: () => Promise<strin
   );
   const ended = once(server, 'exit');
   const isReady = async (): Promise<boolean> => (await fetch(`http://${address}/-/ready`)).ok;
-  await expect.poll(() => isReady().catch(() => false), { timeout: 20_000, interval: 100 }).toBe(true);
+  await expect.poll(() => isReady().catch(() => false), { interval: 100 }).toBe(true);
   return {
     async query(text) {
       const response = await fetch(`http://${address}/api/v1/query`, {

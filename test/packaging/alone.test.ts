@@ -61,7 +61,7 @@ const LICENCES = [
 
 beforeAll(() => {
   tarballs = new Map(packTarballs(temporary).map(({ name, path }) => [name, path]));
-}, 300_000);
+});
 afterAll(() => rmSync(temporary, { recursive: true, force: true }));
 
 /** The record that npm keeps of an installed package. */

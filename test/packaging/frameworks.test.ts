@@ -206,7 +206,7 @@ describe.each(runnable)('the recipe for $section', (recipe) => {
     const options = ['--audience', 'refund-desk', '--principal-authorization'];
     proxy = new ProxyProcess(project.cwd, ['--upstream', origin, ...options]);
     origin = await proxy.origin();
-  }, 600_000);
+  });
 
   afterAll(async () => {
     await proxy?.[Symbol.asyncDispose]();

@@ -39,7 +39,7 @@ describe.skipIf(toolbox === undefined)('every tarball installed with the others 
     if (compiled.code !== 0) throw new Error(compiled.output);
     // Only NodeNext allows this import of a module.
     rmSync(join(folder, COMMONJS));
-  }, 600_000);
+  });
   afterAll(async () => {
     await Promise.all(mainJobs);
     project?.remove();

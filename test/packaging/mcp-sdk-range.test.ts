@@ -48,7 +48,7 @@ describe.each(ENDS)('with the MCP SDK %s', (version) => {
   beforeAll(async () => {
     const dependencies = { [SDK]: version, '@modelcontextprotocol/client': version, '@types/node': '20.19.0' };
     cwd = await projectWith(version, dependencies, PROGRAM);
-  }, 600_000);
+  });
 
   test('npm installs exactly this version', () => {
     const manifest = readFileSync(join(cwd, 'node_modules', SDK, 'package.json'), 'utf8');
@@ -81,7 +81,7 @@ test('a server of the SDK 1.x is rejected with an error that names the SDK', asy
     'protectRequestState: server belongs to the MCP SDK 1.x (@modelcontextprotocol/sdk), which has no requestState; use ' +
     '@modelcontextprotocol/server 2.0 or later';
   expect(output.split('\n').filter((line) => line.startsWith('protectRequestState'))).toEqual([message, message]);
-}, 600_000);
+});
 
 const PROGRAM = `
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';

@@ -75,7 +75,7 @@ describe.skipIf(moto === '')('the page on AWS, in an empty folder, with packed t
     expect(output).toMatch(/\[kms-rotation\][^]*0 errors, 1 warning/);
     expect(output).toMatch(/the client holds sr1\.[\w-]{8}…\nRefund order 1017\?\nrefunded 1017\n/);
     expect(code).toBe(0);
-  }, 300_000);
+  });
 });
 
 /** The page's two terminals as one: the server runs in the background and ends after the client. */

@@ -28,7 +28,7 @@ let tarballs: readonly Tarball[] = [];
 
 beforeAll(() => {
   tarballs = packTarballs(temporary);
-}, 300_000);
+});
 afterAll(() => rmSync(temporary, { recursive: true, force: true }));
 
 test('every published package has the same scripts, and none that runs during an installation', () => {

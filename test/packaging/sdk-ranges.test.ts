@@ -47,7 +47,7 @@ describe('with the lowest version of every vendor SDK', () => {
   let services: EveryService;
   beforeAll(async () => {
     [project, services] = await Promise.all([createConsumerProject(LOWEST), startEveryService(inject('moto'))]);
-  }, 600_000);
+  });
   afterAll(async () => {
     project?.remove();
     await services?.stop();
@@ -61,9 +61,7 @@ describe('with the lowest version of every vendor SDK', () => {
     expect(Object.fromEntries(installed)).toEqual(LOWEST);
   });
 
-  test('programs compile, two members share a ring by every store and a key by every KMS, and no stale write succeeds', {
-    timeout: 500_000,
-  }, async () => {
+  test('programs compile, two members share a ring by every store and a key by every KMS, and no stale write succeeds', async () => {
     const options = { module: 'NodeNext', moduleResolution: 'NodeNext', skipLibCheck: true, out: 'built' };
     expect(await project.compile(typescript, options)).toMatchObject({ code: 0, output: '' });
     const list = services.list();

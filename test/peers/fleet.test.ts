@@ -74,9 +74,7 @@ async function rotated(front: RoundRobin, before: ReadonlySet<string>, names: ()
   }
 }
 
-test('two TypeScript and two Python servers behind one address complete every flow through two rotations and a rolling restart', {
-  timeout: 400_000,
-}, async () => {
+test('two TypeScript and two Python servers behind one address complete every flow through two rotations and a rolling restart', async () => {
   const { python, operator, serve, atEnd } = fleet();
   const front = await RoundRobin.start();
   atEnd(() => front.stop());

@@ -30,7 +30,7 @@ export function peerFleet(): () => PeerFleet {
   const closing: (() => unknown)[] = [];
   beforeAll(async () => {
     fleet = await start((close) => closing.push(close));
-  }, 600_000);
+  });
   afterAll(async () => {
     for (const close of closing.toReversed()) await close();
   });

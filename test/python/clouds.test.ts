@@ -44,7 +44,7 @@ beforeAll(async () => {
   python = await pythonWithPackage();
   [gcp, vault, openbao, moto] = await Promise.all([startGcpKms(), FakeKeyVault.start(), startOpenBao(), startMoto()]);
   await bao('sys/mounts/transit', { type: 'transit' });
-}, 600_000);
+});
 afterEach(async () => {
   for (const close of closing.toReversed()) await close();
   closing = [];
@@ -160,7 +160,7 @@ describe.each([
       expect(status).toBe('ok');
       expect(ours.health().keys.every(({ held }) => held)).toBe(true);
     }
-  }, 60_000);
+  });
 });
 
 test.each([

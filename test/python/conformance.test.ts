@@ -31,7 +31,7 @@ async function foundRings([before = '', after = '', stranger = '']: readonly str
 beforeAll(async () => {
   python = await pythonWithPackage();
   await foundRings(rings);
-}, 600_000);
+});
 afterAll(() => rmSync(folder, { recursive: true }));
 
 test.each([

@@ -93,4 +93,4 @@ test('a start waits as long for a code in both languages', async () => {
   for (const code of codes.filter((each) => !OF_JAVASCRIPT.has(each))) {
     expect([code, theirs[code] ?? 'long']).toEqual([code, patienceWith(code)]);
   }
-}, 600_000);
+});

@@ -64,7 +64,7 @@ beforeAll(async () => {
   const { KeyMetadata } = await admin.send(new CreateKeyCommand({}));
   admin.destroy();
   kmsKey = KeyMetadata?.Arn ?? '';
-}, 600_000);
+});
 afterAll(async () => {
   await kms?.close();
   await moto?.stop();
@@ -135,9 +135,6 @@ const MORE_FLEETS = [
 
 describe.each(MIXED === undefined ? FLEETS : [...FLEETS, ...MORE_FLEETS])(
   'on %s, %i Python and %i TypeScript processes, with an AWS KMS',
-  {
-    timeout: 600_000,
-  },
   (engine, pythons, typescripts, start) => {
     test('no valid token fails through rotations, kill -9, the loss of the store, a KMS outage and a revocation (F7, F8, F31)', async () => {
       const store = await start();

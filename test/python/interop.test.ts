@@ -21,7 +21,7 @@ let closing: (() => Promise<void>)[] = [];
 
 beforeAll(async () => {
   python = await pythonWithPackage();
-}, 600_000);
+});
 afterEach(async () => {
   for (const close of closing.toReversed()) await close();
   closing = [];
@@ -151,7 +151,7 @@ test('each language unseals tokens of the other, in both formats, through rotati
   const { status, keys } = await native.health();
   expect(status).toBe('ok');
   expect(keys[sealingKeyOf(before)]).toBe('revoked');
-}, 120_000);
+});
 
 test('both languages refuse a token of another purpose, and a relabelled one', async () => {
   const fleet = new Fleet();
@@ -226,7 +226,7 @@ test('a ring that was rolled back or deleted removes nothing, and a member write
     // A member repairs the ring once in refreshEverySeconds.
     await fleet.pass(301, member);
   }
-}, 60_000);
+});
 
 test('a reader does not start with keys under a master key that is not the fleet’s (F35)', async () => {
   const fleet = new Fleet();

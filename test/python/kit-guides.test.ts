@@ -13,7 +13,7 @@ let python = '';
 
 beforeAll(async () => {
   python = await pythonWithPackage();
-}, 600_000);
+});
 afterAll(() => rmSync(temporary, { recursive: true }));
 
 interface Ended {
@@ -45,7 +45,6 @@ test.each([
   ['ring-store', 'my-python-store/backend.py', 'RING-STALE-LOSES', ' AND revision = ?', ' AND ? IS NOT NULL'],
 ] as const)(
   'the guide in Python leads to a %s that is checked, and to a broken one that is found',
-  { timeout: 600_000 },
   async (name, file, foundBy, sound, broken) => {
     const guide = readFileSync(join(root, `docs/guides/write-your-own-${name}.md`), 'utf8');
     const commands = fencesOf(guide, 'sh').flatMap((text) => text.trim().split('\n'));
@@ -73,7 +72,7 @@ test.each([
 test.each([
   ['key-wrapper', 'key_wrapper.py', 'LocalKeyWrapper (Python) passes'],
   ['ring-store', 'ring_store.py', 'FileRing (Python) passes'],
-] as const)('the example of a %s in Python passes', { timeout: 600_000 }, async (suite, file, verdict) => {
+] as const)('the example of a %s in Python passes', async (suite, file, verdict) => {
   const example = join(root, 'packages/conformance/examples/python', file);
   const { code, output } = await type(`npx sealring-conformance ${suite} --exec "python '${example}'" --quiet`);
   expect(code, output).toBe(0);

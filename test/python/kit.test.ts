@@ -49,7 +49,7 @@ let python = '';
 
 beforeAll(async () => {
   python = await pythonWithPackage();
-}, 600_000);
+});
 afterAll(async () => {
   for (const stop of stopping.toReversed()) await stop();
   rmSync(folder, { recursive: true });
@@ -306,7 +306,7 @@ const KEY_WRAPPERS: Readonly<Record<string, Subject>> = {
   },
 };
 
-describe('through --exec, the Python package passes the conformance kit with', { timeout: 600_000 }, () => {
+describe('through --exec, the Python package passes the conformance kit with', () => {
   // They mostly wait: for deadlines, outages and pushes.
   test.concurrent.for(Object.entries(STORES))(
     'the ring store %s of the Python package passes the conformance kit',

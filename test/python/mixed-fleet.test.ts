@@ -30,7 +30,7 @@ beforeAll(async () => {
   const pool = new Pool({ connectionString: postgres.address });
   await migrate(pool);
   await pool.end();
-}, 600_000);
+});
 afterAll(async () => {
   await Promise.all([redis.stop(), postgres.stop()]);
   rmSync(folder, { recursive: true });
@@ -70,7 +70,7 @@ describe.each([
   ['PostgreSQL', 'two Python and two TypeScript members', [newTypescript, newPython, newTypescript, newPython]],
   ['a file', 'two Python and two TypeScript members', [newPython, newTypescript, newPython, newTypescript]],
   ['Redis', 'three Python members', [newPython, newPython, newPython]],
-] as const)('on %s, %s', { timeout: 120_000 }, (store, _, makes) => {
+] as const)('on %s, %s', (store, _, makes) => {
   test('no valid token fails through a start at once, rotations, kill -9 and a revocation (F8)', async () => {
     const place = (STORES[store] as () => MixedPlace)();
     const fleet = new MixedFleet();

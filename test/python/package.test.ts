@@ -11,7 +11,7 @@ let installed: PythonPackage;
 
 beforeAll(async () => {
   installed = await installPackage(folder);
-}, 600_000);
+});
 afterAll(() => rmSync(folder, { recursive: true }));
 
 test('the wheel has the package, its types and its licence, and no test', async () => {

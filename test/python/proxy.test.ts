@@ -29,7 +29,7 @@ describe.each(['json', 'sse'])('a Python server behind sealring proxy that answe
       readySeconds: 30,
       ready: async (address) => (await fetch(address)).status === 404,
     });
-  }, 600_000);
+  });
   afterAll(() => server?.stop());
 
   const proxied = (): ProxyProcess =>

@@ -25,7 +25,7 @@ beforeAll(async () => {
   await pool.end();
   // The server reloads soon, not at once.
   await until(async () => (await kindOf('locked', 'wrong', 'postgres')) === 'denied');
-}, 600_000);
+});
 afterAll(() => postgres?.stop());
 
 function urlOf(user: string, password: string, database: string): string {

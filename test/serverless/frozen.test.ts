@@ -35,4 +35,4 @@ test('a process that was stopped for 120 s, ten times sealOutage, serves the fir
   const answered = await Promise.all(sealed.map((each) => frozen.tell('serve', each)));
   expect(await running.tell('open', answered)).toEqual([]);
   expect((await frozen.tell('health', undefined)).status).toBe('ok');
-}, 300_000);
+});

@@ -16,7 +16,7 @@ type Language = 'Python' | 'TypeScript';
 let python = '';
 beforeAll(async () => {
   python = await pythonWithPackage();
-}, 600_000);
+});
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
@@ -39,7 +39,7 @@ describe.each(STORES)('on %s', (store) => {
     settings = { key: randomBytes(32).toString('base64'), store, address: engine.address };
     const languages = ['TypeScript', 'Python', 'TypeScript', 'Python'] as const;
     urls = await Promise.all(languages.map((language) => serve(language, settings, stopping)));
-  }, 600_000);
+  });
   afterAll(async () => {
     for (const stop of stopping.toReversed()) await stop();
   });
@@ -95,7 +95,7 @@ describe.each(['memory', ...STORES] as const)('the Python store: %s', (name) => 
   beforeAll(async () => {
     way = name === 'memory' ? undefined : await wayTo(await engines[name](stopping), stopping);
     stores = new PythonStores(python, name, way?.address ?? '');
-  }, 600_000);
+  });
   afterAll(async () => {
     await stores?.close();
     for (const stop of stopping.toReversed()) await stop();

@@ -49,7 +49,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       return started;
     }
 
-    test('a server that is killed and started again is used again', { timeout: 60_000 }, async () => {
+    test('a server that is killed and started again is used again', async () => {
       const store = open({ callTimeoutSeconds: 1 });
       const { revision } = await store.write('before', { expected: undefined });
       await server().kill();
@@ -68,9 +68,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       expect((await store.read())?.document).toBe('after');
     });
 
-    test('a server that dies and comes back under load costs unavailable calls and no acknowledged write', {
-      timeout: 60_000,
-    }, async () => {
+    test('a server that dies and comes back under load costs unavailable calls and no acknowledged write', async () => {
       const name = `load-${Date.now()}`;
       const stores = [1, 2, 3].map(() => open({ callTimeoutSeconds: 1 }, name));
       const ended = new AbortController();
@@ -104,9 +102,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       expect(count).toBeGreaterThanOrEqual(target.keepsItsData ? acknowledged : acknowledged - soFar);
     });
 
-    test('every call to a frozen server ends by its deadline, and a call that was given up is not sent later (F29)', {
-      timeout: 60_000,
-    }, async () => {
+    test('every call to a frozen server ends by its deadline, and a call that was given up is not sent later (F29)', async () => {
       const store = open({ callTimeoutSeconds: 1 });
       const { revision } = await store.write('before', { expected: undefined });
       server().freeze();
@@ -188,9 +184,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       await expect(store.write('y', { expected: undefined })).rejects.toMatchObject({ name: 'RingConflictError' });
     });
 
-    test('a lost answer is unavailable, and a read shows whether the write succeeded (F29)', {
-      timeout: 30_000,
-    }, async () => {
+    test('a lost answer is unavailable, and a read shows whether the write succeeded (F29)', async () => {
       const network = await proxy();
       const name = `half-open-${Date.now()}`;
       const [near, far] = [
@@ -215,9 +209,6 @@ export function describeFaults(title: string, target: FaultTarget): void {
 
     test.skipIf(target.hasPush === false)(
       'push resumes after the server was away, and reports what may have been missed',
-      {
-        timeout: 60_000,
-      },
       async () => {
         const name = `push-${Date.now()}`;
         const [store, other] = [open({ callTimeoutSeconds: 2 }, name), open({ callTimeoutSeconds: 2 }, name)];

@@ -54,9 +54,7 @@ export function describeFleet(title: string, target: FleetTarget): void {
       expect(b.health().keys.map((key) => key.id)).toEqual(a.health().keys.map((key) => key.id));
     });
 
-    test('running members restore a store that lost everything, with the same keys (F31)', {
-      timeout: 60_000,
-    }, async () => {
+    test('running members restore a store that lost everything, with the same keys (F31)', async () => {
       const name = freshName();
       const a = await member(name, 0.5);
       const b = await member(name, 0.5);

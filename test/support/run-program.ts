@@ -11,7 +11,7 @@ export interface RunOptions {
   readonly cwd?: string;
   /** The whole environment. Default: this process's. */
   readonly env?: NodeJS.ProcessEnv;
-  /** Time limit, after which it is killed. Default 60 s. */
+  /** Time limit, after which it is killed. Default 300 s. */
   readonly timeoutMs?: number;
 }
 
@@ -19,7 +19,7 @@ export interface RunOptions {
 export function runProgram(
   command: string,
   args: readonly string[],
-  { cwd, env, timeoutMs = 60_000 }: RunOptions = {},
+  { cwd, env, timeoutMs = 300_000 }: RunOptions = {},
 ): Promise<Ended> {
   const options = { cwd, env, timeout: timeoutMs, killSignal: 'SIGKILL', maxBuffer: 2 ** 24 } as const;
   return new Promise((resolve) => {

@@ -17,7 +17,7 @@ let python = '';
 
 beforeAll(async () => {
   python = await pythonWithPackage();
-}, 600_000);
+});
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /** Writes the lines of all scenes, each changed by `edit`. */
@@ -64,18 +64,14 @@ test('a Python member reacts to every step like a TypeScript member, whatever th
   expect(steps).toBeGreaterThanOrEqual(LEAST_STEPS);
 });
 
-test.each(SCRIPTED)(
-  'a Python member reacts to every step of a script like a TypeScript member: %s',
-  { timeout: 300_000 },
-  async (name) => {
-    const path = join(folder, 'script.jsonl');
-    const lines = await scriptedScene(name);
-    writeFileSync(path, `${lines.map((line) => JSON.stringify(line)).join('\n')}\n`);
-    const { steps, differences } = await replayed(path);
-    expect(differences).toEqual([]);
-    expect(steps).toBe(lines.length - 1);
-  },
-);
+test.each(SCRIPTED)('a Python member reacts to every step of a script like a TypeScript member: %s', async (name) => {
+  const path = join(folder, 'script.jsonl');
+  const lines = await scriptedScene(name);
+  writeFileSync(path, `${lines.map((line) => JSON.stringify(line)).join('\n')}\n`);
+  const { steps, differences } = await replayed(path);
+  expect(differences).toEqual([]);
+  expect(steps).toBe(lines.length - 1);
+});
 
 test.each([
   [
@@ -84,7 +80,7 @@ test.each([
     (line: string) => line.replace('\\"sealsUntil\\":\\"2026', '\\"sealsUntil\\":\\"2027'),
   ],
   ['health', /"ready":true/, (line: string) => line.replace('"ready":true', '"ready":false')],
-] as const)('a replay reports a difference in %s', { timeout: 300_000 }, async (_, found, edit) => {
+] as const)('a replay reports a difference in %s', async (_, found, edit) => {
   const path = join(folder, 'edited.jsonl');
   let edited = 0;
   await write(path, ['a-revocation-is-lost'], 1, (line) => {

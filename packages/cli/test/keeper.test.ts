@@ -130,7 +130,7 @@ test('keeper --once ends on SIGTERM with exit code 1 while the KMS does not answ
   );
   writeFileSync(at(CONFIG), `import { writeFileSync } from 'node:fs';\n${silent}`);
   await using keeper = new KeeperProcess(project.cwd, ['--once']);
-  await expect.poll(() => existsSync(at('asked')), { timeout: 10_000 }).toBe(true);
+  await expect.poll(() => existsSync(at('asked'))).toBe(true);
   expect(await keeper.terminate()).toBe(1);
   expect(keeper.events.map(({ event }) => event)).toEqual(['stopping']);
 });

@@ -313,13 +313,13 @@ describe('a target', () => {
     );
     const { code } = await runCli(['codec', module, ...ONE], {
       onStart: async (child) => {
-        await expect.poll(() => existsSync(note) && readFileSync(note, 'utf8'), { timeout: 60_000 }).toMatch(/^\d+$/);
+        await expect.poll(() => existsSync(note) && readFileSync(note, 'utf8')).toMatch(/^\d+$/);
         child.kill('SIGKILL');
       },
     });
     expect(code).toBe(null);
     const pid = Number(readFileSync(note, 'utf8'));
-    await expect.poll(() => isRunning(pid), { timeout: 20_000 }).toBe(false);
+    await expect.poll(() => isRunning(pid)).toBe(false);
   });
 
   test('a target that is a promise is awaited', async () => {

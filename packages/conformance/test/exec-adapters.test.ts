@@ -47,7 +47,7 @@ async function run(
 const faulty = (contract: Contract, fault: string): readonly string[] => [process.execPath, program, contract, fault];
 
 describe.each(['key-wrapper', 'ring-store'] as const)('a sound %s in a separate process', (contract) => {
-  test('passes completely with answers in any order', { timeout: 300_000 }, async () => {
+  test('passes completely with answers in any order', async () => {
     const results = await run(contract, faulty(contract, 'sound'), undefined);
     expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
     expect(results).toHaveLength(REQUIREMENTS[contract].length);
@@ -160,7 +160,7 @@ const ALL = [
 ];
 
 describe('a failure of a program is a finding that shows the request, and the run continues', () => {
-  test.each(ALL)('%s %s is caught by %s', { timeout: 60_000 }, async (contract, fault, requirement, finding) => {
+  test.each(ALL)('%s %s is caught by %s', async (contract, fault, requirement, finding) => {
     const after = contract === 'key-wrapper' ? 'WRAP-FACTS' : 'RING-SHAPE';
     // The second requirement starts the program again. A program that does not hang may be slow.
     const timeoutMs = fault.startsWith('hangs') ? 2_000 : 15_000;

@@ -333,7 +333,7 @@ describe('no process is left behind', () => {
     const pids = readFileSync(note, 'utf8').split(' ').map(Number);
     if (signal !== 'none') kit.kill(signal);
     expect(await ended).toEqual(signal === 'none' ? [0, null] : [null, signal]);
-    await expect.poll(() => pids.map(isRunning), { timeout: 20_000 }).toEqual([false, false]);
+    await expect.poll(() => pids.map(isRunning)).toEqual([false, false]);
   });
 });
 

@@ -147,7 +147,7 @@ function soundReport(target: KeyWrapperTarget): Promise<ConformanceReport> {
 
 describe('a sound key wrapper passes completely, with any seed', () => {
   for (const { target } of SOUND_KEY_WRAPPERS) {
-    test(`${target.name} passes`, { timeout: 60_000 * SEEDS }, async () => {
+    test(`${target.name} passes`, { timeout: 600_000 * SEEDS }, async () => {
       for (let seed = 0; seed < SEEDS; seed++) {
         const report = await (seed === 0 ? soundReport(target) : runKeyWrapperConformance(target, { seed }));
         const { results } = report;

@@ -50,13 +50,13 @@ test('the official conformance suite has fourteen scenarios on input_required re
 describe.each(Object.entries(HTTP_VARIANTS))(
   'the official conformance suite on %s, with a process for each scenario',
   (_name, host) => {
-    test.each(scenarios)('%s passes behind the boundary', { timeout: 90_000 }, async (scenario) => {
+    test.each(scenarios)('%s passes behind the boundary', async (scenario) => {
       const { code, output } = await run(host, scenario, 'reject');
       const passed = expect.stringMatching(/Passed: ([1-9]\d*)\/\1, 0 failed, 0 warnings/);
       expect({ code, output }).toEqual({ code: 0, output: passed });
     });
 
-    test('tampered-state fails without the boundary', { timeout: 90_000 }, async () => {
+    test('tampered-state fails without the boundary', async () => {
       const failed = expect.stringContaining('RejectTamperedState');
       expect(await run(host, 'input-required-result-tampered-state', 'none')).toEqual({ code: 1, output: failed });
     });
@@ -64,17 +64,17 @@ describe.each(Object.entries(HTTP_VARIANTS))(
 );
 
 describe('the official scenario on tampered state', () => {
-  test('passes when only expired tokens and unknown keys run the handler again', { timeout: 90_000 }, async () => {
+  test('passes when only expired tokens and unknown keys run the handler again', async () => {
     expect((await run(nodeHttp, 'input-required-result-tampered-state', 're-elicit')).code).toBe(0);
   });
 
-  test('fails, by design, when every refusal runs the handler again', { timeout: 90_000 }, async () => {
+  test('fails, by design, when every refusal runs the handler again', async () => {
     expect((await run(nodeHttp, 'input-required-result-tampered-state', 're-elicit-any')).code).toBe(1);
   });
 });
 
 // The reason why stdio is missing above. When this test fails, stdio may be added.
-test('the official conformance suite takes a URL and starts no server', { timeout: 90_000 }, async () => {
+test('the official conformance suite takes a URL and starts no server', async () => {
   const { code, output } = await suite(['server', '--command', 'node server.js', '--scenario', scenarios[0] ?? '']);
   expect({ code, output }).toEqual({ code: 1, output: expect.stringContaining("required option '--url <url>'") });
 });

@@ -238,9 +238,7 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
     expect(pool.totalCount).toBe(1);
   });
 
-  test('a standby is unavailable, because it may be behind; after its promotion it works (F9, F31)', {
-    timeout: 60_000,
-  }, async () => {
+  test('a standby is unavailable, because it may be behind; after its promotion it works (F9, F31)', async () => {
     const server = await startPostgres();
     closing.push(() => server.stop());
     const pool = poolOf({}, server.address);

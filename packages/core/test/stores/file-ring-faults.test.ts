@@ -394,10 +394,10 @@ describe('file ring: watching', () => {
     // Both get the same event one after the other, this one last.
     const witness = watch(dirname(path), () => others++);
     writeFileSync(`${path}.backup`, 'x');
-    await vi.waitFor(() => expect(others).toBeGreaterThan(0));
+    await expect.poll(() => others).toBeGreaterThan(0);
     expect(heard).toBe(0);
     writeFileSync(path, 'x');
-    await vi.waitFor(() => expect(heard).toBeGreaterThan(0));
+    await expect.poll(() => heard).toBeGreaterThan(0);
     witness.close();
     end?.();
   });

@@ -93,7 +93,7 @@ function describeRingStore(name: string, makeRing: () => Promise<RingStore>): vo
       await expect(ring.write('late', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
     });
 
-    test('one of 20 writers at once succeeds, twenty times (F32)', { timeout: 300_000 }, async () => {
+    test('one of 20 writers at once succeeds, twenty times (F32)', async () => {
       const ring = await makeRing();
       await ring.write('start', { expected: undefined });
       for (let round = 0; round < 20; round++) {
@@ -515,7 +515,7 @@ describe.concurrent('file ring: several processes', () => {
     return { child, acknowledged: () => output.split('\n').slice(0, -1).map(Number) };
   }
 
-  test('a write that cannot get the lock gives up after 10 s (F29)', { timeout: 60_000 }, async () => {
+  test('a write that cannot get the lock gives up after 10 s (F29)', async () => {
     const path = await freshPath();
     const left = await leaveContender(path, (parts) => parts);
     // They hold it one after the other.
@@ -534,7 +534,6 @@ describe.concurrent('file ring: several processes', () => {
     ['right before it changes the file', 'rename'],
   ] as const)(
     'a process that is stopped %s no longer blocks the others after 10 s, and changes nothing when it continues (F32)',
-    { timeout: 300_000 },
     async ([, moment]) => {
       const path = await freshPath();
       const ring = fileRing(path);
@@ -563,7 +562,7 @@ describe.concurrent('file ring: several processes', () => {
     },
   );
 
-  test('eight processes that make 25 increments each lose none (F32)', { timeout: 300_000 }, async () => {
+  test('eight processes that make 25 increments each lose none (F32)', async () => {
     const path = await freshPath();
     const writers = Array.from({ length: 8 }, () => startWriter(path, 25));
     const exits = await Promise.all(writers.map(({ child }) => once(child, 'close')));
@@ -574,9 +573,7 @@ describe.concurrent('file ring: several processes', () => {
     expect(await readdir(`${path}.lock`)).toEqual([]);
   });
 
-  test(`${KILLS} kills at random moments corrupt nothing, undo nothing, and block no process (F32)`, {
-    timeout: 600_000,
-  }, async () => {
+  test(`${KILLS} kills at random moments corrupt nothing, undo nothing, and block no process (F32)`, async () => {
     const path = await freshPath();
     const ring = fileRing(path);
     let last = 0;
