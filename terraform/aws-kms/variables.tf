@@ -26,7 +26,7 @@ variable "bucket_name" {
 
   validation {
     condition     = var.store != "s3" || var.bucket_name != null
-    error_message = "bucket_name is needed where store is \"s3\"."
+    error_message = "bucket_name is required if store is \"s3\"."
   }
   validation {
     condition     = var.bucket_name == null || can(regex("^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$", var.bucket_name))
@@ -41,7 +41,7 @@ variable "object_key" {
 
   validation {
     condition     = var.object_key == null || can(regex("^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$", var.object_key))
-    error_message = "object_key must be letters, digits, dots, underscores or hyphens, in parts separated by one slash: it goes into policies, where other characters have a meaning."
+    error_message = "object_key must be letters, digits, dots, underscores or hyphens, in parts separated by one slash: it goes into policies, where other characters have a special meaning."
   }
   validation {
     condition     = var.object_key == null || length(coalesce(var.object_key, "x")) <= 1024
@@ -170,7 +170,7 @@ variable "reader_role_arns" {
   }
   validation {
     condition     = length(setintersection(var.reader_role_arns, concat(var.member_role_arns, var.rotator_role_arns))) == 0
-    error_message = "A role in reader_role_arns must not also be a member or a rotator: it would not be a reader."
+    error_message = "A role in reader_role_arns must not also be a member or a rotator: it would have more than a reader's permissions."
   }
 }
 
@@ -229,7 +229,7 @@ variable "cloudtrail_log_group_name" {
 }
 
 variable "decrypts_alarm_threshold" {
-  description = "Decrypts in 5 minutes that raise the alarm for sudden growth. A member makes about one in 15 minutes, so 1000 members about 340."
+  description = "Decrypts in 5 minutes that raise the alarm for sudden growth. A member makes about one every 15 minutes, so 1000 members make about 340."
   type        = number
   default     = 1000
 

@@ -66,7 +66,7 @@ variable "blob_name" {
 
   validation {
     condition     = var.blob_name == null || can(regex("^[A-Za-z0-9._-]*[A-Za-z0-9_-](/[A-Za-z0-9._-]*[A-Za-z0-9_-])*$", var.blob_name))
-    error_message = "blob_name must be letters, digits, dots, underscores or hyphens, in parts that are separated by one slash and do not end with a dot: it goes into conditions, where other characters have a meaning."
+    error_message = "blob_name must be letters, digits, dots, underscores or hyphens, in parts that are separated by one slash and do not end with a dot: it goes into conditions, where other characters have a special meaning."
   }
   validation {
     condition     = var.blob_name == null || length(coalesce(var.blob_name, "x")) <= 1024
@@ -101,7 +101,7 @@ variable "signing_key_name" {
 }
 
 variable "key_size" {
-  description = "Bits of the RSA key. 4096 halves the vault's quota."
+  description = "Size of the RSA key in bits. 4096 halves the vault's quota of operations."
   type        = number
   default     = 3072
 
@@ -123,7 +123,7 @@ variable "rotation_period_in_days" {
 }
 
 variable "soft_delete_retention_days" {
-  description = "Days for which a deleted vault or key can be recovered; it cannot be purged before. Cannot be changed later."
+  description = "Days for which a deleted vault or key can be recovered, and cannot be purged. Cannot be changed later."
   type        = number
   default     = 90
 
@@ -134,7 +134,7 @@ variable "soft_delete_retention_days" {
 }
 
 variable "allowed_ip_ranges" {
-  description = "Public IPv4 addresses or ranges that may reach vault and store, including the address of the machine that applies. Without ranges and subnets, public access is off and only private endpoints work."
+  description = "Public IPv4 addresses or ranges that may reach the vault and the store, including the address of the machine that runs Terraform. Without ranges and subnets, public access is off and only private endpoints work."
   type        = list(string)
   default     = []
 
@@ -149,7 +149,7 @@ variable "allowed_ip_ranges" {
 }
 
 variable "allowed_subnet_ids" {
-  description = "Resource ids of subnets that may reach vault and store. They need the service endpoints Microsoft.KeyVault and Microsoft.Storage."
+  description = "Resource ids of subnets that may reach the vault and the store. They need the service endpoints Microsoft.KeyVault and Microsoft.Storage."
   type        = list(string)
   default     = []
 
@@ -214,7 +214,7 @@ variable "reader_principals" {
   }
   validation {
     condition     = length(setintersection(values(var.reader_principals), concat(values(var.member_principals), values(var.rotator_principals)))) == 0
-    error_message = "A principal in reader_principals must not also be a member or a rotator: it would not be a reader."
+    error_message = "A principal in reader_principals must not also be a member or a rotator: it would have more than a reader's permissions."
   }
 }
 
@@ -271,7 +271,7 @@ variable "action_group_ids" {
 }
 
 variable "unwraps_alert_threshold" {
-  description = "Unwraps in 30 minutes that raise the alert for sudden growth. A member makes about one in 15 minutes, so 1000 members about 2000."
+  description = "Unwraps in 30 minutes that raise the alert for sudden growth. A member makes about one every 15 minutes, so 1000 members make about 2000."
   type        = number
   default     = 6000
 

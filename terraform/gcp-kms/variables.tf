@@ -127,11 +127,11 @@ variable "object_name" {
 
   validation {
     condition     = var.object_name == null || can(regex("^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$", var.object_name))
-    error_message = "object_name must be letters, digits, dots, underscores or hyphens, in parts separated by one slash: it goes into conditions, where other characters have a meaning."
+    error_message = "object_name must be letters, digits, dots, underscores or hyphens, in parts separated by one slash: it goes into conditions, where other characters have a special meaning."
   }
   validation {
     condition     = alltrue([for part in split("/", coalesce(var.object_name, "x")) : !contains([".", ".."], part)])
-    error_message = "object_name must have no part \".\" or \"..\"."
+    error_message = "object_name must not contain the part \".\" or \"..\"."
   }
   validation {
     condition     = length(coalesce(var.object_name, "x")) <= 1024
@@ -178,7 +178,7 @@ variable "reader_principals" {
   }
   validation {
     condition     = length(setintersection(var.reader_principals, concat(var.member_principals, var.rotator_principals))) == 0
-    error_message = "A principal in reader_principals must not also be a member or a rotator: it would not be a reader."
+    error_message = "A principal in reader_principals must not also be a member or a rotator: it would have more than a reader's permissions."
   }
 }
 

@@ -40,7 +40,7 @@ function misshapenKey(key: unknown): string | undefined {
   const [from, active, until] = [created, activates, opensUntil].map((time) => Date.parse(String(time)));
   if (from === undefined || active === undefined || until === undefined) return 'times';
   if (!(until - from <= MOST.lifeMs)) return 'a key that lives too long';
-  if (!(Math.abs(active - from) <= MOST.leadMs)) return 'a key that is active too late';
+  if (!(Math.abs(active - from) <= MOST.leadMs)) return 'a key active too early or too late';
   return first(wraps, (wrap) => unknownMember('wrap', wrap));
 }
 

@@ -55,7 +55,7 @@ export function isConflict(error: unknown): boolean {
   return error instanceof RingConflictError;
 }
 
-/** Whether a token has none of the formats of the ring. */
+/** Whether the error refuses a token as invalid, such as one that has none of the ring's formats. */
 export function isInvalidToken(error: unknown): boolean {
   return error instanceof InvalidRequestState;
 }
@@ -67,7 +67,7 @@ export function sectionOn(error: unknown): string | undefined {
   return isOfCore ? error.help : undefined;
 }
 
-/** The error in one line. Of an unknown class it shows only the name: the message can contain a secret. */
+/** The error in one line. For an unknown class, it is only the name of the error: the message can contain a secret. */
 export function lineOf(error: unknown): string {
   const store = storeFailureOf(error);
   if (store !== undefined) return `the ring store: ${store.kind}: ${store.detail}`;

@@ -127,7 +127,7 @@ function rotationNote({ keys, at }: View): Html {
 
 function ratesOf({ members, rounds }: View): Html {
   if (members.length === 0) {
-    return html`<section class="panel"><h2>Tokens</h2><p class="quiet">Rates and refusals come from the members. Add the addresses where they export metrics: <code>--scrape http://127.0.0.1:9464/metrics</code></p></section>`;
+    return html`<section class="panel"><h2>Tokens</h2><p class="quiet">To show token rates and refusals, add the addresses where members export metrics: <code>--scrape http://127.0.0.1:9464/metrics</code></p></section>`;
   }
   const minutes = span(rounds.reduce((total, { seconds }) => total + seconds, 0));
   const boundary = merged(rounds.map(({ refused }) => refused));

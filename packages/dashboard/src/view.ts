@@ -60,7 +60,7 @@ export function viewOf(
   };
 }
 
-/** Hashes the ids in the same way as the events. */
+/** Hashes the key ids in the same way as events do. */
 function viewKeysOf({ keys, sealingKey, at }: RingReport): readonly ViewKey[] {
   const phases = keyPhases(keys, at);
   return keys.flatMap(({ id, state, activates, sealsUntil }, index) => {

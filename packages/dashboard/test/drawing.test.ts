@@ -111,7 +111,7 @@ describe('the page', () => {
     [
       'no members',
       {},
-      '| Rates and refusals come from the members. Add the addresses where they export metrics: | --scrape http://127.0.0.1:9464/metrics |',
+      '| To show token rates and refusals, add the addresses where members export metrics: | --scrape http://127.0.0.1:9464/metrics |',
     ],
     [
       'no refusals',
@@ -164,7 +164,7 @@ describe('the page', () => {
         '| Members | none configured | add them with --scrape ' +
         '| Without KMS and store | unknown | how long sealing would continue | Keys | The ring has no key. ' +
         '| propagating | seals | could still seal without a rotation | verify-only | Tokens ' +
-        '| Rates and refusals come from the members. Add the addresses where they export metrics: ' +
+        '| To show token rates and refusals, add the addresses where members export metrics: ' +
         '| --scrape http://127.0.0.1:9464/metrics | ',
     );
   });

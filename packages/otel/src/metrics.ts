@@ -85,7 +85,7 @@ export function createRecorders(meter: Meter): Recorders {
       'Tokens that the codec refused',
       each(ATTRIBUTE.rejectReason, KNOWN.codecReason),
     ),
-    state: ringCounter('sealring.codec.transitions', '{transition}', 'Changes of the status, by the new status', []),
+    state: ringCounter('sealring.codec.transitions', '{transition}', 'Status changes, by new status', []),
     'boundary-sealed': boundaryCounter(
       'sealring.boundary.sealed_tokens',
       '{token}',

@@ -77,7 +77,7 @@ function listenFailure(error: unknown, where: string): unknown {
   return new Failure('cannot-listen', `cannot listen on ${where}: ${String(Reflect.get(error, 'code'))}`);
 }
 
-/** Reads the ring. A store or a KMS that fails is shown on the page. */
+/** Reads the ring. The page shows a failure of the store or the KMS. */
 async function reportOf(codec: KmsCodec, config: SealringConfig, revocations: RevocationTimes): Promise<RingReport> {
   const trouble = await refreshed(codec);
   const status = await statusOf(codec, config, revocations);

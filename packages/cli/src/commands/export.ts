@@ -36,7 +36,7 @@ export function addExportCommand(program: Command): void {
       .summary('write the ring, wrapped, to a file')
       .description('Writes the ring document to a new file.')
       .argument('<file>', 'new file, or - for standard output')
-      .addOption(new Option('--plain <wire>', 'the secrets of one wire, IN PLAINTEXT').choices([...WIRES]))
+      .addOption(new Option('--plain <wire>', 'write the secrets of this wire, IN PLAINTEXT').choices([...WIRES]))
       .option('--they-leave-the-kms', 'required with --plain: the KMS no longer protects them'),
   )
     .addHelpText('after', EXAMPLE)

@@ -74,7 +74,7 @@ async function carried(target: SealringConfig, from: string): Promise<string> {
     const [mine, theirs] = [ringNameOf(target), ringNameOf(source.config)];
     if (mine !== theirs) {
       throw new UsageError(
-        `the ring name is "${theirs}" in ${from} and "${mine}" here: every key is bound to it, so both must be equal`,
+        `the ring name is "${theirs}" in ${from} and "${mine}" here: every key is bound to it, so the two must match`,
       );
     }
     return await withWrapsOf(target, source.config, await documentOf(source.config));

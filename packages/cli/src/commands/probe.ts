@@ -65,7 +65,7 @@ export function addProbeCommand(program: Command): void {
     .option('--other-resource <uri>', 'resource for which a state must be refused')
     .option('--answers <json>', 'inputResponses of the second round (default: agree)', jsonObject)
     .option('--lifetime <seconds>', 'wait this long, and check that the state expired', numberIn(0, 86_400, 'number'))
-    .option('--strict', 'exit with 1 for a check that was not made, too')
+    .option('--strict', 'also exit with 1 if a check was not made')
     .option('--json', 'print JSON, also for a failure')
     .option('--no-color', 'print no colours, like NO_COLOR=1')
     .addHelpText('after', EXAMPLE)

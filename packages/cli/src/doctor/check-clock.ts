@@ -10,7 +10,7 @@ export class ServiceDates {
     this.#wallMs = wallMs;
   }
 
-  /** The callback for the calls to one service. */
+  /** The `onServiceDate` callback for calls to one service. */
   noteOf(service: string): (date: Date) => void {
     return (date) => {
       const ms = date.getTime();
@@ -25,7 +25,7 @@ export class ServiceDates {
     return [...this.#offByMs].map(([service, offByMs]) => {
       const seconds = Math.round(Math.abs(offByMs) / 1_000);
       const what = `this machine's clock is ${seconds} s ${offByMs >= 0 ? 'ahead of' : 'behind'} the clock of ${service}`;
-      const remedy = `Set the clock by NTP. A member whose clock is off by more than clockSkewSeconds (${clockSkewSeconds}) publishes no keys.`;
+      const remedy = `Synchronize the clock with NTP. A member whose clock is off by more than clockSkewSeconds (${clockSkewSeconds}) publishes no keys.`;
       // The same tolerance as in members: an answer may be as old as its deadline, and its date is a whole second.
       if (seconds > clockSkewSeconds + kmsTimeoutSeconds + 1) return error('clock', what, remedy);
       // Two clocks may differ in opposite directions.

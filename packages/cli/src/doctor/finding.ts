@@ -1,6 +1,6 @@
 /**
  * - `error`: servers do not work, or soon will not.
- * - `warning`: servers work, and something needs attention.
+ * - `warning`: servers work, but something needs attention.
  * - `info`: this could not be checked.
  */
 export type Severity = 'ok' | 'info' | 'warning' | 'error';

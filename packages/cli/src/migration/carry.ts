@@ -3,7 +3,7 @@ import { Failure } from '../failure.ts';
 import { attempt, openWith } from '../ring/open.ts';
 import { codecOptionsOf, keyWrappersOf, type SealringConfig } from '../settings/settings.ts';
 
-/** The document of a store. @throws {Failure} if there is none, or its configuration cannot unwrap it. */
+/** The ring document in the store. @throws {Failure} if the store has none, or `config` cannot unwrap its keys. */
 export async function documentOf(config: SealringConfig): Promise<string> {
   const stored = await attempt('reading the ring', () => config.ring.read());
   if (stored === undefined) throw new Failure('ring-absent', 'the store has no ring');
@@ -24,8 +24,8 @@ export async function checkDocument(config: SealringConfig, document: string): P
 }
 
 /**
- * The same document with wraps by the key wrappers of `target`. A member adds them on a copy in memory, as the members of a
- * fleet do after a key wrapper was added: no data key leaves this process.
+ * The same document with wraps by the key wrappers of `target`. A member adds them to a copy in memory, as the members
+ * of a fleet do after a key wrapper has been added: no data key leaves this process.
  *
  * @throws {Failure}
  */
@@ -49,7 +49,7 @@ export async function withWrapsOf(target: SealringConfig, source: SealringConfig
   return written(copy);
 }
 
-/** All key wrappers, without the key wrappers of `second` that `first` has already. */
+/** The key wrappers of both lists, except those of `second` that `first` already has. */
 function union(first: readonly KeyWrapper[], second: readonly KeyWrapper[]): readonly KeyWrapper[] {
   const isIn = ({ provider, keyId }: KeyWrapper): boolean =>
     first.some((other) => other.provider === provider && other.keyId === keyId);

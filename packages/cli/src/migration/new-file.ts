@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { UsageError } from '../usage-error.ts';
 
-/** Fails before any call to the KMS or the store. @throws {UsageError} if the file exists. */
+/** Checks, before any call to the KMS or the store, that the file does not exist. @throws {UsageError} if it does. */
 export function checkNewFile(path: string): void {
   if (existsSync(path)) throw new UsageError(alreadyExists(path));
 }

@@ -17,11 +17,11 @@ export interface PolicyFigures {
   readonly storeOutage: number;
   /** The longest life of a token. */
   readonly tokenLifetime: number;
-  /** When the last token is sealed after the KMS key was disabled. */
+  /** The longest time from disabling the KMS key to the last sealed token. */
   readonly refusedSeal: number;
-  /** When the last token is unsealed after the KMS key was disabled. */
+  /** The longest time from disabling the KMS key to the last unsealed token. */
   readonly refusedUnseal: number;
-  /** When a server that can read the ring last uses a revoked key. */
+  /** The longest time from a revocation to the last use of the key by a server that can read the ring. */
   readonly revoked: number;
   /** Keys in the ring, without requested rotations. */
   readonly keys: number;

@@ -2,8 +2,8 @@ import { member } from './member.ts';
 import type { Target } from './server.ts';
 
 /**
- * The same call, once for each value in its arguments, with another value in its place; undefined for a value that cannot be
- * changed.
+ * Copies of the call, one for each value in its arguments, with that value replaced; undefined for a value that cannot
+ * be changed.
  */
 export function otherParams({ method, params }: Target): readonly (Target | undefined)[] {
   const args = member(params, 'arguments');

@@ -35,7 +35,7 @@ export interface ProbeInput {
 
 type Asked = Outcome & { readonly kind: 'asked' };
 
-/** How often each attack is repeated: of several servers behind one address, only one may be protected. */
+/** How many times each attack is tried: of several servers behind one address, perhaps only one is protected. */
 const TRIES = 2;
 
 /** Attacks a server with its own states. Each attack has its own state: a server may accept a state only once. */

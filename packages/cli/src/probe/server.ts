@@ -81,7 +81,7 @@ function outcomeOf(message: unknown, status: number): Outcome {
   const result = member(message, 'result');
   const isRefusal = error !== undefined || (status >= 400 && status < 500);
   if (BUSY.includes(status) || (result === undefined && !isRefusal)) {
-    throw new Failure('not-probed', `the server did not answer in MCP (HTTP status ${status})`);
+    throw new Failure('not-probed', `the server did not answer with an MCP message (HTTP status ${status})`);
   }
   if (error !== undefined) return { kind: 'refused', why: `JSON-RPC error ${codeOf(error)}` };
   if (result === undefined) return { kind: 'refused', why: `HTTP status ${status}` };

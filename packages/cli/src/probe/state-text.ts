@@ -2,7 +2,7 @@ import { inflateRawSync, unzipSync } from 'node:zlib';
 
 /** Fewer bytes may be text by chance. */
 const SHORTEST_TEXT = 12;
-/** Fewer bytes may be mostly text by chance, as an object in a binary format is. */
+/** An object in a binary format is mostly text. Fewer bytes than this may be mostly text by chance. */
 const SHORTEST_MIXTURE = 32;
 const TEXT_SHARE = 0.8;
 const LARGEST_TEXT = 16_777_216;

@@ -16,14 +16,14 @@ const HEADERS_MS = 15_000;
  */
 const KEEP_ALIVE_MS = 65_000;
 
-/** Answers requests of clients with web-standard responses. */
+/** Options of the listener, which answers clients' requests with web-standard responses. */
 export interface ListenerOptions {
   /** The origin of the request's URL. */
   readonly origin: string;
   readonly host: string;
   /**
-   * Host names that requests may have. If empty: the names of this machine if only this machine can reach it, otherwise
-   * any name.
+   * Host names that requests may name. If empty: the names of this machine if only this machine can reach the listener,
+   * otherwise any name.
    */
   readonly allowedHosts: readonly string[];
   /** Longest time in which a client with a request neither sends nor reads anything. Milliseconds. */

@@ -176,7 +176,7 @@ export function shownProblems(
 export function nearlyFull(count: number): StatusProblem {
   return {
     kind: 'nearly-full',
-    detail: `the ring has ${count} of ${MAX_RING_KEYS} keys: it rejects requested rotations, and accepts revocations`,
+    detail: `the ring has ${count} of ${MAX_RING_KEYS} keys: it rejects requested rotations, but not revocations`,
     remedy: 'Find out what rotates so often. A key leaves the ring after its last token has expired.',
   };
 }

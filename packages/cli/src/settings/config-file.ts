@@ -141,7 +141,7 @@ function has(value: unknown, ...methods: readonly string[]): boolean {
   );
 }
 
-/** An error of a module. The message can contain a secret, unless it comes from the loader or from core. */
+/** Describes an error of a module: by name only, unless the loader or core threw it: a message can hold a secret. */
 function nameOf(error: unknown): string {
   if (!types.isNativeError(error)) return 'it threw a value that is not an Error';
   const { code } = error as NodeJS.ErrnoException;

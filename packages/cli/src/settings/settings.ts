@@ -1,6 +1,6 @@
 import type { KeyWrapper, KmsCodecOptions, RingStore, SingleUseStore } from '@sealring/core';
 
-/** A place next to the ring that `doctor` may write to, to test the compare-and-swap of the store. */
+/** A place next to the ring, to which `doctor` may write in order to test the store's compare-and-swap. */
 export interface SealringProbe {
   /** A ring store of the same kind for another key, object, row or file, which must be empty. */
   readonly ring: RingStore;

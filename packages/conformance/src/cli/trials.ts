@@ -130,7 +130,7 @@ export class Trials {
     return { id, level, status, detail, durationMs: Math.round(performance.now() - began) };
   }
 
-  /** Lets the target close everything it started, or ends it. @returns a description of the failure, if any. */
+  /** Lets the target close all it started, then ends its process. @returns a description of the failure, if any. */
   async close(): Promise<string | undefined> {
     const outcome = await this.#process?.ask({ kind: 'close' }, SLACK_MS);
     await this.kill();

@@ -103,7 +103,7 @@ function* withoutKey(token: string): Iterable<Forgery> {
   }
 }
 
-/** Group orders, with their length in bytes. A signature (r, s) is as valid as (r, -s), and in Ed25519 s + n as s. */
+/** Group orders, with lengths in bytes. If a signature (r, s) is valid, so is (r, -s), and in Ed25519 (r, s + n). */
 const ORDERS: readonly (readonly [order: bigint, bytes: number])[] = [
   [0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n, 32],
   [0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n, 32],

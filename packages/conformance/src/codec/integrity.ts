@@ -196,7 +196,7 @@ export const INTEGRITY_CHECKS: CodecChecks = {
       yield [token.slice(0, at) + other.slice(at), `up to character ${at}, then another token`];
       yield [
         token.slice(0, at) + other.slice(other.length - (token.length - at)),
-        `with the end of another from ${at} on`,
+        `with the end of another token from character ${at} on`,
       ];
     }
     for (const { parts: mine, separator } of divisions(token)) {

@@ -7,7 +7,7 @@ import { confidential, SEALING_MS } from './secrecy.ts';
 import { LONGEST_PAYLOAD } from './target.ts';
 import { answerOf, type CodecChecks, type CodecTrial, decodings, decodingsOf } from './trial.ts';
 
-/** Minimum length of payloads, bytes: among many pairs, 96 bits agree by chance once in 2^61. */
+/** Minimum length of payloads, bytes: among many pairs, 96 bits agree by chance once in 2^61 runs. */
 export const LEAST_BYTES = 12;
 
 /** A payload of at least {@link LEAST_BYTES}, and its token. */
@@ -87,7 +87,7 @@ export const KEY_STREAM_CHECKS: CodecChecks = {
 async function betweenInstances(trial: CodecTrial): Promise<void> {
   const alone = await trial.create();
   const codecs: RequestStateCodec[] = [alone, alone];
-  // Those that rotate do so to the same key.
+  // The codecs that rotate all rotate to the same key.
   for (let i = 0; i < 2; i++) codecs.push(...(await trial.createWithRotated()), await trial.createPeerOrSelf());
   for (let ordinal = 0; ordinal < 3; ordinal++) {
     const sealed = codecs.map((codec) => {
@@ -113,7 +113,7 @@ async function atOneMoment(trial: CodecTrial): Promise<void> {
         return { payload, token: atTime(moment, () => trial.seal(codec, payload)) };
       }),
     );
-    expectThat(!sharedStream(sealed), 'two tokens, sealed at the same time of the system clock, share a key stream');
+    expectThat(!sharedStream(sealed), 'two tokens, sealed at the same system time, share a key stream');
   }
 }
 

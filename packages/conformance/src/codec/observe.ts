@@ -130,7 +130,7 @@ function loadGlobals(): void {
 function globals(): Map<string, unknown> {
   const seen = new Map<string, unknown>();
   for (const name of Reflect.ownKeys(globalThis)) {
-    // Node's own fetch, which initializes itself at any time.
+    // Node's own fetch, which may initialize itself at any time.
     if (String(name).startsWith('Symbol(undici.')) continue;
     const isBuiltIn = typeof name === 'string' && /^[A-Z]/.test(name);
     const value: unknown = isBuiltIn ? Reflect.get(globalThis, name) : ownValue(globalThis, name);

@@ -133,7 +133,7 @@ export const REFUSAL_CHECKS: CodecChecks = {
       const isNamed = 'refusal' in outcome && namesPart(outcome.refusal, token.slice(own));
       expectThat(
         !isNamed,
-        'the message for a token of another service repeats a part of it, such as the name of a key',
+        'the message for a token of another service repeats part of the token, such as the name of a key',
       );
     }
   },
@@ -210,7 +210,7 @@ function* nested(token: string): Generator<readonly [string, string]> {
   }
 }
 
-/** Checks for texts that refusals of the same tokens repeat with these keys, and never with other keys. */
+/** Checks that refusals show no text that recurs for the same tokens with these keys, but never with other keys. */
 async function showsNoKey(trial: CodecTrial, codec: RequestStateCodec, token: string): Promise<void> {
   const [peer, stranger] = [await trial.createPeerOrSelf(), await trial.createStranger()];
   const wordsOf = (one: RequestStateCodec, good = token): ReadonlySet<string> => {

@@ -32,7 +32,7 @@ export const CODEC_TABLE: RequirementTable = {
   'CODEC-BIT-FLIP': must('A token with any single bit changed is refused.', SPEC),
   'CODEC-LONG-PAYLOAD': must('A long token is authenticated over its whole length.', SPEC),
   'CODEC-TRUNCATION': must('A token truncated at either end is refused.', SPEC),
-  'CODEC-EXTENSION': must('A token, or a part of it, extended at either end is refused.', SPEC),
+  'CODEC-EXTENSION': must('A token is refused if it, or a part of it, is extended at either end.', SPEC),
   'CODEC-SPLICE': must('A token assembled from parts of other tokens is refused.', SPEC),
   'CODEC-DOWNGRADE': must('A token that names another version or algorithm is refused.', SPEC),
   'CODEC-TAG-LENGTH': should(
@@ -68,7 +68,7 @@ export const CODEC_TABLE: RequirementTable = {
   'CODEC-ROTATED-OPENS': must('After a rotation, earlier tokens are still unsealed.'),
   'CODEC-ROTATED-SEALS': must('After a rotation, new tokens are sealed with the new key.'),
   'CODEC-REPEATS': must(
-    'Among many seals of one payload, no token recurs after a different one.',
+    'When one payload is sealed many times, no token reappears after a different one.',
     'NIST SP 800-38D, section 8',
   ),
   'CODEC-DISTINCT': should('Two seals of one payload produce different tokens.', KIT),

@@ -129,7 +129,7 @@ export const ROUND_TRIP_CHECKS: CodecChecks = {
       payload.fill(0);
       const again = trial.seal(codec, payload);
       trial.expectPayload(codec, again, payload, 'a buffer that was sealed before with other bytes');
-      trial.expectPayload(codec, token, before, 'a token whose buffer was overwritten');
+      trial.expectPayload(codec, token, before, 'a token whose input buffer was overwritten');
       const isBlank = payload.every((byte) => byte === 0);
       expectThat(isBlank, 'unseal wrote to the buffer passed to seal');
     }
@@ -282,7 +282,7 @@ function edgePayloads(random: Random): readonly Uint8Array[] {
     ...['7fa00001', '010080ff', '7ff0000000000001', '010000000000f8ff', '8000000000000000'].map((hex) =>
       Buffer.from(hex, 'hex'),
     ),
-    // Text that ends in a byte which is not.
+    // Text that ends in a byte that is not text.
     ...[64, 300, 1_100, 5_000, LONGEST_PAYLOAD - 1].map((length) =>
       Buffer.concat([Buffer.alloc(length, 'state '), Uint8Array.of(0xe9)]),
     ),

@@ -168,7 +168,7 @@ export class Fleet {
     return Object.fromEntries(able.map((name) => [name, () => this.act(this.run(), { op: name })])) as never;
   }
 
-  /** @returns the name of a new watcher. The program may notify it from now on, even after its end. */
+  /** @returns the name of a new watcher. The program may notify it from now on, even after the watch has ended. */
   watch(changed: () => void): string {
     const watcher = `w${++this.#instances}`;
     this.#watchers.set(watcher, changed);

@@ -141,10 +141,11 @@ async function abortedUnderWay(
   return { ...(await call), afterMs: performance.now() - abortedAt };
 }
 
-/** Number of tries, and number of turns of the event loop that count as immediate. */
+/** Number of times that a check is tried. */
 const TRIES = 3;
 /** Number of calls before the aborted one: more than most wrappers make at a time. */
 const MANY = 20;
+/** Number of turns of the event loop within which a call counts as ending at once. */
 const AT_ONCE_TURNS = 200;
 /** Timers of the kit that run out before a call counts as late: a busy machine delays them too. */
 const TIMERS = { here: { count: 12, ms: 5 }, throughPipe: { count: 40, ms: 25 } };

@@ -9,7 +9,7 @@ const ENTRY = '{"ring":"conformance","id":"AAAAAAAAAAAAAAAA"}';
 
 /** Wait for asynchronous changes to bytes after a call has ended, milliseconds. */
 const LATER_MS = 100;
-/** Number of results of each call that are kept, two at a time: more than a pool of buffers, as far as the time allows. */
+/** Minimum and maximum number of results to keep per call, made in pairs: more than a buffer pool, as time allows. */
 const [LEAST_KEPT, MOST_KEPT] = [10, 40];
 const KEEPING_MS = 300;
 

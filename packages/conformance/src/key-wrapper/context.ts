@@ -24,10 +24,10 @@ import {
   wrappedKeyOf,
 } from './trial.ts';
 
-/** Contexts that differ from the context of the wrapped key. */
 const { 'sealring:ring': ring = '', 'sealring:purpose': purpose = '' } = CONTEXT;
 const [RING, PURPOSE] = [{ 'sealring:ring': ring }, { 'sealring:purpose': purpose }];
 
+/** Contexts that differ from the context of the wrapped key. */
 const OTHERS: readonly (readonly [what: string, context: Context])[] = [
   ['with another value', { ...CONTEXT, 'sealring:purpose': 'another' }],
   ['with a value in different letter case', { ...CONTEXT, 'sealring:purpose': 'Data-Key' }],
@@ -115,7 +115,7 @@ export const CONTEXT_CHECKS: KeyWrapperChecks = {
   },
 };
 
-/** A context object that its owner changes between calls is another context. */
+/** A context object that its owner changes between calls must count as another context. */
 async function expectRead(trial: KeyWrapperTrial): Promise<void> {
   const { keyWrapper, ...made } = await trial.createOpened();
   const context = { ...CONTEXT };

@@ -203,7 +203,7 @@ async function wrongArguments(trial: KeyWrapperTrial, dataKey: Uint8Array): Prom
   const given: readonly (readonly [operation: string, words: string, start: () => unknown])[] = [
     ['wrap', ' of nothing', () => wrap(undefined)],
     ['wrap', ' of a data key with an extra byte', () => wrap(Uint8Array.of(...dataKey, 1))],
-    ['wrap', ' of a data key without its last byte', () => wrap(dataKey.slice(1))],
+    ['wrap', ' of a data key without its first byte', () => wrap(dataKey.slice(1))],
     ['wrap', ' of a data key as an array', () => wrap([...dataKey])],
     ['wrap', ' of a data key as hexadecimal text', () => wrap(hex)],
     ['wrap', ' of a data key as base64', () => wrap(Buffer.from(dataKey).toString('base64'))],

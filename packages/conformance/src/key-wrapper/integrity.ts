@@ -135,7 +135,7 @@ export const INTEGRITY_CHECKS: KeyWrapperChecks = {
       }
     });
     await trial.expectOpens(keyWrapper, made, 'a valid wrapped key, after invalid ones,');
-    // Conversely, a valid wrapped key just before must not make an invalid one unwrap.
+    // Conversely, an invalid wrapped key must not unwrap because a valid one was unwrapped just before it.
     for (const [words, start] of bad)
       expectKind(await trial.refusal(start, words), 'corrupt', `after a valid one, ${words}`);
   },

@@ -73,7 +73,7 @@ export const ROUND_TRIP_CHECKS: KeyWrapperChecks = {
     await trial.each(made.entries(), ([i, one]) =>
       trial.expectOpens(keyWrapper, one, `wrapped key ${i + 1} of ${made.length}`),
     );
-    // Enough for a counter of one byte, where that is quick.
+    // Enough to overflow a one-byte counter, where wrapping is quick.
     for (const _ of trial.inTime(Array.from({ length: MANY_LOCAL }), 0, MAKING_MS)) {
       made.push(await trial.make(keyWrapper));
     }
@@ -114,7 +114,7 @@ export const ROUND_TRIP_CHECKS: KeyWrapperChecks = {
     // Among several hundred bytes, a bit is constant by chance once in 2^400 runs.
     const all = seen.flatMap((one) => [...one]);
     const isFull = all.reduce((set, byte) => set | byte) === 0xff && all.reduce((set, byte) => set & byte) === 0;
-    expectThat(isFull, `a bit of every byte of ${seen.length} generated data keys is always the same`);
+    expectThat(isFull, `one bit has the same value in every byte of ${seen.length} generated data keys`);
     const constant = example.findIndex((byte, at) => seen.every((one) => one[at] === byte));
     expectThat(constant < 0, `byte ${constant + 1} of ${seen.length} generated data keys is always the same`);
   },

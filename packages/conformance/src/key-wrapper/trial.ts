@@ -48,7 +48,7 @@ export const CONTEXT: WrapOptions['context'] = Object.freeze({
 /** The default options of calls. */
 export const OPTIONS: WrapOptions = Object.freeze({ context: CONTEXT });
 
-/** The description of a call in a finding. */
+/** How a finding describes a call to an unreachable service. */
 export const NOWHERE = 'with an unreachable service';
 
 /** Time limit for a call that must end at once, even on a busy machine, milliseconds. */
@@ -93,7 +93,7 @@ export class KeyWrapperTrial extends Trial {
     return keyWrapper;
   }
 
-  /** An instance that reveals calls to its service, which is unreachable if there is one. */
+  /** An instance that exposes calls to its service: the service, if it has one, is unreachable. */
   createUnasked(): Promise<KeyWrapper> {
     return this.create(this.target.createUnreachable && 'createUnreachable');
   }
@@ -248,7 +248,7 @@ export class KeyWrapperTrial extends Trial {
     expectKind(await promptly(this.refusal(start, what), what), 'unavailable', what);
   }
 
-  /** The close function of a key wrapper that a check closes itself; closing its instance again may then fail. */
+  /** Closes a key wrapper on behalf of a check; closing its instance again may then fail. */
   async closeKeyWrapper(keyWrapper: KeyWrapper): Promise<void> {
     this.closed.add(keyWrapper);
     const closing = this.answer(() => keyWrapper.close?.(), 'close');

@@ -161,7 +161,7 @@ export const DOCUMENT_CHECKS: RingStoreChecks = {
     const kept = await trial.write(other, 'the same', undefined);
     for (const document of ['changed', 'changed again', 'the same', 'changed']) {
       revision = await trial.write(one, document, revision);
-      await trial.expectStored(other, 'the same', kept, 'a read of a ring with the document that another had before');
+      await trial.expectStored(other, 'the same', kept, 'a read of a ring with a document that another ring once had');
     }
     // A number, with equal and rounded forms of it.
     const number = `${Date.now()}${String(process.pid).padStart(7, '0')}`;

@@ -8,7 +8,7 @@ const BOUND = `${CONTRACT}, 4: documents over 262 144 bytes are refused in both 
 const REPLACE = `${CONTRACT}, 4: by which one write can replace it`;
 const REVISION = `${CONTRACT}: a revision is opaque, and equal for equal versions only`;
 const SIGNAL = `${CONTRACT}: signal ends the call early, it then rejects with kind unavailable`;
-const WATCH = `${CONTRACT}: watch calls soon after a write, and returns a function that ends it`;
+const WATCH = `${CONTRACT}: watch calls changed soon after a write, and returns a function that ends the watch`;
 const DATE = `${CONTRACT}: onServiceDate is called with the date that the service puts on its answer`;
 const ERRORS = `${CONTRACT}: RingConflictError, RingStoreError and its kinds`;
 const CLOSE = `${CONTRACT}: close ends what the store itself has created`;
@@ -61,7 +61,7 @@ export const RING_STORE_TABLE: RequirementTable = {
   'RING-REVISION-OF-ONE': must('Two different documents never have the same revision.', REVISION),
   'RING-REVISION-UNIQUE': must('A document written again has a new revision, if the target declares that.', REVISION),
   'RING-REMOVED': must('A removed ring is absent, and can be created again.', ABSENT),
-  'RING-REVISION-REMOVED': must('A revision from before a removal never wins after it.', `${REVISION}; F31`),
+  'RING-REVISION-REMOVED': must('A write with a revision from before a removal never wins.', `${REVISION}; F31`),
   'RING-CREATE-ONLY-ABSENT': must('A write with expected: undefined over a document loses and changes nothing.', SWAP),
   'RING-STALE-LOSES': must('A write with an outdated revision loses and changes nothing.', SWAP),
   'RING-CONFLICT-ERROR': must('A write that loses rejects with RingConflictError.', ERRORS),
@@ -84,7 +84,10 @@ export const RING_STORE_TABLE: RequirementTable = {
   ),
   'RING-READ-CREATED': must('A read during concurrent creations finds no ring or a whole document.', `${DURABLE}; F8`),
   'RING-READ-WHOLE': must('A read during writes returns one whole document with its revision.', `${DURABLE}; F32`),
-  'RING-READ-CURRENT': must('A read during writes is never older than a write that had resolved.', DURABLE),
+  'RING-READ-CURRENT': must(
+    'A read during writes never returns a version older than a write that resolved before the read started.',
+    DURABLE,
+  ),
   'RING-READ-MONOTONE': should('On one connection, a later read never returns an earlier version.', KIT),
   'RING-LOSER-NEVER-APPEARS': must('No read ever returns the document of a write that lost.', SWAP),
   'RING-PARALLEL-READS': must('Many concurrent reads all return the ring.'),

@@ -137,7 +137,7 @@ export const REVISION_CHECKS: RingStoreChecks = {
     // An unchanged document must be compared with the store, too.
     const found = await trial.read(store);
     revisions.push(await trial.write(other, 'newer', revisions.at(-1)));
-    const unchanged = 'a write of the document that the store read before, with its revision, after another writer,';
+    const unchanged = 'a write of the document and revision that the store read before another store wrote,';
     await trial.expectLost(store, found?.revision, unchanged, found?.document);
     await trial.expectStored(other, 'newer', revisions.at(-1), 'a read afterwards');
     if (trial.target.remove === undefined) return;

@@ -24,7 +24,7 @@ export const SINGLE_USE_TABLE: RequirementTable = {
   // These come last, because a backend may not recover.
   'USE-UNREACHABLE': must(
     'While the backend is unreachable, no claim resolves to true.',
-    `${CONTRACT}: a store that cannot determine whether; F9`,
+    `${CONTRACT}: a store that cannot determine whether an id was claimed; F9`,
   ),
   'USE-RECOVERS': must('After an outage, the store works again and still has its claims.', `${CONTRACT}; F31`),
   'USE-ERROR': must(

@@ -35,7 +35,7 @@ export interface RetryOptions<Failure> {
   readonly mayPass: (failure: Failure, attempts: number) => boolean;
 }
 
-/** A failure within the retries; never thrown to a caller. */
+/** Carries a failure through the retries; never thrown to a caller. */
 class Failed<Failure> extends Error {
   readonly failure: Failure;
 

@@ -35,7 +35,7 @@ export function sameRow<const Row>(codes: readonly string[], row: Row): Record<s
 }
 
 /**
- * Looks a failure up in an adapter's error table: the first of `candidates`, in their order, that is a code of it.
+ * Looks up a failure in an adapter's error table: the row of the first candidate that is a code in the table.
  *
  * @param candidates - Candidates for the code: anything that {@link property} found.
  * @param isMeant - Whether a found row applies; by default any does.

@@ -51,8 +51,8 @@ export function readWrapOptions(provider: string, options: unknown): CheckedWrap
 }
 
 /**
- * Copies a data key to be wrapped: 32 bytes, or 32 or 64 where the service binds no context. A copy, so that a caller
- * who overwrites the original before a second attempt does not have zeros wrapped; overwrite it when the call has ended.
+ * Copies a data key to be wrapped: 32 bytes, or 32 or 64 where the service binds no context. The copy keeps
+ * a second attempt from wrapping zeros if the caller has overwritten the original. Overwrite the copy after the call.
  *
  * @throws {TypeError} for anything but a `Uint8Array`, {@link RangeError} for another length or 32 times the same byte.
  */
@@ -110,7 +110,7 @@ export function copyWrapped(
  * Checks a wrapped key before any call, and copies it.
  *
  * @throws {TypeError} for a value that is not a wrapped key.
- * @throws {KeyWrapperError} `corrupt` for one of another provider or another KMS key, or not 1 to `maxBytes` bytes long.
+ * @throws {KeyWrapperError} `corrupt` if it is of another provider or KMS key, or is not 1 to `maxBytes` bytes long.
  */
 export function readWrappedKey(provider: string, wrappedKey: unknown, rules: WrappedKeyRules): WrappedKey {
   const { provider: maker, keyId, wrapped } = Object(wrappedKey) as Readonly<Record<keyof WrappedKey, unknown>>;
@@ -120,7 +120,7 @@ export function readWrappedKey(provider: string, wrappedKey: unknown, rules: Wra
     );
   }
   if (maker !== provider) throw corrupt(provider, 'unwrap', 'the wrapped key belongs to another provider');
-  // A service reports these as a malformed request, which would look like a configuration error.
+  // A service reports any other length as a malformed request, which would look like a configuration error.
   if (wrapped.length === 0 || wrapped.length > rules.maxBytes) {
     throw corrupt(provider, 'unwrap', `the wrapped key is not 1 to ${rules.maxBytes} bytes long`);
   }

@@ -1,6 +1,6 @@
 import { show } from './options.ts';
 
-/* One file, because it is one printer: it is fast because text, escapes and numbers go into one buffer. */
+/* One file: the printer is fast because text, escapes and numbers all go into one buffer. */
 
 /** Nesting at which a value is refused: far above any real request, far below a stack overflow. */
 const MAX_DEPTH = 512;
@@ -126,7 +126,7 @@ class Printer {
 
   #array(values: readonly unknown[], depth: number): void {
     this.#ascii('[');
-    // Holes are visited: they are not JSON.
+    // Visits holes as well, so that they are refused: they are not JSON.
     for (let i = 0; i < values.length; ) {
       if (i > 0) this.#byte(COMMA);
       const value = values[i];
@@ -276,7 +276,7 @@ function hexDigit(value: number): number {
   return value + (value < 10 ? 0x30 : 0x57);
 }
 
-/** Keys without any of these have the same order by code unit, which the engine sorts by itself. */
+/** If no key has any of these, the order by code unit, which is the engine's own, is the same. */
 const SURROGATE_OR_ABOVE = /[\ud800-\uffff]/;
 /** Up to this many keys are sorted by insertion: a call of `sort` costs more. */
 const FEW = 12;

@@ -4,16 +4,16 @@ export interface Backoff {
   readonly firstMs: number;
   /** The longest wait after any failure. */
   readonly capMs: number;
-  /** The share of the longest wait that every wait includes. Default 0, full jitter; 0.5 is equal jitter. */
+  /** The shortest wait, as a share of the longest. Default 0, full jitter; 0.5 is equal jitter. */
   readonly leastShare?: number;
-  /** No wait is shorter, milliseconds. Default 0. */
+  /** Lower bound of every wait, in milliseconds. Default 0. */
   readonly leastMs?: number;
 }
 
 /**
- * Milliseconds to wait after this many failures, the first one counting 1, for `uniform` in [0, 1). Jitter is full
- * unless `backoff` says otherwise, so that a fleet that was throttled together does not return together (AWS
- * Architecture Blog, "Exponential Backoff And Jitter").
+ * Milliseconds to wait after this number of failures, at least 1, for `uniform` in [0, 1). By default, jitter is full,
+ * so that servers that were throttled at the same time do not retry at the same time (AWS Architecture Blog,
+ * "Exponential Backoff And Jitter").
  */
 export function backoffMs(
   { firstMs, capMs, leastShare = 0, leastMs = 0 }: Backoff,

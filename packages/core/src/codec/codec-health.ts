@@ -8,7 +8,7 @@ import type { KeyState } from '../ring/schedule.ts';
 export interface CodecHealth {
   /** `degraded`: works, but needs attention. `failing`: send it no requests. */
   readonly status: CodecStatus;
-  /** For a readiness probe: it can unseal, its ring is up to date, its clock is right, and a member can seal too. */
+  /** For readiness probes: the codec can unseal, its ring is up to date, its clock is right, and a member can seal. */
   readonly ready: boolean;
   /** Whether a key may seal now. If not, `seal` throws a `SealUnavailableError`. */
   readonly canSeal: boolean;

@@ -33,7 +33,7 @@ export interface KmsCodecOptions {
   readonly ringName?: string;
   /** A reader never creates, rotates or writes, and does not seal. Default `member`. */
   readonly role?: 'member' | 'reader';
-  /** When a starting member creates a ring. `if-absent`, the default: once the ring was absent for
+  /** When a starting member creates a ring. `if-absent`, the default: once the ring has been absent for
    * `createAfterSeconds`. */
   readonly create?: 'if-absent' | 'now' | 'never';
   /** Keys created before this date count as revoked: for starts after a leak. Default none. */
@@ -51,8 +51,8 @@ export interface KmsCodecOptions {
   /** Accept wraps that do not authenticate their origin: anyone who can write the store can then mint tokens. Default false. */
   readonly dangerouslyTrustStore?: boolean;
   /**
-   * Mix a keyed hash of the payload into each nonce, in both formats, for platforms that fork running machines; the
-   * encrypted wire of mcp.d always does. Default false.
+   * Mix a keyed hash of the payload into each nonce, in both formats, for platforms that clone running machines;
+   * the encrypted tokens of mcp.d always do this. Default false.
    */
   readonly hedge?: boolean;
   /** Longest token sealed or unsealed, characters: 102 to 16 777 216. Default 262 144. */

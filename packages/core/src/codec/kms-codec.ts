@@ -34,7 +34,7 @@ export interface RingTokenCodec extends RequestStateCodec {
    * Returns undefined when there is nothing to wait for.
    */
   prepare(token?: string, options?: { readonly signal?: AbortSignal }): Promise<void> | undefined;
-  /** The content of a token without secrets, and the state of its key in the ring. Nothing is authenticated. */
+  /** The parts of a token that are not secret, and the state of its key in the ring. Nothing is authenticated. */
   inspect(token: string): TokenFacts;
   /** The state of this member, without a call to the KMS or the store. */
   health(): CodecHealth;

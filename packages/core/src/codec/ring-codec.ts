@@ -26,7 +26,7 @@ import type { CheckedOptions } from './kms-codec-options.ts';
 /** Longest wait of {@link KmsCodec.prepare}. */
 const PREPARE_MS = 2_000;
 
-/** Codecs of {@link KmsCodec.for} that are remembered; purposes are names in a program, not data. */
+/** How many codecs of {@link KmsCodec.for} are remembered. Purposes are names in a program, not data. */
 const MAX_PURPOSES = 256;
 
 const keepers = new WeakMap<object, RingKeeper>();

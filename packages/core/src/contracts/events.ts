@@ -21,15 +21,15 @@ export const ROTATION_REASONS = [
 ] as const;
 
 /**
- * Why a key is created, and from when it seals. `initial` and `revocation`: at once, on every clock, since nothing else
- * can seal. `emergency`: as soon as every member that reads the ring can have it. `scheduled`, `requested` and
- * `key-version` (the KMS key has a new version): after propagation.
+ * Why a key is created, and from when it seals. `initial` and `revocation`: immediately, by every clock of the fleet,
+ * because no other key can seal. `emergency`: as soon as every member that reads the ring can have it. `scheduled`,
+ * `requested` and `key-version` (the KMS key has a new version): after propagation.
  */
 export type RotationReason = (typeof ROTATION_REASONS)[number];
 
 /**
- * A failure in the background. `conflict`: another writer was first. `internal`: a key wrapper or a store threw
- * an error of another class, or Sealring has a bug.
+ * A failure in the background. `conflict`: another writer wrote first. `internal`: a key wrapper or a store threw
+ * an error that its contract does not define, or Sealring has a bug.
  */
 export type CodecFailure =
   | { readonly source: 'kms'; readonly kind: KeyWrapperErrorKind }

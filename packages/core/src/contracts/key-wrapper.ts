@@ -143,8 +143,8 @@ export interface KeyWrapper {
   };
   /**
    * Whether a wrapped key belongs to this wrapper: to its provider, and to a KMS key that it may call. Makes no call.
-   * Distinguishes two wrappers of one provider, so that a wrap which one of them lacks can be added; default: the same
-   * provider.
+   * Distinguishes two wrappers of one provider, so that a wrap that one of them lacks can be added. Default: whether
+   * the provider is the same.
    */
   owns?(wrapped: WrappedKey): boolean;
   /** Wraps 32 bytes, or 64 as in 6 above. @throws {KeyWrapperError} */

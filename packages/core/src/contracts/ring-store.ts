@@ -5,8 +5,8 @@ export interface StoredRing {
   /** The text that was written, character for character. */
   readonly document: string;
   /**
-   * Opaque to all other code. Equal for equal versions, never for different documents of one ring, not even if the ring
-   * was removed in between.
+   * Opaque to all other code. The same for the same version, and different for different documents of one ring, even if
+   * the ring was removed in between.
    */
   readonly revision: string;
 }
@@ -91,7 +91,7 @@ export const RING_STORE_OPERATIONS = ['read', 'write'] as const;
 /** One of {@link RING_STORE_OPERATIONS}. */
 export type RingStoreOperation = (typeof RING_STORE_OPERATIONS)[number];
 
-/** The ring store failed. `detail` is a fixed text: a vendor's message may contain credentials. */
+/** The ring store failed. `detail` never quotes the vendor's message, which may contain credentials. */
 export class RingStoreError extends Error {
   override readonly name = 'RingStoreError';
   readonly code = 'ERR_RING_STORE';

@@ -24,7 +24,7 @@ export const COMMITMENT_START: number = SALT_START + SALT_BYTES;
 export const AAD_BYTES: number = COMMITMENT_START + COMMITMENT_BYTES;
 
 /*
- * A token is decoded behind three bytes that nothing uses, so that its header can be read as words: 3 words for the
+ * A token is decoded after three unused bytes, so that its header can be read as words: 3 words for the
  * last three bytes of the prefix and the key id, and 9 words for salt and commitment.
  */
 const UNUSED_BYTES = 3;
@@ -50,7 +50,7 @@ let isLent = false;
 
 /** The parts of a token. None of them is authenticated. */
 export interface DecodedToken {
-  /** The common part of tokens of one token key, key id, salt and commitment, as 12 words, which compare fastest. */
+  /** What all tokens of one token key share (key id, salt and commitment), as 12 words, the fastest to compare. */
   readonly words: Int32Array;
   /** "sr1." ‖ keyId ‖ salt ‖ commitment, 49 bytes. */
   readonly aad: Uint8Array;
@@ -76,7 +76,7 @@ export function keyIdText(token: string): string {
   return token.slice(SEALRING_PREFIX.length, SEALRING_PREFIX.length + KEY_ID_CHARS);
 }
 
-/** Whether two headers have the key id in common. */
+/** Whether two headers have the same key id. */
 export function isSameKeyId(one: Int32Array, other: Int32Array): boolean {
   return isSame(one, other, KEY_ID_WORDS);
 }

@@ -1,6 +1,6 @@
 /**
- * Maximum number of characters in a token: 256 KiB. Checked before anything is decoded, so that an over-long token of
- * an attacker costs one comparison of lengths.
+ * Maximum number of characters in a token: 262 144. Checked before anything is decoded, so that an overlong token from
+ * an attacker costs only a comparison of lengths.
  */
 export const MAX_TOKEN_LENGTH: number = 256 * 1024;
 
@@ -21,9 +21,9 @@ const LAST_OF_THREE = 'AEIMQUYcgkosw048';
 
 /**
  * Whether a text that Node's decoder decoded to `length` bytes is the canonical base64url of these bytes. Encoding them
- * again would give the same result, but would make an unseal a tenth slower. The decoder skips what it does not know,
- * so as many bytes as the characters can hold mean that it took every one of them for a digit. The characters outside
- * the alphabet that it takes for digits: the standard one's `+` and `/`, and on some versions a character beyond
+ * again would answer that too, but would make an unseal a tenth slower. The decoder skips characters that it does not
+ * know, so if it returned as many bytes as the text can hold, it took every character for a digit. Outside the
+ * alphabet, it takes for digits the `+` and `/` of the standard alphabet and, on some versions, a character beyond
  * Latin-1 whose low byte is a digit.
  */
 export function isCanonicalBase64url(text: string, length: number): boolean {

@@ -30,7 +30,7 @@ export class DataKey {
   readonly #bytes: Buffer;
   // Token keys by the start of their salts, oldest first. A plain map and not an LRU cache: every token is looked up
   // here, and moving an entry to the front would cost more than it saves. A token key that is dropped too early, or
-  // replaced by one whose salt begins in the same way, is derived again, which takes ten microseconds.
+  // replaced by one whose salt starts with the same bytes, is derived again, which takes ten microseconds.
   readonly #tokenKeys = new Map<number, TokenKey>();
   readonly #secrets = new Map<SecretFormat, Buffer>();
   readonly #formatKeys = new Map<SecretFormat, KeyObject>();

@@ -101,8 +101,8 @@ export class KmsCalls {
 
   /**
    * Makes one call, and retries `throttled` and `unavailable` if a caller waits. `discard` gets every answer that comes too
-   * late, to overwrite a key in it; it must not throw. `lastAnswer` gets every outcome, except that of an attempt which had
-   * no time left to be answered.
+   * late, so that it can overwrite a key in it; it must not throw. `lastAnswer` gets every outcome, but an attempt that
+   * timed out because the caller had too little time left does not replace an earlier failure.
    * @throws {KeyWrapperError} as the wrapper threw it; any other error becomes `unavailable`, without its text, which may be
    * secret.
    */
@@ -248,5 +248,8 @@ function ours(error: unknown, what: Call): KeyWrapperError {
   if (error instanceof KeyWrapperError) return error;
   const kind = kindOfNamed(error, 'KeyWrapperError', KEY_WRAPPER_ERROR_KINDS);
   if (kind !== undefined) return new KeyWrapperError(kind, what);
-  return new KeyWrapperError('unavailable', { ...what, hint: 'the key wrapper threw an error of another class' });
+  return new KeyWrapperError('unavailable', {
+    ...what,
+    hint: 'the key wrapper threw an error that is not a KeyWrapperError',
+  });
 }

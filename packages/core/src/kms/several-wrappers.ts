@@ -50,7 +50,7 @@ export function failuresIn(results: readonly PromiseSettledResult<unknown>[]): r
   return results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
 }
 
-/** The failures that key wrappers answered with last, as one error; `otherwise` where none is known. */
+/** The last failures of the key wrappers, as one error; `otherwise` if none is known. */
 export function lastFailureOf(wrappers: readonly WrapperCalls[], otherwise: unknown): unknown {
   const failures = wrappers.flatMap(({ lastAnswer }) => lastAnswer.failure ?? []);
   return failures.length === 0 ? otherwise : allOf(failures);

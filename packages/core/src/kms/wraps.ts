@@ -70,7 +70,7 @@ export class KeyWraps {
     return { held: this.#cache.take(dataKey), wrap };
   }
 
-  /** The last failures of key wrappers, and the number of their attempts; `otherwise` if none is known. */
+  /** The last failures of the key wrappers, as one error with their attempts; `otherwise` if none is known. */
   lastFailure(otherwise: unknown): unknown {
     return lastFailureOf(this.#wrappers, otherwise);
   }
@@ -239,9 +239,9 @@ export class KeyWraps {
   }
 
   /**
-   * Unwraps with the first key wrapper that can. Where a caller waits, the next one is called as soon as one has failed
-   * or taken too long, and all of them are called again before this fails: one service that hangs must not cost a start
-   * its retries.
+   * Unwraps with the first key wrapper that can. If a caller waits, the next one is called as soon as one has failed or
+   * taken too long, and this method fails only after all of them were retried: a service that hangs must not use up the
+   * retries of a start.
    */
   #unwrapAny(entry: WrappedEntry, options: CallOptions): Promise<{ dataKey: Uint8Array; wrap: RingWrap }> {
     return this.#calls.retried(() => this.#unwrapWithEach(entry, options), options);

@@ -23,7 +23,7 @@ interface Passes {
 }
 
 /**
- * The reads of the ring that others cause: by a token with an unknown key, or a notification of the store. An attacker
+ * The reads of the ring that others cause, by a token with an unknown key or a notification from the store. An attacker
  * can send either, so these reads are at least missRefresh apart.
  */
 export class CausedReads {
@@ -62,8 +62,8 @@ export class CausedReads {
   }
 
   /**
-   * One read of the ring, and unwraps of its new keys. It also does what is due by age, because timers do not run while
-   * a process is frozen.
+   * Reads the ring once and unwraps its new keys. Runs a complete pass if one is overdue, because timers do not run
+   * while a process is frozen.
    */
   async #read(options: { readonly foreground?: boolean }): Promise<void> {
     const { sync, view, writer } = this.#o;

@@ -49,7 +49,7 @@ export class Founding {
     if (this.#o.store.kind === 'memory') return inTurn(this.#o.store, () => this.#createIfUnchanged(there, reason));
     const wait = this.#waitForAnother(there?.document?.claim);
     if (wait > 0) return wait;
-    // By the confirmed time, the ring may still have a live key.
+    // While the time is unconfirmed, a key of the ring that seems to have expired may still be live.
     const trouble = this.#o.view.clockTrouble();
     if (trouble !== undefined) throw new RingStoreError('unavailable', `no key was created: ${trouble}`);
     // It is remembered before the write: if the answer is lost, the claim in the store may be this member's own.

@@ -255,7 +255,7 @@ export class RingKeeper {
       begin();
       return this.#pass(options);
     });
-    // The failure is in health() and in the event; a background pass is not awaited.
+    // health() and the event report the failure; nothing awaits a background pass.
     pass.catch(() => undefined);
   }
 

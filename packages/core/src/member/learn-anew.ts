@@ -9,7 +9,7 @@ import { learn, lineagesOf } from '../ring/learn.ts';
 import { createSnapshot, isUsable, type RingSnapshot } from '../ring/snapshot.ts';
 import { isRefused } from './kill-switch.ts';
 
-/** Entries of a document that are unwrapped at once. */
+/** How many entries of a document are unwrapped at the same time. */
 const BATCH = 4;
 
 /** The parts that a member needs to read a ring that it does not know. */
@@ -24,11 +24,12 @@ export interface LearnAnewOptions extends CallOptions {
 
 /**
  * The facts that a member without known facts adopts from a document: the live keys that can be unwrapped and are
- * linked by valid vouchers, and the revocations that they certify. A ring without a usable key is returned unchanged,
- * and treated as absent.
+ * linked by valid vouchers, and the revocations that they certify. The caller treats a ring without
+ * a usable key as absent.
  *
- * @throws {KeyWrapperError} when a live entry cannot be unwrapped now, or all of them are refused.
- * @throws {RingStoreError} `corrupt`: live entries that are all corrupt, that this member's pin refuses, or two lineages.
+ * @throws {KeyWrapperError} when a live entry cannot be unwrapped now, or when all of them are refused or corrupt.
+ * @throws {RingStoreError} `corrupt` when the pin of this member refuses every entry that has not expired, and for two
+ * lineages; `unavailable` when the usable keys were created in the future.
  */
 export async function learnAnew(document: RingDocument, options: LearnAnewOptions): Promise<RingSnapshot> {
   const attempt = new Attempt(document, options);
@@ -137,7 +138,7 @@ class Attempt {
         "the keys of the ring were created in the future by this machine's clock",
       );
     }
-    // The pin refuses those that have not expired.
+    // If no entry is live, this member's pin refuses all those that have not expired.
     if (live.length === 0 && this.entries.some(({ opensUntil }) => judgement.nowMs < opensUntil)) {
       throw new RingStoreError('corrupt', 'the ring holds no live key that may be used');
     }

@@ -90,7 +90,7 @@ export function problemsOf(
     problems.push({
       kind: 'no-sealing-key',
       detail: 'no key can seal: all have expired or are revoked',
-      remedy: 'a member creates one as soon as the KMS answers, the clock is right and the ring has room',
+      remedy: 'a member creates a key as soon as the KMS answers, the clock is right and the ring has room',
     });
   }
   if (writer.keyCount >= MAX_KEYS_TO_ROTATE) {

@@ -70,7 +70,7 @@ export class Repairs {
   consider(document: RingDocument | undefined, now: Moment, isForeign: boolean = this.#isForeign): void {
     this.#isForeign = isForeign;
     const { snapshot } = this.#o.view;
-    // Missing facts only become fewer as time passes, so this holds until the document or the snapshot changes.
+    // Over time, fewer facts are missing, never more: the result holds until the document or the snapshot changes.
     const isWhole = document === this.#wholeDocument && snapshot === this.#wholeSnapshot;
     if (isWhole || !this.#isWorthWriting(document, snapshot, now)) {
       this.#dueAt = undefined;

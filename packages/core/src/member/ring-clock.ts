@@ -110,7 +110,7 @@ export class RingClock {
   }
 
   #step(now: Moment): void {
-    // A time that no date has ever matched is replaced at once: the dates check the new one too.
+    // If no date has ever matched the current time, the new one replaces it at once: the dates will check it too.
     if ((!this.#isDated && this.#dates.size > 0) || this.#wasSuspended(now)) {
       this.#believe(now, false);
       return;

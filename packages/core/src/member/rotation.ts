@@ -72,7 +72,7 @@ export class Rotation {
     try {
       found = await wraps.newVersion(view.knownWraps);
     } catch (error) {
-      // The failed call has already emitted its event. Only a rotation depends on it, which would fail too.
+      // The failed call has already emitted its event. Only a rotation depends on the call, and it would fail too.
       if (error instanceof KeyWrapperError) return;
       throw error;
     }

@@ -29,7 +29,7 @@ const LONGEST_SILENCE_MS = 60_000;
 const STARTING_MACHINE_MS = 10_000;
 /** A start that takes longer emits a warning with what it waits for. */
 const SILENT_MS = 2_000;
-/** The message of a start without a ring, in the warning and in the final error. */
+/** The message when a start finds no ring, in the warning and in the final error. */
 const NO_RING = "no ring yet: run `sealring init`, or set create: 'now'";
 
 /**
@@ -90,7 +90,7 @@ interface Start {
   /** When the store was first seen to hold no live key. */
   absentSince: Moment | undefined;
   lastFailure: unknown;
-  /** How long `lastFailure` is retried. */
+  /** Until when the operation that failed with `lastFailure` is retried. */
   retriesUntil: Deadline | undefined;
   /** The operation that `lastFailure` delayed. */
   failedAt: Start['waitsFor'] | undefined;
@@ -136,7 +136,7 @@ async function attempt(options: MemberParts, start: Start): Promise<boolean> {
   start.absentSince ??= now;
   start.lastAbsent = now;
   if (!mayCreate(options)) start.lastFailure = undefined;
-  // The error that prevented the creation is more informative than the absence.
+  // The failure that prevented the creation says more than an error about an absent ring.
   if (hasPassed(deadlineOf(options, start), now)) throw start.lastFailure ?? new RingStoreError('absent', NO_RING);
   return createOrWait(options, start.absentSince, there, known);
 }
@@ -174,14 +174,14 @@ async function createOrWait(
   return isCreated(options);
 }
 
-/** Returns false, after a wait, if another member is creating it: read again. */
+/** Returns false, after a wait, if another member is creating the key: the caller must read the store again. */
 async function isCreated({ founding, clock, closing }: MemberParts): Promise<boolean> {
   const wait = await founding.attempt();
   if (wait > 0) await pause(clock, wait, closing);
   return wait === 0;
 }
 
-/** How long to wait for such a failure to pass by itself. */
+/** How long to wait for a failure to pass by itself. */
 function patienceWithError(error: unknown): Patience {
   if (error instanceof LineageError) return 'long';
   if (error instanceof RingStoreError) return error.kind === 'unavailable' ? patienceWith(error.serviceCode) : 'none';

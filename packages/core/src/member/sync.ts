@@ -81,7 +81,7 @@ export class RingSync {
     const isForeign = stored !== undefined && !teaches && (document === undefined || document.entries.length > 0);
     this.repairs.consider(document, now, isForeign);
     if (failure !== undefined) throw failure;
-    // Neither the store nor this member knows a live key: it creates one, as in a ring that it can read.
+    // Neither the store nor this member has a live key: the member creates one, as in a ring that it can read.
     const entries = stored === undefined ? [] : document?.entries;
     const known = [...this.#o.view.snapshot.keys, ...this.#o.view.snapshot.carried];
     if (entries !== undefined && [...entries, ...known].every((key) => key.opensUntil <= this.#o.view.wallMs(now)))
@@ -109,7 +109,7 @@ export class RingSync {
     return this.#o.view.wallMs(now) - now.steadyMs;
   }
 
-  /** Whether the store answered the last read in any way. If so, it can be written. */
+  /** Whether the store answered the last read in any way. If so, it can be written to. */
   get wasAnswered(): boolean {
     return this.#wasAnswered;
   }
@@ -205,7 +205,7 @@ export class RingSync {
       .filter((key) => !key.isLeft && !isTombstone(key))
       .toSorted(newestFirst)
       .slice(-1);
-    // Its oldest known key has no ancestors: a ring that is older has lost some of its keys.
+    // The oldest key of a new ring has no ancestors: a ring whose oldest key has some is older, and has lost keys.
     if (root?.ancestors?.ids.length !== 0) return false;
     const isYoung = root.created > this.#o.view.wallMs() - this.#o.policy.storeOutageSeconds * MS;
     const isOlder = document.entries.some(({ created }) => created < root.created);
@@ -218,7 +218,7 @@ export class RingSync {
       if (error instanceof RingStoreError || isCorrupt(error) || isRefused(error)) return false;
       throw error;
     } finally {
-      // Keys that are not installed are overwritten with the next installation.
+      // The next installation overwrites the data keys that its snapshot does not contain.
       this.#unwrapped.clear();
     }
     if (isDead(known, this.#o.view.wallMs())) return false;

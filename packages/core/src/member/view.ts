@@ -212,8 +212,8 @@ export class RingView {
   }
 
   /**
-   * Overwrites the data keys that have expired, and drops the keys whose life is over on every clock; their
-   * authenticators can still certify. While the time is unconfirmed, no key has expired.
+   * Overwrites the data keys that have expired, and drops the keys whose lifetime has ended by every clock of
+   * the fleet; their authenticators can still certify. While the time is unconfirmed, no key has expired.
    */
   dropExpired(now: Moment): void {
     if (this.clockTrouble(now) !== undefined) return;

@@ -85,8 +85,8 @@ export class RingWriter {
   /**
    * Revokes keys, and activates a successor in the same write where there is room, the KMS answers and the clock is
    * confirmed. Otherwise the revocation is written without one.
-   * @throws {RingConflictError | RingStoreError} of the store; also `unavailable` for a key that waits to be unwrapped and
-   * that no newer one can certify, when the others are written.
+   * @throws {RingConflictError | RingStoreError} from the store; also `unavailable`, after the other revocations were
+   * written, for a key that has not been unwrapped yet and that no newer key can certify.
    */
   async revoke(meant: readonly RingKey[]): Promise<void> {
     const { signers, snapshot } = this.#o.view;
@@ -122,7 +122,8 @@ export class RingWriter {
       const successor = await this.#newKey('revocation', { foreground: true, until });
       return this.#isTooOld(successor) ? undefined : successor;
     } catch (error) {
-      // Only the KMS may fail: the revocation does not wait for it, and a member that finds no key to seal with creates one.
+      // A KMS failure is tolerated: the revocation does not depend on it, and a member that finds no key to seal with
+      // creates one.
       if (error instanceof KeyWrapperError) return undefined;
       throw error;
     }
@@ -156,8 +157,8 @@ export class RingWriter {
   }
 
   /**
-   * How long keys may seal without a gap. A key that is not unwrapped yet counts for the emergency wait after its
-   * creation.
+   * For how long, from now, there is always a key that may seal. A key that is not unwrapped yet counts only until the
+   * emergency wait after its creation has passed.
    */
   #coveredMs(): number {
     const wallMs = this.#o.view.wallMs();
@@ -252,7 +253,7 @@ export class RingWriter {
   async #write(known: RingSnapshot, added?: NewKey): Promise<void> {
     const now = this.#o.view.now();
     if (added !== undefined && this.#isTooOld(added)) {
-      throw new RingStoreError('unavailable', 'nothing is published: this member was delayed for too long');
+      throw new RingStoreError('unavailable', 'nothing was published: this member was delayed for too long');
     }
     const document = this.#documentOf(known, now);
     try {

@@ -128,8 +128,8 @@ export function rightCertificates(ring: string, id: string, { at, by }: Revocati
 }
 
 /**
- * Whether a key is revoked: certified by the key itself, or by a newer known one that is not revoked itself. A revoked
- * key certifies only its own revocation.
+ * Whether a key is revoked: its revocation is certified by the key itself, or by a newer known key that is not revoked.
+ * A revoked key certifies only its own revocation.
  */
 export function isCertified(
   ring: string,

@@ -76,8 +76,8 @@ export interface RingDocument {
 const corrupt = (detail: string): RingStoreError => new RingStoreError('corrupt', detail);
 
 /**
- * Parses the text of a ring document: of the expected ring, or of any. Pure: whether to trust its facts is decided
- * elsewhere.
+ * Parses the text of the document of the expected ring, or of any ring if none is given. Pure: other code decides
+ * whether to trust the facts.
  * @throws {RingStoreError} `too-large`, or `corrupt` for any unknown or missing member, or a text longer than that of
  * {@link encodeDocument}. A new format uses another place in the store.
  */
@@ -87,7 +87,7 @@ export function parseDocument(text: string, expectedRing?: string): RingDocument
   const { format, ring, claim, keys, ...unknown } = asObject(parsedJson(text), 'document');
   refuseUnknown(unknown);
   if (format !== RING_FORMAT) throw corrupt('unknown format');
-  if (typeof ring !== 'string' || !LABEL.test(ring)) throw corrupt('the ring has no name');
+  if (typeof ring !== 'string' || !LABEL.test(ring)) throw corrupt('the ring has no valid name');
   if (expectedRing !== undefined && ring !== expectedRing) {
     throw corrupt(`the ring has another name: it is "${ring}", and ringName is "${expectedRing}"`);
   }
@@ -190,7 +190,7 @@ function parseEntry(value: unknown): RingEntry {
   };
   if (!(times.activates < times.sealsUntil && times.sealsUntil < times.opensUntil)) throw corrupt('times out of order');
   if (times.opensUntil - times.created > MAX_LIFE_MS) throw corrupt('a key that lives too long');
-  if (Math.abs(times.activates - times.created) > MAX_LEAD_MS) throw corrupt('a key that is active too late');
+  if (Math.abs(times.activates - times.created) > MAX_LEAD_MS) throw corrupt('a key active too early or too late');
   if (!Array.isArray(wraps) || wraps.length === 0 || wraps.length > MAX_WRAPS) throw corrupt('wraps');
   return {
     id: parseKeyId(id),

@@ -1,6 +1,6 @@
 /**
  * For programs that monitor a ring: the content of its document, the times that follow from a policy, and when a
- * rotation is due, computed as members do. A document is not authenticated here: report what it says, never act on it.
+ * rotation is due, as members compute it. A document is not authenticated here: report what it says, never act on it.
  *
  * @packageDocumentation
  */

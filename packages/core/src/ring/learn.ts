@@ -90,9 +90,9 @@ function linksOf(entries: readonly RingEntry[]): ReadonlySet<string> {
 }
 
 /**
- * The times of a tombstone were never authenticated: another entry of that id may be the right one. If all its
- * certifiers have been revoked since, other members accept only its own certificate. A key that expired by a clock that
- * was later set back is needed again.
+ * Whether to unwrap a known key. The times of a tombstone were never authenticated: another entry with its id may be
+ * the genuine one. If all certifiers of a tombstone have been revoked since, other members accept only a certificate by
+ * the key itself. A key that expired by a clock that was later set back is needed again.
  */
 function isWorthUnwrapping(ring: string, key: RingKey, entry: RingEntry, signers: Signers): boolean {
   if (!isTombstone(key)) return key.held === undefined && !key.revoked && hasSameTimes(key, entry);
@@ -126,7 +126,8 @@ export function belongs(
 }
 
 /**
- * The known keys, with keys that were unwrapped since. A key that was known only by its id is now checked by its bytes.
+ * The known keys, with keys that were unwrapped since. If one of these was already known to be revoked, its revocation
+ * is checked again, now that the bytes of the key are known.
  */
 export function withUnwrapped(known: RingSnapshot, keys: readonly RingKey[], { ring, past }: Judgement): RingSnapshot {
   // A key that is revoked now may not have been when it was learned.
@@ -187,7 +188,7 @@ export function lineagesOf(ring: string, keys: readonly { entry: RingEntry; sign
   const groupOf = new Map(keys.map(({ entry }) => [entry.id, new Set([entry.id])]));
   for (const { entry, signer } of keys) {
     if (!areRightAncestors(ring, entry.ancestors, signer.authenticator)) continue;
-    // Both directions: an attacker's key can vouch for the keys of a ring, or name them.
+    // A link needs a voucher and a matching ancestor: an attacker's key can provide either of them, but not both.
     const linked = [...rightVouchers(ring, entry, signers).keys()].filter((id) => entry.ancestors?.ids.includes(id));
     const joined = new Set([entry.id, ...linked].flatMap((id) => [...(groupOf.get(id) as ReadonlySet<string>)]));
     for (const id of joined) groupOf.set(id, joined);

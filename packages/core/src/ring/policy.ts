@@ -13,7 +13,7 @@ export interface RingPolicy {
   readonly clockSkewSeconds: number;
   /** How often the ring is read, minus up to 20 % jitter. Default 300. */
   readonly refreshEverySeconds: number;
-  /** Longest wait between attempts while the ring or the KMS fails: 10 s doubling up to this. Default 60. */
+  /** Longest wait between attempts while the ring or the KMS fails; the wait starts at 10 s and doubles. Default 60. */
   readonly backoffCapSeconds: number;
   /**
    * How long a key unseals after it has stopped sealing, plus 2 × clockSkew; a boundary with a longer time to live is
@@ -152,7 +152,7 @@ function checkLaws(policy: ResolvedPolicy, leastPropagation: number): void {
     refuse(
       `propagationSeconds (${p.propagationSeconds}) must be at least sealOutageSeconds (${p.sealOutageSeconds}) + ` +
         `2 × refreshEverySeconds (${p.refreshEverySeconds}) + clockSkewSeconds (${p.clockSkewSeconds}) = ` +
-        `${leastPropagation}: a member that was cut off for a tolerated outage must hold a key before any member seals with it`,
+        `${leastPropagation}: a member that was cut off by a tolerated outage must hold a key before any member seals with it`,
     );
   }
   if (p.rotateEverySeconds < 4 * p.propagationSeconds) {

@@ -14,7 +14,7 @@ export interface KeyTimes {
   readonly activates: number;
   /** From this time on it only unseals. */
   readonly sealsUntil: number;
-  /** From this time on it has expired. */
+  /** From this time on it is expired. */
   readonly opensUntil: number;
 }
 
@@ -65,14 +65,15 @@ export function emergencyWaitMs(policy: ResolvedPolicy): number {
   return (policy.refreshEverySeconds + policy.backoffCapSeconds + policy.clockSkewSeconds) * MS;
 }
 
-/** Whether a key had time to propagate before it seals; its times show it. */
+/** Whether the times of a key leave it time to propagate before it seals. */
 export function isPlanned(key: KeyTimes, policy: ResolvedPolicy): boolean {
   return key.activates - key.created >= policy.propagationSeconds * MS;
 }
 
 /**
- * How long a member that reads a planned key waits before it seals with it: propagation − 2 R − S. Normally this has
- * passed before the key is active; if its writer was delayed, the others need this long to read it too.
+ * How long a member waits, after it has read a planned key, before it seals with that key: propagation − 2 R − S.
+ * Normally, this time has passed before the key is active; if the writer of the key was delayed, the other members need
+ * the time to read the key too.
  */
 export function lateWaitMs(policy: ResolvedPolicy): number {
   return (policy.propagationSeconds - 2 * policy.refreshEverySeconds - policy.clockSkewSeconds) * MS;

@@ -34,7 +34,7 @@ export interface RingKey extends ScheduledKey {
   readonly held: DataKey | undefined;
   /** Authenticates facts of the ring; undefined for a key that was never unwrapped. */
   readonly authenticator: RingAuthenticator | undefined;
-  /** The monotonic time from which this member seals with the key: a planned key that came late seals late. */
+  /** The monotonic time from which this member seals with the key: later for a planned key that was written late. */
   readonly sealsFromSteadyMs: number;
   /**
    * Whether the key belongs to a ring that this member left for an older one: it unseals its own tokens, and is never
@@ -57,7 +57,7 @@ export interface RingSnapshot {
   readonly unreadable: readonly RingEntry[];
 }
 
-/** Entries of a document that are kept although they could not be unwrapped. */
+/** Maximum number of entries of a document that are kept although they could not be unwrapped. */
 const MAX_CARRIED = 4;
 
 export function createSnapshot(
@@ -90,7 +90,7 @@ export type UsableKey = RingKey & { readonly held: DataKey };
  * been revoked, this limit does not apply: its successor is active at once, although its times may make it the older
  * key.
  *
- * A planned key that came late waits as long as another one may seal.
+ * A planned key that was written late is not used while another key may seal, until its delay has passed.
  */
 export function sealingKeyOf(
   snapshot: RingSnapshot,

@@ -143,13 +143,12 @@ export function documentOf(
 }
 
 /**
- * How much a full document needs a revoked key: most if a starting member needs it to see that the keys in use belong
- * to one ring; then if another writer wrote it as live, and must read its revocation; then if the document has it
- * already,
- * so that members do not overwrite each other. A key that every member knows to be revoked, or that no member knows, is
- * not used. Any other key comes before a doubtful one, which was never unwrapped and is certified only by keys that
- * have expired. An attacker who stole an expired key can make any number of those; members that started later ignore
- * them.
+ * The priority of a revoked key in a full document: highest if a starting member needs the key to see that the keys in
+ * use belong to one ring; next if another writer wrote the key as live, and must read its revocation; next if the
+ * document already has the key, so that members do not overwrite each other's documents. No member uses a key that all
+ * of them know to be revoked, or that none of them knows. Any other key comes before a doubtful one, which was never
+ * unwrapped and whose revocation only expired keys certify. An attacker who stole an expired key can make any number of
+ * doubtful keys; members that started later ignore them.
  */
 function needOf(
   { id }: RingKey,

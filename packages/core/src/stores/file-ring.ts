@@ -99,7 +99,7 @@ async function readFile(file: string): Promise<StoredRing | undefined> {
   }
 }
 
-/** Undefined for more than a document may have. */
+/** Returns the content, or undefined if it is larger than a document may be. */
 async function readBounded(handle: FileHandle): Promise<Buffer | undefined> {
   const bytes = Buffer.alloc(MAX_DOCUMENT_BYTES + 1);
   let length = 0;
@@ -221,7 +221,7 @@ async function syncDirectory(directory: string): Promise<void> {
 function watch(file: string, changed: () => void): () => void {
   const name = basename(file);
   try {
-    // The directory: a watched file is no longer the one at its path after a rename.
+    // Watches the directory, because a watcher of the file would stay with the old file after a rename.
     const watcher = watchPath(dirname(file), { persistent: false }, (_, changedName) => {
       if (changedName === null || changedName === name) changed();
     });

@@ -71,7 +71,7 @@ export class StoredRingDocument {
     if (stored === undefined) return undefined;
     const { document, revision } = stored;
     if (typeof document !== 'string' || typeof revision !== 'string') {
-      throw new RingStoreError('corrupt', 'the store returned no document');
+      throw new RingStoreError('corrupt', 'the store returned no document with a revision');
     }
     try {
       return { document: this.#parsed(document), revision };

@@ -129,7 +129,7 @@ export class SealringTokens implements TokenFormat {
     return keyIdText(token);
   }
 
-  /** Unseals the first token under a header. The token key is remembered only if the token authenticated. */
+  /** Unseals the first token with a header. Remembers the token key only if the token is authentic. */
   #unsealFirst(held: DataKey, decoded: DecodedToken): Uint8Array {
     const tokenKey = held.unsealingTokenKey(decoded, this.#purpose);
     const payload = unsealSealring(tokenKey, decoded);

@@ -46,7 +46,7 @@ export interface SealingState {
   readonly random: RandomSource;
   /** Bytes that the last refresh read from the kernel's random device, not from the generator above. May be empty. */
   readonly kernelEntropy: () => Uint8Array;
-  /** Whether a keyed hash of the payload enters each nonce: for platforms that fork running machines. */
+  /** Whether a keyed hash of the payload is mixed into each nonce: for platforms that clone running machines. */
   readonly hedge: boolean;
   /** The tag of the last token this instance sealed. */
   readonly lastTag: Uint8Array;

@@ -433,7 +433,7 @@ describe('a document that a member must refuse', () => {
       );
     for (const sign of [-1, 1]) {
       expect(leading(sign * 366 * DAY)).not.toThrow();
-      expect(leading(sign * (366 * DAY + 1_000))).toThrow('corrupt: a key that is active too late');
+      expect(leading(sign * (366 * DAY + 1_000))).toThrow('corrupt: a key active too early or too late');
     }
   });
 

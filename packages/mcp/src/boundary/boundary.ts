@@ -176,7 +176,7 @@ export class RequestStateBoundary implements Boundary {
 
 /**
  * Prepares the codec to unseal `token` synchronously, or, without a token, to seal.
- * @returns whether that succeeded. A failure does not refuse the token: the unseal does.
+ * @returns whether that succeeded. A failure alone does not refuse the token: that is decided when it is unsealed.
  * @throws the signal's reason when the client has disconnected.
  */
 export async function prepareFor(

@@ -96,7 +96,7 @@ function parse(payload: Uint8Array): object {
 
 /**
  * Compares the principal claim with the principal of the request; null means no principal, on either side.
- * @throws {Refusal} `principal drift` when only one of them is null, `principal` when they differ; with how they differ,
+ * @throws {Refusal} `principal drift` when only one of them is null, `principal` when they differ; with the difference,
  *   for the log.
  */
 export function checkPrincipal(claim: unknown, principal: string | null): void {

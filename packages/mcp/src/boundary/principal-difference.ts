@@ -19,7 +19,7 @@ export type PrincipalDifference =
   | 'the request has a principal, but the state has none';
 
 type Sealed =
-  | `without ${'an issuer' | 'a subject' | 'an issuer and a subject'}`
+  | `without ${'an issuer' | 'a subject' | 'an issuer or subject'}`
   | `with the subject as client id${'' | ' and without an issuer'}`;
 
 /** The principals that a state of the same user has when another server determines the parts in another way. */
@@ -28,7 +28,7 @@ function variantsOf([client, issuer, subject]: Parts): readonly (readonly [Princ
   return [
     ['the state was sealed without an issuer', [client, null, subject]],
     ['the state was sealed without a subject', [client, issuer, null]],
-    ['the state was sealed without an issuer and a subject', [client, null, null]],
+    ['the state was sealed without an issuer or subject', [client, null, null]],
     ['the issuers differ in a trailing slash', [client, otherSlash(issuer), subject]],
     ['the state was sealed with the subject as client id', [id, issuer, subject]],
     ['the state was sealed with the subject as client id and without an issuer', [id, null, subject]],

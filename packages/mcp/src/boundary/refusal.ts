@@ -111,7 +111,7 @@ export function internalError(): WireError {
   return Object.assign(new Error('Internal error'), { code: -32603 });
 }
 
-/** The answer to a request, as JSON-RPC. */
+/** The JSON-RPC answer to a request that failed. */
 export function errorAnswer(id: unknown, { code, message, data }: WireError): object {
   return { jsonrpc: '2.0', id: id ?? null, error: { code, message, ...(data && { data }) } };
 }

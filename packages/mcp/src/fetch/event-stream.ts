@@ -33,7 +33,7 @@ export function rewriteEvents(rewriting: Rewriting): TransformStream<Uint8Array,
     },
     async flush(controller) {
       const event = splitter.rest();
-      // Most clients ignore incomplete events, but not all.
+      // Most clients ignore an incomplete event, but some do not.
       if (event.byteLength > 0) controller.enqueue(await rewriteEvent(event, rewriting));
     },
   });

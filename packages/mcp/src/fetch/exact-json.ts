@@ -10,7 +10,7 @@ export function parseExactly(text: string): unknown {
   const value: unknown = JSON.parse(text);
   if (!/\d{16}|\d[eE]\+?\d{3}/.test(text)) return value;
   const mark = newMark();
-  // Integers that a double may not hold. By default, no parser reads longer ones as integers.
+  // Integers that may not fit in a double. By default, no parser reads more than 4096 digits as an integer.
   const marked = (part: string) => part.replaceAll(/(?<![\d.eE+-])-?\d{16,4096}(?![\d.eE])/g, `"${mark}$&"`);
   return unmarked(JSON.parse(outsideOfStrings(text, marked)), mark);
 }

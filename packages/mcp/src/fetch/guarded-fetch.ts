@@ -80,7 +80,8 @@ export class GuardedFetch {
     const type = response.headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? '';
     const isEvents = type === 'text/event-stream';
     const isJson = ofRpc && (type === 'application/json' || type.endsWith('+json'));
-    // An error response may be a page of another server. MCP clients read no result of another type, but people do.
+    // An error response may be a page from another server, so it passes. MCP clients ignore results of another content
+    // type, but people can read them, so those do not pass.
     const isUnexpected = call !== undefined && response.ok && !isEvents && !isJson;
     if (body === null || !(isEvents || isJson || isUnexpected)) return response;
     if (isUnexpected || refusedEncoding(response.headers) !== undefined) {
@@ -124,7 +125,7 @@ export class GuardedFetch {
     const id = ownMember(message, 'id');
     try {
       if (call === undefined || id !== call.id) {
-        // Only the answer to a request that was read can be bound to it.
+        // A state is bound to the request that it answers, and this message answers no request that was read.
         if ((ownMember(result, 'requestState') ?? undefined) === undefined) return message;
         throw this.#guard.refuseOutbound('unknown', new Refusal('unsealed requestState'));
       }

@@ -62,7 +62,7 @@ const LONGEST_SPELLING = 100;
 /** Go folds letters beyond ASCII too: U+017F is an `s`, and U+212A a `k`. */
 function folded(key: string): string {
   const name = key.replace(/\0[^]*/, '');
-  // NFKC sorts accents, in a time that grows with the square of their number: hours for a request of some megabytes.
+  // NFKC reorders accents in quadratic time, which takes hours for a request of a few megabytes.
   if (name.length > LONGEST_SPELLING) return name;
   return name.normalize('NFKC').toLowerCase().replaceAll(/[-_]/g, '');
 }

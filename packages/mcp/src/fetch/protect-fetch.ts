@@ -113,11 +113,12 @@ function principalOption<Rest extends readonly unknown[]>(
   }
   if ((bindPrincipal ?? null) !== null)
     throw option.wrongType(OWNER, 'bindPrincipal', 'a function or null', bindPrincipal);
-  if (policy.requireSubject) throw option.typeError(`${OWNER}: requireSubject: true requires a function bindPrincipal`);
+  if (policy.requireSubject)
+    throw option.typeError(`${OWNER}: requireSubject: true requires bindPrincipal to be a function`);
   return undefined;
 }
 
-/** @throws {TypeError} for any other value, and for none under `requireSubject`. */
+/** @throws {TypeError} for a value that is not a principal, and for a missing one if `requireSubject` is set. */
 function checkedPrincipal(policy: SecurityPolicy, value: unknown): string | null {
   if (value === undefined || value === null || value === '') refuseNoSubject(policy);
   if (value === undefined || value === null) return null;

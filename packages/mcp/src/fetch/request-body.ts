@@ -65,7 +65,7 @@ export async function readRequestBody(request: Request, maxBytes: number): Promi
   }
 }
 
-/** The same message with another body. Requests no compressed answers, because they could not be read. */
+/** The same request with another message as its body. Accepts no compressed answer, because it could not be read. */
 export function withMessage(request: Request, body: Uint8Array | string): Request {
   const headers = plainHeaders(request);
   headers.delete('content-length');

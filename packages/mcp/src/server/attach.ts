@@ -111,8 +111,9 @@ function isAttachable(value: unknown): value is AttachableServer {
 type Registered = Map<unknown, unknown>;
 
 /**
- * Throws for a handler that is already registered: it would stay unprotected, and nothing else would show that.
- * @returns with `adopt`, the list that has these handlers.
+ * Throws, unless `adopt` is set, if a handler is already registered: it would stay unprotected, and nothing else would
+ * show that.
+ * @returns with `adopt`, the list of the SDK that contains such handlers, if there are any.
  */
 function handlersToAdopt(server: AttachableServer, adopt: boolean): Registered | undefined {
   if (server[PROTECTED] === true) throw option.typeError(`${OWNER}: this server is already protected`);

@@ -70,7 +70,7 @@ export type RequestStateSecurityOptions = RequestStatePolicyOptions &
         readonly codec?: undefined;
       }
     | {
-        /** A codec, such as one of `createKmsCodec`. */
+        /** A codec, such as one made by `createKmsCodec`. */
         readonly codec: RequestStateCodec;
         readonly keys?: undefined;
       }

@@ -4,7 +4,7 @@ const GRACE_MS = 60_000;
 let warned = false;
 const waiting = new Map<object, NodeJS.Timeout>();
 
-/** Starts the time within which `security` must protect a server: without one, no state is protected. */
+/** Starts the grace period within which `security` must be attached to a server; until then, it protects no state. */
 export function expectAttachment(security: object): void {
   if (warned) return;
   try {

@@ -29,8 +29,8 @@ export function isMcpError(value: unknown): value is McpError {
 }
 
 /**
- * A codec failed in a way that its interface does not provide for. The message has the name of the class that the codec
- * threw, and nothing of its text, which may hold a secret.
+ * A codec failed in a way that its interface does not provide for. The message names the class of the error that
+ * the codec threw, and quotes none of its text, which may contain a secret.
  */
 export class CodecFailedError extends Error {
   override readonly name = 'CodecFailedError';

@@ -97,7 +97,7 @@ export class SealedTokens implements EnvelopeTokens {
     bound: string | undefined,
     signal: AbortSignal | undefined,
   ): Promise<string> {
-    // There is no key for a bind tag, so the text is salted and hashed, like the principal of the boundary.
+    // Sealed tokens have no key for a bind tag, so the text is salted and hashed, as the boundary does with principals.
     const b = bound === undefined ? undefined : principalClaim(bound, randomBytes(PRINCIPAL_SALT_BYTES));
     const marked = Buffer.concat([MARK, Buffer.from(printEnvelope(payload, exp, b))]);
     let token: unknown;

@@ -46,8 +46,8 @@ export function verifyToken(
   if (!token.startsWith(PREFIX) || dot <= PREFIX.length) throw refusal('malformed');
   const [signed, mac] = [token.slice(0, dot), token.slice(dot + 1)];
   if (!isForgivingBase64url(mac)) throw refusal('malformed');
-  // The encoded MACs are compared, so that only one encoding is accepted; and for every key, so that the time does not reveal
-  // which one matched.
+  // Compares the encoded MACs, so that only one encoding is accepted, and tries every key, so that the time does not
+  // reveal which one matched.
   const [key] = keys.filter((candidate) => equalText(macOf(candidate, signed), mac));
   if (key === undefined) return undefined;
   const envelope = decodeBase64url(signed.slice(PREFIX.length));

@@ -54,7 +54,7 @@ describe('for a state of another principal', () => {
   test.each<[Parts, Parts, string]>([
     [[client, null, sub], [client, ISSUER, sub], 'the state was sealed without an issuer'],
     [[client, ISSUER, null], [client, ISSUER, sub], 'the state was sealed without a subject'],
-    [[client, null, null], [client, ISSUER, sub], 'the state was sealed without an issuer and a subject'],
+    [[client, null, null], [client, ISSUER, sub], 'the state was sealed without an issuer or subject'],
     [[client, `${ISSUER}/`, sub], [client, ISSUER, sub], 'the issuers differ in a trailing slash'],
     [[client, ISSUER, sub], [client, `${ISSUER}/`, sub], 'the issuers differ in a trailing slash'],
     [[sub, ISSUER, sub], [client, ISSUER, sub], 'the state was sealed with the subject as client id'],

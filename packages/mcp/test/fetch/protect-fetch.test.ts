@@ -601,7 +601,7 @@ describe('options that protectFetch rejects', () => {
     [
       'null for bindPrincipal under requireSubject',
       () => protectFetch(handler, strict, required),
-      'requireSubject: true requires a function bindPrincipal',
+      'requireSubject: true requires bindPrincipal to be a function',
     ],
     [
       'a text for bindPrincipal',

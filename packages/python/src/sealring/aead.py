@@ -19,7 +19,7 @@ def derive_key(secret: bytes | bytearray, info: bytes, label: bytes) -> tuple[by
 
 
 def decrypt(key: AESGCM, nonce: bytes, sealed: bytes, authenticated: bytes) -> bytes | None:
-    """The plaintext of ciphertext and tag; None if this key did not seal them."""
+    """The plaintext of a ciphertext with its tag; None if authentication failed."""
     try:
         return key.decrypt(nonce, sealed, authenticated)
     except InvalidTag:

@@ -1,4 +1,4 @@
-"""boto3: creates its clients, and reads their results and errors without keeping them."""
+"""Creates boto3 clients, and reads their results and errors without keeping either."""
 
 import re
 from collections.abc import Mapping

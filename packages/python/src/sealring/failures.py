@@ -87,8 +87,8 @@ def rows(row: Row, names: str) -> dict[str, Row]:
 
 
 def connection_failure(error: BaseException) -> ConnectionFailure | None:
-    """Why a call got no answer; None if nothing in the error shows it. Reads numbers and classes of
-    the error and of those that it was raised from, never a message."""
+    """Why a call got no answer; None if the error does not show why. Reads the numbers and classes
+    of the error and of the errors that it was raised from, never a message."""
     queue: list[object] = [error]
     seen: list[object] = []
     while queue and len(seen) < _MAX_DEPTH:

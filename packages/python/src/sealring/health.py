@@ -192,7 +192,7 @@ def _problems(view: RingView, now: Moment, standing: Standing) -> tuple[RingProb
         found.append(("unreadable-key", detail, remedy))
     if standing.is_dead:
         remedy = (
-            "a member creates one as soon as the KMS answers, the clock is right and the ring has "
+            "a member creates a key as soon as the KMS answers, the clock is right and the ring has "
             "room"
         )
         detail = "no key can seal: all have expired or are revoked"

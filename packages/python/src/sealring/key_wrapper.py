@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 OnServiceDate = Callable[[float], None]
-"""Receives the service's time, milliseconds since the epoch, if its answer has one."""
+"""Receives the date of the service's answer, in milliseconds since the epoch, if it has one."""
 
 
 @dataclass(frozen=True)

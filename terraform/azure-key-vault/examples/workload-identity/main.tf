@@ -40,7 +40,7 @@ variable "storage_account_name" {
 }
 
 variable "allowed_ip_ranges" {
-  description = "The public addresses of the machine that applies."
+  description = "The public addresses of the machine that runs Terraform."
   type        = list(string)
 }
 

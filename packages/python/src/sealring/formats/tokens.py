@@ -61,7 +61,7 @@ class Tokens(ABC):
 
 
 class NativeTokens(Tokens):
-    """Native tokens; one object per purpose, whose token keys are separate."""
+    """Native tokens: one object per purpose, each with separate token keys."""
 
     def __init__(
         self, source: KeySource, state: SealingState, purpose: str | None, max_token_length: int

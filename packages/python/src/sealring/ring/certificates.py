@@ -16,8 +16,8 @@ Signers = Mapping[str, RingKey]
 
 
 def birth(key: RingEntry) -> tuple[int, str]:
-    """The order in which one key is newer than another: never by activation, which is earlier for
-    an emergency key than for a planned one."""
+    """The sort key by which one key is newer than another: never the activation, which is earlier
+    for an emergency key than for a planned one."""
     return key.created, key.id
 
 
@@ -60,7 +60,7 @@ def ancestors_mac_of(ids: Iterable[str], own: HeldKey) -> bytes:
 
 
 def certificate_of(key_id: str, at: str, signer: HeldKey) -> bytes:
-    """The MAC with which a key certifies that another, or itself, is revoked."""
+    """The MAC with which a key certifies the revocation of another key, or its own."""
     return signer.certify("revoked", key_id, at)
 
 

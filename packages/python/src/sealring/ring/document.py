@@ -209,7 +209,7 @@ def _entry(value: object) -> RingEntry:
     if opens_until - created > _MAX_LIFE_MS:
         _refuse("a key that lives too long")
     if abs(activates - created) > _MAX_LEAD_MS:
-        _refuse("a key that is active too late")
+        _refuse("a key active too early or too late")
     return RingEntry(
         _key_id(key["id"]),
         created,

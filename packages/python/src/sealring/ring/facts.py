@@ -307,7 +307,7 @@ def _is_lacking(key: RingKey, entry: RingEntry | None, signers: Signers) -> bool
     if entry is None or entry.times != key.times:
         return True
     right = right_vouchers(entry, signers)
-    # An entry that is known to be wrong takes no room.
+    # A voucher that is known to be wrong takes no room.
     taken = sum(key_id in right or key_id not in signers for key_id in entry.vouchers)
     lacks_voucher = not key.vouchers.keys() <= right.keys() and (taken < MAX_MACS or not right)
     missing = [wrap for wrap in key.wraps if wrap not in entry.wraps]

@@ -581,7 +581,8 @@ class RingKeeper:
         self.view.overdue_at = later(now, wait_ms + self._policy.backoff_cap_seconds * _MS)
 
     def _overdue(self) -> None:
-        """Timers do not run while a machine is suspended: the first call afterwards notices it."""
+        """Timers do not run while a machine is suspended: the first call afterwards notices
+        the delay."""
         self._is_proof_wanted = True
         self._next_read_at = None
         self._schedule_next(0)

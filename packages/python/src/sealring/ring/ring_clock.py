@@ -1,5 +1,5 @@
-"""The one clock of a process: the time that is checked against the dates of KMS and store decides
-the state of keys, and is written into the ring."""
+"""The one clock of a process: its time, which is checked against the dates of the KMS and the
+store, decides the state of keys and is written into the ring."""
 
 import threading
 from typing import Literal

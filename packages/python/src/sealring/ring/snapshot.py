@@ -78,11 +78,11 @@ class RingSnapshot:
     at most 4 with those."""
 
     def sealing_key(self, now_ms: float, steady_ms: float, last: str | None) -> RingKey | None:
-        """The newest key that is held and whose times allow it, but never an older one than `last`,
-        the one that sealed last: a clock that stepped back must not bring an old key back. So the
-        last one keeps sealing even if such a clock shows that it is not active yet. If it was
-        revoked since, there is no such limit: its successor may be the older one by its times. A
-        planned key that came late waits as long as another one may seal."""
+        """The newest key that is held and whose times allow it to seal, but never one older than
+        `last`, the key that sealed last: a clock that stepped back must not bring an old key back.
+        So `last` keeps sealing even if such a clock shows that it is not active yet. Once `last` is
+        revoked, this limit ends: by its times, the successor may be older. A planned key that
+        arrived late waits as long as another key may seal."""
         not_before = None if last is None else self.by_id.get(last)
         if not_before is not None and not_before.is_revoked:
             not_before = None

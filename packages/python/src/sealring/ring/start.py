@@ -89,7 +89,7 @@ class RingStart:
         conflicts = failures = 0
         while True:
             self.calls.assert_open()
-            # Decisions that were made with another time do not count.
+            # Decisions that are based on the time before the step no longer count.
             if view.ring_clock.start_anew(view.now()):
                 progress.absent_since = None
             try:

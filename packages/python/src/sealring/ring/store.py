@@ -22,8 +22,8 @@ class StoredRing(NamedTuple):
 
 
 class ReadableRing(Protocol):
-    """Where the ring document is stored, for reading. A store may have a str `location`: where
-    the ring is stored, for messages, without a secret, such as
+    """A store that the ring document can be read from. A store may have a str `location`, which
+    messages show: where the ring is stored, without any secret, such as
     `s3://payments-sealring/payments.ring`.
     """
 

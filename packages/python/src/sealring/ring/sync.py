@@ -125,7 +125,7 @@ class RingSync:
 
     def repair_was_lost(self) -> None:
         """A write that did not reach the store is repeated after the backoff of a failing store,
-        not only at the next refresh."""
+        rather than only at the next refresh."""
         self._repaired_at = None
 
     def anew(self, document: RingDocument, options: CallOptions) -> RingSnapshot:

@@ -20,8 +20,8 @@ from .snapshot import KeyState, RingKey, RingSnapshot, create_snapshot
 
 
 class RingView:
-    """The snapshot is swapped by one assignment; the lock is held while a key is chosen, never for
-    I/O."""
+    """What this process knows about the ring. The snapshot is swapped by one assignment; the lock
+    is held while a key is chosen, never during I/O."""
 
     def __init__(
         self,

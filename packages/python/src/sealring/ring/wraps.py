@@ -189,7 +189,7 @@ class KeyWraps:
             return entry, self._view.hold(held)
 
     def lacks_wraps(self, entry: RingEntry) -> bool:
-        """Whether an entry lacks a wrap of one of the key wrappers."""
+        """Whether an entry lacks a wrap by one of the key wrappers."""
         return len(self._missing(entry)) > 0
 
     def missing_wraps(

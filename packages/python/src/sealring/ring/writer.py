@@ -215,8 +215,8 @@ class RingWriter:
         try:
             new = self._new_key("revocation", CallOptions(is_foreground=True, until=until))
         except KeyWrapperError:
-            # Only the KMS may fail: the revocation does not wait for it, and a member that finds
-            # that no key may seal creates one.
+            # Only a failure of the KMS is tolerated: the revocation does not wait for it, and a
+            # member that finds that no key may seal creates one.
             return None
         return None if self._is_too_old(new) else new
 
@@ -254,7 +254,7 @@ class RingWriter:
 
     def _write(self, known: RingSnapshot, new: NewKey | None) -> None:
         if new is not None and self._is_too_old(new):
-            detail = "nothing is published: this member was delayed for too long"
+            detail = "nothing was published: this member was delayed for too long"
             raise RingStoreError("unavailable", detail)
         try:
             self._stored.write(self._document_of(known))

@@ -14,8 +14,8 @@ from .store import (
 )
 
 _OWNER = "PostgresSingleUse"
-# Number of expired rows that a claim removes. It is higher than the one row that a claim adds, so
-# that the table shrinks after a peak.
+# Number of expired rows that a claim removes: more than the one row that it adds, so that the table
+# shrinks after a peak.
 _REMOVED_PER_CLAIM = 16
 _ATTEMPTS = 3
 

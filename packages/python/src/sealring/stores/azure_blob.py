@@ -46,7 +46,7 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
         ("denied", _CREDENTIALS),
         "AuthenticationFailed InvalidAuthenticationInfo NoAuthenticationInformation",
     ),
-    # They have no separate kind: the caller may not do this, and a retry does not help.
+    # Invalid requests have no separate kind: they count as denied, and a retry does not help.
     **rows(
         ("denied", _REQUEST),
         "FeatureVersionMismatch InvalidBlobType InvalidHeaderValue InvalidInput "

@@ -52,9 +52,9 @@ class _Contender(NamedTuple):
 
 
 def try_file_lock(directory: str) -> FileLock | None:
-    """Tries once to become the only holder, across threads, processes and machines; None when
-    another contender holds it or tries at the same moment: wait for a random time and try again.
-    OSError is passed on as it is."""
+    """Tries once to become the only holder of the lock, across threads, processes and machines.
+    Returns None when another contender holds it or tries at the same moment: wait for a random time
+    and try again. An OSError is raised unchanged."""
     with suppress(FileExistsError):
         os.mkdir(directory, 0o700)
     machine, start = _who_am_i()

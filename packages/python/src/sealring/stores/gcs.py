@@ -29,7 +29,7 @@ ERROR_TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
     # Of a bucket: a 404 of the object is not a failure.
     "notFound": ("unavailable", "the bucket does not exist"),
     **rows(("denied", _RIGHTS), "forbidden insufficientPermissions accountDisabled countryBlocked"),
-    "orgPolicyConstraintFailed": ("denied", "a policy of the organization forbids it"),
+    "orgPolicyConstraintFailed": ("denied", "an organization policy forbids the call"),
     "authError": ("denied", _CREDENTIALS),
     # They have no separate kind: the caller may not do this, and a retry does not help.
     **rows(

@@ -225,8 +225,8 @@ class AzureKeyVaultKeyWrapper:
         *,
         on_service_date: OnServiceDate | None = None,
     ) -> bytearray:
-        """What was wrapped. Raises KeyWrapperError, without any part of the SDK's error, for a
-        failure."""
+        """Returns what was wrapped. On failure, raises KeyWrapperError without any part of the
+        SDK's error."""
         check_context(_OWNER, context)
         version = self._find(wrapped.key_id) if wrapped.provider == _PROVIDER else None
         if version is None:

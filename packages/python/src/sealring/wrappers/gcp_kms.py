@@ -22,7 +22,7 @@ from .service import (
 
 _OWNER = "GcpKmsKeyWrapper"
 _PROVIDER = "gcp-kms"
-# A bound of this package: Cloud KMS documents none, and makes about 100 bytes of a data key.
+# This package's own limit: Cloud KMS documents none, and wraps a data key in about 100 bytes.
 _MAX_WRAPPED_BYTES = 4_096
 _TAG_BYTES = 32
 _FORM = "projects/…/locations/…/keyRings/…/cryptoKeys/… (no version)"
@@ -90,7 +90,7 @@ _NO_CONNECTION = (
 )
 # Errors of google-auth, which mean that there was no token.
 _NO_TOKEN = frozenset({"DefaultCredentialsError", "RefreshError"})
-# The service could not read what was sent to be wrapped: an error of the configuration.
+# The service rejected the request to wrap as invalid: a configuration error.
 _WRAP_REFUSED: _Row = (
     "denied",
     "key_id must be a key for symmetric encryption (ENCRYPT_DECRYPT)",
@@ -241,7 +241,7 @@ class GcpKmsKeyWrapper:
         """Runs in a separate frame, so that no traceback references an answer."""
         ciphertext, tag = wrapped.wrapped[:-_TAG_BYTES], wrapped.wrapped[-_TAG_BYTES:]
         request = {
-            # Decrypt takes the key and finds the version in the ciphertext.
+            # Decrypt takes the name of the key, and finds its version in the ciphertext.
             "name": asked,
             "ciphertext": ciphertext,
             "ciphertext_crc32c": self._crc32c(ciphertext),
