@@ -1,6 +1,6 @@
 import { show } from './options.ts';
 
-/* One file: the printer is fast because text, escapes and numbers all go into one buffer. */
+/* One file, because the printer is fast only when text, escapes and numbers all go into one buffer. */
 
 /** Nesting at which a value is refused: far above any real request, far below a stack overflow. */
 const MAX_DEPTH = 512;
